@@ -131,23 +131,24 @@ async def test_steps_before_a_failure_stay_and_the_rest_is_done_later(
         assert await held(database) == ["fac_4"]
 
 
-async def test_the_episodes_that_were_used_least_lately_fade_and_come_back(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        for number in range(1, 5):
-            await database.write(partial(put_item_blocking, item=episode(number)))
-        await database.write(partial(insert_blocking, table="intents", values=SHOWN))
-        tidier = FactTidier(database, deliver_to=[], now=lambda: AT, most_episodes=2)
-        store = SqliteItemStore(database)
+async def test_the_episodes_that_were_used_least_lately_fade_and_come_back(
+    database: Database,
+) -> None:
+    for number in range(1, 5):
+        await database.write(partial(put_item_blocking, item=episode(number)))
+    await database.write(partial(insert_blocking, table="intents", values=SHOWN))
+    tidier = FactTidier(database, deliver_to=[], now=lambda: AT, most_episodes=2)
+    store = SqliteItemStore(database)
 
-        async def holding() -> list[str]:
-            found = await store.newest(ANN, kinds=("episode",), limit=9)
-            return [found_item.id for found_item in found]
+    async def holding() -> list[str]:
+        found = await store.newest(ANN, kinds=("episode",), limit=9)
+        return [found_item.id for found_item in found]
 
-        assert await tidier.tidy() == 2
-        assert await holding() == ["epi_4", "epi_1"], "the first one was shown lately"
-        assert await tidier.tidy() == 0
-        step = (await tidier.log("ann", limit=9))[0]
-        assert (step.action, step.fact_id) == ("faded", "epi_2")
-        await tidier.undo(step.id, "ann")
-        assert await tidier.tidy() == 0
-        assert await holding() == ["epi_4", "epi_2", "epi_1"]
+    assert await tidier.tidy() == 2
+    assert await holding() == ["epi_4", "epi_1"], "the first one was shown lately"
+    assert await tidier.tidy() == 0
+    step = (await tidier.log("ann", limit=9))[0]
+    assert (step.action, step.fact_id) == ("faded", "epi_2")
+    await tidier.undo(step.id, "ann")
+    assert await tidier.tidy() == 0
+    assert await holding() == ["epi_4", "epi_2", "epi_1"]

@@ -1,7 +1,6 @@
 """Forgetting: nothing of it is left anywhere, and nothing else is touched."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import anyio.lowlevel
 import pytest
@@ -19,7 +18,7 @@ from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.transfer import export_lines, read_entries
-from tests.support.episodes import open_memory, opened_on, recorder_on, turn_intents
+from tests.support.episodes import opened_on, recorder_on, turn_intents
 
 AT = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
@@ -71,112 +70,106 @@ async def everything(database: Database) -> str:
     return "\n".join(repr(tuple(row)) for row in rows)
 
 
-async def test_nothing_of_it_is_left_and_the_rest_stays(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        await remember(database, "trn_2", "water the plants")
-        gone, kept = await ids(database)
-        shown = Happening(owner_id="ann", occurred_at=AT, turn_id="trn_3")
-        await recorder_on(database).record_intent(
-            intent_from_memory_injected(shown, ids=[gone], titles=[f"feed {WORD}"])
-        )
-        assert WORD in await everything(database)
-        assert await forgetting_on(database).forget(gone, ANN)
-        found = "SELECT rowid FROM item_words WHERE item_words MATCH ?"
-        assert await database.rows(found, (WORD,)) == []
-        assert WORD not in await everything(database)
-        assert await ids(database) == [kept]
-        assert await opened_on(database).store.get(gone, ANN) is None
-        marks = await database.rows("SELECT episode FROM episode_marks GROUP BY episode")
-        assert len(marks) == 1
-        assert list(await opened_on(database).unremembered()) == []
+async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> None:
+    await remember(database, "trn_1", f"feed {WORD}")
+    await remember(database, "trn_2", "water the plants")
+    gone, kept = await ids(database)
+    shown = Happening(owner_id="ann", occurred_at=AT, turn_id="trn_3")
+    await recorder_on(database).record_intent(
+        intent_from_memory_injected(shown, ids=[gone], titles=[f"feed {WORD}"])
+    )
+    assert WORD in await everything(database)
+    assert await forgetting_on(database).forget(gone, ANN)
+    found = "SELECT rowid FROM item_words WHERE item_words MATCH ?"
+    assert await database.rows(found, (WORD,)) == []
+    assert WORD not in await everything(database)
+    assert await ids(database) == [kept]
+    assert await opened_on(database).store.get(gone, ANN) is None
+    marks = await database.rows("SELECT episode FROM episode_marks GROUP BY episode")
+    assert len(marks) == 1
+    assert list(await opened_on(database).unremembered()) == []
 
 
 async def test_every_backend_that_may_have_it_is_told_and_what_waits_is_withdrawn(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        (gone,) = await ids(database)
-        await database.write(
-            lambda writer: writer.execute(
-                "UPDATE outbox SET status = 'delivered' WHERE backend = 'vector'"
-            )
+    await remember(database, "trn_1", f"feed {WORD}")
+    (gone,) = await ids(database)
+    await database.write(
+        lambda writer: writer.execute(
+            "UPDATE outbox SET status = 'delivered' WHERE backend = 'vector'"
         )
-        assert await forgetting_on(database).forget(gone, ANN)
-        assert list(await opened_on(database).deliveries(gone)) == [
-            f"memu:forget:{gone}:2",
-            f"vector:forget:{gone}:2",
-            f"vector:put:{gone}:1",
-        ]
+    )
+    assert await forgetting_on(database).forget(gone, ANN)
+    assert list(await opened_on(database).deliveries(gone)) == [
+        f"memu:forget:{gone}:2",
+        f"vector:forget:{gone}:2",
+        f"vector:put:{gone}:1",
+    ]
 
 
-async def test_the_chronicle_keeps_only_that_something_was_forgotten(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        (gone,) = await ids(database)
-        await forgetting_on(database).forget(gone, ANN)
-        page = await SqliteChronicle(database).page("ann", limit=50)
-        assert [one.key for one in page.records] == [
-            "memory.forgotten",
-            "turn.completed",
-            "tool.Bash.ok",
-            "turn.received",
-        ]
-        assert [one.forgotten for one in page.records] == [False, True, True, True]
-        assert gone not in repr(page)
+async def test_the_chronicle_keeps_only_that_something_was_forgotten(database: Database) -> None:
+    await remember(database, "trn_1", f"feed {WORD}")
+    (gone,) = await ids(database)
+    await forgetting_on(database).forget(gone, ANN)
+    page = await SqliteChronicle(database).page("ann", limit=50)
+    assert [one.key for one in page.records] == [
+        "memory.forgotten",
+        "turn.completed",
+        "tool.Bash.ok",
+        "turn.received",
+    ]
+    assert [one.forgotten for one in page.records] == [False, True, True, True]
+    assert gone not in repr(page)
 
 
-async def test_the_sources_of_what_was_merged_into_it_are_forgotten_too(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        await remember(database, "trn_2", f"feed {WORD}")
-        (gone,) = await ids(database)
-        assert await forgetting_on(database).forget(gone, ANN)
-        assert WORD not in await everything(database)
+async def test_the_sources_of_what_was_merged_into_it_are_forgotten_too(database: Database) -> None:
+    await remember(database, "trn_1", f"feed {WORD}")
+    await remember(database, "trn_2", f"feed {WORD}")
+    (gone,) = await ids(database)
+    assert await forgetting_on(database).forget(gone, ANN)
+    assert WORD not in await everything(database)
 
 
-async def test_only_whose_scope_covers_it_can_forget_it(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        (mine,) = await ids(database)
-        before = await everything(database)
-        forgetting = forgetting_on(database)
-        assert not await forgetting.forget(mine, BOB)
-        assert not await forgetting.forget(mine, Scope(owner_id="ann", project_id="other"))
-        assert not await forgetting.forget("epi_none", ANN)
-        assert await everything(database) == before
-        assert await forgetting.forget(mine, ANN)
-        assert not await forgetting.forget(mine, ANN), "it is gone already"
+async def test_only_whose_scope_covers_it_can_forget_it(database: Database) -> None:
+    await remember(database, "trn_1", f"feed {WORD}")
+    (mine,) = await ids(database)
+    before = await everything(database)
+    forgetting = forgetting_on(database)
+    assert not await forgetting.forget(mine, BOB)
+    assert not await forgetting.forget(mine, Scope(owner_id="ann", project_id="other"))
+    assert not await forgetting.forget("epi_none", ANN)
+    assert await everything(database) == before
+    assert await forgetting.forget(mine, ANN)
+    assert not await forgetting.forget(mine, ANN), "it is gone already"
 
 
 async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        (gone,) = await ids(database)
-        store = opened_on(database).store
-        cases = SqliteCaseStore(database, lambda: AT, deliver_to=())
-        lines = [one async for one in export_lines(SqliteItemStore(database), store, cases)]
-        for _ in range(2):
-            assert await forgetting_on(database).forget(gone, ANN)
-            await database.write(
-                lambda writer: writer.execute("UPDATE outbox SET status = 'delivered'")
-            )
-            writer = MemoryWriter(store, deliver_to=["vector"], now=lambda: AT)
-            drafts = [one for one in read_entries(lines) if isinstance(one, EpisodeDraft)]
-            await writer.write_all(drafts)
-            rows = await database.rows("SELECT status FROM outbox WHERE operation = 'put'")
-            assert [row["status"] for row in rows if row["status"] == "pending"] == ["pending"]
+    await remember(database, "trn_1", f"feed {WORD}")
+    (gone,) = await ids(database)
+    store = opened_on(database).store
+    cases = SqliteCaseStore(database, lambda: AT, deliver_to=())
+    lines = [one async for one in export_lines(SqliteItemStore(database), store, cases)]
+    for _ in range(2):
         assert await forgetting_on(database).forget(gone, ANN)
-        rows = await database.rows(
-            "SELECT status FROM outbox WHERE operation = 'forget' AND backend = 'vector'"
+        await database.write(
+            lambda writer: writer.execute("UPDATE outbox SET status = 'delivered'")
         )
-        assert {row["status"] for row in rows} == {"pending"}
+        writer = MemoryWriter(store, deliver_to=["vector"], now=lambda: AT)
+        drafts = [one for one in read_entries(lines) if isinstance(one, EpisodeDraft)]
+        await writer.write_all(drafts)
+        rows = await database.rows("SELECT status FROM outbox WHERE operation = 'put'")
+        assert [row["status"] for row in rows if row["status"] == "pending"] == ["pending"]
+    assert await forgetting_on(database).forget(gone, ANN)
+    rows = await database.rows(
+        "SELECT status FROM outbox WHERE operation = 'forget' AND backend = 'vector'"
+    )
+    assert {row["status"] for row in rows} == {"pending"}
 
 
-async def test_a_note_is_forgotten_by_those_who_keep_notes(tmp_path: Path) -> None:
+async def test_a_note_is_forgotten_by_those_who_keep_notes(database: Database) -> None:
     note = Item(
         id="not_1",
         kind="note",
@@ -189,25 +182,23 @@ async def test_a_note_is_forgotten_by_those_who_keep_notes(tmp_path: Path) -> No
         updated_at=AT,
     )
     notes: list[str] = []
-    async with open_memory(tmp_path) as database:
-        await database.write(lambda writer: put_item_blocking(writer, note))
-        assert not await forgetting_on(database).forget("not_1", ANN)
-        assert await forgetting_on(database, notes).forget("not_1", ANN)
-        assert notes == ["not_1 for ann"]
+    await database.write(lambda writer: put_item_blocking(writer, note))
+    assert not await forgetting_on(database).forget("not_1", ANN)
+    assert await forgetting_on(database, notes).forget("not_1", ANN)
+    assert notes == ["not_1 for ann"]
 
 
 async def test_a_failure_in_the_middle_forgets_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_memory(tmp_path) as database:
-        await remember(database, "trn_1", f"feed {WORD}")
-        (mine,) = await ids(database)
-        before = await everything(database)
+    await remember(database, "trn_1", f"feed {WORD}")
+    (mine,) = await ids(database)
+    before = await everything(database)
 
-        def fails(*_: object) -> None:
-            raise RuntimeError("in the middle")
+    def fails(*_: object) -> None:
+        raise RuntimeError("in the middle")
 
-        monkeypatch.setattr("memory.forgetting.enqueue_again_blocking", fails)
-        with pytest.raises(RuntimeError):
-            await forgetting_on(database).forget(mine, ANN)
-        assert await everything(database) == before
+    monkeypatch.setattr("memory.forgetting.enqueue_again_blocking", fails)
+    with pytest.raises(RuntimeError):
+        await forgetting_on(database).forget(mine, ANN)
+    assert await everything(database) == before

@@ -105,51 +105,48 @@ class Thinking:
 
 
 async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_shown(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        await forget(database)
-        await recorder_on(database).record_intents(turn()[:2])
-        page = await SqliteChronicle(database).page("ann", key="memory.injected", limit=9)
-        assert [(one.forgotten, one.text, one.payload) for one in page.records] == [(True, "", {})]
-        assert WORD not in await everything(database)
-        await recorder_on(database).record_intent(shown())
-        assert WORD not in await everything(database), "also when it is recorded again"
+    await know(database)
+    await forget(database)
+    await recorder_on(database).record_intents(turn()[:2])
+    page = await SqliteChronicle(database).page("ann", key="memory.injected", limit=9)
+    assert [(one.forgotten, one.text, one.payload) for one in page.records] == [(True, "", {})]
+    assert WORD not in await everything(database)
+    await recorder_on(database).record_intent(shown())
+    assert WORD not in await everything(database), "also when it is recorded again"
 
 
 async def test_what_is_recorded_while_it_is_forgotten_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        found = forgotten_module.find_mentions
+    await know(database)
+    found = forgotten_module.find_mentions
 
-        async def then_recorded(*given: object) -> forgotten_module.Mentions:
-            telling = await found(*given)  # type: ignore[arg-type]
-            await recorder_on(database).record_intent(shown())
-            return telling
+    async def then_recorded(*given: object) -> forgotten_module.Mentions:
+        telling = await found(*given)  # type: ignore[arg-type]
+        await recorder_on(database).record_intent(shown())
+        return telling
 
-        monkeypatch.setattr("memory.forgetting.find_mentions", then_recorded)
-        await forget(database)
-        assert WORD not in await everything(database)
+    monkeypatch.setattr("memory.forgetting.find_mentions", then_recorded)
+    await forget(database)
+    assert WORD not in await everything(database)
 
 
 @pytest.mark.parametrize("forgets_first", [True, False], ids=["before", "after"])
 async def test_it_is_no_part_of_the_episode_that_is_made_afterwards(
-    tmp_path: Path, *, forgets_first: bool
+    database: Database, *, forgets_first: bool
 ) -> None:
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        steps: Sequence[Callable[[], Awaitable[object]]] = [
-            lambda: forget(database),
-            lambda: recorder_on(database).record_intents(turn()),
-        ]
-        for step in steps if forgets_first else steps[::-1]:
-            await step()
-        await remembering(database).drain()
-        assert WORD not in await remembered(database)
-        assert "make fish" in await remembered(database)
+    await know(database)
+    steps: Sequence[Callable[[], Awaitable[object]]] = [
+        lambda: forget(database),
+        lambda: recorder_on(database).record_intents(turn()),
+    ]
+    for step in steps if forgets_first else steps[::-1]:
+        await step()
+    await remembering(database).drain()
+    assert WORD not in await remembered(database)
+    assert "make fish" in await remembered(database)
 
 
 async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_made(
@@ -171,21 +168,19 @@ async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_mad
         assert WORD not in await remembered(database)
 
 
-async def test_what_a_model_adds_to_it_meanwhile_is_left_out(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        await recorder_on(database).record_intents(turn())
-        model = Thinking(lambda: forget(database))
-        await remembering(database, model).drain()
-        assert model.asked == 1
-        assert WORD not in await remembered(database)
+async def test_what_a_model_adds_to_it_meanwhile_is_left_out(database: Database) -> None:
+    await know(database)
+    await recorder_on(database).record_intents(turn())
+    model = Thinking(lambda: forget(database))
+    await remembering(database, model).drain()
+    assert model.asked == 1
+    assert WORD not in await remembered(database)
 
 
-async def test_no_model_is_asked_about_a_turn_that_was_shown_it(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        await recorder_on(database).record_intents(turn())
-        await forget(database)
-        model = Thinking(lambda: forget(database))
-        await remembering(database, model).drain()
-        assert model.asked == 0
+async def test_no_model_is_asked_about_a_turn_that_was_shown_it(database: Database) -> None:
+    await know(database)
+    await recorder_on(database).record_intents(turn())
+    await forget(database)
+    model = Thinking(lambda: forget(database))
+    await remembering(database, model).drain()
+    assert model.asked == 0

@@ -25,33 +25,32 @@ async def everything(world: CaseWorld) -> str:
     return "\n".join(repr(tuple(row)) for row in rows)
 
 
-async def test_a_new_case_is_a_draft_in_the_callers_scope(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        answer = await world.upsert(caller(), **INCIDENT)
-        one = answer.case
-        assert (answer.status, answer.code) == ("created", "OK")
-        assert one == await world.case(one.case_id)
-        assert one.case_id.startswith("cas_")
-        assert one.scope == ANN
-        assert (one.lifecycle, one.confidence, one.stated_confidence) == ("draft", 0.8, 0.8)
-        assert (one.revision, one.content_revision, one.reports) == (1, 1, 0)
-        assert (one.source_conversation_id, one.authors) == ("cnv_1", ("cnv_1",))
-        assert one.content.root_cause == INCIDENT["root_cause"]
-        assert await world.store.history(one.case_id, limit=9) == [
-            HistoryEntry(
-                at=one.created_at,
-                event="created",
-                by="agent",
-                user_id="ann",
-                conversation_id="cnv_1",
-                details={"lifecycle": "draft", "confidence": 0.8},
-            )
-        ]
-        assert world.told == ["changed"]
+async def test_a_new_case_is_a_draft_in_the_callers_scope(world: CaseWorld) -> None:
+    answer = await world.upsert(caller(), **INCIDENT)
+    one = answer.case
+    assert (answer.status, answer.code) == ("created", "OK")
+    assert one == await world.case(one.case_id)
+    assert one.case_id.startswith("cas_")
+    assert one.scope == ANN
+    assert (one.lifecycle, one.confidence, one.stated_confidence) == ("draft", 0.8, 0.8)
+    assert (one.revision, one.content_revision, one.reports) == (1, 1, 0)
+    assert (one.source_conversation_id, one.authors) == ("cnv_1", ("cnv_1",))
+    assert one.content.root_cause == INCIDENT["root_cause"]
+    assert await world.store.history(one.case_id, limit=9) == [
+        HistoryEntry(
+            at=one.created_at,
+            event="created",
+            by="agent",
+            user_id="ann",
+            conversation_id="cnv_1",
+            details={"lifecycle": "draft", "confidence": 0.8},
+        )
+    ]
+    assert world.told == ["changed"]
 
 
 async def test_a_forged_scope_conversation_feedback_or_lifecycle_changes_nothing(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
     forged = {
         "fb": {"global": {"h": 50}},
@@ -62,77 +61,73 @@ async def test_a_forged_scope_conversation_feedback_or_lifecycle_changes_nothing
         "authors": [],
         "revision": 9,
     }
-    async with case_world(tmp_path) as world:
-        created = await world.upsert(caller(), **INCIDENT, **forged)
-        assert created.stripped == tuple(forged)
-        assert (created.case.scope, created.case.lifecycle) == (ANN, "draft")
-        assert created.case.authors == ("cnv_1",)
-        before = await everything(world)
-        again = await world.upsert(caller("cnv_2"), case_id=created.case.case_id, **forged)
-        assert (again.status, again.case) == ("unchanged", created.case)
-        assert await everything(world) == before
-        assert "cnv_forged" not in before
-        assert "bank" not in before
+    created = await world.upsert(caller(), **INCIDENT, **forged)
+    assert created.stripped == tuple(forged)
+    assert (created.case.scope, created.case.lifecycle) == (ANN, "draft")
+    assert created.case.authors == ("cnv_1",)
+    before = await everything(world)
+    again = await world.upsert(caller("cnv_2"), case_id=created.case.case_id, **forged)
+    assert (again.status, again.case) == ("unchanged", created.case)
+    assert await everything(world) == before
+    assert "cnv_forged" not in before
+    assert "bank" not in before
 
 
-async def test_a_partial_update_changes_what_it_says_and_nothing_else(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        created = (await world.upsert(caller(), **INCIDENT)).case
-        updated = await world.upsert(
-            caller("cnv_2"),
-            case_id=f" {created.case_id} ",
-            resolution="use a pool with leak detection",
-            root_cause="unknown",
-            metadata={"tags": ["leak"], "region": "eu-1"},
-        )
-        known = replace(created.content.metadata, region="eu-1", tags=("pool", "leak"))
-        assert updated.status == "updated"
-        assert updated.case.content == replace(
-            created.content, resolution="use a pool with leak detection", metadata=known
-        )
-        assert updated.case == await world.case(created.case_id)
-        assert updated.case.authors == ("cnv_1", "cnv_2")
-        assert (updated.case.revision, updated.case.content_revision) == (2, 2)
-        entry = (await world.store.history(created.case_id, limit=99))[-1]
-        assert (entry.event, entry.conversation_id) == ("updated", "cnv_2")
-        assert entry.details["before"] == {
-            "resolution": INCIDENT["resolution"],
-            "metadata.tags": ["pool"],
-        }
-        assert entry.details["fields"] == ["resolution", "metadata.region", "metadata.tags"]
+async def test_a_partial_update_changes_what_it_says_and_nothing_else(world: CaseWorld) -> None:
+    created = (await world.upsert(caller(), **INCIDENT)).case
+    updated = await world.upsert(
+        caller("cnv_2"),
+        case_id=f" {created.case_id} ",
+        resolution="use a pool with leak detection",
+        root_cause="unknown",
+        metadata={"tags": ["leak"], "region": "eu-1"},
+    )
+    known = replace(created.content.metadata, region="eu-1", tags=("pool", "leak"))
+    assert updated.status == "updated"
+    assert updated.case.content == replace(
+        created.content, resolution="use a pool with leak detection", metadata=known
+    )
+    assert updated.case == await world.case(created.case_id)
+    assert updated.case.authors == ("cnv_1", "cnv_2")
+    assert (updated.case.revision, updated.case.content_revision) == (2, 2)
+    entry = (await world.store.history(created.case_id, limit=99))[-1]
+    assert (entry.event, entry.conversation_id) == ("updated", "cnv_2")
+    assert entry.details["before"] == {
+        "resolution": INCIDENT["resolution"],
+        "metadata.tags": ["pool"],
+    }
+    assert entry.details["fields"] == ["resolution", "metadata.region", "metadata.tags"]
 
 
 @pytest.mark.parametrize(
     ("wrote", "asks"), [("shop", None), (None, "shop")], ids=["without-an-app", "of-none"]
 )
 async def test_an_agent_rewrites_only_what_is_of_exactly_its_app_and_a_person_everything(
-    tmp_path: Path, wrote: str | None, asks: str | None
+    world: CaseWorld, wrote: str | None, asks: str | None
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(app=wrote), **INCIDENT)).case
-        for fields in ({"diagnosis": "other"}, {"metadata": {"tags": ["other"]}}):
-            with pytest.raises(CaseRefused) as caught:
-                await world.upsert(caller("cnv_2", app=asks), case_id=one.case_id, **fields)
-            assert caught.value.code == "INVALID_CASE"
-            assert "belongs to another scope" in str(caught.value)
-        assert await world.case(one.case_id) == one
-        same = await world.upsert(caller("cnv_2", app=asks), case_id=one.case_id, **INCIDENT)
-        assert same.status == "unchanged"
-        person = caller(None, app=asks, by="person")
-        assert (await world.upsert(person, case_id=one.case_id, diagnosis="x")).status == "updated"
-        mine = await world.upsert(caller("cnv_3", app=wrote), case_id=one.case_id, diagnosis="y")
-        assert mine.status == "updated"
+    one = (await world.upsert(caller(app=wrote), **INCIDENT)).case
+    for fields in ({"diagnosis": "other"}, {"metadata": {"tags": ["other"]}}):
+        with pytest.raises(CaseRefused) as caught:
+            await world.upsert(caller("cnv_2", app=asks), case_id=one.case_id, **fields)
+        assert caught.value.code == "INVALID_CASE"
+        assert "belongs to another scope" in str(caught.value)
+    assert await world.case(one.case_id) == one
+    same = await world.upsert(caller("cnv_2", app=asks), case_id=one.case_id, **INCIDENT)
+    assert same.status == "unchanged"
+    person = caller(None, app=asks, by="person")
+    assert (await world.upsert(person, case_id=one.case_id, diagnosis="x")).status == "updated"
+    mine = await world.upsert(caller("cnv_3", app=wrote), case_id=one.case_id, diagnosis="y")
+    assert mine.status == "updated"
 
 
-async def test_an_update_that_says_nothing_new_writes_nothing(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        created = (await world.upsert(caller(), **INCIDENT)).case
-        before = await everything(world)
-        answer = await world.upsert(caller("cnv_2"), case_id=created.case_id, **INCIDENT)
-        assert (answer.status, answer.case) == ("unchanged", created)
-        assert answer.notes == ("The case says all of that already; nothing was changed.",)
-        assert await everything(world) == before
-        assert world.told == ["changed"]
+async def test_an_update_that_says_nothing_new_writes_nothing(world: CaseWorld) -> None:
+    created = (await world.upsert(caller(), **INCIDENT)).case
+    before = await everything(world)
+    answer = await world.upsert(caller("cnv_2"), case_id=created.case_id, **INCIDENT)
+    assert (answer.status, answer.case) == ("unchanged", created)
+    assert answer.notes == ("The case says all of that already; nothing was changed.",)
+    assert await everything(world) == before
+    assert world.told == ["changed"]
 
 
 async def test_secrets_reach_neither_the_case_nor_its_reports_and_history(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Forgetting a case: nothing of it is left anywhere, found or not, and nothing else is touched."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from memory.cases.results import CaseRefused
 from memory.forgetting import Forgetting
 from memory.intents.builders import Happening, intent_from_tool_result
 from memory.scope import Scope
-from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world
+from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller
 from tests.support.episodes import AT, recorder_on
 
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
@@ -50,59 +49,56 @@ async def everything(world: CaseWorld) -> str:
     return "\n".join(repr(tuple(row)) for row in rows)
 
 
-async def test_nothing_of_a_case_is_left_and_the_rest_stays(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        gone = (await record_case(world)).case_id
-        staging = caller("cnv_2", environment="staging")
-        kept = (await world.upsert(staging, **INCIDENT)).case.case_id
-        other = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case.case_id
-        told = (await world.case(gone)).content
-        again = {
-            **INCIDENT,
-            "symptom_summary": told.symptom_summary,
-            "diagnosis": told.diagnosis,
-            "root_cause": told.root_cause,
-            "resolution": f"{INCIDENT['resolution']}, a {WORD} says",
-        }
-        assert (await world.upsert(caller("cnv_4"), **again)).case.case_id == gone
-        await world.vote(caller("cnv_5"), gone, helpful=True)
-        await world.store.note_shown("cnv_6", dict.fromkeys([gone, other], 1))
-        assert (await world.store.related([kept]))[kept]
-        assert WORD in await everything(world)
+async def test_nothing_of_a_case_is_left_and_the_rest_stays(world: CaseWorld) -> None:
+    gone = (await record_case(world)).case_id
+    staging = caller("cnv_2", environment="staging")
+    kept = (await world.upsert(staging, **INCIDENT)).case.case_id
+    other = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case.case_id
+    told = (await world.case(gone)).content
+    again = {
+        **INCIDENT,
+        "symptom_summary": told.symptom_summary,
+        "diagnosis": told.diagnosis,
+        "root_cause": told.root_cause,
+        "resolution": f"{INCIDENT['resolution']}, a {WORD} says",
+    }
+    assert (await world.upsert(caller("cnv_4"), **again)).case.case_id == gone
+    await world.vote(caller("cnv_5"), gone, helpful=True)
+    await world.store.note_shown("cnv_6", dict.fromkeys([gone, other], 1))
+    assert (await world.store.related([kept]))[kept]
+    assert WORD in await everything(world)
 
-        assert await forgetting_on(world).forget(gone, ANN)
+    assert await forgetting_on(world).forget(gone, ANN)
 
-        assert (await world.store.related([kept]))[kept] == []
-        assert await world.store.unreviewed("cnv_6", "ann", limit=9) == [other]
-        found = await world.store.get([gone, kept, other], "ann")
-        assert [hit.case_id for hit in found] == [kept, other]
-        assert not await forgetting_on(world).forget(gone, ANN)
-        assert WORD not in await everything(world)
-
-
-async def test_a_case_is_forgotten_by_whoever_may_see_it_alone(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        mine = await record_case(world)
-        before = await everything(world)
-        forgetting = forgetting_on(world)
-        assert not await forgetting.forget(mine.case_id, BOB)
-        assert not await forgetting.forget(mine.case_id, Scope(owner_id="ann", app_code="bank"))
-        assert not await forgetting.forget("cas_none", ANN)
-        assert await everything(world) == before
-        assert await forgetting.forget(mine.case_id, Scope(owner_id="ann", app_code="shop"))
+    assert (await world.store.related([kept]))[kept] == []
+    assert await world.store.unreviewed("cnv_6", "ann", limit=9) == [other]
+    found = await world.store.get([gone, kept, other], "ann")
+    assert [hit.case_id for hit in found] == [kept, other]
+    assert not await forgetting_on(world).forget(gone, ANN)
+    assert WORD not in await everything(world)
 
 
-async def test_a_vote_on_a_case_that_is_being_forgotten_finds_it_gone(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        gone = await record_case(world)
-        votes = world.store.votes
+async def test_a_case_is_forgotten_by_whoever_may_see_it_alone(world: CaseWorld) -> None:
+    mine = await record_case(world)
+    before = await everything(world)
+    forgetting = forgetting_on(world)
+    assert not await forgetting.forget(mine.case_id, BOB)
+    assert not await forgetting.forget(mine.case_id, Scope(owner_id="ann", app_code="bank"))
+    assert not await forgetting.forget("cas_none", ANN)
+    assert await everything(world) == before
+    assert await forgetting.forget(mine.case_id, Scope(owner_id="ann", app_code="shop"))
 
-        async def forgotten_meanwhile(case_ids: Any) -> Any:
-            await forgetting_on(world).forget(gone.case_id, ANN)
-            return await votes(case_ids)
 
-        world.store.votes = forgotten_meanwhile  # type: ignore[method-assign]
-        with pytest.raises(CaseRefused) as caught:
-            await world.vote(caller("cnv_2"), gone.case_id, helpful=True)
-        assert caught.value.code == "CASE_NOT_FOUND"
-        assert WORD not in await everything(world)
+async def test_a_vote_on_a_case_that_is_being_forgotten_finds_it_gone(world: CaseWorld) -> None:
+    gone = await record_case(world)
+    votes = world.store.votes
+
+    async def forgotten_meanwhile(case_ids: Any) -> Any:
+        await forgetting_on(world).forget(gone.case_id, ANN)
+        return await votes(case_ids)
+
+    world.store.votes = forgotten_meanwhile  # type: ignore[method-assign]
+    with pytest.raises(CaseRefused) as caught:
+        await world.vote(caller("cnv_2"), gone.case_id, helpful=True)
+    assert caught.value.code == "CASE_NOT_FOUND"
+    assert WORD not in await everything(world)

@@ -25,34 +25,32 @@ from tests.support.cases import (
 )
 
 
-async def test_look_alikes_with_another_root_cause_are_not_merged(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        await world.upsert(caller(), **INCIDENT)
-        other = await world.upsert(
-            caller("cnv_2"),
-            **{**INCIDENT, "root_cause": "a deadlock between the order and the stock tables"},
-        )
-        assert other.status == "created"
-        assert await world.count() == 2
+async def test_look_alikes_with_another_root_cause_are_not_merged(world: CaseWorld) -> None:
+    await world.upsert(caller(), **INCIDENT)
+    other = await world.upsert(
+        caller("cnv_2"),
+        **{**INCIDENT, "root_cause": "a deadlock between the order and the stock tables"},
+    )
+    assert other.status == "created"
+    assert await world.count() == 2
 
 
 async def test_a_conversation_that_tells_exactly_the_same_again_reports_nothing(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
-    async with case_world(tmp_path) as world:
-        await world.upsert(caller(), **INCIDENT)
-        assert (await world.upsert(caller(), **INCIDENT)).status == "unchanged"
-        assert (await world.upsert(caller("cnv_2"), **INCIDENT)).status == "merged"
-        answer = await world.upsert(caller("cnv_2"), **INCIDENT)
-        assert (answer.status, answer.case.reports) == ("unchanged", 1)
-        assert (await world.upsert(caller("cnv_3"), **INCIDENT)).case.reports == 2
-        person = caller(None, by="person")
-        answers = [await world.upsert(person, **INCIDENT) for _ in range(2)]
-        assert [answer.case.reports for answer in answers] == [3, 3]
-        assert world.told == ["changed"] * 4
+    await world.upsert(caller(), **INCIDENT)
+    assert (await world.upsert(caller(), **INCIDENT)).status == "unchanged"
+    assert (await world.upsert(caller("cnv_2"), **INCIDENT)).status == "merged"
+    answer = await world.upsert(caller("cnv_2"), **INCIDENT)
+    assert (answer.status, answer.case.reports) == ("unchanged", 1)
+    assert (await world.upsert(caller("cnv_3"), **INCIDENT)).case.reports == 2
+    person = caller(None, by="person")
+    answers = [await world.upsert(person, **INCIDENT) for _ in range(2)]
+    assert [answer.case.reports for answer in answers] == [3, 3]
+    assert world.told == ["changed"] * 4
 
 
-async def test_the_same_few_words_about_another_service_are_another_case(tmp_path: Path) -> None:
+async def test_the_same_few_words_about_another_service_are_another_case(world: CaseWorld) -> None:
     words = {
         "symptom_summary": "pods restart",
         "diagnosis": "out of memory",
@@ -60,132 +58,125 @@ async def test_the_same_few_words_about_another_service_are_another_case(tmp_pat
         "resolution": "raise the limit",
         "confidence": 0.8,
     }
-    async with case_world(tmp_path) as world:
-        for service, layer in (("checkout", "jvm"), ("ledger", "os")):
-            known = {"related_services": [service], "failure_layer": layer}
-            answer = await world.upsert(caller(f"cnv_{service}"), **words, metadata=known)
-            assert answer.status == "created"
+    for service, layer in (("checkout", "jvm"), ("ledger", "os")):
+        known = {"related_services": [service], "failure_layer": layer}
+        answer = await world.upsert(caller(f"cnv_{service}"), **words, metadata=known)
+        assert answer.status == "created"
 
 
 async def test_what_a_report_adds_is_searched_with_the_case_whatever_happens_then(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        told = {
-            **INCIDENT,
-            "resolution": "close the connections of the price import in a finally block."
-            " Until then run pgbouncer-reload.",
-        }
-        assert (await world.upsert(caller("cnv_2"), **told)).case.case_id == one
+    one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+    told = {
+        **INCIDENT,
+        "resolution": "close the connections of the price import in a finally block."
+        " Until then run pgbouncer-reload.",
+    }
+    assert (await world.upsert(caller("cnv_2"), **told)).case.case_id == one
 
-        async def body() -> str:
-            (row,) = await world.database.rows("SELECT body FROM items WHERE id = ?", (one,))
-            return str(row["body"])
+    async def body() -> str:
+        (row,) = await world.database.rows("SELECT body FROM items WHERE id = ?", (one,))
+        return str(row["body"])
 
-        assert (await body()).count("Until then run pgbouncer-reload.") == 1
-        assert (await body()).count(INCIDENT["diagnosis"]) == 1
-        await world.vote(caller("cnv_3"), one, helpful=True)
-        assert "pgbouncer-reload" in await body()
-        await world.upsert(caller(), case_id=one, symptom_summary="checkout is down")
-        assert "pgbouncer-reload" in await body()
-        for n in range(5):
-            steps = f"{INCIDENT['resolution']} {'step' * n}"
-            again = {**INCIDENT, "symptom_summary": "checkout is down", "resolution": steps}
-            assert (await world.upsert(caller(f"cnv_r{n}"), **again)).status == "merged"
-        assert "pgbouncer-reload" not in await body(), "the newest five are searched"
+    assert (await body()).count("Until then run pgbouncer-reload.") == 1
+    assert (await body()).count(INCIDENT["diagnosis"]) == 1
+    await world.vote(caller("cnv_3"), one, helpful=True)
+    assert "pgbouncer-reload" in await body()
+    await world.upsert(caller(), case_id=one, symptom_summary="checkout is down")
+    assert "pgbouncer-reload" in await body()
+    for n in range(5):
+        steps = f"{INCIDENT['resolution']} {'step' * n}"
+        again = {**INCIDENT, "symptom_summary": "checkout is down", "resolution": steps}
+        assert (await world.upsert(caller(f"cnv_r{n}"), **again)).status == "merged"
+    assert "pgbouncer-reload" not in await body(), "the newest five are searched"
 
 
 @pytest.mark.parametrize("incident", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
 @pytest.mark.parametrize("lifecycle", ["rejected", "stale"])
 @pytest.mark.parametrize("left_out", ["region", "root_cause"], ids=["with-a-cause", "without"])
 async def test_what_search_hides_does_not_come_back_by_another_number(
-    tmp_path: Path, incident: Mapping[str, Any], lifecycle: str, left_out: str
+    world: CaseWorld, incident: Mapping[str, Any], lifecycle: str, left_out: str
 ) -> None:
     told = {name: text for name, text in incident.items() if name != left_out}
     confidence = {"rejected": 0.3, "stale": 0.8}[lifecycle]
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **{**told, "confidence": confidence})).case.case_id
-        if lifecycle == "rejected":
-            await world.vote(caller("cnv_2"), one, helpful=False)
-        elif lifecycle == "stale":
-            await world.vote(caller("cnv_2"), one, signal="stale")
-        answer = await world.upsert(caller("cnv_3"), **{**retold(told), "confidence": 1})
-        assert (answer.status, answer.case.case_id) == ("merged", one)
-        assert answer.case.lifecycle == lifecycle
-        assert await world.count() == 1
-        assert not await world.database.rows("SELECT id FROM items")
-        assert "search does not show it" in answer.notes[-1]
-        assert one in answer.notes[-1]
-        assert lifecycle == "stale" or "found wrong" in answer.notes[-1]
+    one = (await world.upsert(caller(), **{**told, "confidence": confidence})).case.case_id
+    if lifecycle == "rejected":
+        await world.vote(caller("cnv_2"), one, helpful=False)
+    elif lifecycle == "stale":
+        await world.vote(caller("cnv_2"), one, signal="stale")
+    answer = await world.upsert(caller("cnv_3"), **{**retold(told), "confidence": 1})
+    assert (answer.status, answer.case.case_id) == ("merged", one)
+    assert answer.case.lifecycle == lifecycle
+    assert await world.count() == 1
+    assert not await world.database.rows("SELECT id FROM items")
+    assert "search does not show it" in answer.notes[-1]
+    assert one in answer.notes[-1]
+    assert lifecycle == "stale" or "found wrong" in answer.notes[-1]
 
 
 async def test_what_is_hidden_takes_in_neither_another_cause_nor_another_scope(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        await world.vote(caller("cnv_2"), one, signal="stale")
-        other_cause = {**retold(INCIDENT), "root_cause": "the price import opens too few threads"}
-        elsewhere = {**INCIDENT, "metadata": {"related_services": ["ledger"]}}
-        for who, told in (
-            (caller("cnv_3"), other_cause),
-            (caller("cnv_4", environment="staging"), retold(INCIDENT)),
-            (caller("cnv_5", app=None), retold(INCIDENT)),
-            (caller("cnv_6", owner="bob"), retold(INCIDENT)),
-            (caller("cnv_7"), {**retold(INCIDENT), "metadata": elsewhere["metadata"]}),
-        ):
-            answer = await world.upsert(who, **told)
-            assert answer.status == "created", told
-            assert one not in {known.case_id for known in answer.similar_cases}
-        assert (await world.case(one)).reports == 0
+    one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+    await world.vote(caller("cnv_2"), one, signal="stale")
+    other_cause = {**retold(INCIDENT), "root_cause": "the price import opens too few threads"}
+    elsewhere = {**INCIDENT, "metadata": {"related_services": ["ledger"]}}
+    for who, told in (
+        (caller("cnv_3"), other_cause),
+        (caller("cnv_4", environment="staging"), retold(INCIDENT)),
+        (caller("cnv_5", app=None), retold(INCIDENT)),
+        (caller("cnv_6", owner="bob"), retold(INCIDENT)),
+        (caller("cnv_7"), {**retold(INCIDENT), "metadata": elsewhere["metadata"]}),
+    ):
+        answer = await world.upsert(who, **told)
+        assert answer.status == "created", told
+        assert one not in {known.case_id for known in answer.similar_cases}
+    assert (await world.case(one)).reports == 0
 
 
-async def test_of_the_same_told_twice_the_one_that_can_be_found_takes_it(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        hidden = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        shown = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
-        await world.upsert(caller("cnv_2"), **retold(INCIDENT), case_id=shown)
-        await world.vote(caller("cnv_3"), hidden, signal="stale")
-        told = {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (11:11)"}
-        answer = await world.upsert(caller("cnv_4"), **told)
-        assert (answer.status, answer.case.case_id) == ("merged", shown)
+async def test_of_the_same_told_twice_the_one_that_can_be_found_takes_it(world: CaseWorld) -> None:
+    hidden = (await world.upsert(caller(), **INCIDENT)).case.case_id
+    shown = (await world.upsert(caller("cnv_2"), **OTHER_INCIDENT)).case.case_id
+    await world.upsert(caller("cnv_2"), **retold(INCIDENT), case_id=shown)
+    await world.vote(caller("cnv_3"), hidden, signal="stale")
+    told = {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (11:11)"}
+    answer = await world.upsert(caller("cnv_4"), **told)
+    assert (answer.status, answer.case.case_id) == ("merged", shown)
 
 
-async def test_relations_to_another_apps_case_or_a_stale_one_are_not_told(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        common = (await world.upsert(caller("cnv_0", app=None), **INCIDENT)).case.case_id
-        bank = (await world.upsert(caller("cnv_1", app="bank"), **INCIDENT)).case.case_id
-        stale = (await world.upsert(caller("cnv_2", environment="e"), **INCIDENT)).case.case_id
-        mine = (await world.upsert(caller("cnv_3"), **INCIDENT)).case.case_id
-        everywhere = caller("cnv_4", app=None)
-        told = await world.upsert(everywhere, case_id=common, **INCIDENT)
-        assert {case.case_id for case in told.similar_cases} == {bank, stale, mine}
-        await world.vote(caller("cnv_5"), stale, signal="stale")
-        by_person = caller(None, by="person")
-        unchanged = await world.upsert(caller("cnv_6"), case_id=common, **INCIDENT)
-        updated = await world.upsert(by_person, case_id=common, resolution="close them")
-        stored = {relation.case_id for relation in (await world.store.related([common]))[common]}
-        assert stored == {bank, stale, mine}
-        assert (unchanged.status, updated.status) == ("unchanged", "updated")
-        for answer in (unchanged, updated):
-            assert [case.case_id for case in answer.similar_cases] == [mine]
-        merged = await world.upsert(caller("cnv_7"), **retold(INCIDENT))
-        assert (merged.status, merged.case.case_id) == ("merged", mine)
-        assert [case.case_id for case in merged.similar_cases] == [common]
+async def test_relations_to_another_apps_case_or_a_stale_one_are_not_told(world: CaseWorld) -> None:
+    common = (await world.upsert(caller("cnv_0", app=None), **INCIDENT)).case.case_id
+    bank = (await world.upsert(caller("cnv_1", app="bank"), **INCIDENT)).case.case_id
+    stale = (await world.upsert(caller("cnv_2", environment="e"), **INCIDENT)).case.case_id
+    mine = (await world.upsert(caller("cnv_3"), **INCIDENT)).case.case_id
+    everywhere = caller("cnv_4", app=None)
+    told = await world.upsert(everywhere, case_id=common, **INCIDENT)
+    assert {case.case_id for case in told.similar_cases} == {bank, stale, mine}
+    await world.vote(caller("cnv_5"), stale, signal="stale")
+    by_person = caller(None, by="person")
+    unchanged = await world.upsert(caller("cnv_6"), case_id=common, **INCIDENT)
+    updated = await world.upsert(by_person, case_id=common, resolution="close them")
+    stored = {relation.case_id for relation in (await world.store.related([common]))[common]}
+    assert stored == {bank, stale, mine}
+    assert (unchanged.status, updated.status) == ("unchanged", "updated")
+    for answer in (unchanged, updated):
+        assert [case.case_id for case in answer.similar_cases] == [mine]
+    merged = await world.upsert(caller("cnv_7"), **retold(INCIDENT))
+    assert (merged.status, merged.case.case_id) == ("merged", mine)
+    assert [case.case_id for case in merged.similar_cases] == [common]
 
 
-async def test_both_ends_know_of_a_relation_also_after_a_rewriting(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        first = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        second = await world.upsert(caller("cnv_2", environment="staging"), **INCIDENT)
-        (relation,) = second.similar_cases
-        assert (relation.case_id, relation.relation) == (first, "same_root_cause")
-        known = await world.store.related([first])
-        assert [relation.case_id for relation in known[first]] == [second.case.case_id]
-        rewritten = {**OTHER_INCIDENT, "case_id": first, "metadata": {"failure_layer": "os"}}
-        assert (await world.upsert(caller(), **rewritten)).similar_cases == ()
-        assert (await world.store.related([second.case.case_id]))[second.case.case_id] == []
+async def test_both_ends_know_of_a_relation_also_after_a_rewriting(world: CaseWorld) -> None:
+    first = (await world.upsert(caller(), **INCIDENT)).case.case_id
+    second = await world.upsert(caller("cnv_2", environment="staging"), **INCIDENT)
+    (relation,) = second.similar_cases
+    assert (relation.case_id, relation.relation) == (first, "same_root_cause")
+    known = await world.store.related([first])
+    assert [relation.case_id for relation in known[first]] == [second.case.case_id]
+    rewritten = {**OTHER_INCIDENT, "case_id": first, "metadata": {"failure_layer": "os"}}
+    assert (await world.upsert(caller(), **rewritten)).similar_cases == ()
+    assert (await world.store.related([second.case.case_id]))[second.case.case_id] == []
 
 
 class Forgetful(Listed):
@@ -288,25 +279,24 @@ async def vote(world: CaseWorld, case_id: str) -> None:
     ids=lambda value: getattr(value, "__name__", str(value)).rpartition(".")[2],
 )
 async def test_the_loop_goes_on_turning_while_it_is_decided(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: Any, name: str, work: Any
+    world: CaseWorld, monkeypatch: pytest.MonkeyPatch, room: Any, name: str, work: Any
 ) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        await world.upsert(caller("cnv_0"), **OTHER_INCIDENT)
-        for n in range(2):
-            await world.upsert(
-                caller(f"cnv_r{n}"), **{**AGAIN, "diagnosis": f"{INCIDENT['diagnosis']} {n}"}
-            )
-        slow = Slow(getattr(room, name))
-        monkeypatch.setattr(room, name, slow)
-        try:
-            with anyio.fail_after(30):
-                async with anyio.create_task_group() as group:
-                    group.start_soon(work, world, case_id)
-                    await begun(slow)
-                    assert not slow.was_on_loop
-                    assert (await world.case(case_id)).case_id == case_id
-                    slow.let_go()
-        finally:
-            slow.let_go()
-        assert not slow.was_on_loop
+    case_id = (await world.upsert(caller(), **INCIDENT)).case.case_id
+    await world.upsert(caller("cnv_0"), **OTHER_INCIDENT)
+    for n in range(2):
+        await world.upsert(
+            caller(f"cnv_r{n}"), **{**AGAIN, "diagnosis": f"{INCIDENT['diagnosis']} {n}"}
+        )
+    slow = Slow(getattr(room, name))
+    monkeypatch.setattr(room, name, slow)
+    try:
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                group.start_soon(work, world, case_id)
+                await begun(slow)
+                assert not slow.was_on_loop
+                assert (await world.case(case_id)).case_id == case_id
+                slow.let_go()
+    finally:
+        slow.let_go()
+    assert not slow.was_on_loop

@@ -1,10 +1,9 @@
 """Reports that were merged into a case: which of them are looked at, searched and told."""
 
-from pathlib import Path
 from typing import Any
 
 from memory.cases.case_reader import CaseReader
-from tests.support.cases import INCIDENT, CaseWorld, caller, case_world
+from tests.support.cases import INCIDENT, CaseWorld, caller
 
 
 def retold(incident: Any, n: int, *, code: str = "") -> dict[str, Any]:
@@ -20,16 +19,15 @@ async def body(world: CaseWorld) -> str:
     return str(text)
 
 
-async def test_one_conversation_pushes_out_no_report_of_another(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        more = f"{INCIDENT['resolution']}. Looked at the scanner valve."
-        await world.upsert(caller("cnv_2"), **{**retold(INCIDENT, 0), "resolution": more})
-        for n in range(1, 12):
-            loud = await world.upsert(caller("cnv_loud"), **retold(INCIDENT, n))
-            assert (loud.status, loud.case.reports) == ("merged", n + 1)
-        ((whole,), _) = await CaseReader(world.store).whole(caller("cnv_9"), [one])
-        voices = [report.conversation_id for report in whole.reports]
-        assert voices == ["cnv_2", *["cnv_loud"] * 3]
-        assert "scanner valve" in whole.markdown
-        assert "scanner valve" in await body(world)
+async def test_one_conversation_pushes_out_no_report_of_another(world: CaseWorld) -> None:
+    one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+    more = f"{INCIDENT['resolution']}. Looked at the scanner valve."
+    await world.upsert(caller("cnv_2"), **{**retold(INCIDENT, 0), "resolution": more})
+    for n in range(1, 12):
+        loud = await world.upsert(caller("cnv_loud"), **retold(INCIDENT, n))
+        assert (loud.status, loud.case.reports) == ("merged", n + 1)
+    ((whole,), _) = await CaseReader(world.store).whole(caller("cnv_9"), [one])
+    voices = [report.conversation_id for report in whole.reports]
+    assert voices == ["cnv_2", *["cnv_loud"] * 3]
+    assert "scanner valve" in whole.markdown
+    assert "scanner valve" in await body(world)

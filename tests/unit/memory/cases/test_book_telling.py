@@ -8,32 +8,31 @@ import pytest
 from memory.cases.case import CaseContent
 from memory.cases.relations import Nearby
 from memory.scope import Scope
-from tests.support.cases import INCIDENT, INCIDENT_ZH, Listed, caller, case_world, retold
+from tests.support.cases import INCIDENT, INCIDENT_ZH, CaseWorld, Listed, caller, case_world, retold
 
 BOTH = pytest.mark.parametrize("incident", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
 
 
 @BOTH
 async def test_who_may_change_a_case_is_told_how_where_a_better_telling_is_kept_as_a_report(
-    tmp_path: Path, incident: Any
+    world: CaseWorld, incident: Any
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **{**incident, "resolution": "重启 restart"})).case
-        how = f"update it by its case_id {one.case_id}"
-        for who, is_told in (
-            (caller(), True),
-            (caller("cnv_branch", root_id="cnv_1"), True),
-            (caller(None, by="person"), True),
-            (caller("cnv_2"), False),
-        ):
-            better = {
-                **retold(incident),
-                "resolution": f"{incident['resolution']} {who.conversation_id}",
-            }
-            answer = await world.upsert(who, **better)
-            assert (answer.status, answer.case.case_id) == ("merged", one.case_id)
-            assert answer.case.content.resolution == "重启 restart"
-            assert (how in " ".join(answer.notes)) is is_told
+    one = (await world.upsert(caller(), **{**incident, "resolution": "重启 restart"})).case
+    how = f"update it by its case_id {one.case_id}"
+    for who, is_told in (
+        (caller(), True),
+        (caller("cnv_branch", root_id="cnv_1"), True),
+        (caller(None, by="person"), True),
+        (caller("cnv_2"), False),
+    ):
+        better = {
+            **retold(incident),
+            "resolution": f"{incident['resolution']} {who.conversation_id}",
+        }
+        answer = await world.upsert(who, **better)
+        assert (answer.status, answer.case.case_id) == ("merged", one.case_id)
+        assert answer.case.content.resolution == "重启 restart"
+        assert (how in " ".join(answer.notes)) is is_told
 
 
 class Partly(Listed):

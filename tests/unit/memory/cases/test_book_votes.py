@@ -34,131 +34,124 @@ async def lifecycle(world: CaseWorld, case_id: str) -> str:
 
 
 async def test_two_other_conversations_make_a_draft_accepted_and_history_names_all_three(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await record_case(world)).case_id
-        first = await world.vote(caller("cnv_2", environment="staging"), case_id, helpful=True)
-        assert (first.case.lifecycle, first.case.confidence) == ("draft", 0.9)
-        second = await world.vote(caller("cnv_3"), case_id, helpful=True)
-        assert (second.case.lifecycle, second.case.confidence) == ("accepted", 1.0)
-        assert second.case == await world.case(case_id)
-        assert second.feedback == FeedbackTally(helpful=2, unhelpful=0, conversations=2)
-        assert "is accepted now" in second.notes[0]
-        told = await world.store.history(case_id, limit=9)
-        assert [(text.event, text.conversation_id) for text in told] == [
-            ("created", "cnv_1"),
-            ("feedback", "cnv_2"),
-            ("feedback", "cnv_3"),
-            ("lifecycle", "cnv_3"),
-        ]
-        assert told[-1].details == {"from": "draft", "to": "accepted"}
-        assert told[1].details == {
-            "helpful": True,
-            "signal": None,
-            "app_code": "shop",
-            "environment": "staging",
-            "confidence": {"from": 0.8, "to": 0.9},
-        }
-        assert [text.at for text in told] == sorted(text.at for text in told)
+    case_id = (await record_case(world)).case_id
+    first = await world.vote(caller("cnv_2", environment="staging"), case_id, helpful=True)
+    assert (first.case.lifecycle, first.case.confidence) == ("draft", 0.9)
+    second = await world.vote(caller("cnv_3"), case_id, helpful=True)
+    assert (second.case.lifecycle, second.case.confidence) == ("accepted", 1.0)
+    assert second.case == await world.case(case_id)
+    assert second.feedback == FeedbackTally(helpful=2, unhelpful=0, conversations=2)
+    assert "is accepted now" in second.notes[0]
+    told = await world.store.history(case_id, limit=9)
+    assert [(text.event, text.conversation_id) for text in told] == [
+        ("created", "cnv_1"),
+        ("feedback", "cnv_2"),
+        ("feedback", "cnv_3"),
+        ("lifecycle", "cnv_3"),
+    ]
+    assert told[-1].details == {"from": "draft", "to": "accepted"}
+    assert told[1].details == {
+        "helpful": True,
+        "signal": None,
+        "app_code": "shop",
+        "environment": "staging",
+        "confidence": {"from": 0.8, "to": 0.9},
+    }
+    assert [text.at for text in told] == sorted(text.at for text in told)
 
 
 async def test_what_is_not_judged_is_asked_of_the_conversation_that_was_shown_it(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
     """The original asks the conversation that wrote the case."""
-    async with case_world(tmp_path) as world:
-        one = await record_case(world)
-        other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
-        await world.store.note_shown("cnv_2", dict.fromkeys([one.case_id, other.case_id], 1))
-        asked = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
-        assert asked.unreviewed_cases == [other.case_id]
-        mine = await world.upsert(caller("cnv_2"), **{**INCIDENT, "root_cause": "a bad disk"})
-        await world.store.note_shown("cnv_2", dict.fromkeys([mine.case.case_id], 1))
-        again = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
-        assert again.unreviewed_cases == [other.case_id], "its own is not for it to judge"
-        author = await world.vote(caller("cnv_1"), one.case_id, signal="high_risk")
-        assert author.unreviewed_cases == []
-        done = await world.vote(caller("cnv_2"), other.case_id, signal="conflict")
-        assert done.unreviewed_cases == []
+    one = await record_case(world)
+    other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
+    await world.store.note_shown("cnv_2", dict.fromkeys([one.case_id, other.case_id], 1))
+    asked = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
+    assert asked.unreviewed_cases == [other.case_id]
+    mine = await world.upsert(caller("cnv_2"), **{**INCIDENT, "root_cause": "a bad disk"})
+    await world.store.note_shown("cnv_2", dict.fromkeys([mine.case.case_id], 1))
+    again = await world.vote(caller("cnv_2"), one.case_id, helpful=True)
+    assert again.unreviewed_cases == [other.case_id], "its own is not for it to judge"
+    author = await world.vote(caller("cnv_1"), one.case_id, signal="high_risk")
+    assert author.unreviewed_cases == []
+    done = await world.vote(caller("cnv_2"), other.case_id, signal="conflict")
+    assert done.unreviewed_cases == []
 
 
 async def test_a_branch_votes_as_its_root_and_has_nothing_of_its_own_to_judge(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = await record_case(world)
-        branch, twig = caller("cnv_5", root_id="cnv_1"), caller("cnv_6", root_id="cnv_1")
-        for voter in (caller("cnv_1"), branch, twig):
-            told = await world.vote(voter, one.case_id, helpful=True)
-            assert (told.feedback.helpful, told.feedback.conversations) == (1, 0)
-        other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
-        await CaseReader(world.store).whole(branch, [one.case_id, other.case_id])
-        asked = await world.vote(twig, one.case_id, signal="high_risk")
-        assert asked.unreviewed_cases == [other.case_id]
-        judged = await world.vote(caller("cnv_1"), other.case_id, helpful=True)
-        assert judged.unreviewed_cases == []
-        told = await world.vote(caller("cnv_7"), one.case_id, helpful=True)
-        assert (told.feedback.helpful, told.case.lifecycle) == (2, "accepted")
+    one = await record_case(world)
+    branch, twig = caller("cnv_5", root_id="cnv_1"), caller("cnv_6", root_id="cnv_1")
+    for voter in (caller("cnv_1"), branch, twig):
+        told = await world.vote(voter, one.case_id, helpful=True)
+        assert (told.feedback.helpful, told.feedback.conversations) == (1, 0)
+    other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
+    await CaseReader(world.store).whole(branch, [one.case_id, other.case_id])
+    asked = await world.vote(twig, one.case_id, signal="high_risk")
+    assert asked.unreviewed_cases == [other.case_id]
+    judged = await world.vote(caller("cnv_1"), other.case_id, helpful=True)
+    assert judged.unreviewed_cases == []
+    told = await world.vote(caller("cnv_7"), one.case_id, helpful=True)
+    assert (told.feedback.helpful, told.case.lifecycle) == (2, "accepted")
 
 
 @pytest.mark.parametrize("stated", [0.0, 1.0])
 async def test_the_confidence_of_anothers_case_is_not_stated_but_judged(
-    tmp_path: Path, stated: float
+    world: CaseWorld, stated: float
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = await record_case(world)
-        answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, confidence=stated)
-        assert (answer.status, answer.case, answer.stripped) == ("unchanged", one, ("confidence",))
-        assert "left out" in answer.notes[0]
-        changed = await world.upsert(
-            caller("cnv_2"), case_id=one.case_id, confidence=stated, diagnosis="once more"
-        )
-        assert (changed.status, changed.stripped) == ("updated", ("confidence",))
-        assert (changed.case.stated_confidence, changed.case.confidence) == (0.8, 0.8)
-        person = caller(None, by="person")
-        by_hand = await world.upsert(person, case_id=one.case_id, confidence=stated)
-        assert (by_hand.stripped, by_hand.case.confidence) == ((), stated)
+    one = await record_case(world)
+    answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, confidence=stated)
+    assert (answer.status, answer.case, answer.stripped) == ("unchanged", one, ("confidence",))
+    assert "left out" in answer.notes[0]
+    changed = await world.upsert(
+        caller("cnv_2"), case_id=one.case_id, confidence=stated, diagnosis="once more"
+    )
+    assert (changed.status, changed.stripped) == ("updated", ("confidence",))
+    assert (changed.case.stated_confidence, changed.case.confidence) == (0.8, 0.8)
+    person = caller(None, by="person")
+    by_hand = await world.upsert(person, case_id=one.case_id, confidence=stated)
+    assert (by_hand.stripped, by_hand.case.confidence) == ((), stated)
 
 
 @pytest.mark.parametrize("signal", ["stale", "rollback"])
 async def test_what_is_stale_or_rejected_leaves_search_and_can_still_be_judged(
-    tmp_path: Path, signal: str
+    world: CaseWorld, signal: str
 ) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await record_case(world, confidence=0.55 if signal == "stale" else 0.25)).case_id
-        after = await world.vote(caller("cnv_2"), case_id, signal=signal)
-        assert after.case.lifecycle == ("stale" if signal == "stale" else "rejected")
-        assert not await world.database.rows("SELECT id FROM items")
-        assert "search does not show it" in after.notes[-1]
-        assert (await world.vote(caller("cnv_3"), case_id, helpful=True)).code == "OK"
-        assert not await world.database.rows("SELECT id FROM items")
+    case_id = (await record_case(world, confidence=0.55 if signal == "stale" else 0.25)).case_id
+    after = await world.vote(caller("cnv_2"), case_id, signal=signal)
+    assert after.case.lifecycle == ("stale" if signal == "stale" else "rejected")
+    assert not await world.database.rows("SELECT id FROM items")
+    assert "search does not show it" in after.notes[-1]
+    assert (await world.vote(caller("cnv_3"), case_id, helpful=True)).code == "OK"
+    assert not await world.database.rows("SELECT id FROM items")
 
 
-async def test_many_votes_at_once_are_all_counted(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await record_case(world)).case_id
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as group:
-                for n in range(30):
-                    vote = partial(world.vote, caller(f"cnv_v{n}"), case_id, helpful=True)
-                    group.start_soon(vote)
-        one = await world.case(case_id)
-        assert len((await world.store.votes([case_id]))[case_id]) == 30
-        assert (one.revision, one.lifecycle, one.confidence) == (31, "accepted", 1.0)
+async def test_many_votes_at_once_are_all_counted(world: CaseWorld) -> None:
+    case_id = (await record_case(world)).case_id
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for n in range(30):
+                vote = partial(world.vote, caller(f"cnv_v{n}"), case_id, helpful=True)
+                group.start_soon(vote)
+    one = await world.case(case_id)
+    assert len((await world.store.votes([case_id]))[case_id]) == 30
+    assert (one.revision, one.lifecycle, one.confidence) == (31, "accepted", 1.0)
 
 
-async def test_who_speaks_for_a_case_and_against_it_is_told_what_counts(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = (await record_case(world, confidence=0.9)).case_id
-        answer = await world.vote(caller("cnv_2"), case_id, helpful=True, signal="rollback")
-        assert answer.notes[0] == (
-            "helpful=true and signal=rollback contradict each other;"
-            " what speaks against the case counts."
-        )
-        assert answer.case.confidence < 0.9
-        plain = await world.vote(caller("cnv_3"), case_id, helpful=True, signal="high_risk")
-        assert not any("contradict" in note for note in plain.notes)
+async def test_who_speaks_for_a_case_and_against_it_is_told_what_counts(world: CaseWorld) -> None:
+    case_id = (await record_case(world, confidence=0.9)).case_id
+    answer = await world.vote(caller("cnv_2"), case_id, helpful=True, signal="rollback")
+    assert answer.notes[0] == (
+        "helpful=true and signal=rollback contradict each other;"
+        " what speaks against the case counts."
+    )
+    assert answer.case.confidence < 0.9
+    plain = await world.vote(caller("cnv_3"), case_id, helpful=True, signal="high_risk")
+    assert not any("contradict" in note for note in plain.notes)
 
 
 NEW = {"root_cause": "another cause altogether", "resolution": "drop the table of prices"}
@@ -181,40 +174,38 @@ async def revisions(world: CaseWorld, case_id: str) -> list[int]:
 
 @pytest.mark.parametrize(("told", "new"), TOLD, ids=["en", "zh"])
 async def test_who_saw_only_older_words_vouches_for_no_new_ones(
-    tmp_path: Path, told: Any, new: Any
+    world: CaseWorld, told: Any, new: Any
 ) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = await recorded_by(world, told)
-        await show(world, case_id, "cnv_2", "cnv_3")
-        await world.upsert(caller(), case_id=case_id, **new)
-        for name in ("cnv_2", "cnv_3"):
-            answer = await world.vote(caller(name), case_id, helpful=True)
-            assert (answer.case.lifecycle, answer.case.confidence) == ("draft", 0.8)
-            assert answer.feedback == FeedbackTally()
-            assert "was rewritten after" in answer.notes[0]
-            assert case_id in answer.notes[0]
-            assert answer.unreviewed_cases == [case_id], "what it says now nobody judged"
-        assert await revisions(world, case_id) == [1, 1]
-        await show(world, case_id, "cnv_2", "cnv_3")
-        first, second = [
-            await world.vote(caller(name), case_id, helpful=True) for name in ("cnv_2", "cnv_3")
-        ]
-        assert (first.unreviewed_cases, second.unreviewed_cases) == ([], [])
-        assert second.case.lifecycle == "accepted"
+    case_id = await recorded_by(world, told)
+    await show(world, case_id, "cnv_2", "cnv_3")
+    await world.upsert(caller(), case_id=case_id, **new)
+    for name in ("cnv_2", "cnv_3"):
+        answer = await world.vote(caller(name), case_id, helpful=True)
+        assert (answer.case.lifecycle, answer.case.confidence) == ("draft", 0.8)
+        assert answer.feedback == FeedbackTally()
+        assert "was rewritten after" in answer.notes[0]
+        assert case_id in answer.notes[0]
+        assert answer.unreviewed_cases == [case_id], "what it says now nobody judged"
+    assert await revisions(world, case_id) == [1, 1]
+    await show(world, case_id, "cnv_2", "cnv_3")
+    first, second = [
+        await world.vote(caller(name), case_id, helpful=True) for name in ("cnv_2", "cnv_3")
+    ]
+    assert (first.unreviewed_cases, second.unreviewed_cases) == ([], [])
+    assert second.case.lifecycle == "accepted"
 
 
-async def test_who_was_shown_nothing_and_a_person_judge_what_is_there(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        case_id = await recorded_by(world)
-        by_hand = caller(None, by="person")
-        await world.upsert(by_hand, case_id=case_id, symptom_summary="as I saw it myself")
-        rewritten = await world.upsert(caller(), case_id=case_id, **NEW)
-        await world.vote(caller("cnv_9"), case_id, helpful=True)
-        told = await world.vote(by_hand, case_id, helpful=True)
-        assert told.feedback == FeedbackTally(helpful=2, conversations=1)
-        assert told.notes == ("The case was draft and is accepted now.",)
-        now = rewritten.case.content_revision
-        assert await revisions(world, case_id) == [now, now]
+async def test_who_was_shown_nothing_and_a_person_judge_what_is_there(world: CaseWorld) -> None:
+    case_id = await recorded_by(world)
+    by_hand = caller(None, by="person")
+    await world.upsert(by_hand, case_id=case_id, symptom_summary="as I saw it myself")
+    rewritten = await world.upsert(caller(), case_id=case_id, **NEW)
+    await world.vote(caller("cnv_9"), case_id, helpful=True)
+    told = await world.vote(by_hand, case_id, helpful=True)
+    assert told.feedback == FeedbackTally(helpful=2, conversations=1)
+    assert told.notes == ("The case was draft and is accepted now.",)
+    now = rewritten.case.content_revision
+    assert await revisions(world, case_id) == [now, now]
 
 
 class Outdone(SqliteCaseStore):
@@ -251,123 +242,111 @@ def retold(n: int = 7, **fields: Any) -> dict[str, Any]:
     return {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (10:{n:02d})", **fields}
 
 
-async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = await record_case(world, confidence=0.9)
-        sure = (await world.case(one.case_id)).confidence
-        evil = caller("cnv_evil")
-        sign = f"{INCIDENT['symptom_summary']}."
-        rewritten = await world.upsert(evil, case_id=one.case_id, symptom_summary=sign)
-        assert (rewritten.case.lifecycle, rewritten.case.authors) == (
-            "draft",
-            ("cnv_1", "cnv_evil"),
-        )
-        stated = await world.upsert(evil, case_id=one.case_id, confidence=0.0)
-        assert (stated.status, stated.stripped) == ("unchanged", ("confidence",))
-        assert "first" in stated.notes[0]
-        assert (await world.case(one.case_id)).confidence == sure
-        judged = await world.vote(evil, one.case_id, helpful=False, signal="rollback")
-        assert judged.case.lifecycle == "draft"
+async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(world: CaseWorld) -> None:
+    one = await record_case(world, confidence=0.9)
+    sure = (await world.case(one.case_id)).confidence
+    evil = caller("cnv_evil")
+    sign = f"{INCIDENT['symptom_summary']}."
+    rewritten = await world.upsert(evil, case_id=one.case_id, symptom_summary=sign)
+    assert (rewritten.case.lifecycle, rewritten.case.authors) == (
+        "draft",
+        ("cnv_1", "cnv_evil"),
+    )
+    stated = await world.upsert(evil, case_id=one.case_id, confidence=0.0)
+    assert (stated.status, stated.stripped) == ("unchanged", ("confidence",))
+    assert "first" in stated.notes[0]
+    assert (await world.case(one.case_id)).confidence == sure
+    judged = await world.vote(evil, one.case_id, helpful=False, signal="rollback")
+    assert judged.case.lifecycle == "draft"
 
 
 @pytest.mark.parametrize("how", ["judged by its author", "unsure"])
 async def test_nobody_plants_a_case_that_swallows_what_others_find(
-    tmp_path: Path, how: str
+    world: CaseWorld, how: str
 ) -> None:
     """What an author himself thinks little of is no verdict."""
     judged = how != "unsure"
-    async with case_world(tmp_path) as world:
-        planted = await record_case(world, confidence=0.3 if judged else 0.0)
-        if judged:
-            own = await world.vote(caller(), planted.case_id, helpful=False)
-            assert own.case.lifecycle == "draft"
-        honest = await world.upsert(caller("cnv_2"), **retold(confidence=0.95))
-        assert (honest.status, honest.case.case_id) == ("merged", planted.case_id)
-        assert (honest.case.stated_confidence, honest.case.is_findable) == (0.95, True)
-        assert honest.case.confidence == (0.75 if judged else 0.95)
-        assert honest.case == await world.case(planted.case_id)
-        assert len(honest.notes) == 1
-        assert len(await world.database.rows("SELECT id FROM items")) == 1
-        entry = (await world.store.history(planted.case_id, limit=99))[-1]
-        assert entry.details["confidence"] == {
-            "from": 0.1 if judged else 0.0,
-            "to": honest.case.confidence,
-        }
-        surer = await world.upsert(caller("cnv_3"), **retold(8, confidence=1.0))
-        assert surer.case.stated_confidence == 0.95, "what is found is not stated anew"
+    planted = await record_case(world, confidence=0.3 if judged else 0.0)
+    if judged:
+        own = await world.vote(caller(), planted.case_id, helpful=False)
+        assert own.case.lifecycle == "draft"
+    honest = await world.upsert(caller("cnv_2"), **retold(confidence=0.95))
+    assert (honest.status, honest.case.case_id) == ("merged", planted.case_id)
+    assert (honest.case.stated_confidence, honest.case.is_findable) == (0.95, True)
+    assert honest.case.confidence == (0.75 if judged else 0.95)
+    assert honest.case == await world.case(planted.case_id)
+    assert len(honest.notes) == 1
+    assert len(await world.database.rows("SELECT id FROM items")) == 1
+    entry = (await world.store.history(planted.case_id, limit=99))[-1]
+    assert entry.details["confidence"] == {
+        "from": 0.1 if judged else 0.0,
+        "to": honest.case.confidence,
+    }
+    surer = await world.upsert(caller("cnv_3"), **retold(8, confidence=1.0))
+    assert surer.case.stated_confidence == 0.95, "what is found is not stated anew"
 
 
-async def test_an_author_who_is_surer_now_says_so_by_telling_it_again(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = await record_case(world, confidence=0.4)
-        assert one.review_reasons == ()
-        lower = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.2})
-        assert (lower.status, lower.case) == ("unchanged", one)
-        again = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.7})
-        assert (again.status, again.case.confidence, again.case.reports) == ("updated", 0.7, 0)
-        assert again.case.is_findable
+async def test_an_author_who_is_surer_now_says_so_by_telling_it_again(world: CaseWorld) -> None:
+    one = await record_case(world, confidence=0.4)
+    assert one.review_reasons == ()
+    lower = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.2})
+    assert (lower.status, lower.case) == ("unchanged", one)
+    again = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.7})
+    assert (again.status, again.case.confidence, again.case.reports) == ("updated", 0.7, 0)
+    assert again.case.is_findable
 
 
 async def test_what_others_judged_useless_stays_hidden_however_surely_it_is_told(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = await record_case(world, confidence=0.6)
-        against = await world.vote(caller("cnv_2"), one.case_id, helpful=False)
-        assert (against.case.lifecycle, against.case.confidence) == ("draft", 0.4)
-        again = await world.upsert(caller("cnv_3"), **retold(confidence=1.0))
-        assert (again.status, again.case.confidence) == ("merged", 0.4)
-        assert "found it not helpful" in again.notes[1]
-        assert "search does not show it" in again.notes[2]
-        assert not await world.database.rows("SELECT id FROM items")
+    one = await record_case(world, confidence=0.6)
+    against = await world.vote(caller("cnv_2"), one.case_id, helpful=False)
+    assert (against.case.lifecycle, against.case.confidence) == ("draft", 0.4)
+    again = await world.upsert(caller("cnv_3"), **retold(confidence=1.0))
+    assert (again.status, again.case.confidence) == ("merged", 0.4)
+    assert "found it not helpful" in again.notes[1]
+    assert "search does not show it" in again.notes[2]
+    assert not await world.database.rows("SELECT id FROM items")
 
 
 @pytest.mark.parametrize("lifecycle", ["rejected", "stale"])
 @pytest.mark.parametrize("told", [INCIDENT, retold()], ids=["exactly", "alike"])
 async def test_what_was_found_wrong_does_not_come_back_by_rewriting_another_case(
-    tmp_path: Path, lifecycle: str, told: dict[str, Any]
+    world: CaseWorld, lifecycle: str, told: dict[str, Any]
 ) -> None:
-    async with case_world(tmp_path) as world:
-        wrong = await record_case(world, confidence=0.3 if lifecycle == "rejected" else 0.8)
-        vote: dict[str, Any] = (
-            {"helpful": False} if lifecycle == "rejected" else {"signal": "stale"}
-        )
-        assert (
-            await world.vote(caller("cnv_2"), wrong.case_id, **vote)
-        ).case.lifecycle == lifecycle
-        own = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case
-        with pytest.raises(CaseRefused) as caught:
-            await world.upsert(caller("cnv_3"), **{**told, "case_id": own.case_id})
-        assert caught.value.code == "INVALID_CASE"
-        assert wrong.case_id in str(caught.value)
-        assert str(caught.value).count(". ") == 0
-        assert await world.case(own.case_id) == own
-        surer = await world.upsert(caller("cnv_3"), case_id=own.case_id, confidence=0.9)
-        assert surer.status == "updated"
+    wrong = await record_case(world, confidence=0.3 if lifecycle == "rejected" else 0.8)
+    vote: dict[str, Any] = {"helpful": False} if lifecycle == "rejected" else {"signal": "stale"}
+    assert (await world.vote(caller("cnv_2"), wrong.case_id, **vote)).case.lifecycle == lifecycle
+    own = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case
+    with pytest.raises(CaseRefused) as caught:
+        await world.upsert(caller("cnv_3"), **{**told, "case_id": own.case_id})
+    assert caught.value.code == "INVALID_CASE"
+    assert wrong.case_id in str(caught.value)
+    assert str(caught.value).count(". ") == 0
+    assert await world.case(own.case_id) == own
+    surer = await world.upsert(caller("cnv_3"), case_id=own.case_id, confidence=0.9)
+    assert surer.status == "updated"
 
 
 async def test_what_is_known_of_the_surroundings_gives_way_to_an_author_or_a_person_alone(
-    tmp_path: Path,
+    world: CaseWorld,
 ) -> None:
-    async with case_world(tmp_path) as world:
-        one = await record_case(world)
-        sent = {"failure_layer": "k8s", "runtime": "java", "tags": ["x"], "related_services": []}
-        answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, metadata=sent)
-        known = answer.case.content.metadata
-        assert (known.failure_layer, known.runtime, known.tags) == ("db", "java", ("pool", "x"))
-        assert answer.stripped == ("metadata.failure_layer",)
-        assert "metadata" in answer.notes[0]
-        only = await world.upsert(
-            caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "os"}
-        )
-        assert (only.status, only.stripped) == ("unchanged", ("metadata.failure_layer",))
-        same = await world.upsert(
-            caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "db"}
-        )
-        assert (same.status, same.stripped) == ("unchanged", ())
-        for who, layer in ((caller(), "os"), (caller(None, by="person"), "jvm")):
-            changed = await world.upsert(
-                who, case_id=one.case_id, metadata={"failure_layer": layer}
-            )
-            assert changed.case.content.metadata.failure_layer == layer
-            assert changed.stripped == ()
+    one = await record_case(world)
+    sent = {"failure_layer": "k8s", "runtime": "java", "tags": ["x"], "related_services": []}
+    answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, metadata=sent)
+    known = answer.case.content.metadata
+    assert (known.failure_layer, known.runtime, known.tags) == ("db", "java", ("pool", "x"))
+    assert answer.stripped == ("metadata.failure_layer",)
+    assert "metadata" in answer.notes[0]
+    only = await world.upsert(
+        caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "os"}
+    )
+    assert (only.status, only.stripped) == ("unchanged", ("metadata.failure_layer",))
+    same = await world.upsert(
+        caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "db"}
+    )
+    assert (same.status, same.stripped) == ("unchanged", ())
+    for who, layer in ((caller(), "os"), (caller(None, by="person"), "jvm")):
+        changed = await world.upsert(who, case_id=one.case_id, metadata={"failure_layer": layer})
+        assert changed.case.content.metadata.failure_layer == layer
+        assert changed.stripped == ()

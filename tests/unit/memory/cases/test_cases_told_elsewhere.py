@@ -16,14 +16,13 @@ async def deliveries(world: CaseWorld, case_id: str) -> Sequence[tuple[str, str]
     return [tuple(row) for row in rows]
 
 
-async def test_a_delivery_that_was_not_made_is_made_no_more(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        one = (await world.upsert(caller(), **INCIDENT)).case.case_id
-        put = [("put", backend) for backend in sorted(BACKENDS)]
-        assert await deliveries(world, one) == put
-        await world.vote(caller("cnv_2"), one, signal="stale")
-        forget = [("forget", backend) for backend in sorted(BACKENDS)]
-        assert await deliveries(world, one) == forget, "a put after it would bring the case back"
+async def test_a_delivery_that_was_not_made_is_made_no_more(world: CaseWorld) -> None:
+    one = (await world.upsert(caller(), **INCIDENT)).case.case_id
+    put = [("put", backend) for backend in sorted(BACKENDS)]
+    assert await deliveries(world, one) == put
+    await world.vote(caller("cnv_2"), one, signal="stale")
+    forget = [("forget", backend) for backend in sorted(BACKENDS)]
+    assert await deliveries(world, one) == forget, "a put after it would bring the case back"
 
 
 async def test_a_backend_that_is_configured_no_more_forgets_what_it_was_told(

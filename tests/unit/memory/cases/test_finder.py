@@ -10,7 +10,7 @@ from memory.cases.case import CaseMetadata, RelatedCase, Vote
 from memory.cases.finder import NOTHING_FITS
 from memory.cases.item import to_item
 from memory.cases.results import CaseRefused
-from tests.support.found_cases import ANN, AT, caller, make_case, open_finder
+from tests.support.found_cases import ANN, AT, FoundCases, caller, make_case, open_finder
 from tests.support.recall import BrokenRetriever, GivingRetriever
 
 POOL = "connection pool of checkout-api is exhausted"
@@ -23,28 +23,24 @@ def votes_for(case_id: str, count: int, **labels: Any) -> list[Vote]:
     ]
 
 
-async def test_how_well_it_fits_decides_before_confidence(tmp_path: Path) -> None:
+async def test_how_well_it_fits_decides_before_confidence(opened: FoundCases) -> None:
     """Defect 2: there what was found was ordered by confidence, whatever was asked."""
-    async with open_finder(tmp_path) as opened:
-        sure = make_case("sure", "the pool of tables is sold out", confidence=1.0)
-        await opened.put(*(replace(sure, case_id=f"cas_sure{n}") for n in range(4)))
-        await opened.put(make_case("fits", POOL, confidence=0.5))
-        assert (await opened.found("checkout-api connection pool exhausted"))[0] == "fits"
+    sure = make_case("sure", "the pool of tables is sold out", confidence=1.0)
+    await opened.put(*(replace(sure, case_id=f"cas_sure{n}") for n in range(4)))
+    await opened.put(make_case("fits", POOL, confidence=0.5))
+    assert (await opened.found("checkout-api connection pool exhausted"))[0] == "fits"
 
 
-async def test_of_two_that_fit_alike_the_one_that_helped_comes_first(tmp_path: Path) -> None:
-    async with open_finder(tmp_path) as opened:
-        draft, accepted = make_case("a", POOL), make_case("b", POOL)
-        await opened.put(draft, accepted)
-        assert await opened.found("pool exhausted") == ["a", "b"]
-        accepted = replace(accepted, lifecycle="accepted", confidence=0.9)
-        await opened.put(accepted)
-        assert await opened.found("pool exhausted") == ["b", "a"]
-        await opened.vote(draft, *votes_for("cas_a", 9))
-        await opened.vote(
-            accepted, *(replace(vote, helpful=False) for vote in votes_for("cas_b", 9))
-        )
-        assert await opened.found("pool exhausted") == ["a", "b"]
+async def test_of_two_that_fit_alike_the_one_that_helped_comes_first(opened: FoundCases) -> None:
+    draft, accepted = make_case("a", POOL), make_case("b", POOL)
+    await opened.put(draft, accepted)
+    assert await opened.found("pool exhausted") == ["a", "b"]
+    accepted = replace(accepted, lifecycle="accepted", confidence=0.9)
+    await opened.put(accepted)
+    assert await opened.found("pool exhausted") == ["b", "a"]
+    await opened.vote(draft, *votes_for("cas_a", 9))
+    await opened.vote(accepted, *(replace(vote, helpful=False) for vote in votes_for("cas_b", 9)))
+    assert await opened.found("pool exhausted") == ["a", "b"]
 
 
 async def test_where_nothing_fits_the_answer_says_so_instead_of_weak_matches(
@@ -114,7 +110,7 @@ async def test_a_weak_match_is_found_below_the_rest_and_called_one(tmp_path: Pat
     ids=range(9),
 )
 async def test_an_apps_callers_find_what_is_its_or_nobodys(
-    tmp_path: Path, asking: dict[str, Any], expected: list[str]
+    opened: FoundCases, asking: dict[str, Any], expected: list[str]
 ) -> None:
     shop = replace(ANN, app_code="shop")
     scopes = {
@@ -123,12 +119,11 @@ async def test_an_apps_callers_find_what_is_its_or_nobodys(
         "bank": replace(ANN, app_code="bank"),
         "prod": replace(shop, environment="prod"),
     }
-    async with open_finder(tmp_path) as opened:
-        await opened.put(*(make_case(name, POOL, scope=one) for name, one in scopes.items()))
-        assert sorted(await opened.found("pool exhausted", caller(**asking))) == expected
-        found = sorted(await opened.near(make_case("new", POOL).content, caller(**asking).scope))
-        if not asking.get("only_environment"):
-            assert found == expected
+    await opened.put(*(make_case(name, POOL, scope=one) for name, one in scopes.items()))
+    assert sorted(await opened.found("pool exhausted", caller(**asking))) == expected
+    found = sorted(await opened.near(make_case("new", POOL).content, caller(**asking).scope))
+    if not asking.get("only_environment"):
+        assert found == expected
 
 
 async def test_what_is_rejected_stale_or_unsure_does_not_come_back(tmp_path: Path) -> None:
@@ -152,17 +147,16 @@ async def test_what_is_rejected_stale_or_unsure_does_not_come_back(tmp_path: Pat
 
 
 async def test_no_more_than_asked_for_are_given_and_those_are_noted_as_shown(
-    tmp_path: Path,
+    opened: FoundCases,
 ) -> None:
-    async with open_finder(tmp_path) as opened:
-        await opened.put(*(make_case(f"{n}", f"{POOL} {n}") for n in range(8)))
-        assert len(await opened.found("pool exhausted", top_k=3)) == 3
-        ((conversation, shown),) = opened.store.shown
-        assert conversation == "cnv_9"
-        assert len(shown) == 3
-        assert await opened.found("umbrella") == []
-        await opened.found("pool", caller(conversation_id=None))
-        assert len(opened.store.shown) == 1, "nothing was shown, and to nobody"
+    await opened.put(*(make_case(f"{n}", f"{POOL} {n}") for n in range(8)))
+    assert len(await opened.found("pool exhausted", top_k=3)) == 3
+    ((conversation, shown),) = opened.store.shown
+    assert conversation == "cnv_9"
+    assert len(shown) == 3
+    assert await opened.found("umbrella") == []
+    await opened.found("pool", caller(conversation_id=None))
+    assert len(opened.store.shown) == 1, "nothing was shown, and to nobody"
 
 
 async def test_degraded_is_what_went_wrong_and_never_what_was_not_found(tmp_path: Path) -> None:
@@ -181,77 +175,75 @@ async def test_degraded_is_what_went_wrong_and_never_what_was_not_found(tmp_path
         assert nearby.degraded == ("vector_error",)
 
 
-async def test_what_is_found_is_looked_up_in_the_vectors_afterwards(tmp_path: Path) -> None:
-    async with open_finder(tmp_path) as opened:
-        await opened.put(make_case("a", POOL), make_case("b", "disk full"))
-        await opened.found("pool")
-        assert opened.backfill.item_ids == ["cas_a"]
+async def test_what_is_found_is_looked_up_in_the_vectors_afterwards(opened: FoundCases) -> None:
+    await opened.put(make_case("a", POOL), make_case("b", "disk full"))
+    await opened.found("pool")
+    assert opened.backfill.item_ids == ["cas_a"]
 
 
-async def test_old_words_on_a_tool_in_use_are_held_back_and_named(tmp_path: Path) -> None:
+async def test_old_words_on_a_tool_in_use_are_held_back_and_named(opened: FoundCases) -> None:
     told = "tool schema of get_order: the field mapping is order_id to id"
-    async with open_finder(tmp_path) as opened:
-        await opened.put(
-            make_case("old", "get_order schema", diagnosis=told, resolution=told),
-            make_case("new", "get_order is slow"),
-        )
-        asking = caller(active_tools=("mcp__shop__get_order",))
-        answer = await opened.finder.find(asking, "get_order")
-        assert [case.case_id for case in answer.cases] == ["cas_new"]
-        assert list(answer.held_back) == ["cas_old"]
-        assert opened.store.shown == [("cnv_9", ["cas_new"])]
+    await opened.put(
+        make_case("old", "get_order schema", diagnosis=told, resolution=told),
+        make_case("new", "get_order is slow"),
+    )
+    asking = caller(active_tools=("mcp__shop__get_order",))
+    answer = await opened.finder.find(asking, "get_order")
+    assert [case.case_id for case in answer.cases] == ["cas_new"]
+    assert list(answer.held_back) == ["cas_old"]
+    assert opened.store.shown == [("cnv_9", ["cas_new"])]
 
 
-async def test_a_summary_counts_only_what_may_be_told_of_what_is_related(tmp_path: Path) -> None:
-    async with open_finder(tmp_path) as opened:
-        anywhere = make_case("a", POOL)
-        bank = make_case("bank", "disk full", scope=replace(ANN, app_code="bank"))
-        shop = make_case("shop", "disk full", scope=replace(ANN, app_code="shop"))
-        wrong = make_case("wrong", "disk full", lifecycle="rejected")
-        await opened.put(bank, shop, wrong)
-        relations = [
-            RelatedCase(case_id=case.case_id, relation="same_root_cause", score=0.9)
-            for case in (bank, shop, wrong)
-        ]
-        await opened.change(anywhere, relations=relations)
-        counts = {}
-        for app in ("shop", "other", None):
-            (one,) = (await opened.finder.find(caller(app_code=app), "pool exhausted")).cases
-            counts[app] = one.similar_count
-        assert counts == {"shop": 1, "other": 0, None: 2}
+async def test_a_summary_counts_only_what_may_be_told_of_what_is_related(
+    opened: FoundCases,
+) -> None:
+    anywhere = make_case("a", POOL)
+    bank = make_case("bank", "disk full", scope=replace(ANN, app_code="bank"))
+    shop = make_case("shop", "disk full", scope=replace(ANN, app_code="shop"))
+    wrong = make_case("wrong", "disk full", lifecycle="rejected")
+    await opened.put(bank, shop, wrong)
+    relations = [
+        RelatedCase(case_id=case.case_id, relation="same_root_cause", score=0.9)
+        for case in (bank, shop, wrong)
+    ]
+    await opened.change(anywhere, relations=relations)
+    counts = {}
+    for app in ("shop", "other", None):
+        (one,) = (await opened.finder.find(caller(app_code=app), "pool exhausted")).cases
+        counts[app] = one.similar_count
+    assert counts == {"shop": 1, "other": 0, None: 2}
 
 
 @pytest.mark.parametrize("query", ["", " \n", None, 7, ["pool"]])
-async def test_a_question_is_words(tmp_path: Path, query: object) -> None:
-    async with open_finder(tmp_path) as opened:
-        with pytest.raises(CaseRefused) as refused:
-            await opened.finder.find(caller(), query)
-        assert refused.value.code == "INVALID_QUERY"
+async def test_a_question_is_words(opened: FoundCases, query: object) -> None:
+    with pytest.raises(CaseRefused) as refused:
+        await opened.finder.find(caller(), query)
+    assert refused.value.code == "INVALID_QUERY"
 
 
 @pytest.mark.parametrize("top_k", [0, 21, -1, True, None, "5", 5.0])
-async def test_top_k_is_a_whole_number_within_bounds(tmp_path: Path, top_k: object) -> None:
-    async with open_finder(tmp_path) as opened:
-        with pytest.raises(CaseRefused) as refused:
-            await opened.finder.find(caller(), "pool", top_k)
-        assert refused.value.code == "INVALID_TOP_K"
+async def test_top_k_is_a_whole_number_within_bounds(opened: FoundCases, top_k: object) -> None:
+    with pytest.raises(CaseRefused) as refused:
+        await opened.finder.find(caller(), "pool", top_k)
+    assert refused.value.code == "INVALID_TOP_K"
 
 
-async def test_any_of_symptom_diagnosis_and_root_cause_brings_a_candidate(tmp_path: Path) -> None:
-    async with open_finder(tmp_path) as opened:
-        await opened.put(
-            make_case("symptom", "lighthouse lamp flickers"),
-            make_case("cause", "something", root_cause="ferry timetable was wrong"),
-            make_case("diagnosis", "something else", diagnosis="harbour sensors were read"),
-            make_case("none", "tunnel", metadata=CaseMetadata(tags=("giraffe",))),
-        )
-        content = make_case(
-            "new",
-            "the lighthouse lamp is flickering",
-            root_cause="a wrong ferry timetable",
-            diagnosis="read the harbour sensors",
-        ).content
-        assert {*await opened.near(content)} == {"symptom", "cause", "diagnosis"}
-        assert len(await opened.near(content, limit=2)) == 2
-        blank = replace(content, root_cause="", diagnosis="")
-        assert await opened.near(blank) == ["symptom"]
+async def test_any_of_symptom_diagnosis_and_root_cause_brings_a_candidate(
+    opened: FoundCases,
+) -> None:
+    await opened.put(
+        make_case("symptom", "lighthouse lamp flickers"),
+        make_case("cause", "something", root_cause="ferry timetable was wrong"),
+        make_case("diagnosis", "something else", diagnosis="harbour sensors were read"),
+        make_case("none", "tunnel", metadata=CaseMetadata(tags=("giraffe",))),
+    )
+    content = make_case(
+        "new",
+        "the lighthouse lamp is flickering",
+        root_cause="a wrong ferry timetable",
+        diagnosis="read the harbour sensors",
+    ).content
+    assert {*await opened.near(content)} == {"symptom", "cause", "diagnosis"}
+    assert len(await opened.near(content, limit=2)) == 2
+    blank = replace(content, root_cause="", diagnosis="")
+    assert await opened.near(blank) == ["symptom"]

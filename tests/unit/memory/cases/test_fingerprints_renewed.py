@@ -63,18 +63,17 @@ async def made_by_older_rules(world: CaseWorld) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("told", [INCIDENT, INCIDENT_ZH], ids=["en", "zh"])
 async def test_what_was_found_wrong_under_older_rules_does_not_come_back_as_new(
-    tmp_path: Path, told: Any
+    world: CaseWorld, told: Any
 ) -> None:
-    async with case_world(tmp_path) as world:
-        made = await world.upsert(caller(), **{**told, "confidence": 0.3})
-        await world.vote(caller("cnv_2"), made.case.case_id, helpful=False)
-        await world.database.write(
-            lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00'")
-        )
-        await renew_fingerprints(world.database)
-        again = await world.upsert(caller("cnv_3"), **retold(told))
-        assert (again.status, again.case.case_id) == ("merged", made.case.case_id)
-        assert again.case.lifecycle == "rejected"
+    made = await world.upsert(caller(), **{**told, "confidence": 0.3})
+    await world.vote(caller("cnv_2"), made.case.case_id, helpful=False)
+    await world.database.write(
+        lambda writer: writer.execute("UPDATE cases SET fingerprint = x'00'")
+    )
+    await renew_fingerprints(world.database)
+    again = await world.upsert(caller("cnv_3"), **retold(told))
+    assert (again.status, again.case.case_id) == ("merged", made.case.case_id)
+    assert again.case.lifecycle == "rejected"
 
 
 async def test_memory_renews_them_before_it_is_open(tmp_path: Path) -> None:
@@ -86,21 +85,20 @@ async def test_memory_renews_them_before_it_is_open(tmp_path: Path) -> None:
         assert await keys(database) == now
 
 
-async def test_under_the_same_rules_nothing_is_read_nor_written(tmp_path: Path) -> None:
-    async with case_world(tmp_path) as world:
-        await renew_fingerprints(world.database)
-        await made_by_older_rules(world)
-        older = await keys(world.database)
-        await renew_fingerprints(world.database)
-        assert await keys(world.database) == older
-        await world.database.write(
-            lambda writer: writer.execute("UPDATE case_fingerprint_rules SET digest = x'00'")
-        )
-        await renew_fingerprints(world.database)
-        assert await keys(world.database) != older
-        rules = await anyio.to_thread.run_sync(rules_digest_blocking)
-        rows = await world.database.rows("SELECT digest FROM case_fingerprint_rules")
-        assert [row[0] for row in rows] == [rules]
+async def test_under_the_same_rules_nothing_is_read_nor_written(world: CaseWorld) -> None:
+    await renew_fingerprints(world.database)
+    await made_by_older_rules(world)
+    older = await keys(world.database)
+    await renew_fingerprints(world.database)
+    assert await keys(world.database) == older
+    await world.database.write(
+        lambda writer: writer.execute("UPDATE case_fingerprint_rules SET digest = x'00'")
+    )
+    await renew_fingerprints(world.database)
+    assert await keys(world.database) != older
+    rules = await anyio.to_thread.run_sync(rules_digest_blocking)
+    rows = await world.database.rows("SELECT digest FROM case_fingerprint_rules")
+    assert [row[0] for row in rows] == [rules]
 
 
 async def test_where_it_cannot_be_written_memory_opens_and_it_is_done_the_next_time(

@@ -63,6 +63,13 @@ def test_one_voice_does_not_reject_what_was_accepted_or_what_two_found_helpful()
     )
 
 
+def test_what_was_rejected_stays_rejected_whatever_is_voted() -> None:
+    life = Life(stated_confidence=0.9, lifecycle="rejected")
+    for voter in ("cnv_b", "cnv_c", "cnv_d"):
+        assert life.vote(voter, helpful=True).lifecycle == "rejected"
+    assert life.vote("cnv_e", signal="stale").lifecycle == "rejected"
+
+
 @pytest.mark.parametrize(
     ("lifecycle", "votes", "writer", "found_right"),
     [

@@ -81,6 +81,12 @@ async def tool_world(
         yield ToolWorld(world=world, tools=tools, finder=finder)
 
 
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[ToolWorld]:
+    async with tool_world(tmp_path) as one:
+        yield one
+
+
 CALLS: list[tuple[str, str, tuple[Any, ...]]] = [
     ("MISSING_CASE", "upsert", (None,)),
     ("MISSING_CASE", "upsert", ({},)),
@@ -107,15 +113,14 @@ CALLS: list[tuple[str, str, tuple[Any, ...]]] = [
 ]
 
 
-async def test_a_wrong_call_is_answered_with_its_code_and_a_sentence(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        for code, tool, arguments in CALLS:
-            answer = await getattr(opened.tools, tool)(caller(), *arguments)
-            assert isinstance(answer, Refusal), (tool, arguments)
-            assert answer.code == code, (tool, arguments)
-            assert 10 < len(answer.message) < 200, answer.message
-        assert await opened.world.count() == 0
-        assert opened.world.told == []
+async def test_a_wrong_call_is_answered_with_its_code_and_a_sentence(opened: ToolWorld) -> None:
+    for code, tool, arguments in CALLS:
+        answer = await getattr(opened.tools, tool)(caller(), *arguments)
+        assert isinstance(answer, Refusal), (tool, arguments)
+        assert answer.code == code, (tool, arguments)
+        assert 10 < len(answer.message) < 200, answer.message
+    assert await opened.world.count() == 0
+    assert opened.world.told == []
 
 
 Call = Callable[[CaseTools, CaseCaller, str], Coroutine[Any, Any, Any]]
@@ -127,60 +132,57 @@ ALL_FOUR: list[Call] = [
 ]
 
 
-async def test_a_scope_that_no_case_could_have_is_refused(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        one = await opened.record()
+async def test_a_scope_that_no_case_could_have_is_refused(opened: ToolWorld) -> None:
+    one = await opened.record()
+    for call in ALL_FOUR:
+        for app in ("x" * 201, "two\nlines", "nul\0"):
+            answer = await call(opened.tools, caller(app=app), one.case_id)
+            assert isinstance(answer, Refusal)
+            assert answer.code == "INVALID_SCOPE"
+
+
+async def test_default_empty_and_missing_mean_any_for_all_four_tools(opened: ToolWorld) -> None:
+    for nothing in (None, "", "  ", "default", "DEFAULT"):
+        who = caller("cnv_2", app=nothing, environment=nothing)
+        one = await opened.record(who)
         for call in ALL_FOUR:
-            for app in ("x" * 201, "two\nlines", "nul\0"):
-                answer = await call(opened.tools, caller(app=app), one.case_id)
-                assert isinstance(answer, Refusal)
-                assert answer.code == "INVALID_SCOPE"
+            assert not isinstance(await call(opened.tools, who, one.case_id), Refusal)
+    assert {asked.scope for asked in opened.finder.by} == {Scope(owner_id="ann")}
 
 
-async def test_default_empty_and_missing_mean_any_for_all_four_tools(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        for nothing in (None, "", "  ", "default", "DEFAULT"):
-            who = caller("cnv_2", app=nothing, environment=nothing)
-            one = await opened.record(who)
-            for call in ALL_FOUR:
-                assert not isinstance(await call(opened.tools, who, one.case_id), Refusal)
-        assert {asked.scope for asked in opened.finder.by} == {Scope(owner_id="ann")}
+async def test_a_case_of_another_owner_or_app_is_not_there_by_its_id_either(
+    opened: ToolWorld,
+) -> None:
+    one = await opened.record()
+    for other in (caller("cnv_2", owner="bob"), caller("cnv_2", app="bank")):
+        for call in ALL_FOUR[1:]:
+            answer = await call(opened.tools, other, one.case_id)
+            assert isinstance(answer, Refusal)
+            assert answer.code == "CASE_NOT_FOUND"
+    assert await opened.world.case(one.case_id) == one
 
 
-async def test_a_case_of_another_owner_or_app_is_not_there_by_its_id_either(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        one = await opened.record()
-        for other in (caller("cnv_2", owner="bob"), caller("cnv_2", app="bank")):
-            for call in ALL_FOUR[1:]:
-                answer = await call(opened.tools, other, one.case_id)
-                assert isinstance(answer, Refusal)
-                assert answer.code == "CASE_NOT_FOUND"
-        assert await opened.world.case(one.case_id) == one
+async def test_an_id_that_can_be_nobodys_is_told_in_short(opened: ToolWorld) -> None:
+    answer = await opened.tools.render(caller(), ["x" * 100_000])
+    assert isinstance(answer, Refusal)
+    assert answer.details == {"missing": ["x" * 100]}
 
 
-async def test_an_id_that_can_be_nobodys_is_told_in_short(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        answer = await opened.tools.render(caller(), ["x" * 100_000])
-        assert isinstance(answer, Refusal)
-        assert answer.details == {"missing": ["x" * 100]}
-
-
-async def test_cases_come_whole_in_the_order_of_the_ids(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        first = (await opened.record()).case_id
-        second = (await opened.record(caller("cnv_2"), **OTHER_INCIDENT)).case_id
-        await opened.tools.feedback(caller("cnv_3"), first, helpful=True)
-        await opened.record(caller("cnv_4"))
-        answer = await opened.tools.render(caller("cnv_5"), [second, "cas_none", first, second])
-        assert isinstance(answer, RenderAnswer)
-        assert [each_case.case.case_id for each_case in answer.cases] == [second, first]
-        assert answer.missing == ("cas_none",)
-        whole = answer.cases[1]
-        assert [entry.event for entry in whole.history] == ["created", "feedback", "merged"]
-        assert len(whole.reports) == 1
-        assert (whole.feedback.helpful, whole.feedback.conversations) == (1, 1)
-        assert INCIDENT["root_cause"] in whole.markdown
-        assert isinstance(await opened.tools.render(caller(), first), RenderAnswer)
+async def test_cases_come_whole_in_the_order_of_the_ids(opened: ToolWorld) -> None:
+    first = (await opened.record()).case_id
+    second = (await opened.record(caller("cnv_2"), **OTHER_INCIDENT)).case_id
+    await opened.tools.feedback(caller("cnv_3"), first, helpful=True)
+    await opened.record(caller("cnv_4"))
+    answer = await opened.tools.render(caller("cnv_5"), [second, "cas_none", first, second])
+    assert isinstance(answer, RenderAnswer)
+    assert [each_case.case.case_id for each_case in answer.cases] == [second, first]
+    assert answer.missing == ("cas_none",)
+    whole = answer.cases[1]
+    assert [entry.event for entry in whole.history] == ["created", "feedback", "merged"]
+    assert len(whole.reports) == 1
+    assert (whole.feedback.helpful, whole.feedback.conversations) == (1, 1)
+    assert INCIDENT["root_cause"] in whole.markdown
+    assert isinstance(await opened.tools.render(caller(), first), RenderAnswer)
 
 
 class Unwritable(SqliteCaseStore):
@@ -196,59 +198,55 @@ class Unwritable(SqliteCaseStore):
 
 @pytest.mark.parametrize("failing", ["fails", "never ends"])
 async def test_a_case_is_read_where_that_cannot_be_noted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+    opened: ToolWorld, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
     monkeypatch.setattr(unit_of_work, "_NOTE_SHOWN_S", 0.01)
     monkeypatch.setattr(Unwritable, "failing", failing)
-    async with tool_world(tmp_path) as opened:
-        one = await opened.record()
-        store = Unwritable(opened.world.database, ticking(), deliver_to=())
-        with anyio.fail_after(30):
-            whole, missing = await CaseReader(store).whole(caller("cnv_2"), [one.case_id])
-        assert ([whole_case.case for whole_case in whole], missing) == ([one], [])
+    one = await opened.record()
+    store = Unwritable(opened.world.database, ticking(), deliver_to=())
+    with anyio.fail_after(30):
+        whole, missing = await CaseReader(store).whole(caller("cnv_2"), [one.case_id])
+    assert ([whole_case.case for whole_case in whole], missing) == ([one], [])
 
 
 @pytest.mark.parametrize(
     ("signal", "lifecycle", "confidence"), [("stale", "stale", 0.8), ("rollback", "rejected", 0.2)]
 )
 async def test_what_search_does_not_show_says_so_when_it_is_read(
-    tmp_path: Path, signal: str, lifecycle: str, confidence: float
+    opened: ToolWorld, signal: str, lifecycle: str, confidence: float
 ) -> None:
-    async with tool_world(tmp_path) as opened:
-        one = await opened.record(confidence=confidence)
-        related = await opened.record(caller("cnv_2", environment="staging"))
-        await opened.tools.feedback(caller("cnv_3"), one.case_id, signal=signal)
-        answer = await opened.tools.render(caller("cnv_4"), [one.case_id, related.case_id])
+    one = await opened.record(confidence=confidence)
+    related = await opened.record(caller("cnv_2", environment="staging"))
+    await opened.tools.feedback(caller("cnv_3"), one.case_id, signal=signal)
+    answer = await opened.tools.render(caller("cnv_4"), [one.case_id, related.case_id])
+    assert isinstance(answer, RenderAnswer)
+    wrong, right = answer.cases
+    assert wrong.case.lifecycle == lifecycle
+    assert lifecycle.upper() in "\n".join(wrong.markdown.splitlines()[:4]).upper()
+    assert one.case_id not in right.markdown
+    assert right.similar_cases == ()
+
+
+async def test_relations_are_shown_from_both_ends_within_the_callers_app(opened: ToolWorld) -> None:
+    anywhere = caller("cnv_0", app=None, environment=None)
+    common = await opened.record(anywhere)
+    shop = await opened.record(caller("cnv_1"))
+    bank = await opened.record(caller("cnv_2", app="bank"))
+    seen = {}
+    for name, who in (("shop", caller()), ("any", anywhere)):
+        answer = await opened.tools.render(who, [common.case_id])
         assert isinstance(answer, RenderAnswer)
-        wrong, right = answer.cases
-        assert wrong.case.lifecycle == lifecycle
-        assert lifecycle.upper() in "\n".join(wrong.markdown.splitlines()[:4]).upper()
-        assert one.case_id not in right.markdown
-        assert right.similar_cases == ()
+        seen[name] = {each_case.case_id for each_case in answer.cases[0].similar_cases}
+        assert (bank.case_id in answer.cases[0].markdown) == (name == "any")
+    assert seen == {"shop": {shop.case_id}, "any": {shop.case_id, bank.case_id}}
 
 
-async def test_relations_are_shown_from_both_ends_within_the_callers_app(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        anywhere = caller("cnv_0", app=None, environment=None)
-        common = await opened.record(anywhere)
-        shop = await opened.record(caller("cnv_1"))
-        bank = await opened.record(caller("cnv_2", app="bank"))
-        seen = {}
-        for name, who in (("shop", caller()), ("any", anywhere)):
-            answer = await opened.tools.render(who, [common.case_id])
-            assert isinstance(answer, RenderAnswer)
-            seen[name] = {each_case.case_id for each_case in answer.cases[0].similar_cases}
-            assert (bank.case_id in answer.cases[0].markdown) == (name == "any")
-        assert seen == {"shop": {shop.case_id}, "any": {shop.case_id, bank.case_id}}
-
-
-async def test_without_the_store_the_answer_says_so(tmp_path: Path) -> None:
-    async with tool_world(tmp_path) as opened:
-        await opened.world.database.close()
-        for call in ALL_FOUR[1:]:
-            answer = await call(opened.tools, caller(), "cas_1")
-            assert isinstance(answer, Refusal)
-            assert answer.code == "STORE_UNAVAILABLE"
+async def test_without_the_store_the_answer_says_so(opened: ToolWorld) -> None:
+    await opened.world.database.close()
+    for call in ALL_FOUR[1:]:
+        answer = await call(opened.tools, caller(), "cas_1")
+        assert isinstance(answer, Refusal)
+        assert answer.code == "STORE_UNAVAILABLE"
 
 
 class Hanging:
@@ -282,7 +280,7 @@ async def test_a_cancelled_call_is_cancelled_and_no_answer(tmp_path: Path) -> No
 
 
 @asynccontextmanager
-async def opened(root: Path) -> AsyncIterator[Memory]:
+async def memory_on(root: Path) -> AsyncIterator[Memory]:
     workspace, data = root / "workspace", root / "data"
     workspace.mkdir(exist_ok=True)
     data.mkdir(exist_ok=True)
@@ -306,7 +304,7 @@ async def record(memory: Memory, who: CaseCaller, incident: Any) -> Case:
 async def test_twenty_near_duplicates_at_once_are_one_case_by_the_real_search(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as memory:
+    async with memory_on(tmp_path) as memory:
         await record(memory, caller("cnv_x"), OTHER_INCIDENT)
         ids = []
 

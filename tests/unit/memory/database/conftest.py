@@ -1,11 +1,13 @@
 """No test leaves a database open, and each is opened as the program does."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import anyio
 import pytest
 
-from tests.unit.memory.database.words_file import LEFT, WAIT_S
+from memory.stores.sqlite.database import Database
+from tests.unit.memory.database.words_file import LEFT, TABLE, WAIT_S, opened
 
 
 @pytest.fixture(autouse=True)
@@ -14,9 +16,14 @@ def _open_as_shipped(_as_shipped: None) -> None:
 
 
 @pytest.fixture(autouse=True)
-async def _close_what_a_failed_test_left() -> AsyncIterator[None]:
+async def _close_what_a_test_left() -> AsyncIterator[None]:
     """Its threads would keep the whole run from ending."""
     yield
     with anyio.move_on_after(WAIT_S):
         while LEFT:
             await LEFT.pop().close()
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> Database:
+    return await opened(tmp_path / "d", [TABLE])

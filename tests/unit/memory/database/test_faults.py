@@ -13,7 +13,7 @@ from gateway.conversations import migrations
 from memory.errors import StoreDamaged, StoreUnavailable
 from memory.stores.sqlite import database as module
 from memory.stores.sqlite import integrity
-from memory.stores.sqlite.database import migrations_of
+from memory.stores.sqlite.database import Database, migrations_of
 from memory.stores.sqlite.integrity import (
     check_blocking,
     check_integrity,
@@ -22,20 +22,19 @@ from memory.stores.sqlite.integrity import (
 from tests.unit.memory.database.words_file import TABLE, WAIT_S, insert, opened, peek, words_of
 
 
-async def test_ping_is_silent_while_all_is_well_and_really_writes(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_ping_is_silent_while_all_is_well_and_really_writes(
+    tmp_path: Path, database: Database
+) -> None:
     wal = tmp_path / "d-wal"
     before = wal.stat().st_size
     assert await database.ping() is None
     assert wal.stat().st_size > before
     assert peek(tmp_path / "d", "PRAGMA user_version") == [(1,)]
-    await database.close()
 
 
 async def test_a_file_that_another_process_holds_is_unavailable_and_comes_back(
-    tmp_path: Path,
+    tmp_path: Path, database: Database
 ) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
     await database._writer.run(  # noqa: SLF001  else it waits for it
         lambda writer: writer.execute("PRAGMA busy_timeout=0")
     )
@@ -48,7 +47,6 @@ async def test_a_file_that_another_process_holds_is_unavailable_and_comes_back(
     other.execute("COMMIT")
     other.close()
     await insert(database, "a")
-    await database.close()
 
 
 async def test_a_file_that_is_damaged_while_it_is_open_is_told(tmp_path: Path) -> None:
@@ -79,8 +77,9 @@ async def test_a_file_that_is_damaged_while_it_is_open_is_told(tmp_path: Path) -
         (None, "it failed"),
     ],
 )
-async def test_errors_are_told_in_our_words(tmp_path: Path, code: int | None, reason: str) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_errors_are_told_in_our_words(
+    database: Database, code: int | None, reason: str
+) -> None:
     failure = sqlite3.OperationalError("cannot write /home/ann/secret.sqlite3")
     if code is not None:
         failure.sqlite_errorcode = code
@@ -92,12 +91,10 @@ async def test_errors_are_told_in_our_words(tmp_path: Path, code: int | None, re
         await database.write(work)
     assert str(caught.value) == f"The database cannot be written: {reason}."
     assert caught.value.__cause__ is failure
-    await database.close()
 
 
-async def test_a_schema_that_is_not_text_is_damage(tmp_path: Path) -> None:
+async def test_a_schema_that_is_not_text_is_damage(tmp_path: Path, database: Database) -> None:
     """SQLite quotes it in its message, which the driver then cannot decode."""
-    database = await opened(tmp_path / "d", [TABLE])
     await database.close()
     whole = (tmp_path / "d").read_bytes()
     (tmp_path / "d").write_bytes(whole.replace(b"tablewordswords", b"tablewor\xffsxords"))
@@ -105,32 +102,26 @@ async def test_a_schema_that_is_not_text_is_damage(tmp_path: Path) -> None:
         await opened(tmp_path / "d", [TABLE])
 
 
-async def test_a_text_that_is_not_text_is_damage(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_text_that_is_not_text_is_damage(database: Database) -> None:
     await database.write(
         lambda writer: writer.execute("INSERT INTO words VALUES (CAST(x'ff' AS TEXT))")
     )
     with pytest.raises(StoreDamaged):
         await words_of(database)
     assert await database.ping() is not None
-    await database.close()
 
 
-async def test_a_row_that_cannot_be_understood_is_damage(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_row_that_cannot_be_understood_is_damage(database: Database) -> None:
     await insert(database, "12", "x")
     with pytest.raises(StoreDamaged):
         await database.values(lambda row: int(row["word"]), "SELECT word FROM words")
     assert await database.ping() is not None
-    await database.close()
 
 
 @pytest.mark.parametrize("sql", ["SELECT letter FROM words", "SELECT * FROM letters"])
-async def test_a_table_or_column_that_is_gone_is_damage(tmp_path: Path, sql: str) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_table_or_column_that_is_gone_is_damage(database: Database, sql: str) -> None:
     with pytest.raises(StoreDamaged):
         await database.rows(sql)
-    await database.close()
 
 
 def garble_pages(file: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.conversations import migrations
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite.database import migrations_of
+from memory.stores.sqlite.database import Database, migrations_of
 from memory.stores.sqlite.integrity import holds_nothing_blocking
 from tests.unit.memory.database.words_file import TABLE, insert, opened, threads_left
 
@@ -20,10 +20,9 @@ GATEWAY = migrations_of(migrations.__name__)
 
 
 async def test_what_is_committed_survives_a_power_cut_and_readers_never_wait(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
     """The pragmas that promise it; none of them can be seen to work in a test."""
-    database = await opened(tmp_path / "d", [TABLE])
     said = {
         name: (await database.row(f"PRAGMA {name}") or [None])[0]
         for name in ("journal_mode", "query_only", "busy_timeout")
@@ -42,7 +41,6 @@ async def test_what_is_committed_survives_a_power_cut_and_readers_never_wait(
         "foreign_keys": 1,
         "busy_timeout": 5000,
     }
-    await database.close()
 
 
 async def test_a_file_system_without_wal_is_refused(

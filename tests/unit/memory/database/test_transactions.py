@@ -27,8 +27,7 @@ COUNT = "SELECT count(*) FROM words"
 # --- writing
 
 
-async def test_a_transaction_that_raises_writes_nothing(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_transaction_that_raises_writes_nothing(database: Database) -> None:
 
     def work(writer: sqlite3.Connection) -> None:
         writer.execute("INSERT INTO words VALUES ('half')")
@@ -45,13 +44,11 @@ async def test_a_transaction_that_raises_writes_nothing(tmp_path: Path) -> None:
     assert await words_of(database) == []
     await insert(database, "whole")
     assert await words_of(database) == ["whole"]
-    await database.close()
 
 
 async def test_transactions_run_one_after_another_in_the_order_of_their_calls(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
 
     async def write(word: str) -> None:
         await insert(database, f"{word}x", f"{word}y")
@@ -61,13 +58,11 @@ async def test_transactions_run_one_after_another_in_the_order_of_their_calls(
             for n in range(10):
                 tasks.start_soon(write, str(n))
     assert await words_of(database) == [f"{n}{part}" for n in range(10) for part in "xy"]
-    await database.close()
 
 
 async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
     begun, go_on = threading.Event(), threading.Event()
     finished: list[str] = []
 
@@ -92,11 +87,9 @@ async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
             go_on.set()
     assert await words_of(database) == ["a", "b"]
     assert finished == ["done"]
-    await database.close()
 
 
-async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(database: Database) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def slow(writer: sqlite3.Connection) -> None:
@@ -120,14 +113,14 @@ async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(tmp_path: 
             await anyio.wait_all_tasks_blocked()
             go_on.set()
     assert await words_of(database) == ["first"]
-    await database.close()
 
 
 # --- reading beside writing
 
 
-async def test_a_commit_is_seen_by_the_next_read_and_nothing_before_it(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_commit_is_seen_by_the_next_read_and_nothing_before_it(
+    tmp_path: Path, database: Database
+) -> None:
     for n in range(50):
         await insert(database, str(n))
         assert len(await words_of(database)) == n + 1
@@ -139,11 +132,9 @@ async def test_a_commit_is_seen_by_the_next_read_and_nothing_before_it(tmp_path:
 
     await database.write(work)
     assert await words_of(database) == []
-    await database.close()
 
 
-async def test_a_long_read_keeps_no_write_waiting(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_long_read_keeps_no_write_waiting(database: Database) -> None:
     reading, go_on = threading.Event(), threading.Event()
 
     def dawdle() -> int:
@@ -168,16 +159,13 @@ async def test_a_long_read_keeps_no_write_waiting(tmp_path: Path) -> None:
             go_on.set()
     assert found[0] == 1, "the read was still going on while all was written"
     assert len(await words_of(database)) == 20
-    await database.close()
 
 
-async def test_a_cancelled_read_leaves_the_reader_usable(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_a_cancelled_read_leaves_the_reader_usable(database: Database) -> None:
     await insert(database, "a")
     with anyio.move_on_after(0):
         await words_of(database)
     assert await words_of(database) == ["a"]
-    await database.close()
 
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -219,16 +207,14 @@ async def run_and_cancel(database: Database, work: Endless) -> None:
 
 
 async def test_more_cancelled_reads_than_connections_are_stopped_in_the_middle(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
     with anyio.fail_after(WAIT_S):
         for _ in range(2 * MAX_READERS):
             work = Endless()
             await run_and_cancel(database, work)
             assert "interrupted" in str(work.error)
         assert await database.read(one) == 1
-    await database.close()
 
 
 async def test_a_slow_read_holds_up_no_other_read_or_write(tmp_path: Path) -> None:
@@ -246,8 +232,7 @@ async def test_a_slow_read_holds_up_no_other_read_or_write(tmp_path: Path) -> No
     await database.close()
 
 
-async def test_all_statements_of_a_read_see_one_state(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_all_statements_of_a_read_see_one_state(database: Database) -> None:
     counted, go_on = threading.Event(), threading.Event()
 
     def count_twice(connection: sqlite3.Connection) -> list[int]:
@@ -267,12 +252,10 @@ async def test_all_statements_of_a_read_see_one_state(tmp_path: Path) -> None:
         await database.write(lambda writer: writer.execute("INSERT INTO words VALUES ('a')"))
         go_on.set()
     assert counts == [0, 0]
-    await database.close()
 
 
 @pytest.mark.parametrize("broken", ["SELECT * FROM nothing", "SELEKT", "DELETE FROM words"])
-async def test_an_error_leaves_the_connection_usable(tmp_path: Path, broken: str) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_an_error_leaves_the_connection_usable(database: Database, broken: str) -> None:
     with pytest.raises(StoreUnavailable):
         await database.read(lambda connection: connection.execute(broken))
     assert await database.read(one) == 1
@@ -305,8 +288,9 @@ async def test_a_read_that_runs_while_the_pool_is_closed_ends_with_its_answer(
     assert answers == [1]
 
 
-async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(
+    tmp_path: Path, database: Database
+) -> None:
     begun, go_on = threading.Event(), threading.Event()
     refused: list[str] = []
 
@@ -342,8 +326,7 @@ async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["d"], "nothing is left beside the file"
 
 
-async def test_closing_is_not_cut_short(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def test_closing_is_not_cut_short(database: Database) -> None:
     with anyio.CancelScope() as scope:
         scope.cancel()
         await database.close()

@@ -55,55 +55,52 @@ def draft(**fields: Any) -> EpisodeDraft:
     )
 
 
-async def test_a_draft_is_stored_with_its_item_and_deliveries(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        opened = opened_on(database)
-        sections = Sections(actions=f"used {TOKEN} on 10.0.0.1 and hunter2-prod\n" + "\x1b[1m" * 20)
-        written = await writer_on(database).write(draft(sections=sections, source_refs=("int_1",)))
-        assert (written.status, written.redacted, written.reason) == ("stored", 3, None)
-        assert [clipped.section for clipped in written.clipped] == ["actions"]
-        assert written.episode_id is not None
-        item = await opened.item(written.episode_id, ANN)
-        assert item is not None
-        assert item.occurred_at == AT
-        assert "aB3" not in repr(item)
-        assert len(await opened.deliveries(written.episode_id)) == 2
+async def test_a_draft_is_stored_with_its_item_and_deliveries(database: Database) -> None:
+    opened = opened_on(database)
+    sections = Sections(actions=f"used {TOKEN} on 10.0.0.1 and hunter2-prod\n" + "\x1b[1m" * 20)
+    written = await writer_on(database).write(draft(sections=sections, source_refs=("int_1",)))
+    assert (written.status, written.redacted, written.reason) == ("stored", 3, None)
+    assert [clipped.section for clipped in written.clipped] == ["actions"]
+    assert written.episode_id is not None
+    item = await opened.item(written.episode_id, ANN)
+    assert item is not None
+    assert item.occurred_at == AT
+    assert "aB3" not in repr(item)
+    assert len(await opened.deliveries(written.episode_id)) == 2
 
 
-async def test_a_refused_draft_leaves_only_the_turns_mark(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        opened = opened_on(database)
-        await opened.end_turn("trn_1")
-        hello = draft(sections=Sections(context="你好！"))
-        written = await writer_on(database).write(hello, remembers_turn="trn_1")
-        assert (written.status, written.reason, written.episode_id) == ("refused", "greeting", None)
-        assert list(await opened.unremembered()) == []
-        rows = await database.rows("SELECT count(*) FROM episodes")
-        assert rows[0][0] == 0
+async def test_a_refused_draft_leaves_only_the_turns_mark(database: Database) -> None:
+    opened = opened_on(database)
+    await opened.end_turn("trn_1")
+    hello = draft(sections=Sections(context="你好！"))
+    written = await writer_on(database).write(hello, remembers_turn="trn_1")
+    assert (written.status, written.reason, written.episode_id) == ("refused", "greeting", None)
+    assert list(await opened.unremembered()) == []
+    rows = await database.rows("SELECT count(*) FROM episodes")
+    assert rows[0][0] == 0
 
 
-async def test_a_dialogues_lines_are_records_of_their_own(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        lines = ["Ann: hi!", "Bob: hi!", "Ann: 周末去爬山吗？", "Bob: ok", "Bob: ok"]
-        drafts = [
-            EpisodeDraft(
-                episode_type="dialogue",
-                title="",
-                scope=ANN,
-                sections=Sections(context=line),
-                thread="talk",
-                position=at,
-            )
-            for at, line in enumerate(lines)
-        ]
-        written = await writer_on(database).write_all(drafts)
-        assert [result.status for result in written] == ["stored"] * 5
-        again = await writer_on(database).write_all(drafts)
-        assert [result.episode_id for result in again] == [result.episode_id for result in written]
-        assert {result.status for result in again} == {"merged"}
+async def test_a_dialogues_lines_are_records_of_their_own(database: Database) -> None:
+    lines = ["Ann: hi!", "Bob: hi!", "Ann: 周末去爬山吗？", "Bob: ok", "Bob: ok"]
+    drafts = [
+        EpisodeDraft(
+            episode_type="dialogue",
+            title="",
+            scope=ANN,
+            sections=Sections(context=line),
+            thread="talk",
+            position=at,
+        )
+        for at, line in enumerate(lines)
+    ]
+    written = await writer_on(database).write_all(drafts)
+    assert [result.status for result in written] == ["stored"] * 5
+    again = await writer_on(database).write_all(drafts)
+    assert [result.episode_id for result in again] == [result.episode_id for result in written]
+    assert {result.status for result in again} == {"merged"}
 
 
-async def test_what_is_recalled_and_answered_again_is_nothing_new(tmp_path: Path) -> None:
+async def test_what_is_recalled_and_answered_again_is_nothing_new(database: Database) -> None:
     """The loop: remembered, recalled into a prompt, quoted by the answer, remembered again?"""
     fact = "We decided to run the nightly export on host blue at 3 a.m., because of the lock."
     first = Turn(
@@ -115,42 +112,39 @@ async def test_what_is_recalled_and_answered_again_is_nothing_new(tmp_path: Path
         reply=fact,
         calls=(ToolCall(name="Bash", status="ok", input={"command": "crontab -l"}, output="none"),),
     )
-    async with open_memory(tmp_path) as database:
-        writer = writer_on(database)
-        learned = draft_of(first)
-        assert learned is not None
-        stored = await writer.write(learned)
-        assert stored.episode_id is not None
-        before = await opened_on(database).store.get(stored.episode_id, ANN)
-        for number in range(2, 6):
-            later = replace(
-                first,
-                turn_id=f"trn_{number}",
-                message=f"When does the export run, try {number}?",
-                reply=f"According to my notes, {fact[0].lower()}{fact[1:]}",
-                calls=(
-                    ToolCall(name="Read", status="ok", input={"file_path": f"crontab{number}"}),
-                ),
-                recalled_ids=(stored.episode_id,),
-            )
-            echo = draft_of(later)
-            assert echo is not None
-            assert "nightly export" in echo.sections.decisions
-            written = await writer.write(echo)
-            if written.episode_id is not None:
-                kept = await opened_on(database).store.get(written.episode_id, ANN)
-                assert kept is not None
-                assert "nightly export" not in kept.sections.text
-        assert await opened_on(database).store.get(stored.episode_id, ANN) == before
-        alone = draft(
-            scope=replace(ANN, project_id="other"),
-            sections=Sections(context="When?", decisions=fact),
+    writer = writer_on(database)
+    learned = draft_of(first)
+    assert learned is not None
+    stored = await writer.write(learned)
+    assert stored.episode_id is not None
+    before = await opened_on(database).store.get(stored.episode_id, ANN)
+    for number in range(2, 6):
+        later = replace(
+            first,
+            turn_id=f"trn_{number}",
+            message=f"When does the export run, try {number}?",
+            reply=f"According to my notes, {fact[0].lower()}{fact[1:]}",
+            calls=(ToolCall(name="Read", status="ok", input={"file_path": f"crontab{number}"}),),
             recalled_ids=(stored.episode_id,),
         )
-        assert (await writer.write(alone)).reason == "recalled"
+        echo = draft_of(later)
+        assert echo is not None
+        assert "nightly export" in echo.sections.decisions
+        written = await writer.write(echo)
+        if written.episode_id is not None:
+            kept = await opened_on(database).store.get(written.episode_id, ANN)
+            assert kept is not None
+            assert "nightly export" not in kept.sections.text
+    assert await opened_on(database).store.get(stored.episode_id, ANN) == before
+    alone = draft(
+        scope=replace(ANN, project_id="other"),
+        sections=Sections(context="When?", decisions=fact),
+        recalled_ids=(stored.episode_id,),
+    )
+    assert (await writer.write(alone)).reason == "recalled"
 
 
-async def test_a_turn_out_of_the_chronicle_becomes_one_episode(tmp_path: Path) -> None:
+async def test_a_turn_out_of_the_chronicle_becomes_one_episode(database: Database) -> None:
     at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_1", turn_id="trn_1")
     check, fix = {"command": "pytest -q"}, {"file_path": "app/pay.py"}
     called: list[tuple[str, ToolOutcome, dict[str, str], str]] = [
@@ -159,43 +153,42 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(tmp_path: Path) -
         ("Bash", "blocked", {"command": "rm -rf /srv"}, "outside the workspace"),
         ("Bash", "ok", check, "3 passed in 0.3s"),
     ]
-    async with open_memory(tmp_path) as database:
-        opened = opened_on(database)
-        await recorder_on(database).record_intents(
-            [
-                intent_from_turn_received(at, message="修复支付", labels={"project_id": "shop"}),
-                *(
-                    intent_from_tool_result(
-                        at,
-                        tool_name=name,
-                        status=status,
-                        tool_use_id=f"t{number}",
-                        args=args,
-                        result=result,
-                    )
-                    for number, (name, status, args, result) in enumerate(called)
-                ),
-                intent_from_llm_response(at, text="最终决定向上取整。", model="m"),
-                intent_from_turn_completed(
-                    at, outcome="answered", stop_reason="end", reply="", tool_calls=4, duration_ms=9
-                ),
-            ]
-        )
-        turns = ChronicleTurns(SqliteChronicle(database))
-        remembering = EpisodeWorker(turns, writer_on(database), opened.store.mark_remembered)
-        assert await remembering.drain() == 1
-        assert await remembering.drain() == 0
-        rows = await database.rows("SELECT episode_id FROM episodes")
-        (episode_id,) = [row["episode_id"] for row in rows]
-        found = await opened.store.get(episode_id, Scope(owner_id="ann", project_id="shop"))
-        assert found is not None
-        assert (found.episode_type, found.title, found.turn_id) == ("bugfix", "修复支付", "trn_1")
-        assert found.tags == ("pay.py", "pytest")
-        assert found.sections.decisions == "- 最终决定向上取整。"
-        assert "rm -rf /srv` was denied: outside the workspace" in found.sections.pitfalls
-        assert found.sections.verification == "- `pytest -q`: ok, 3 passed in 0.3s"
-        assert "aB3" not in found.sections.text
-        assert len(found.source_refs) == 7
+    opened = opened_on(database)
+    await recorder_on(database).record_intents(
+        [
+            intent_from_turn_received(at, message="修复支付", labels={"project_id": "shop"}),
+            *(
+                intent_from_tool_result(
+                    at,
+                    tool_name=name,
+                    status=status,
+                    tool_use_id=f"t{number}",
+                    args=args,
+                    result=result,
+                )
+                for number, (name, status, args, result) in enumerate(called)
+            ),
+            intent_from_llm_response(at, text="最终决定向上取整。", model="m"),
+            intent_from_turn_completed(
+                at, outcome="answered", stop_reason="end", reply="", tool_calls=4, duration_ms=9
+            ),
+        ]
+    )
+    turns = ChronicleTurns(SqliteChronicle(database))
+    remembering = EpisodeWorker(turns, writer_on(database), opened.store.mark_remembered)
+    assert await remembering.drain() == 1
+    assert await remembering.drain() == 0
+    rows = await database.rows("SELECT episode_id FROM episodes")
+    (episode_id,) = [row["episode_id"] for row in rows]
+    found = await opened.store.get(episode_id, Scope(owner_id="ann", project_id="shop"))
+    assert found is not None
+    assert (found.episode_type, found.title, found.turn_id) == ("bugfix", "修复支付", "trn_1")
+    assert found.tags == ("pay.py", "pytest")
+    assert found.sections.decisions == "- 最终决定向上取整。"
+    assert "rm -rf /srv` was denied: outside the workspace" in found.sections.pitfalls
+    assert found.sections.verification == "- `pytest -q`: ok, 3 passed in 0.3s"
+    assert "aB3" not in found.sections.text
+    assert len(found.source_refs) == 7
 
 
 async def test_ids_are_drawn_on_the_loop_and_texts_prepared_off_it(

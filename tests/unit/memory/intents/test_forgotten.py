@@ -3,12 +3,11 @@
 import json
 import sqlite3
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
+from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import forgotten_at_blocking, note_forgotten_blocking
-from tests.support.episodes import open_memory
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SHOWN, SEARCHED = "memory.injected", "tool.mcp__memory_case__memory_case_search.ok"
@@ -29,12 +28,11 @@ SHOWN, SEARCHED = "memory.injected", "tool.mcp__memory_case__memory_case_search.
     ids=str,
 )
 async def test_it_is_known_by_its_id(
-    tmp_path: Path, key: str, payload: dict[str, object], *, tells: bool
+    database: Database, key: str, payload: dict[str, object], *, tells: bool
 ) -> None:
     def work(connection: sqlite3.Connection) -> str | None:
         note_forgotten_blocking(connection, ["cas_a2"], AT)
         told = json.dumps(payload, ensure_ascii=False)
         return forgotten_at_blocking(connection, key, told, AT)
 
-    async with open_memory(tmp_path) as database:
-        assert (await database.write(work) is not None) == tells
+    assert (await database.write(work) is not None) == tells

@@ -67,18 +67,17 @@ async def test_each_sink_is_switched_by_itself(tmp_path: Path, sinks: Sequence[s
     assert found == {sink: [words] if sink in sinks else nothing[sink] for sink in SINKS}
 
 
-async def test_recording_again_changes_nothing(tmp_path: Path) -> None:
+async def test_recording_again_changes_nothing(database: Database) -> None:
     intents = [build(HAPPENING) for build in BUILT.values()]
-    async with open_memory(tmp_path) as database:
-        told = recorder(SqliteChronicle(database))
-        assert list(await told.record_intents([])) == []
-        ids = [intent.id for intent in intents]
-        assert list(await told.record_intents([*intents, *intents])) == ids
-        before = await everything(database)
-        later = [replace(intent, fallback_text="another") for intent in intents]
-        assert list(await told.record_intents(later)) == []
-        assert not await told.record_intent(intents[0])
-        assert await everything(database) == before
+    told = recorder(SqliteChronicle(database))
+    assert list(await told.record_intents([])) == []
+    ids = [intent.id for intent in intents]
+    assert list(await told.record_intents([*intents, *intents])) == ids
+    before = await everything(database)
+    later = [replace(intent, fallback_text="another") for intent in intents]
+    assert list(await told.record_intents(later)) == []
+    assert not await told.record_intent(intents[0])
+    assert await everything(database) == before
 
 
 async def test_a_turns_intents_are_one_transaction(
@@ -98,7 +97,7 @@ async def test_a_turns_intents_are_one_transaction(
     assert len(writes) == 1
 
 
-async def test_what_is_refused_leaves_nothing_anywhere(tmp_path: Path) -> None:
+async def test_what_is_refused_leaves_nothing_anywhere(database: Database) -> None:
     refusals = {
         "key": replace(received("x"), key="turn.begun"),
         "missing": replace(received("x"), payload={}),
@@ -107,52 +106,50 @@ async def test_what_is_refused_leaves_nothing_anywhere(tmp_path: Path) -> None:
         "status": replace(tool_result(), key="tool.Bash.error"),
         "source": replace(received("x"), source_kind="llm"),
     }
-    async with open_memory(tmp_path) as database:
-        empty = await everything(database)
-        told = recorder(SqliteChronicle(database))
-        for name, wrong in refusals.items():
-            with pytest.raises(IntentRefused) as refused:
-                await told.record_intents([cut_off(), completed(), wrong])
-            assert str(refused.value).endswith(".")
-            assert "\n" not in str(refused.value)
-            for refuse in (told.recording, told.runtime_line):
-                with pytest.raises(IntentRefused):
-                    refuse(wrong)
-            assert await everything(database) == empty, name
-        for _ in range(2):  # the key is not registered by being recorded
-            with pytest.raises(UnknownIntent):
-                await told.record_intent(refusals["key"])
+    empty = await everything(database)
+    told = recorder(SqliteChronicle(database))
+    for name, wrong in refusals.items():
+        with pytest.raises(IntentRefused) as refused:
+            await told.record_intents([cut_off(), completed(), wrong])
+        assert str(refused.value).endswith(".")
+        assert "\n" not in str(refused.value)
+        for refuse in (told.recording, told.runtime_line):
+            with pytest.raises(IntentRefused):
+                refuse(wrong)
+        assert await everything(database) == empty, name
+    for _ in range(2):  # the key is not registered by being recorded
+        with pytest.raises(UnknownIntent):
+            await told.record_intent(refusals["key"])
 
 
 async def test_no_secret_reaches_a_table_or_the_log_whatever_field_it_stands_in(
-    tmp_path: Path,
+    database: Database,
 ) -> None:
     """Known ones anywhere, field names and the tool's name included."""
     policy = default_memory_policy()
     rules = {key: replace(rule, to_llm_context=True) for key, rule in policy.rules.items()}
     named = "Vq7geheim9xTzAbC"
-    async with open_memory(tmp_path) as database:
-        told = IntentRecorder(
-            SqliteChronicle(database),
-            partial(mask_secrets, known=[KNOWN, named]),
-            replace(policy, rules=rules),
-        )
-        intents = [poisoned(build(HAPPENING)) for build in BUILT.values()]
-        intents += [
-            tool_result(
-                tool_name=named,
-                tool_use_id="named",
-                args={"list": [{KNOWN: KNOWN}], "password": "my cat's name", "n": float("nan")},
-                result=f"{'x' * 6_990}{KNOWN}{'y' * 30_000}",
-            ),
-            replace(received("x"), id="int_x", fallback_text=KNOWN),
-        ]
-        await told.record_intents(intents)
-        stored = await everything(database)
-        for text in (stored, *map(str, map(told.runtime_line, intents))):
-            for part in (KNOWN, "geheim", "口令", "my cat", json.dumps(KNOWN)[1:-1]):
-                assert part not in text
-        assert "[masked]" in stored
+    told = IntentRecorder(
+        SqliteChronicle(database),
+        partial(mask_secrets, known=[KNOWN, named]),
+        replace(policy, rules=rules),
+    )
+    intents = [poisoned(build(HAPPENING)) for build in BUILT.values()]
+    intents += [
+        tool_result(
+            tool_name=named,
+            tool_use_id="named",
+            args={"list": [{KNOWN: KNOWN}], "password": "my cat's name", "n": float("nan")},
+            result=f"{'x' * 6_990}{KNOWN}{'y' * 30_000}",
+        ),
+        replace(received("x"), id="int_x", fallback_text=KNOWN),
+    ]
+    await told.record_intents(intents)
+    stored = await everything(database)
+    for text in (stored, *map(str, map(told.runtime_line, intents))):
+        for part in (KNOWN, "geheim", "口令", "my cat", json.dumps(KNOWN)[1:-1]):
+            assert part not in text
+    assert "[masked]" in stored
 
 
 def poisoned(intent: MemoryIntent) -> MemoryIntent:
@@ -170,42 +167,40 @@ def poisoned(intent: MemoryIntent) -> MemoryIntent:
     return replace(intent, payload=payload)
 
 
-async def test_the_fields_are_observed_and_their_values_are_not(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        chronicle = SqliteChronicle(database)
-        calls = [
-            tool_result(tool_use_id="1", args={"path": "/a", "limit": 5, "deep": {"x": 1}}),
-            tool_result(tool_use_id="2", args={"path": ["/a"]}, duration_ms=None),
-        ]
-        await recorder(chronicle).record_intents(calls)
-        owner_id = calls[0].owner_id
-        observed = await observed_fields(chronicle, owner_id, "tool.{tool_name}.ok")
-        assert {(name, kind): seen for name, kind, seen in observed} == {
-            ("args", "object"): 2,
-            ("args.deep", "object"): 1,
-            ("args.limit", "number"): 1,
-            ("args.path", "list"): 1,
-            ("args.path", "text"): 1,
-            ("duration_ms", "null"): 1,
-            ("duration_ms", "number"): 1,
-            ("result", "text"): 2,
-            ("status", "text"): 2,
-            ("tool_name", "text"): 2,
-            ("tool_use_id", "text"): 2,
-        }
-        assert "/a" not in repr(observed)
+async def test_the_fields_are_observed_and_their_values_are_not(database: Database) -> None:
+    chronicle = SqliteChronicle(database)
+    calls = [
+        tool_result(tool_use_id="1", args={"path": "/a", "limit": 5, "deep": {"x": 1}}),
+        tool_result(tool_use_id="2", args={"path": ["/a"]}, duration_ms=None),
+    ]
+    await recorder(chronicle).record_intents(calls)
+    owner_id = calls[0].owner_id
+    observed = await observed_fields(chronicle, owner_id, "tool.{tool_name}.ok")
+    assert {(name, kind): seen for name, kind, seen in observed} == {
+        ("args", "object"): 2,
+        ("args.deep", "object"): 1,
+        ("args.limit", "number"): 1,
+        ("args.path", "list"): 1,
+        ("args.path", "text"): 1,
+        ("duration_ms", "null"): 1,
+        ("duration_ms", "number"): 1,
+        ("result", "text"): 2,
+        ("status", "text"): 2,
+        ("tool_name", "text"): 2,
+        ("tool_use_id", "text"): 2,
+    }
+    assert "/a" not in repr(observed)
 
 
-async def test_a_huge_call_makes_a_small_row(tmp_path: Path) -> None:
+async def test_a_huge_call_makes_a_small_row(database: Database) -> None:
     call = tool_result(
         args={str(n): "长" * 90_000 for n in range(300)}, result="first " + "x" * 5_000_000 + " end"
     )
-    async with open_memory(tmp_path) as database:
-        with anyio.fail_after(60):
-            await recorder(SqliteChronicle(database)).record_intent(call)
-        (row,) = await database.rows("SELECT length(payload) AS p, length(text) AS t FROM intents")
-        assert row["p"] < 40_000
-        assert row["t"] <= 2_000
+    with anyio.fail_after(60):
+        await recorder(SqliteChronicle(database)).record_intent(call)
+    (row,) = await database.rows("SELECT length(payload) AS p, length(text) AS t FROM intents")
+    assert row["p"] < 40_000
+    assert row["t"] <= 2_000
 
 
 async def test_what_waits_goes_into_a_prompt_by_one_door(tmp_path: Path) -> None:

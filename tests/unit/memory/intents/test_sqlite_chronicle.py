@@ -2,44 +2,40 @@
 
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import pytest
 
 from memory.errors import StoreConflict
 from memory.stores.sqlite.chronicle import SqliteChronicle, mark_remembered_blocking
+from memory.stores.sqlite.database import Database
 from tests.conformance.suites.chronicle import AT, ended, recording, waiting
-from tests.support.episodes import open_memory
 
 
-async def test_what_went_into_a_prompt_leaves_the_turn_and_no_words(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        chronicle = SqliteChronicle(database)
-        await chronicle.record([waiting("1"), waiting("2")])
-        await chronicle.consumed(["int_1"], "trn_7")
-        await chronicle.consumed(["int_1"], "trn_8")
-        rows = await database.rows("SELECT intent_id, text, consumed_by FROM pending_context")
-        assert {tuple(row) for row in rows} == {
-            ("int_1", "", "trn_7"),
-            ("int_2", "context of 2", None),
-        }
-        await chronicle.delete_conversation_context("cnv_1")
-        assert await database.rows("SELECT * FROM pending_context") == []
+async def test_what_went_into_a_prompt_leaves_the_turn_and_no_words(database: Database) -> None:
+    chronicle = SqliteChronicle(database)
+    await chronicle.record([waiting("1"), waiting("2")])
+    await chronicle.consumed(["int_1"], "trn_7")
+    await chronicle.consumed(["int_1"], "trn_8")
+    rows = await database.rows("SELECT intent_id, text, consumed_by FROM pending_context")
+    assert {tuple(row) for row in rows} == {
+        ("int_1", "", "trn_7"),
+        ("int_2", "context of 2", None),
+    }
+    await chronicle.delete_conversation_context("cnv_1")
+    assert await database.rows("SELECT * FROM pending_context") == []
 
 
-async def test_the_first_mark_of_a_turn_stays(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await SqliteChronicle(database).record([ended("1")])
-        for minutes in range(2):
-            now = AT + timedelta(minutes=minutes)
-            await database.write(partial(mark_remembered_blocking, turn_id="trn_1", now=now))
-        (row,) = await database.rows("SELECT remembered_at FROM ended_turns")
-        assert row["remembered_at"] == "2026-11-20T12:00:00.000Z"
+async def test_the_first_mark_of_a_turn_stays(database: Database) -> None:
+    await SqliteChronicle(database).record([ended("1")])
+    for minutes in range(2):
+        now = AT + timedelta(minutes=minutes)
+        await database.write(partial(mark_remembered_blocking, turn_id="trn_1", now=now))
+    (row,) = await database.rows("SELECT remembered_at FROM ended_turns")
+    assert row["remembered_at"] == "2026-11-20T12:00:00.000Z"
 
 
-async def test_a_row_that_cannot_be_is_no_row_that_was_there(tmp_path: Path) -> None:
+async def test_a_row_that_cannot_be_is_no_row_that_was_there(database: Database) -> None:
     """Only an id that was recorded is passed over; every other conflict is told."""
-    async with open_memory(tmp_path) as database:
-        broken = recording("1", owner_id=None)
-        with pytest.raises(StoreConflict):
-            await SqliteChronicle(database).record([broken])
+    broken = recording("1", owner_id=None)
+    with pytest.raises(StoreConflict):
+        await SqliteChronicle(database).record([broken])

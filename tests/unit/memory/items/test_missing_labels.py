@@ -9,7 +9,7 @@ from memory.clock import rfc3339
 from memory.items import Item, ItemKind
 from memory.rebuilding import rebuild
 from memory.scope import LABELS, Scope, SearchScope
-from memory.stores.sqlite.database import open_database
+from memory.stores.sqlite.database import Database, open_database
 from memory.stores.sqlite.fulltext_index import index_item_blocking, label_tokens, scope_tokens
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.stores.sqlite.statements import insert_blocking
@@ -31,7 +31,7 @@ def test_a_case_is_marked_for_each_label_it_lacks() -> None:
     assert gone == asked
 
 
-async def test_a_rebuild_leaves_everything_found_as_it_was(tmp_path: Path) -> None:
+async def test_a_rebuild_leaves_everything_found_as_it_was(database: Database) -> None:
     kinds: list[ItemKind] = ["case", "note", "episode"]
     items: list[Item] = [item(kind, "payroll", kind=kind) for kind in kinds]
     items += [
@@ -42,21 +42,20 @@ async def test_a_rebuild_leaves_everything_found_as_it_was(tmp_path: Path) -> No
     def lose_all_words(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM item_words")
 
-    async with open_memory(tmp_path) as database:
-        store = SqliteItemStore(database)
+    store = SqliteItemStore(database)
 
-        async def found(scope: Scope) -> list[str]:
-            hits = await store.search("payroll", scope, limit=9)
-            return sorted(hit.item_id.removeprefix("epi_") for hit in hits)
+    async def found(scope: Scope) -> list[str]:
+        hits = await store.search("payroll", scope, limit=9)
+        return sorted(hit.item_id.removeprefix("epi_") for hit in hits)
 
-        for each_item in items:
-            await database.write(partial(put_item_blocking, item=each_item))
-        for _ in range(2):
-            assert await found(ANN) == sorted([*kinds, *(f"shop_{kind}" for kind in kinds)])
-            assert await found(ASKED) == ["case", "shop_case", "shop_episode", "shop_note"]
-            await database.write(lose_all_words)
-            assert await found(ANN) == []
-            assert await rebuild(database) == len(items)
+    for each_item in items:
+        await database.write(partial(put_item_blocking, item=each_item))
+    for _ in range(2):
+        assert await found(ANN) == sorted([*kinds, *(f"shop_{kind}" for kind in kinds)])
+        assert await found(ASKED) == ["case", "shop_case", "shop_episode", "shop_note"]
+        await database.write(lose_all_words)
+        assert await found(ANN) == []
+        assert await rebuild(database) == len(items)
 
 
 def put_old(connection: sqlite3.Connection, old: Item) -> None:

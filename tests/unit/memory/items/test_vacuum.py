@@ -84,7 +84,7 @@ async def test_one_that_a_crash_cut_off_is_made_at_the_next_start(tmp_path: Path
 
 
 async def test_what_is_asked_for_while_one_goes_on_is_made_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     merge = vacuum._merge_blocking  # noqa: SLF001  the moment between two of its transactions
 
@@ -93,16 +93,15 @@ async def test_what_is_asked_for_while_one_goes_on_is_made_too(
             request_vacuum_blocking(connection)
         return merge(connection, index=index, pages=pages)
 
-    async with open_memory(tmp_path) as database:
-        await fill(database)
-        await forget(database)
-        monkeypatch.setattr(vacuum, "_merge_blocking", asked_meanwhile)
-        assert await IndexVacuum(database, "item_words").vacuum()
-        monkeypatch.setattr(vacuum, "_merge_blocking", merge)
-        assert await IndexVacuum(database, "item_words").vacuum(), (
-            "the second one was not made by the first"
-        )
-        assert not await IndexVacuum(database, "item_words").vacuum()
+    await fill(database)
+    await forget(database)
+    monkeypatch.setattr(vacuum, "_merge_blocking", asked_meanwhile)
+    assert await IndexVacuum(database, "item_words").vacuum()
+    monkeypatch.setattr(vacuum, "_merge_blocking", merge)
+    assert await IndexVacuum(database, "item_words").vacuum(), (
+        "the second one was not made by the first"
+    )
+    assert not await IndexVacuum(database, "item_words").vacuum()
 
 
 def files_of(directory: Path) -> bytes:

@@ -37,155 +37,143 @@ async def written(notes: Indexed) -> int:
 
 
 async def test_the_first_look_reads_everything_and_has_it_delivered(
-    tmp_path: Path, reads: list[str]
+    notes: Indexed, reads: list[str]
 ) -> None:
-    async with indexing(tmp_path) as notes:
-        assert await notes.index.scan() == Scanned(indexed=3)
-        assert sorted(reads) == sorted(NOTES)
-        assert sorted(await notes.titles()) == ["Ops", "Where", "Who", "tea", "部署"]
-        assert await notes.deliveries() == Counter(
-            ("put", item_id) for item_id in await notes.ids()
-        )
-        assert len(notes.changes) == 1
-        await notes.check_whole()
+    assert await notes.index.scan() == Scanned(indexed=3)
+    assert sorted(reads) == sorted(NOTES)
+    assert sorted(await notes.titles()) == ["Ops", "Where", "Who", "tea", "部署"]
+    assert await notes.deliveries() == Counter(("put", item_id) for item_id in await notes.ids())
+    assert len(notes.changes) == 1
+    await notes.check_whole()
 
 
 async def test_where_nothing_changed_nothing_is_read_or_written(
-    tmp_path: Path, reads: list[str]
+    notes: Indexed, reads: list[str]
 ) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        reads.clear()
-        before = await written(notes)
-        assert await notes.index.scan() == Scanned()
-        assert reads == []
-        assert await written(notes) == before
-        assert len(notes.changes) == 1
+    await notes.index.scan()
+    reads.clear()
+    before = await written(notes)
+    assert await notes.index.scan() == Scanned()
+    assert reads == []
+    assert await written(notes) == before
+    assert len(notes.changes) == 1
 
 
 async def test_of_what_changed_that_file_alone_is_read_and_delivered(
-    tmp_path: Path, reads: list[str]
+    notes: Indexed, reads: list[str]
 ) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        await notes.deliver_all()
-        reads.clear()
-        change(notes, "tea.yaml", "tea: black")
-        assert await notes.index.scan() == Scanned(indexed=1)
-        assert reads == ["tea.yaml"]
-        assert await notes.items("tea.yaml") == {"tea": 2}
-        assert await notes.items("zh/部署.md") == {"部署": 1}
-        assert await notes.deliveries() == Counter([("put", await notes.item_id("tea"))])
-        assert len(notes.changes) == 2
+    await notes.index.scan()
+    await notes.deliver_all()
+    reads.clear()
+    change(notes, "tea.yaml", "tea: black")
+    assert await notes.index.scan() == Scanned(indexed=1)
+    assert reads == ["tea.yaml"]
+    assert await notes.items("tea.yaml") == {"tea": 2}
+    assert await notes.items("zh/部署.md") == {"部署": 1}
+    assert await notes.deliveries() == Counter([("put", await notes.item_id("tea"))])
+    assert len(notes.changes) == 2
 
 
-async def test_a_section_that_is_gone_is_forgotten_and_the_others_stay(tmp_path: Path) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        await notes.deliver_all()
-        kept, gone = await notes.item_id("Where"), await notes.item_id("Who")
-        change(notes, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
-        await notes.index.scan()
-        assert await notes.items("ops.md") == {"Ops": 2, "Where": 2}
-        waiting = await notes.deliveries()
-        assert waiting == Counter(
-            [("put", await notes.item_id("Ops")), ("put", kept), ("forget", gone)]
-        )
-        await notes.check_whole()
+async def test_a_section_that_is_gone_is_forgotten_and_the_others_stay(notes: Indexed) -> None:
+    await notes.index.scan()
+    await notes.deliver_all()
+    kept, gone = await notes.item_id("Where"), await notes.item_id("Who")
+    change(notes, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
+    await notes.index.scan()
+    assert await notes.items("ops.md") == {"Ops": 2, "Where": 2}
+    waiting = await notes.deliveries()
+    assert waiting == Counter(
+        [("put", await notes.item_id("Ops")), ("put", kept), ("forget", gone)]
+    )
+    await notes.check_whole()
 
 
 async def test_a_file_that_is_gone_is_taken_out_without_reading(
-    tmp_path: Path, reads: list[str]
+    notes: Indexed, reads: list[str]
 ) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        await notes.deliver_all()
-        reads.clear()
-        gone = await notes.item_id("部署")
-        (notes.workspace / "memory" / "zh" / "部署.md").unlink()
-        assert await notes.index.scan() == Scanned(removed=1)
-        assert reads == []
-        assert await notes.deliveries() == Counter([("forget", gone)])
-        assert await notes.files() == ["ops.md", "tea.yaml"]
-        assert len(notes.changes) == 2
-        await notes.check_whole()
+    await notes.index.scan()
+    await notes.deliver_all()
+    reads.clear()
+    gone = await notes.item_id("部署")
+    (notes.workspace / "memory" / "zh" / "部署.md").unlink()
+    assert await notes.index.scan() == Scanned(removed=1)
+    assert reads == []
+    assert await notes.deliveries() == Counter([("forget", gone)])
+    assert await notes.files() == ["ops.md", "tea.yaml"]
+    assert len(notes.changes) == 2
+    await notes.check_whole()
 
 
-async def test_a_renamed_file_is_another_one(tmp_path: Path, reads: list[str]) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        await notes.deliver_all()
-        reads.clear()
-        before = await notes.item_id("tea")
-        memory = notes.workspace / "memory"
-        (memory / "tea.yaml").rename(memory / "green-tea.yaml")
-        assert await notes.index.scan() == Scanned(indexed=1, removed=1)
-        assert reads == ["green-tea.yaml"]
-        after = await notes.item_id("green-tea")
-        assert await notes.deliveries() == Counter([("put", after), ("forget", before)])
-        await notes.check_whole()
+async def test_a_renamed_file_is_another_one(notes: Indexed, reads: list[str]) -> None:
+    await notes.index.scan()
+    await notes.deliver_all()
+    reads.clear()
+    before = await notes.item_id("tea")
+    memory = notes.workspace / "memory"
+    (memory / "tea.yaml").rename(memory / "green-tea.yaml")
+    assert await notes.index.scan() == Scanned(indexed=1, removed=1)
+    assert reads == ["green-tea.yaml"]
+    after = await notes.item_id("green-tea")
+    assert await notes.deliveries() == Counter([("put", after), ("forget", before)])
+    await notes.check_whole()
 
 
 async def test_of_a_file_that_was_only_touched_the_date_is_noted_and_nothing_else(
-    tmp_path: Path, reads: list[str]
+    notes: Indexed, reads: list[str]
 ) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        await notes.deliver_all()
-        reads.clear()
-        change(notes, "tea.yaml", NOTES["tea.yaml"])
-        assert await notes.index.scan() == Scanned()
-        assert reads == ["tea.yaml"]
-        assert await notes.items("tea.yaml") == {"tea": 1}
-        assert await notes.deliveries() == Counter()
-        assert await notes.index.scan() == Scanned()
-        assert reads == ["tea.yaml"], "the date was noted"
-        assert len(notes.changes) == 1
-        await notes.check_whole()
+    await notes.index.scan()
+    await notes.deliver_all()
+    reads.clear()
+    change(notes, "tea.yaml", NOTES["tea.yaml"])
+    assert await notes.index.scan() == Scanned()
+    assert reads == ["tea.yaml"]
+    assert await notes.items("tea.yaml") == {"tea": 1}
+    assert await notes.deliveries() == Counter()
+    assert await notes.index.scan() == Scanned()
+    assert reads == ["tea.yaml"], "the date was noted"
+    assert len(notes.changes) == 1
+    await notes.check_whole()
 
 
 @pytest.mark.parametrize(("content", "earlier_ns"), [("tea: matcha", 0), ("tea: black", 1)])
 async def test_a_change_shows_in_the_size_or_in_the_date_alone(
-    tmp_path: Path, content: str, earlier_ns: int
+    notes: Indexed, content: str, earlier_ns: int
 ) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        path = notes.workspace / "memory" / "tea.yaml"
-        at_ns = path.stat().st_mtime_ns - earlier_ns
-        path.write_text(content)
-        os.utime(path, ns=(at_ns, at_ns))
-        assert await notes.index.scan() == Scanned(indexed=1)
+    await notes.index.scan()
+    path = notes.workspace / "memory" / "tea.yaml"
+    at_ns = path.stat().st_mtime_ns - earlier_ns
+    path.write_text(content)
+    os.utime(path, ns=(at_ns, at_ns))
+    assert await notes.index.scan() == Scanned(indexed=1)
 
 
-async def test_a_note_that_comes_back_is_delivered_again(tmp_path: Path) -> None:
-    async with indexing(tmp_path) as notes:
+async def test_a_note_that_comes_back_is_delivered_again(notes: Indexed) -> None:
+    await notes.index.scan()
+    await notes.deliver_all()
+    item_id = await notes.item_id("tea")
+    path = notes.workspace / "memory" / "tea.yaml"
+    path.unlink()
+    await notes.index.scan()
+    await notes.deliver_all()
+    for content in ("tea: green", "tea: black"):
+        change(notes, "tea.yaml", content)
         await notes.index.scan()
+        assert await notes.deliveries() == Counter([("put", item_id)])
         await notes.deliver_all()
-        item_id = await notes.item_id("tea")
-        path = notes.workspace / "memory" / "tea.yaml"
-        path.unlink()
-        await notes.index.scan()
-        await notes.deliver_all()
-        for content in ("tea: green", "tea: black"):
-            change(notes, "tea.yaml", content)
-            await notes.index.scan()
-            assert await notes.deliveries() == Counter([("put", item_id)])
-            await notes.deliver_all()
 
 
 async def test_a_note_that_cannot_be_read_is_taken_out_until_it_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    notes: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        change(notes, "tea.yaml", "tea: black")
-        with monkeypatch.context() as closed:
-            closed.setattr(index_module, "read_note_blocking", lambda *_: None)
-            assert await notes.index.scan() == Scanned(removed=1)
-            assert await notes.files() == ["ops.md", "zh/部署.md"]
-            assert await notes.index.scan() == Scanned()
-        assert await notes.index.scan() == Scanned(indexed=1)
-        await notes.check_whole()
+    await notes.index.scan()
+    change(notes, "tea.yaml", "tea: black")
+    with monkeypatch.context() as closed:
+        closed.setattr(index_module, "read_note_blocking", lambda *_: None)
+        assert await notes.index.scan() == Scanned(removed=1)
+        assert await notes.files() == ["ops.md", "zh/部署.md"]
+        assert await notes.index.scan() == Scanned()
+    assert await notes.index.scan() == Scanned(indexed=1)
+    await notes.check_whole()
 
 
 async def test_secrets_are_nowhere_in_the_index(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import anyio
 import pytest
@@ -11,13 +10,13 @@ import pytest
 from memory.errors import StoreUnavailable
 from memory.items import Item
 from memory.outbox.delivery import Delivery, NewDelivery
+from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
 from memory.stores.sqlite.vectors import SqliteVectorDeliveries
 from memory.vectors import backfill
 from memory.vectors.backfill import VectorBackfill
 from tests.conformance.suites.item_values import AT, item
-from tests.support.episodes import open_memory
 
 
 class Index:
@@ -137,46 +136,42 @@ async def waiting(outbox: SqliteOutboxStore) -> list[Delivery]:
     return list(await outbox.page("ann", "pending", limit=9))
 
 
-async def test_a_delivered_item_is_enqueued_once_more_and_only_once(tmp_path: Path) -> None:
+async def test_a_delivered_item_is_enqueued_once_more_and_only_once(database: Database) -> None:
     one = item(body="payroll")
-    async with open_memory(tmp_path) as database:
-        outbox, deliveries = (
-            SqliteOutboxStore(database),
-            SqliteVectorDeliveries(database, lambda: AT),
-        )
-        await database.write(partial(put_item_blocking, item=one))
-        await database.write(partial(enqueue_blocking, deliveries=[delivery(one)], now=AT))
-        (made,) = await outbox.due("vectors", AT, limit=9, until=AT)
-        await outbox.delivered(made, [], AT)
-        assert await deliveries.again([one.id]) == 1
-        (again,) = await waiting(outbox)
-        assert (again.item_id, again.backend, again.operation) == (one.id, "vectors", "put")
-        assert await deliveries.again([one.id]) == 0
-        assert [each.id for each in await waiting(outbox)] == [again.id]
+    outbox, deliveries = (
+        SqliteOutboxStore(database),
+        SqliteVectorDeliveries(database, lambda: AT),
+    )
+    await database.write(partial(put_item_blocking, item=one))
+    await database.write(partial(enqueue_blocking, deliveries=[delivery(one)], now=AT))
+    (made,) = await outbox.due("vectors", AT, limit=9, until=AT)
+    await outbox.delivered(made, [], AT)
+    assert await deliveries.again([one.id]) == 1
+    (again,) = await waiting(outbox)
+    assert (again.item_id, again.backend, again.operation) == (one.id, "vectors", "put")
+    assert await deliveries.again([one.id]) == 0
+    assert [each.id for each in await waiting(outbox)] == [again.id]
 
 
-async def test_an_item_that_was_never_enqueued_is_enqueued(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await database.write(partial(put_item_blocking, item=item(body="payroll")))
-        assert await SqliteVectorDeliveries(database, lambda: AT).again(["epi_1"]) == 1
-        assert len(await waiting(SqliteOutboxStore(database))) == 1
+async def test_an_item_that_was_never_enqueued_is_enqueued(database: Database) -> None:
+    await database.write(partial(put_item_blocking, item=item(body="payroll")))
+    assert await SqliteVectorDeliveries(database, lambda: AT).again(["epi_1"]) == 1
+    assert len(await waiting(SqliteOutboxStore(database))) == 1
 
 
-async def test_what_was_forgotten_meanwhile_is_not_delivered(tmp_path: Path) -> None:
-    async with open_memory(tmp_path) as database:
-        await database.write(partial(put_item_blocking, item=item(body="payroll")))
-        await database.write(partial(delete_item_blocking, item_id="epi_1"))
-        assert await SqliteVectorDeliveries(database, lambda: AT).again(["epi_1", "epi_2"]) == 0
-        assert await waiting(SqliteOutboxStore(database)) == []
+async def test_what_was_forgotten_meanwhile_is_not_delivered(database: Database) -> None:
+    await database.write(partial(put_item_blocking, item=item(body="payroll")))
+    await database.write(partial(delete_item_blocking, item_id="epi_1"))
+    assert await SqliteVectorDeliveries(database, lambda: AT).again(["epi_1", "epi_2"]) == 0
+    assert await waiting(SqliteOutboxStore(database)) == []
 
 
-async def test_what_was_given_up_is_not_taken_up_by_a_search(tmp_path: Path) -> None:
+async def test_what_was_given_up_is_not_taken_up_by_a_search(database: Database) -> None:
     one = item(body="payroll")
-    async with open_memory(tmp_path) as database:
-        outbox = SqliteOutboxStore(database)
-        await database.write(partial(put_item_blocking, item=one))
-        await database.write(partial(enqueue_blocking, deliveries=[delivery(one)], now=AT))
-        (taken,) = await outbox.due("vectors", AT, limit=9, until=AT)
-        await outbox.failed(taken, "It is refused.", AT, due_at=None)
-        assert await SqliteVectorDeliveries(database, lambda: AT).again([one.id]) == 0
-        assert await waiting(outbox) == []
+    outbox = SqliteOutboxStore(database)
+    await database.write(partial(put_item_blocking, item=one))
+    await database.write(partial(enqueue_blocking, deliveries=[delivery(one)], now=AT))
+    (taken,) = await outbox.due("vectors", AT, limit=9, until=AT)
+    await outbox.failed(taken, "It is refused.", AT, due_at=None)
+    assert await SqliteVectorDeliveries(database, lambda: AT).again([one.id]) == 0
+    assert await waiting(outbox) == []
