@@ -112,7 +112,11 @@ def test_votes_against_older_words_still_take_from_the_confidence_what_others_do
     assert tally(case, [against]).unhelpful == 0, "nobody judged what it says now"
 
 
-FOR_IT = [{"helpful": True}, {"helpful": True, "signal": "high_risk"}, {"signal": "success"}]
+FOR_IT: list[dict[str, Any]] = [
+    {"helpful": True},
+    {"helpful": True, "signal": "high_risk"},
+    {"signal": "success"},
+]
 NOT_FOR_IT: list[dict[str, Any]] = [
     {"helpful": False, "signal": "success"},
     {"helpful": True, "signal": "rollback"},
