@@ -1,7 +1,9 @@
 """Secrets in texts: names, formats, places, known values, and prose."""
 
 import json
+import random
 import re
+import uuid
 from itertools import cycle, product
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from policies.secrets.detect import settled_chars
 from policies.secrets.text import Masked
 from tests.unit.policies.fabricated import (
     ALNUM,
+    HEX,
     KEY_BLOCKS,
     PROVIDERS,
     URL_SAFE,
@@ -23,6 +26,8 @@ from tests.unit.policies.fabricated import (
 )
 from tests.unit.policies.fabricated_places import KEYED
 from tests.unit.policies.ordinary import LINES
+
+_random = random.Random(7)
 
 
 def test_a_password_need_not_look_random() -> None:
@@ -66,6 +71,16 @@ def test_a_very_long_value_is_masked_to_its_end() -> None:
 
 def test_known_values_too_short_to_be_told_apart_are_left_alone() -> None:
     assert mask_secrets("a cat sat masked", known=["cat", "", "masked", MASK]) == "a cat sat masked"
+
+
+def test_identifiers_and_hashes_are_left_alone() -> None:
+    for length in (7, 32, 40, 64, 128):
+        digest = "".join(_random.choice(HEX) for _ in range(length))
+        for line in (f"commit {digest}", f"sha256:{digest}", f"id={digest} done", digest):
+            assert mask_secrets(line) == line
+    for _ in range(200):
+        line = f"request {uuid.UUID(int=_random.getrandbits(128))} finished"
+        assert mask_secrets(line) == line
 
 
 _FRAGMENTS = st.sampled_from(
