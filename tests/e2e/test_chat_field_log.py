@@ -88,7 +88,8 @@ async def test_a_new_conversation_forgets_and_the_old_one_remembers(server: Live
         for fresh in (by_route, by_field):
             assert fresh["conversation_id"] != old
             assert "candor-script" in fresh["reply"]
-            assert "plum" not in fresh["reply"]
+            said, _, _ = fresh["reply"].partition("Memory, found for this message")
+            assert "plum" not in said  # memory may still show it, as what another conversation said
             shown = await client.get(f"/conversations/{fresh['conversation_id']}/messages")
             assert "plum" not in str(shown)
         assert "plum" in (await client.ask("what is my codeword?", old))["reply"]
