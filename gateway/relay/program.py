@@ -22,17 +22,14 @@ import os
 import re
 import signal
 import socket
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
 import h11
 
 from gateway.relay.answers import AnswerReader
+from gateway.relay.calls import Call, Client, now, origin, seconds_to_wait, write_line
 from gateway.relay.canned import warm_up_answer
 from gateway.relay.reports import Kind
 from gateway.relay.upstream import READ_BYTES, Answer, Headers, Service, ServiceUnreachable, Target
@@ -46,8 +43,6 @@ _HOP_BY_HOP = frozenset(
 _NOT_SENT_ON = _HOP_BY_HOP | {b"x-api-key", b"authorization", b"accept-encoding"}
 _SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
 """All that the agent program asks for; the key opens more than that at the service."""
-_MESSAGES = re.compile(rb"/v1/messages(?:\?.*)?")
-"""The calls whose failures are reported: a service need not count tokens."""
 _SHORTEST_KEY = 8
 _LOOK_S = 0.5
 _SILENT_S = 1.0
@@ -84,32 +79,14 @@ class _AgentProtocol(asyncio.StreamReaderProtocol):
             self.serving.cancel()
 
 
-@dataclass(slots=True, eq=False)
-class _Client:
-    """An admitted agent."""
-
-    id: str
-    mark: bytes | None = None
-    """In the warm-up prompt that is answered here."""
-    free: asyncio.Event = field(default_factory=asyncio.Event)
-    """Cleared while its requests must wait."""
-    open_calls: int = 0
-    heard_at: float = 0.0
-    """When the service last sent content, or was asked."""
-    blocked: int = 0
-    """Calls that wait for the agent to read."""
-    is_silent: bool = False
-    """The server knows of a silence."""
-
-
 class Relay:
     """Serves agents."""
 
     def __init__(self) -> None:
         self._service: Service | None = None
         self._keys: list[bytes] = []
-        self._by_token: dict[str, _Client] = {}
-        self._clients: dict[str, _Client] = {}
+        self._by_token: dict[str, Client] = {}
+        self._clients: dict[str, Client] = {}
         self._rest = b""
 
     def read_target(self) -> None:
@@ -140,9 +117,9 @@ class Relay:
             for earlier in order["orders"]:
                 self._obey(earlier)
         elif "ping" in order:
-            _write_line({})
+            write_line({})
         elif "admit" in order:
-            client = _Client(order["client"])
+            client = Client(order["client"])
             client.free.set()
             self._by_token[order["admit"]] = self._clients[client.id] = client
         elif "revoke" in order:
@@ -164,12 +141,12 @@ class Relay:
             for client in self._clients.values():
                 self._look_at(client)
 
-    def _look_at(self, client: _Client) -> None:
-        silent_s = _now() - client.heard_at if client.open_calls and not client.blocked else 0.0
+    def _look_at(self, client: Client) -> None:
+        silent_s = now() - client.heard_at if client.open_calls and not client.blocked else 0.0
         if client.is_silent == (silent_s < _SILENT_S):
             client.is_silent = not client.is_silent
             kind: Kind = "silent" if client.is_silent else "heard"
-            self.report(client, kind, silent_s=round(silent_s, 1))
+            client.report(kind, silent_s=round(silent_s, 1))
 
     def new_connection(self) -> asyncio.Protocol:
         """Return the protocol of an agent's connection."""
@@ -182,7 +159,7 @@ class Relay:
         protocol = _AgentProtocol(asyncio.StreamReader(limit=READ_BYTES), serve)
         return protocol
 
-    def client_of(self, headers: Headers) -> _Client | None:
+    def client_of(self, headers: Headers) -> Client | None:
         """Return the client whose token a request has."""
         named = dict(headers)
         bearer = named.get(b"authorization", b"").removeprefix(b"Bearer ")
@@ -201,21 +178,6 @@ class Relay:
         for key in self._keys:
             data = data.replace(key, b"*" * len(key))
         return data
-
-    @staticmethod
-    def report(client: _Client, kind: Kind, **fields: Any) -> None:
-        """Report to the server."""
-        _write_line({"client": client.id, "kind": kind, **fields})
-
-
-def _write_line(report: Mapping[str, Any]) -> None:
-    """Write a line to the server; a server that does not read loses lines and delays nothing."""
-    with contextlib.suppress(BlockingIOError):
-        os.write(1, json.dumps(report).encode() + b"\n")  # whole or not at all: it is short
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class _Conversation:
@@ -249,7 +211,7 @@ class _Conversation:
                     await self._answer(HTTPStatus.OK, "text/event-stream", warm_up_answer(body))
                 else:
                     await client.free.wait()
-                    await self._exchange(_Call(self._relay, client, request.target), request, body)
+                    await self._exchange(Call(client, request.target), request, body)
                 if not state.our_state is state.their_state is h11.DONE:
                     break
                 state.start_next_cycle()
@@ -286,7 +248,7 @@ class _Conversation:
         head = h11.Response(status_code=status, headers=headers)
         await self._send(head, h11.Data(data=body), h11.EndOfMessage())
 
-    async def _exchange(self, call: "_Call", request: h11.Request, body: bytes) -> None:
+    async def _exchange(self, call: Call, request: h11.Request, body: bytes) -> None:
         with call:
             try:
                 answer = await self._relay.ask(request, body)
@@ -304,17 +266,17 @@ class _Conversation:
             finally:
                 self._protocol.answer = None
 
-    async def _pass_on(self, call: "_Call", answer: Answer) -> None:
+    async def _pass_on(self, call: Call, answer: Answer) -> None:
         named = {name: value.decode("latin-1") for name, value in answer.headers}
         if HTTPStatus.MULTIPLE_CHOICES <= answer.status < HTTPStatus.BAD_REQUEST:
             # the agent would take the conversation there by itself
             answer.abort()
-            place = _origin(named.get(b"location", ""))
+            place = origin(named.get(b"location", ""))
             call.report("redirected", status=answer.status, detail=place)
             await self._answer(HTTPStatus.BAD_REQUEST, "application/json", _REDIRECTED)
             return
         if answer.status >= HTTPStatus.BAD_REQUEST:
-            wait_s = _seconds_to_wait(named.get(b"retry-after", ""))
+            wait_s = seconds_to_wait(named.get(b"retry-after", ""))
             call.report("refused", status=answer.status, retry_after_s=wait_s)
         is_read = call.is_message and answer.status == HTTPStatus.OK
         reader = AnswerReader(named.get(b"content-type", "")) if is_read else None
@@ -336,79 +298,13 @@ class _Conversation:
         call.report_fault(reader)
         await self._send(h11.Data(data=rest), h11.EndOfMessage())
 
-    async def _send(self, *events: h11.Event, call: "_Call | None" = None) -> None:
+    async def _send(self, *events: h11.Event, call: Call | None = None) -> None:
         self._writer.write(b"".join(self._state.send(event) or b"" for event in events))
         if call is not None and self._writer.transport.get_write_buffer_size():
             with call.blocked():
                 await self._writer.drain()
         else:
             await self._writer.drain()
-
-
-class _Call:
-    """A request to the service, while the block runs."""
-
-    def __init__(self, relay: Relay, client: _Client, target: bytes) -> None:
-        self._relay = relay
-        self._client = client
-        self._told = False
-        self.is_message = _MESSAGES.fullmatch(target) is not None
-        """The request is for an answer of the model."""
-
-    def __enter__(self) -> None:
-        self._client.open_calls += self.is_message
-        self.hear()
-
-    def __exit__(self, *_: object) -> None:
-        self._client.open_calls -= self.is_message
-
-    def hear(self) -> None:
-        """Note that the service sent content."""
-        self._client.heard_at = _now()
-
-    @contextlib.contextmanager
-    def blocked(self) -> Iterator[None]:
-        """Count the time of the block as the agent's, which does not read."""
-        began, client = _now(), self._client
-        client.blocked += 1
-        try:
-            yield
-        finally:
-            client.blocked -= 1
-            client.heard_at += _now() - began
-
-    def report(self, kind: Kind, **fields: Any) -> None:
-        """Report a failure of the service; only the first one of a call."""
-        if self.is_message and not self._told:
-            self._told = True
-            self._relay.report(self._client, kind, **fields)
-
-    def report_fault(self, reader: AnswerReader | None) -> None:
-        """Report what is wrong with the answer, once it is known."""
-        if reader is not None and reader.fault is not None:
-            self.report(reader.fault, status=reader.status)
-
-
-def _origin(location: str) -> str:
-    """Return where a redirection leads, without path and password; empty if to the same server."""
-    try:
-        split = urlsplit(location)
-        port = f":{split.port}" if split.port else ""
-    except ValueError:
-        return ""
-    return f"{split.scheme}://{split.hostname}{port}" if split.scheme and split.hostname else ""
-
-
-def _seconds_to_wait(retry_after: str) -> float | None:
-    """Return the seconds of a `Retry-After`, which may be a date; None if it is neither."""
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
-        return None
 
 
 async def _serve(listener: socket.socket) -> None:

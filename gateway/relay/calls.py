@@ -1,0 +1,117 @@
+"""An agent's calls of the service, and what of them is reported to the server."""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from gateway.relay.answers import AnswerReader
+from gateway.relay.reports import Kind
+
+_MESSAGES = re.compile(rb"/v1/messages(?:\?.*)?")
+"""The calls whose failures are reported: a service need not count tokens."""
+
+
+def write_line(report: Mapping[str, Any]) -> None:
+    """Write a line to the server; a server that does not read loses lines and delays nothing."""
+    with contextlib.suppress(BlockingIOError):
+        os.write(1, json.dumps(report).encode() + b"\n")  # whole or not at all: it is short
+
+
+def now() -> float:
+    """Return the time of the loop's clock, in seconds."""
+    return asyncio.get_running_loop().time()
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """An admitted agent."""
+
+    id: str
+    mark: bytes | None = None
+    """In the warm-up prompt that is answered here."""
+    free: asyncio.Event = field(default_factory=asyncio.Event)
+    """Cleared while its requests must wait."""
+    open_calls: int = 0
+    heard_at: float = 0.0
+    """When the service last sent content, or was asked."""
+    blocked: int = 0
+    """Calls that wait for the agent to read."""
+    is_silent: bool = False
+    """The server knows of a silence."""
+
+    def report(self, kind: Kind, **fields: Any) -> None:
+        """Report to the server."""
+        write_line({"client": self.id, "kind": kind, **fields})
+
+
+class Call:
+    """A request to the service, while the block runs."""
+
+    def __init__(self, client: Client, target: bytes) -> None:
+        self._client = client
+        self._told = False
+        self.is_message = _MESSAGES.fullmatch(target) is not None
+        """The request is for an answer of the model."""
+
+    def __enter__(self) -> None:
+        self._client.open_calls += self.is_message
+        self.hear()
+
+    def __exit__(self, *_: object) -> None:
+        self._client.open_calls -= self.is_message
+
+    def hear(self) -> None:
+        """Note that the service sent content."""
+        self._client.heard_at = now()
+
+    @contextlib.contextmanager
+    def blocked(self) -> Iterator[None]:
+        """Count the time of the block as the agent's, which does not read."""
+        began, client = now(), self._client
+        client.blocked += 1
+        try:
+            yield
+        finally:
+            client.blocked -= 1
+            client.heard_at += now() - began
+
+    def report(self, kind: Kind, **fields: Any) -> None:
+        """Report a failure of the service; only the first one of a call."""
+        if self.is_message and not self._told:
+            self._told = True
+            self._client.report(kind, **fields)
+
+    def report_fault(self, reader: AnswerReader | None) -> None:
+        """Report what is wrong with the answer, once it is known."""
+        if reader is not None and reader.fault is not None:
+            self.report(reader.fault, status=reader.status)
+
+
+def origin(location: str) -> str:
+    """Return where a redirection leads, without path and password; empty if to the same server."""
+    try:
+        split = urlsplit(location)
+        port = f":{split.port}" if split.port else ""
+    except ValueError:
+        return ""
+    return f"{split.scheme}://{split.hostname}{port}" if split.scheme and split.hostname else ""
+
+
+def seconds_to_wait(retry_after: str) -> float | None:
+    """Return the seconds of a `Retry-After`, which may be a date; None if it is neither."""
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except ValueError:
+        return None
