@@ -29,7 +29,6 @@ from gateway.engine.events import (
     ClientLost,
     Observed,
     RunFinished,
-    ServiceFailed,
     SessionReady,
     ToolCalled,
     ToolReturned,
@@ -130,12 +129,8 @@ class SdkClient:
 
     def report_service(self, report: ServiceReport) -> None:
         """Pass on what the relay saw of the model's service."""
-        if self._run is None:
-            return
-        if report.kind in {"silent", "heard"}:
+        if self._run is not None:
             self._run.hear_service(report)
-        else:
-            self._run.queue.put(ServiceFailed(report=report))
 
     async def rewind(self, run: SdkRun) -> bool:
         """Take the session back to before a run that has ended; return whether the agent did so."""
@@ -324,6 +319,8 @@ class SdkClient:
         while True:
             try:
                 async for message in sdk.receive_messages():
+                    if self._run is not None:
+                        await self._run.await_report(message)
                     self._deliver(message)
             except ProcessError as exc:
                 return exc.exit_code

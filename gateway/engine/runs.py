@@ -17,12 +17,14 @@ from gateway.engine.events import (
     ClientLost,
     EngineEvent,
     RunFinished,
+    ServiceFailed,
     TextDelta,
     ThinkingDelta,
 )
 from gateway.engine.protocol import Prompt
 from gateway.relay.reports import ServiceReport
 
+_REPORT_GRACE_S = 0.25
 _GROUP_S = 0.008
 """How long a piece of text that follows another one waits for more at most."""
 
@@ -127,12 +129,24 @@ class SdkRun:
         self.interrupt_waits = False
         self.silent_since = math.inf if relayed else anyio.current_time()
         self._relayed = relayed
+        self._reported = anyio.Event()
         self._request_interrupt = request_interrupt
 
     def hear_service(self, report: ServiceReport) -> None:
-        """Record what the relay reports of a pause."""
+        """Take what the relay reports: a failure, or a pause that begins or ends."""
+        if report.kind not in {"silent", "heard"}:
+            self._reported.set()
+            self.queue.put(ServiceFailed(report=report))
+            return
         is_silent = report.kind == "silent"
         self.silent_since = anyio.current_time() - report.silent_s if is_silent else math.inf
+
+    async def await_report(self, message: Message) -> None:
+        """Wait a moment for the relay's report of a failure that the agent tells: it may be under way."""
+        if self._relayed and isinstance(message, SystemMessage) and message.subtype == "api_retry":
+            with anyio.move_on_after(_REPORT_GRACE_S):
+                await self._reported.wait()
+            self._reported = anyio.Event()
 
     def hear(self, message: Message) -> None:
         """Record the arrival of a message, from which silence is inferred without the relay."""
