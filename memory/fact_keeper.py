@@ -53,6 +53,8 @@ class _Source:
     at: datetime
     conversation_id: str | None = None
     turn_id: str | None = None
+    restored: Fact | None = None
+    """What an export has of the only fact."""
 
 
 @dataclass(slots=True)
@@ -131,10 +133,11 @@ class FactKeeper:
         assert known is not None, "it was not written because it is there"
         return known
 
-    async def restore(self, text: str, scope: Scope, *, told_at: datetime) -> bool:
-        """Keep a statement as of when it was told; return False if it, or a newer one in its place, is held."""
-        fact = NewFact(self._clean(text), "person")
-        return bool(await self._write([fact], _Source(scope=scope, at=told_at)))
+    async def restore(self, fact: Fact) -> bool:
+        """Keep an exported fact, under its id if that is free; return False if it or a newer one is held."""
+        told = NewFact(self._clean(fact.text), fact.origin)
+        source = _Source(scope=fact.scope, at=fact.valid_from, restored=fact)
+        return bool(await self._write([told], source))
 
     async def edit(
         self, fact_id: str, scope: Scope, *, text: str | None = None, lasting: bool | None = None
@@ -221,6 +224,10 @@ class FactKeeper:
             ]
             change = _change(told, held, source)
             if change is not None and all(old.valid_from <= source.at for old in change.replaced):
+                if source.restored is not None and not fact_blocking(
+                    connection, source.restored.id
+                ):
+                    change.fact = replace(source.restored, text=change.fact.text)
                 self._put(connection, change, source, now)
                 written[change.fact.id] = change.fact
         return list(written.values())
@@ -238,7 +245,8 @@ class FactKeeper:
         if text != profile:
             put_profile_blocking(connection, owner_id, text, now)
         put_fact_blocking(connection, fact, self._deliver_to, now)
-        self._record(connection, fact, [old.id for old in change.replaced])
+        told = replace(fact, conversation_id=source.conversation_id, turn_id=source.turn_id)
+        self._record(connection, told, [old.id for old in change.replaced])
 
     def _record(
         self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 from memory.cases.book import CaseBook
@@ -16,6 +17,7 @@ from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.fact_keeper import FactKeeper
 from memory.fact_tidier import FactTidier
+from memory.facts.fact import Fact
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
 from memory.intents.queue import IntentQueue
@@ -33,7 +35,7 @@ from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.item_pages import SqliteItemPages
 from memory.stores.sqlite.outbox import SqliteOutboxStore
 from memory.stores.sqlite.vacuum import IndexVacuum
-from memory.transfer import ToldFact, ToldProfile, export_lines, profile_line, read_entries
+from memory.transfer import Entry, ToldProfile, export_lines, profile_line, read_entries
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.indexer import VectorIndexer
 
@@ -111,15 +113,19 @@ class Memory:
         """
         entries = list(read_entries(lines, owner_id))
         counts: Counter[str] = Counter(left_out=entries.count(None))
-        drafts = [entry for entry in entries if isinstance(entry, EpisodeDraft)]
-        for start in range(0, len(drafts), _BATCH):
-            for written in await self.write_all(drafts[start : start + _BATCH]):
+        for _, run in groupby(enumerate(entries), lambda one: (type(one[1]), one[0] // _BATCH)):
+            some = [entry for _, entry in run]
+            drafts = [entry for entry in some if isinstance(entry, EpisodeDraft)]
+            for written in await self.write_all(drafts) if drafts else ():
                 counts[written.status] += 1
                 counts["never_saved"] += written.left_out if written.status != "there" else 0
+            await self._restore_others(some, counts)
+        return counts
+
+    async def _restore_others(self, entries: Iterable[Entry | None], counts: Counter[str]) -> None:
         for entry in entries:
-            if isinstance(entry, ToldFact):
-                is_new = await self.facts.restore(entry.text, entry.scope, told_at=entry.told_at)
-                counts["stored" if is_new else "there"] += 1
+            if isinstance(entry, Fact):
+                counts["stored" if await self.facts.restore(entry) else "there"] += 1
             elif isinstance(entry, ExportedCase):
                 try:
                     counts["stored" if await self._case_book.restore(entry) else "there"] += 1
@@ -130,7 +136,6 @@ class Memory:
                 if is_new:
                     await self.facts.put_profile(entry.owner_id, entry.text)
                 counts["stored" if is_new else "there"] += 1
-        return counts
 
     async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
         """Make a delivery due now; return None if the owner has no such delivery."""

@@ -1,7 +1,7 @@
 """Exports what is remembered as JSON lines, and reads episodes, facts, cases and profiles from such lines.
 
 The lines hold no secrets: these were masked before anything was stored. An episode is read with its id and
-with what was merged into it. The lines of other kinds are for readers: notes are copied as files.
+with what was merged into it, a fact with its id and its turn. The lines of other kinds are for readers: notes are copied as files.
 """
 
 import json
@@ -24,6 +24,7 @@ from memory.episodes.episode import (
     Variant,
 )
 from memory.episodes.store import EpisodeStore
+from memory.facts.fact import Fact
 from memory.facts.profile import Profile
 from memory.items import Item
 from memory.itemstore import ItemStore
@@ -35,17 +36,9 @@ ITEM_FORMAT: Final = "candor-item-1"
 PROFILE_FORMAT: Final = "candor-profile-1"
 _BATCH: Final = 100
 _ID: Final = re.compile(r"epi_[0-9A-Za-z]{1,100}")
+_FACT_ID: Final = re.compile(r"fac_[0-9A-Za-z]{1,100}")
 _CASE_ID: Final = re.compile(r"cas_[0-9A-Za-z]{1,100}")
 _MAX_NUMBER: Final = 2**53
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldFact:
-    """A statement as it was exported, for one that held then."""
-
-    text: str
-    scope: Scope
-    told_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +49,7 @@ class ToldProfile:
     text: str
 
 
-Entry = EpisodeDraft | ToldFact | ToldProfile | ExportedCase
+Entry = EpisodeDraft | Fact | ToldProfile | ExportedCase
 
 
 class NotTransferable(ValueError):
@@ -158,12 +151,23 @@ def _draft(value: Any) -> EpisodeDraft:
     )
 
 
-def _fact(value: Any) -> ToldFact | None:
+def _fact(value: Any) -> Fact | None:
     """Read a fact; other items, and facts that held no longer, are left out."""
     if value["kind"] != "fact" or value["valid_until"] is not None:
         return None
-    text, told_at = _text(value["body"]), _moment(value["occurred_at"])
-    return ToldFact(text=text, scope=_scope(value), told_at=told_at)
+    if not _FACT_ID.fullmatch(_text(value["id"])):
+        raise ValueError("not the id of a fact")
+    return Fact(
+        id=value["id"],
+        text=_text(value["body"]),
+        scope=_scope(value),
+        origin="person",
+        valid_from=_moment(value["occurred_at"]),
+        updated_at=_moment(value["updated_at"]),
+        conversation_id=_text_or_none(value["conversation_id"]),
+        turn_id=_text_or_none(value["turn_id"]),
+        revision=_number_or_none(value["revision"]) or 1,
+    )
 
 
 def _profile(value: Any) -> ToldProfile:

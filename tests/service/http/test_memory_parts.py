@@ -7,6 +7,8 @@ import anyio
 import httpx
 
 from memory.clock import utc_now
+from memory.facts.told import ToldTurn
+from memory.scope import Scope
 from tests.service.http.stage import Json, Stage, assert_error, staged
 
 
@@ -301,3 +303,32 @@ async def test_an_export_is_imported_by_its_person_elsewhere_and_yields_to_what_
             "the gate code changes on Mondays",
         }
         assert (await bob.get("/memory/profile")).json()["text"] == "I am Ada."
+
+
+async def test_imported_facts_keep_ids_that_are_free_so_that_they_export_as_they_were(
+    tmp_path: Path,
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    async with staged(tmp_path / "one", users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        told = ToldTurn(
+            message="remember that the gate code changes on Mondays",
+            scope=Scope(owner_id="ada"),
+            conversation_id="cnv_1",
+            turn_id="trn_1",
+            occurred_at=utc_now(),
+        )
+        await stage.memory.facts.keep_told(told)
+        await write(ada, "backup", 2)
+        kept = await keep(ada, "my locker is number 12")
+        await ada.patch(f"/memory/items/{kept['id']}", json={"text": "my locker is number 13"})
+        exported = (await ada.get("/memory/export")).text.splitlines()
+        await bob.post("/memory/import", json={"lines": exported})
+        taken = (await bob.get("/memory/export")).text
+        assert "number 13" in taken
+        assert kept["id"] not in taken
+    async with staged(tmp_path / "two", users=("ada",)) as stage:
+        ada = stage.client("ada")
+        await ada.post("/memory/import", json={"lines": exported})
+        assert (await ada.get("/memory/export")).text.splitlines() == exported
