@@ -13,19 +13,17 @@ import anyio
 import pytest
 
 from gateway.agents import open_agents, plan_agents
-from gateway.assemble import Services, make_directories_blocking, open_services
+from gateway.assemble import make_directories_blocking, open_services
 from gateway.engine import options
 from gateway.engine.events import ToolReturned
 from gateway.engine.hooks import RunHooks
-from gateway.ids import LOCAL_USER
 from gateway.turns import gate as turn_gate
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.engine_talk import LONG_S, Gate, ask, bash
 from tests.support.engine_talk import script as engine_script
 from tests.support.engine_world import real_world
-from tests.support.services import ask as ask_services
-from tests.support.services import journal_of, result_of, script, send, settings_below
+from tests.support.services import RunningServices, script, settings_below
 
 pytestmark = pytest.mark.e2e
 
@@ -48,7 +46,7 @@ class Switchable:
 @asynccontextmanager
 async def real_services(
     root: Path, monkeypatch: pytest.MonkeyPatch, policy: Any
-) -> AsyncIterator[Services]:
+) -> AsyncIterator[RunningServices]:
     """Open everything below HTTP with real agents on the demo model, and a policy of the test's."""
     settings = settings_below(root, demo="on", demo_cadence_ms=0)
 
@@ -64,7 +62,7 @@ async def real_services(
         open_agents(settings, {}, plan) as (make_engine, access),
         open_services(settings, make_engine, access) as services,
     ):
-        yield services
+        yield RunningServices.of(services)
 
 
 def raising(exc: BaseException) -> Callable[[ToolCall], Any]:
@@ -99,18 +97,14 @@ async def test_nothing_runs_when_the_policy_raises_or_returns_nonsense(
         for name, answer in NONSENSE.items():
             policy.answer = answer
             before = policy.asked
-            result = await ask_services(
-                services, script(bash(COPY), {"text": "Done."}), conversation_id
-            )
+            result = await services.ask(script(bash(COPY), {"text": "Done."}), conversation_id)
             conversation_id = result["conversation_id"]
             assert policy.asked > before, name
             assert result["outcome"] == "answered_with_failures", name
             assert result["tools"][0]["status"] in {"denied", "failed"}, name
             assert not copied.exists(), name
         policy.answer = lambda _: Allow("test", "Tests may.")
-        result = await ask_services(
-            services, script(bash(COPY), {"text": "Done."}), conversation_id
-        )
+        result = await services.ask(script(bash(COPY), {"text": "Done."}), conversation_id)
         assert (result["outcome"], result["tools"][0]["status"]) == ("answered", "ok")
         assert copied.exists()
 
@@ -146,17 +140,16 @@ async def test_nothing_runs_while_the_policy_hangs_and_the_turn_can_be_stopped(
     try:
         async with real_services(tmp_path, monkeypatch, policy) as services:
             copied = services.settings.workspace / "copied.txt"
-            accepted = await send(services, script(bash(COPY), {"text": "Done."}))
+            accepted = await services.send(script(bash(COPY), {"text": "Done."}))
             await anyio.to_thread.run_sync(asked.wait, LONG_S)
             with anyio.fail_after(LONG_S):
-                await services.chat.intake.interrupt(LOCAL_USER, accepted.conversation_id)
-            result = await result_of(services, accepted)
+                result = await services.stop(accepted)
             assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
             assert not copied.exists()
 
             monkeypatch.setattr(turn_gate, "_JUDGE_S", 0.2)
-            result = await ask_services(
-                services, script(bash(COPY), {"text": "Done."}), accepted.conversation_id
+            result = await services.ask(
+                script(bash(COPY), {"text": "Done."}), accepted.conversation_id
             )
             assert result["outcome"] == "answered_with_failures"
             assert result["tools"][0]["status"] == "denied"
@@ -183,12 +176,12 @@ async def test_what_was_approved_is_what_runs(
     async with real_services(tmp_path, monkeypatch, Late()) as services:
         for name in ("b c.txt", "$(touch out).txt"):
             (services.settings.workspace / name).write_text("x")
-        result = await ask_services(services, script(bash("ls *.txt"), {"text": "Done."}))
+        result = await services.ask(script(bash("ls *.txt"), {"text": "Done."}))
         assert result["outcome"] == "answered", result
         (line,) = [
-            item for item in await journal_of(services, result) if item["kind"] == "permission"
+            item for item in await services.journal_of(result) if item["kind"] == "permission"
         ]
-        (shown,) = [item for item in await journal_of(services, result) if item["kind"] == "tool"]
+        (shown,) = [item for item in await services.journal_of(result) if item["kind"] == "tool"]
         assert line["input"]["command"] == "ls *.txt"
         runs = line["runs"]["command"]
         assert "*" not in runs

@@ -28,7 +28,7 @@ from anyio.abc import TaskGroup
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gateway.assemble import ModelAccess, Services, open_services
+from gateway.assemble import ModelAccess, open_services
 from gateway.errors import GatewayError, StartError
 from gateway.ids import LOCAL_USER, TurnId
 from gateway.serve import prepare_blocking
@@ -37,7 +37,7 @@ from memory.errors import StoreUnavailable
 from memory.items import KINDS
 from memory.scope import Scope
 from tests.support.scripted_engine import ScriptedEngine
-from tests.support.services import script, send, settings_below
+from tests.support.services import RunningServices, script, settings_below
 
 KINDS_OF_OPERATION = ("open", "write", "sync", "rename")
 SAID_S = 30.0
@@ -104,7 +104,7 @@ class Notes:
 
 
 @asynccontextmanager
-async def serving(root: Path) -> AsyncIterator[Services]:
+async def serving(root: Path) -> AsyncIterator[RunningServices]:
     """Start as the server does, with the scripted engine in place of the agents."""
     settings = settings_below(root, interrupt_grace_s=0.1)
     await anyio.to_thread.run_sync(prepare_blocking, settings)
@@ -113,7 +113,7 @@ async def serving(root: Path) -> AsyncIterator[Services]:
         return ScriptedEngine(settings.workspace)
 
     async with open_services(settings, make, ModelAccess(demo=True, model="scripted")) as services:
-        yield services
+        yield RunningServices.of(services)
 
 
 async def work(root: Path, notes: Notes, disk: Disk) -> None:
@@ -131,10 +131,10 @@ async def work(root: Path, notes: Notes, disk: Disk) -> None:
 
 
 async def turn(
-    services: Services, notes: Notes, message: str, conversation_id: str | None
+    services: RunningServices, notes: Notes, message: str, conversation_id: str | None
 ) -> str | None:
     try:
-        accepted = await send(services, message, conversation_id)
+        accepted = await services.send(message, conversation_id)
         notes.add("accepted", turn_id=accepted.turn_id, conversation_id=accepted.conversation_id)
         with anyio.fail_after(SAID_S):
             result = await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
@@ -153,7 +153,7 @@ async def tried(notes: Notes, what: str, doing: Awaitable[object]) -> None:
         notes.add("refused", error=str(exc))
 
 
-async def parts_of(services: Services) -> dict[str, str | None]:
+async def parts_of(services: RunningServices) -> dict[str, str | None]:
     """Return what `/readyz` finds wrong with each part."""
     found: dict[str, str | None] = {}
     for name, ping in services.pings.items():
@@ -176,7 +176,7 @@ async def look(root: Path, notes: Notes, problems: list[str]) -> None:
             items = await services.memory.items.newest(DRAFT.scope, kinds=KINDS, limit=99)
             if notes.read("episode") and not any(item.title == DRAFT.title for item in items):
                 problems.append("an episode that was taken is gone")
-        accepted = await send(services, script({"text": "Well again."}))
+        accepted = await services.send(script({"text": "Well again."}))
         with anyio.fail_after(SAID_S):
             result = await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
         if result["reply"] != "Well again." or result["notices"]:
@@ -192,7 +192,7 @@ async def look(root: Path, notes: Notes, problems: list[str]) -> None:
 
 
 async def look_at_turn(
-    services: Services, row: dict[str, Any], said: dict[str, Any] | None
+    services: RunningServices, row: dict[str, Any], said: dict[str, Any] | None
 ) -> list[str]:
     """Find what is wrong with a turn that was accepted: it has one result, and that is true."""
     with anyio.fail_after(SAID_S):

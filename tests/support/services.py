@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
-from gateway.conversations.model import Turn, TurnEvent
-from gateway.ids import LOCAL_USER
+from gateway.conversations.model import ConversationChange, Turn, TurnEvent
+from gateway.ids import LOCAL_USER, ConversationId
 from gateway.settings import Settings
-from gateway.turns.requests import Accepted, ChatRequest
+from gateway.turns.approvals import Decision
+from gateway.turns.requests import Accepted, ChatRequest, ConversationView
 from memory.context import MemoryReader
 from memory.memory import Memory
 from tests.support.scripted_engine import ScriptedEngine
@@ -25,6 +27,10 @@ def script(*steps: dict[str, Any]) -> str:
     return f"```candor-script\n{json.dumps(steps)}\n```"
 
 
+HANG = script({"text": "I begin"}, {"hang": True})
+"""A message whose turn runs until something ends it."""
+
+
 def settings_below(root: Path, **settings: Any) -> Settings:
     """Return settings whose directories all lie below `root`."""
     given = {"workspace": root / "ws", "data_dir": root / "data", "log_dir": root / "logs"}
@@ -32,16 +38,153 @@ def settings_below(root: Path, **settings: Any) -> Settings:
     return Settings(**{**given, **quiet, **settings})
 
 
-def memory_of(services: Services) -> Memory:
-    """Return the memory, which must be on."""
-    assert services.memory is not None
-    return services.memory
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServices(Services):
+    """The parts of a running server, used as this machine's user uses them."""
 
+    @classmethod
+    def of(cls, services: Services) -> "RunningServices":
+        return cls(**{field.name: getattr(services, field.name) for field in fields(services)})
 
-def scripted_engine(services: Services) -> ScriptedEngine:
-    """Return the engine as what it is."""
-    assert isinstance(services.engine, ScriptedEngine)
-    return services.engine
+    @property
+    def scripted(self) -> ScriptedEngine:
+        """The engine, which must be the scripted one."""
+        assert isinstance(self.engine, ScriptedEngine)
+        return self.engine
+
+    @property
+    def open_memory(self) -> Memory:
+        """The memory, which must be on."""
+        assert self.memory is not None
+        return self.memory
+
+    async def send(self, message: str, conversation_id: str | None = None, **more: Any) -> Accepted:
+        """Have a message accepted."""
+        request = ChatRequest(message=message, conversation_id=conversation_id, **more)
+        return await self.chat.intake.accept(LOCAL_USER, request)
+
+    async def begin(self, message: str = HANG, conversation_id: str | None = None) -> Accepted:
+        """Have a message accepted, and wait until the agent has said something."""
+        accepted = await self.send(message, conversation_id)
+        await self.begun(accepted)
+        return accepted
+
+    async def begun(self, accepted: Accepted) -> None:
+        """Wait until the agent has said something."""
+        await self.events_of(accepted, until="text.delta")
+
+    async def result_of(self, accepted: Accepted) -> dict[str, Any]:
+        """Wait for a turn's result."""
+        with anyio.fail_after(30):
+            return await self.chat.reader.result(LOCAL_USER, accepted.turn_id)
+
+    async def ask(
+        self, message: str, conversation_id: str | None = None, **more: Any
+    ) -> dict[str, Any]:
+        """Send a message and wait for its result."""
+        return await self.result_of(await self.send(message, conversation_id, **more))
+
+    async def play(
+        self, message: str
+    ) -> tuple[dict[str, Any], list[TurnEvent], list[dict[str, Any]]]:
+        """Send a message; return its turn's result, events and lines of the journal."""
+        accepted = await self.send(message)
+        result = await self.result_of(accepted)
+        return result, await self.events_of(accepted), await self.journal_of(result)
+
+    async def interrupt(self, conversation_id: str) -> str:
+        """Have a conversation's running turn stopped; return which one it is."""
+        return await self.chat.intake.interrupt(LOCAL_USER, conversation_id)
+
+    async def stop(self, accepted: Accepted) -> dict[str, Any]:
+        """Have a turn stopped, and wait for its result."""
+        await self.interrupt(accepted.conversation_id)
+        return await self.result_of(accepted)
+
+    async def events_of(self, accepted: Accepted, until: str = "turn.completed") -> list[TurnEvent]:
+        """Read a turn's events from its first one up to one of a kind."""
+        found: list[TurnEvent] = []
+        with anyio.fail_after(30):
+            async with self.chat.reader.follow_turn(accepted) as subscription:
+                while not any(event.type == until for event in found):
+                    found += await subscription.next(5)
+        return found
+
+    async def question_of(self, accepted: Accepted) -> dict[str, Any]:
+        """Wait until a person is asked about a call of a turn; return what they are shown."""
+        events = await self.events_of(accepted, until="approval.requested")
+        return of_kind(events, "approval.requested")[0]
+
+    def answer(self, question: dict[str, Any], decision: Decision, **more: Any) -> None:
+        """Answer a question."""
+        self.chat.approvals.answer(LOCAL_USER, question["approval_id"], decision, **more)
+
+    def asked(self) -> list[str]:
+        """List the open questions by their ids."""
+        return [question.id for question in self.chat.approvals.pending(LOCAL_USER, None)]
+
+    async def journal_of(self, result: dict[str, Any]) -> list[dict[str, Any]]:
+        """Read the journal of a turn that has ended."""
+        path = anyio.Path(self.settings.log_dir) / result["log_file"]
+        return [json.loads(line) for line in (await path.read_text("utf-8")).splitlines()]
+
+    async def messages_of(self, conversation_id: str, limit: int = 9) -> Sequence[Turn]:
+        """Return a conversation's last turns, oldest first."""
+        return await self.chat.conversations.messages(
+            LOCAL_USER, conversation_id, limit=limit, before_seq=None
+        )
+
+    async def create(self, **options: Any) -> ConversationId:
+        """Create a conversation."""
+        return await self.chat.conversations.create(LOCAL_USER, **options)
+
+    async def change(self, conversation_id: str, **fields: Any) -> None:
+        """Change some fields of a conversation."""
+        change = ConversationChange(**fields)
+        await self.chat.conversations.change(LOCAL_USER, conversation_id, change)
+
+    async def view(self, conversation_id: str) -> ConversationView:
+        """Return a conversation as a front end sees it."""
+        return await self.chat.conversations.get(LOCAL_USER, conversation_id)
+
+    async def views(self) -> Sequence[ConversationView]:
+        """List all conversations."""
+        page, _ = await self.chat.conversations.page(
+            LOCAL_USER, limit=1000, cursor=None, query=None
+        )
+        return page
+
+    async def fork(self, conversation_id: str, turn_id: str) -> ConversationId:
+        """Branch off after a turn."""
+        return await self.chat.conversations.fork(LOCAL_USER, conversation_id, turn_id)
+
+    async def delete(self, conversation_id: str) -> None:
+        """Delete a conversation."""
+        await self.chat.conversations.delete(LOCAL_USER, conversation_id)
+
+    async def copy_as_after_a_crash(self, root: Path) -> None:
+        """Copy what is on the disk now, as a killed process would leave it, below another root."""
+        await anyio.to_thread.run_sync(_copy, self.settings, root)
+
+    def same_sessions(self) -> Callable[[Path], ScriptedEngine]:
+        """Make an engine for a restart: what agents remember is on the disk and still there."""
+        sessions = self.scripted.sessions
+
+        def make(workspace: Path) -> ScriptedEngine:
+            engine = ScriptedEngine(workspace)
+            engine.sessions = sessions
+            return engine
+
+        return make
+
+    def assert_nothing_is_left(self) -> None:
+        """Fail where an ended turn left a control, a lane, a reader, a slot or a busy client behind."""
+        pool = self.pool
+        assert self.lanes.live_count == 0
+        assert self.lanes.is_empty
+        assert self.log.feed.readers_of() == 0
+        assert pool._slots.value == self.settings.max_live_clients - pool.live_count  # noqa: SLF001
+        assert not any(held.busy for held in pool._held.values())  # noqa: SLF001
 
 
 @asynccontextmanager
@@ -51,7 +194,7 @@ async def running_services(
     memory: MemoryReader | None = None,
     make_engine: Callable[[Path], ScriptedEngine] = ScriptedEngine,
     **settings: Any,
-) -> AsyncIterator[Services]:
+) -> AsyncIterator[RunningServices]:
     """Open the services below `root`; open them there again and they are as after a restart.
 
     The workspace holds `a.txt` with the text `alpha`. Open it in the test's body, not in a fixture.
@@ -64,7 +207,7 @@ async def running_services(
 
     access = ModelAccess(demo=True, model="scripted", secrets=("known-secret-4711",))
     async with open_services(given, make, access, memory=memory) as services:
-        yield services
+        yield RunningServices.of(services)
 
 
 def _make_directories(settings: Settings) -> None:
@@ -73,53 +216,10 @@ def _make_directories(settings: Settings) -> None:
     (settings.workspace / "a.txt").write_text("alpha", encoding="utf-8")
 
 
-HANG = script({"text": "I begin"}, {"hang": True})
-"""A message whose turn runs until something ends it."""
-
-
-async def send(
-    services: Services, message: str, conversation_id: str | None = None, **more: Any
-) -> Accepted:
-    """Have a message accepted."""
-    request = ChatRequest(message=message, conversation_id=conversation_id, **more)
-    return await services.chat.intake.accept(LOCAL_USER, request)
-
-
-async def result_of(services: Services, accepted: Accepted) -> dict[str, Any]:
-    """Wait for a turn's result."""
-    with anyio.fail_after(30):
-        return await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
-
-
-async def ask(
-    services: Services, message: str, conversation_id: str | None = None, **more: Any
-) -> dict[str, Any]:
-    """Send a message and wait for its result."""
-    return await result_of(services, await send(services, message, conversation_id, **more))
-
-
-async def messages_of(services: Services, conversation_id: str) -> Sequence[Turn]:
-    """Return a conversation's last turns, oldest first."""
-    return await services.chat.conversations.messages(
-        LOCAL_USER, conversation_id, limit=9, before_seq=None
-    )
-
-
-async def events_of(
-    services: Services, accepted: Accepted, until: str = "turn.completed"
-) -> list[TurnEvent]:
-    """Read a turn's events from its first one up to one of a kind."""
-    found: list[TurnEvent] = []
-    with anyio.fail_after(30):
-        async with services.chat.reader.follow_turn(accepted) as subscription:
-            while not any(event.type == until for event in found):
-                found += await subscription.next(5)
-    return found
-
-
-async def begun(services: Services, accepted: Accepted) -> None:
-    """Wait until the agent has said something."""
-    await events_of(services, accepted, until="text.delta")
+def _copy(settings: Settings, root: Path) -> None:
+    copy = settings_below(root)
+    for name in ("workspace", "data_dir", "log_dir"):
+        shutil.copytree(getattr(settings, name), getattr(copy, name))
 
 
 class Held:
@@ -142,46 +242,3 @@ def kinds(events: Sequence[TurnEvent]) -> list[str]:
 def of_kind(events: Sequence[TurnEvent], kind: str) -> list[dict[str, Any]]:
     """Return the data of the events of one kind."""
     return [json.loads(event.data) for event in events if event.type == kind]
-
-
-async def journal_of(services: Services, result: dict[str, Any]) -> list[dict[str, Any]]:
-    """Read the journal of a turn that has ended."""
-    path = anyio.Path(services.settings.log_dir) / result["log_file"]
-    return [json.loads(line) for line in (await path.read_text(encoding="utf-8")).splitlines()]
-
-
-async def copy_as_after_a_crash(services: Services, root: Path) -> None:
-    """Copy what is on the disk now, as a killed process would leave it, below another root."""
-    await anyio.to_thread.run_sync(_copy, services.settings, root)
-
-
-def _copy(settings: Settings, root: Path) -> None:
-    copy = settings_below(root)
-    for source, target in (
-        (settings.workspace, copy.workspace),
-        (settings.data_dir, copy.data_dir),
-        (settings.log_dir, copy.log_dir),
-    ):
-        shutil.copytree(source, target)
-
-
-def same_sessions(services: Services) -> Callable[[Path], ScriptedEngine]:
-    """Make an engine for a restart: what agents remember is on the disk and still there."""
-    sessions = scripted_engine(services).sessions
-
-    def make(workspace: Path) -> ScriptedEngine:
-        engine = ScriptedEngine(workspace)
-        engine.sessions = sessions
-        return engine
-
-    return make
-
-
-def assert_nothing_is_left(services: Services) -> None:
-    """Fail where an ended turn left a control, a lane, a reader, a slot or a busy client behind."""
-    pool = services.pool
-    assert services.lanes.live_count == 0
-    assert services.lanes.is_empty
-    assert services.log.feed.readers_of() == 0
-    assert pool._slots.value == services.settings.max_live_clients - pool.live_count  # noqa: SLF001
-    assert not any(held.busy for held in pool._held.values())  # noqa: SLF001

@@ -10,12 +10,11 @@ import anyio
 import httpx
 import pytest
 
-from gateway.assemble import Services
 from gateway.http.application import create_app
 from gateway.lost_data import DATABASE
 from memory.errors import StoreUnavailable
 from tests.service.http.stage import LIMIT_S, Json, assert_error, staged
-from tests.support.services import running_services, send
+from tests.support.services import RunningServices, running_services
 
 
 def damage(writer: sqlite3.Connection) -> None:
@@ -85,7 +84,7 @@ async def test_a_damaged_turn_does_not_hide_the_others(
 
 
 @asynccontextmanager
-async def running(root: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
+async def running(root: Path) -> AsyncIterator[tuple[RunningServices, httpx.AsyncClient]]:
     async with running_services(root) as services:
         app = await anyio.to_thread.run_sync(partial(create_app, services))
         transport = httpx.ASGITransport(app)
@@ -125,7 +124,7 @@ async def test_readyz_tells_at_once_that_events_cannot_be_stored(
     async with running(tmp_path) as (services, client):
         with monkeypatch.context() as patch, anyio.fail_after(LIMIT_S):
             patch.setattr("gateway.conversations.sqlite.events.SqliteEventStore.append", fail)
-            await send(services, "hi")
+            await services.send("hi")
             while not await fault_of(client, "events"):
                 await anyio.lowlevel.checkpoint()
         with anyio.fail_after(LIMIT_S):

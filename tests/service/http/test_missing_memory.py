@@ -9,20 +9,18 @@ import anyio
 import httpx
 from starlette.requests import Request
 
-from gateway.assemble import Services
-from gateway.conversations.model import ConversationChange
 from gateway.http.application import create_app
 from gateway.http.context import AppState, HttpLimits, RequestContext
 from gateway.ids import LOCAL_USER as ME
 from memory.assemble import FILE
 from tests.service.http.stage import assert_error
-from tests.support.services import ask, journal_of, running_services, script
+from tests.support.services import RunningServices, running_services, script
 
 WROTE = script({"tool": "Bash", "input": {"command": "cat a.txt"}}, {"text": "Done."})
 
 
 @asynccontextmanager
-async def damaged(root: Path) -> AsyncIterator[tuple[Services, httpx.AsyncClient]]:
+async def damaged(root: Path) -> AsyncIterator[tuple[RunningServices, httpx.AsyncClient]]:
     """Run the server on a memory of which the first page was overwritten."""
     async with running_services(root) as services:
         file = anyio.Path(services.settings.data_dir / FILE)
@@ -75,8 +73,8 @@ async def test_the_health_of_each_backend_is_told(tmp_path: Path) -> None:
 
 async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (services, _):
-        result = await ask(services, WROTE)
-        lines = await journal_of(services, result)
+        result = await services.ask(WROTE)
+        lines = await services.journal_of(result)
         counted, _type = services.metrics.render()
     assert (result["outcome"], result["reply"]) == ("answered", "Done.")
     told = {notice["code"]: notice["message"] for notice in result["notices"]}
@@ -88,11 +86,9 @@ async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_pa
 
 async def test_a_turn_of_a_conversation_without_memory_loses_nothing(tmp_path: Path) -> None:
     async with damaged(tmp_path) as (services, _):
-        conversation_id = await services.chat.conversations.create(ME)
-        await services.chat.conversations.change(
-            ME, conversation_id, ConversationChange(memory_enabled=False)
-        )
-        result = await ask(services, WROTE, conversation_id)
+        conversation_id = await services.create()
+        await services.change(conversation_id, memory_enabled=False)
+        result = await services.ask(WROTE, conversation_id)
     assert result["notices"] == []
 
 
@@ -111,7 +107,7 @@ def damage_the_words_blocking(file: Path) -> None:
 
 async def test_damage_that_only_a_search_meets_is_told_from_then_on(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        await ask(services, WROTE)
+        await services.ask(WROTE)
     file = services.settings.data_dir / FILE
     await anyio.to_thread.run_sync(damage_the_words_blocking, file)
     async with running_services(tmp_path) as services:

@@ -7,30 +7,18 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.errors import Conflict, NotFound
-from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns import run_driver
 from tests.support.scripted_engine import ScriptedRun
-from tests.support.services import (
-    assert_nothing_is_left,
-    events_of,
-    kinds,
-    of_kind,
-    result_of,
-    running_services,
-    script,
-    scripted_engine,
-    send,
-)
+from tests.support.services import RunningServices, kinds, of_kind, running_services, script
 
 WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
 DONE = {"text": "Done."}
 
 
-async def asked(services: Services, accepted: Any) -> dict[str, Any]:
-    events = await events_of(services, accepted, until="approval.requested")
+async def asked(services: RunningServices, accepted: Any) -> dict[str, Any]:
+    events = await services.events_of(accepted, until="approval.requested")
     return of_kind(events, "approval.requested")[0]
 
 
@@ -60,47 +48,38 @@ async def test_a_question_is_no_silence_of_the_model(
     clock = _Clock()
     monkeypatch.setattr(run_driver, "anyio", clock)
     async with running_services(tmp_path, approvals="on", model_silence_s=60.0) as services:
-        accepted = await send(services, script(WRITE, DONE))
-        question = await asked(services, accepted)
+        accepted = await services.send(script(WRITE, DONE))
+        question = await services.question_of(accepted)
         clock.ahead_s, seen = 120.0, clock.looks
         with anyio.fail_after(30):
             while clock.looks < seen + 3:  # noqa: ASYNC110  the watch has no event for it
                 await anyio.sleep(0.01)
         clock.ahead_s = 0.0
-        services.chat.approvals.answer(ME, question["approval_id"], "allow")
-        result = await result_of(services, accepted)
+        services.answer(question, "allow")
+        result = await services.result_of(accepted)
     assert (result["outcome"], result["notices"]) == ("answered", [])
 
 
 async def test_an_allowed_call_runs(tmp_path: Path) -> None:
     async with running_services(tmp_path, approvals="on", recall_deadline_ms=10_000) as services:
-        accepted = await send(services, script(WRITE, DONE))
-        question = await asked(services, accepted)
-        assert [
-            item.id for item in services.chat.approvals.pending(ME, accepted.conversation_id)
-        ] == [question["approval_id"]]
+        accepted = await services.send(script(WRITE, DONE))
+        question = await services.question_of(accepted)
+        assert services.asked() == [question["approval_id"]]
         assert services.chat.approvals.pending(UserId("bob"), None) == []
         with pytest.raises(NotFound):
             services.chat.approvals.answer(UserId("bob"), question["approval_id"], "allow")
-        services.chat.approvals.answer(ME, question["approval_id"], "allow")
+        services.answer(question, "allow")
         with pytest.raises(Conflict):
-            services.chat.approvals.answer(ME, question["approval_id"], "deny")
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
+            services.answer(question, "deny")
+        result = await services.result_of(accepted)
+        events = await services.events_of(accepted)
         assert (services.settings.workspace / "b.txt").exists()
     assert result["outcome"] == "answered"
     assert kinds(events)[:3] == ["turn.started", "tool.started", "approval.requested"]
     assert (question["name"], question["summary"]) == ("Write", "b.txt")
     assert question.keys() == {
-        "turn_id",
-        "conversation_id",
-        "approval_id",
-        "index",
-        "tool_use_id",
-        "name",
-        "summary",
-        "permits",
-        "expires_at",
+        *("turn_id", "conversation_id", "approval_id", "index", "tool_use_id", "name", "summary"),
+        *("permits", "expires_at"),
     }
     resolved = of_kind(events, "approval.resolved")[0]
     assert question["index"] == resolved["index"] == 1
@@ -110,10 +89,10 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
 
 async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -> None:
     async with running_services(tmp_path, approvals="on") as services:
-        accepted = await send(services, script(WRITE, DONE))
-        question = await asked(services, accepted)
-        services.chat.approvals.answer(ME, question["approval_id"], "deny", message="Not that one.")
-        result = await result_of(services, accepted)
+        accepted = await services.send(script(WRITE, DONE))
+        question = await services.question_of(accepted)
+        services.answer(question, "deny", message="Not that one.")
+        result = await services.result_of(accepted)
         assert not (services.settings.workspace / "b.txt").exists()
     assert result["outcome"] == "answered_with_failures"
     assert result["tools"][0]["status"] == "denied"
@@ -122,16 +101,15 @@ async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -
 
 async def test_a_turn_that_is_interrupted_while_it_waits_lets_nothing_run(tmp_path: Path) -> None:
     async with running_services(tmp_path, approvals="on") as services:
-        accepted = await send(services, script(WRITE, DONE))
-        question = await asked(services, accepted)
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        assert services.chat.approvals.pending(ME, None) == []
+        accepted = await services.send(script(WRITE, DONE))
+        question = await services.question_of(accepted)
+        result = await services.stop(accepted)
+        events = await services.events_of(accepted)
+        assert services.asked() == []
         with pytest.raises(Conflict):
-            services.chat.approvals.answer(ME, question["approval_id"], "allow")
+            services.answer(question, "allow")
         assert not (services.settings.workspace / "b.txt").exists()
-        assert_nothing_is_left(services)
+        services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert [(tool["status"], tool["error"]) for tool in result["tools"]] == [("interrupted", None)]
     assert [item["by"] for item in of_kind(events, "approval.resolved")] == ["turn_ended"]
@@ -142,11 +120,11 @@ async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_h
 ) -> None:
     monkeypatch.setattr(ScriptedRun, "interrupt", lambda _run: anyio.lowlevel.checkpoint())
     async with running_services(tmp_path, approvals="on", interrupt_grace_s=60) as services:
-        accepted = await send(services, script(WRITE, DONE))
-        await asked(services, accepted)
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
+        accepted = await services.send(script(WRITE, DONE))
+        await services.question_of(accepted)
+        await services.interrupt(accepted.conversation_id)
         with anyio.fail_after(30):
-            result = await result_of(services, accepted)
+            result = await services.result_of(accepted)
         assert not (services.settings.workspace / "b.txt").exists()
     assert (result["outcome"], result["tools"][0]["status"]) == ("interrupted", "interrupted")
 
@@ -155,12 +133,12 @@ async def test_a_process_that_dies_while_a_person_is_asked_withdraws_the_questio
     tmp_path: Path,
 ) -> None:
     async with running_services(tmp_path, approvals="on") as services:
-        accepted = await send(services, script(WRITE, DONE))
-        await asked(services, accepted)
-        await scripted_engine(services).clients[0].kill()
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        assert services.chat.approvals.pending(ME, None) == []
+        accepted = await services.send(script(WRITE, DONE))
+        await services.question_of(accepted)
+        await services.scripted.clients[0].kill()
+        result = await services.result_of(accepted)
+        events = await services.events_of(accepted)
+        assert services.asked() == []
     assert result["outcome"] == "engine_failed"
     assert kinds(events)[-1] == "turn.completed"
     assert [item["by"] for item in of_kind(events, "approval.resolved")] == ["turn_ended"]

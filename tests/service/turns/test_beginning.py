@@ -9,11 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.protocol import Prompt
-from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId, TurnId
 from gateway.turns.requests import Accepted
 from memory.errors import StoreUnavailable
@@ -24,20 +22,11 @@ from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import (
     HANG,
     Held,
-    ask,
-    assert_nothing_is_left,
-    begun,
-    copy_as_after_a_crash,
-    events_of,
+    RunningServices,
     kinds,
-    messages_of,
     of_kind,
-    result_of,
     running_services,
-    same_sessions,
     script,
-    scripted_engine,
-    send,
 )
 
 ECHO = script({"echo": "context"})
@@ -115,25 +104,22 @@ async def reached(event: anyio.Event) -> None:
     await anyio.wait_all_tasks_blocked()
 
 
-async def send_into_queue(services: Services, prompts: list[str]) -> Accepted:
+async def send_into_queue(services: RunningServices, prompts: list[str]) -> Accepted:
     """Send a message behind a running turn, then end that one: the message's start is stored by itself."""
-    running = await send(services, HANG)
-    await begun(services, running)
-    accepted = await send(services, "hello", running.conversation_id)
-    await services.chat.intake.interrupt(ME, running.conversation_id)
-    await result_of(services, running)
+    running = await services.begin()
+    accepted = await services.send("hello", running.conversation_id)
+    await services.stop(running)
     prompts.clear()
     return accepted
 
 
 async def test_a_message_into_a_free_lane_is_accepted_and_started_in_one(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        accepted = await send(services, HANG)
-        (stored,) = await messages_of(services, accepted.conversation_id)
+        accepted = await services.send(HANG)
+        (stored,) = await services.messages_of(accepted.conversation_id)
         async with services.chat.reader.follow_turn(accepted) as events:
             first = (await events.next(0))[0]
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
+        result = await services.stop(accepted)
     assert (stored.state, stored.started_at) == ("running", stored.created_at)
     assert (first.type, first.id) == ("turn.started", f"{accepted.turn_id}:1")
     assert json.loads(first.data)["log_file"] == result["log_file"]
@@ -143,54 +129,54 @@ async def test_the_prompt_does_not_wait_for_the_commit_and_the_model_and_the_per
     tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
 ) -> None:
     async with running_services(tmp_path) as services:
-        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        conversation_id = (await services.ask("hello"))["conversation_id"]
         for known in (conversation_id, None):
             prompts.clear()
             held = accepts(None)
             taken: list[Accepted] = []
 
             async def take(known: str | None = known, taken: list[Accepted] = taken) -> None:
-                taken.append(await send(services, HANG, known))
+                taken.append(await services.send(HANG, known))
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(take)
                 await reached(held.came)
                 await until(lambda: bool(prompts))
                 await anyio.wait_all_tasks_blocked()
-                running = scripted_engine(services).clients[-1]._run  # noqa: SLF001
+                running = services.scripted.clients[-1]._run  # noqa: SLF001
                 assert running is not None
                 before = (list(taken), running.asks_model)
                 held.let_go.set()
             assert before == ([], False)
-            told = kinds(await events_of(services, taken[0], until="text.delta"))
+            told = kinds(await services.events_of(taken[0], until="text.delta"))
             assert (told[0], told[-1]) == ("turn.started", "text.delta")
-            await services.chat.intake.interrupt(ME, taken[0].conversation_id)
-            await result_of(services, taken[0])
+            await services.interrupt(taken[0].conversation_id)
+            await services.result_of(taken[0])
 
 
 async def test_a_message_whose_commit_is_refused_leaves_nothing_and_ends_its_client(
     tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
 ) -> None:
     async with running_services(tmp_path) as services:
-        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        conversation_id = (await services.ask("hello"))["conversation_id"]
         prompts.clear()
         held = accepts(StoreUnavailable("The database cannot be written: the disk is full."))
 
         async def refused() -> None:
             with pytest.raises(StoreUnavailable):
-                await send(services, "lost", conversation_id)
+                await services.send("lost", conversation_id)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(refused)
             await until(lambda: bool(prompts))
             held.let_go.set()
         await until(lambda: services.lanes.is_empty)
-        assert_nothing_is_left(services)
-        alive = list(scripted_engine(services).clients)
-        after = await ask(services, script({"echo": "messages"}), conversation_id)
-        messages = await messages_of(services, conversation_id)
+        services.assert_nothing_is_left()
+        alive = list(services.scripted.clients)
+        after = await services.ask(script({"echo": "messages"}), conversation_id)
+        messages = await services.messages_of(conversation_id)
         events = await services.log.feed.read(ConversationId(conversation_id), 0, None, 1000)
-        sessions = [session.prompts for session in scripted_engine(services).sessions.values()]
+        sessions = [session.prompts for session in services.scripted.sessions.values()]
     assert (prompts[0], alive, after["outcome"]) == ("lost", [], "answered")
     assert messages[0].message == "hello"
     assert {event.turn_id for event in events} == {message.id for message in messages}
@@ -202,19 +188,19 @@ async def test_a_message_whose_commit_a_kill_forestalled_was_never_accepted(
 ) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
-        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        conversation_id = (await services.ask("hello"))["conversation_id"]
         prompts.clear()
         held = accepts(None)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(send, services, "again", conversation_id)
+            tasks.start_soon(services.send, "again", conversation_id)
             await until(lambda: bool(prompts))
-            await copy_as_after_a_crash(services, after)
-            sessions = same_sessions(services)
+            await services.copy_as_after_a_crash(after)
+            sessions = services.same_sessions()
             held.let_go.set()
     prompts.clear()
     async with running_services(after, make_engine=sessions) as services:
-        messages = await messages_of(services, conversation_id)
-        result = await ask(services, "and now", conversation_id)
+        messages = await services.messages_of(conversation_id)
+        result = await services.ask("and now", conversation_id)
     assert [message.message for message in messages] == ["hello"]
     assert (prompts, result["outcome"]) == (["and now"], "answered")
 
@@ -228,7 +214,7 @@ async def test_no_prompt_is_sent_before_the_start_is_stored(
         await reached(held.came)
         sent_before = list(prompts)
         held.let_go.set()
-        result = await result_of(services, accepted)
+        result = await services.result_of(accepted)
     assert sent_before == []
     assert (prompts, result["outcome"]) == (["hello"], "answered")
 
@@ -241,13 +227,13 @@ async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the
         held = hold_starts()
         accepted = await send_into_queue(services, prompts)
         await reached(held.came)
-        await copy_as_after_a_crash(services, after)
-        sessions = same_sessions(services)
+        await services.copy_as_after_a_crash(after)
+        sessions = services.same_sessions()
         held.let_go.set()
-        await result_of(services, accepted)
+        await services.result_of(accepted)
     prompts.clear()
     async with running_services(after, make_engine=sessions) as services:
-        result = await result_of(services, accepted)
+        result = await services.result_of(accepted)
     assert (prompts, result["outcome"]) == (["hello"], "answered")
 
 
@@ -260,8 +246,8 @@ async def test_a_start_that_cannot_be_stored_sends_nothing(
     async with running_services(tmp_path) as services:
         with monkeypatch.context() as patched:
             patched.setattr(SqliteTurnStore, "start", fail)
-            result = await result_of(services, await send_into_queue(services, prompts))
-        assert_nothing_is_left(services)
+            result = await services.result_of(await send_into_queue(services, prompts))
+        services.assert_nothing_is_left()
     assert (prompts, result["outcome"]) == ([], "engine_failed")
 
 
@@ -270,13 +256,13 @@ async def test_the_prompt_does_not_wait_for_memory_and_the_model_does(
 ) -> None:
     memory = SlowMemory(REMEMBERED)
     async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
-        accepted = await send(services, ECHO)
+        accepted = await services.send(ECHO)
         await reached(memory.held.came)
         await until(lambda: bool(prompts))
         memory.held.let_go.set()
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        assert_nothing_is_left(services)
+        result = await services.result_of(accepted)
+        events = await services.events_of(accepted)
+        services.assert_nothing_is_left()
     assert result["reply"] == REMEMBERED.text
     told = kinds(events)
     assert told.index("memory.injected") < told.index("text.delta")
@@ -294,9 +280,9 @@ async def test_a_live_client_has_the_prompt_before_memory_is_asked(
         return await real(query)
 
     async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
-        first = await ask(services, ECHO)
+        first = await services.ask(ECHO)
         memory.recall = recall  # type: ignore[method-assign]
-        second = await ask(services, ECHO, first["conversation_id"])
+        second = await services.ask(ECHO, first["conversation_id"])
     assert order == ["sent", "asked"]
     assert second["reply"] == REMEMBERED.text
 
@@ -306,15 +292,14 @@ async def test_a_stop_while_the_model_waits_for_memory_is_told_and_nothing_was_s
 ) -> None:
     memory = SlowMemory(REMEMBERED)
     async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
-        accepted = await send(services, ECHO)
+        accepted = await services.send(ECHO)
         await reached(memory.held.came)
         await until(lambda: bool(prompts))
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        assert_nothing_is_left(services)
+        result = await services.stop(accepted)
+        events = await services.events_of(accepted)
+        services.assert_nothing_is_left()
         memory.held.let_go.set()
-        after = await ask(services, ECHO, accepted.conversation_id)
+        after = await services.ask(ECHO, accepted.conversation_id)
     assert prompts == [ECHO, ECHO]
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert (result["memory"]["injected"], of_kind(events, "memory.injected")) == ([], [])

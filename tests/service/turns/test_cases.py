@@ -7,27 +7,15 @@ from typing import Any
 
 import pytest
 
-from gateway.assemble import Services
-from gateway.conversations.model import ConversationChange
 from gateway.errors import StartError
-from gateway.ids import LOCAL_USER, ConversationId
 from gateway.ids import LOCAL_USER as ME
+from gateway.ids import ConversationId
 from gateway.turns.case_tools import CASE_SERVER
 from gateway.turns.memory_tools import MEMORY_SERVER
 from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.scope import Scope, SearchScope
 from tests.support.builders import REMEMBERED, Memory
-from tests.support.services import (
-    ask,
-    events_of,
-    journal_of,
-    of_kind,
-    result_of,
-    running_services,
-    script,
-    scripted_engine,
-    send,
-)
+from tests.support.services import RunningServices, of_kind, running_services, script
 
 SEARCH, UPSERT, FEEDBACK, RENDER = (
     f"mcp__memory_case__memory_case_{does}" for does in ("search", "upsert", "feedback", "render")
@@ -41,23 +29,22 @@ CASE = {
 }
 
 
-async def with_cases(services: Services, **scope: Any) -> ConversationId:
-    conversation_id = await services.chat.conversations.create(ME)
-    change = ConversationChange(case_memory=True, **scope)
-    await services.chat.conversations.change(ME, conversation_id, change)
+async def with_cases(services: RunningServices, **scope: Any) -> ConversationId:
+    conversation_id = await services.create()
+    await services.change(conversation_id, case_memory=True, **scope)
     return conversation_id
 
 
 async def call(
-    services: Services, conversation_id: str, name: str, arguments: Mapping[str, Any]
+    services: RunningServices, conversation_id: str, name: str, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Have the agent call a tool; gives how the call ended, its whole output as JSON where it is some."""
     message = script({"tool": name, "input": dict(arguments)}, {"text": "called"})
-    accepted = await send(services, message, conversation_id)
-    await result_of(services, accepted)
+    accepted = await services.send(message, conversation_id)
+    await services.result_of(accepted)
     (finished,) = [
         json.loads(item.data)
-        for item in await events_of(services, accepted)
+        for item in await services.events_of(accepted)
         if item.type == "tool.finished"
     ]
     try:
@@ -90,18 +77,18 @@ async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> N
 
 async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        plain = await services.chat.conversations.create(ME)
-        await ask(services, "hello", plain)
+        plain = await services.create()
+        await services.ask("hello", plain)
         on = await with_cases(services)
-        await ask(services, "hello", on)
+        await services.ask("hello", on)
         off = await with_cases(services)
-        await services.chat.conversations.change(ME, off, ConversationChange(memory_enabled=False))
-        await ask(services, "hello", off)
-        specs = [client._spec.servers for client in scripted_engine(services).clients]  # noqa: SLF001
+        await services.change(off, memory_enabled=False)
+        await services.ask("hello", off)
+        specs = [client._spec.servers for client in services.scripted.clients]  # noqa: SLF001
         assert specs == [(MEMORY_SERVER,), (MEMORY_SERVER, CASE_SERVER), ()]
         # switched off, the next turn has another client
-        await services.chat.conversations.change(ME, on, ConversationChange(case_memory=False))
-        result = await ask(services, script({"tool": SEARCH, "input": {"query": "x"}}), on)
+        await services.change(on, case_memory=False)
+        result = await services.ask(script({"tool": SEARCH, "input": {"query": "x"}}), on)
         assert result["tools"][0]["status"] == "failed"
 
 
@@ -109,9 +96,9 @@ async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: P
     async with running_services(tmp_path, record="off") as services:
         first = await with_cases(services)
         await call(services, first, UPSERT, {"case": CASE})
-        result = await ask(services, script({"echo": "context"}), first)
+        result = await services.ask(script({"echo": "context"}), first)
         assert "Readiness" not in result["reply"]
-        asked = await ask(services, "checkout 503 after deploy?", first)
+        asked = await services.ask("checkout 503 after deploy?", first)
         assert asked["memory"]["injected"] == []
         assert services.memory is not None
         await services.memory.episode_worker.drain()
@@ -122,9 +109,9 @@ async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: P
 async def test_the_servers_switch_takes_case_memory_from_every_agent(tmp_path: Path) -> None:
     async with running_services(tmp_path, case_memory="off") as services:
         asked = script({"tool": SEARCH, "input": {"query": "x"}})
-        result = await ask(services, asked, await with_cases(services))
+        result = await services.ask(asked, await with_cases(services))
         assert result["tools"][0]["status"] == "failed"
-        (client,) = scripted_engine(services).clients
+        (client,) = services.scripted.clients
         assert client._spec.servers == (MEMORY_SERVER,)  # noqa: SLF001
 
 
@@ -133,10 +120,7 @@ async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
 ) -> None:
     memory = Memory(REMEMBERED)
     async with running_services(tmp_path, memory=memory, recall_deadline_ms=300) as services:
-        accepted = await send(services, script({"echo": "context"}))
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        lines = await journal_of(services, result)
+        result, events, lines = await services.play(script({"echo": "context"}))
     assert result["reply"] == "Ann likes tea."
     assert result["memory"]["injected"][0]["id"] == "epi_1"
     told = of_kind(events, "memory.injected")[0]
@@ -168,11 +152,10 @@ def _rules(tmp_path: Path, text: str) -> Path:
 async def test_a_rule_asks_a_person_also_about_a_call_that_changes_nothing(tmp_path: Path) -> None:
     file = _rules(tmp_path, '[[ask]]\ntools = ["Read"]\n')
     async with running_services(tmp_path, approvals="on", policy_file=file) as services:
-        accepted = await send(services, script(READ, DONE))
-        events = await events_of(services, accepted, until="approval.requested")
-        question = of_kind(events, "approval.requested")[0]
-        services.chat.approvals.answer(LOCAL_USER, question["approval_id"], "allow")
-        result = await result_of(services, accepted)
+        accepted = await services.send(script(READ, DONE))
+        question = await services.question_of(accepted)
+        services.answer(question, "allow")
+        result = await services.result_of(accepted)
     assert question["name"] == "Read"
     assert result["outcome"] == "answered"
 
@@ -181,8 +164,7 @@ async def test_what_a_file_takes_away_or_adds_holds_for_the_turns(tmp_path: Path
     (tmp_path / "shared").mkdir()
     (tmp_path / "shared" / "s.txt").write_text("s", encoding="utf-8")
     file = _rules(
-        tmp_path,
-        f'[commands]\nforbid = ["ls"]\n[directories]\nread_only = ["{tmp_path}/shared"]\n',
+        tmp_path, f'[commands]\nforbid = ["ls"]\n[directories]\nread_only = ["{tmp_path}/shared"]\n'
     )
     calls = [
         {"tool": "Bash", "input": {"command": "ls"}},
@@ -192,7 +174,7 @@ async def test_what_a_file_takes_away_or_adds_holds_for_the_turns(tmp_path: Path
     statuses = []
     for given in (file, None):
         async with running_services(tmp_path, policy_file=given) as services:
-            result = await ask(services, script(*calls, DONE))
+            result = await services.ask(script(*calls, DONE))
         statuses.append([tool["status"] for tool in result["tools"]])
     assert statuses == [["denied", "denied", "ok"], ["ok", "denied", "denied"]]
     assert [path.name for path in (tmp_path / "shared").iterdir()] == ["s.txt"]

@@ -8,8 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.assemble import Services
-from gateway.conversations.model import COMPLETED, ConversationChange, Turn, TurnEvent
+from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.ids import LOCAL_USER as ME
@@ -22,32 +21,21 @@ from tests.support.builders import REMEMBERED, Memory, codes
 from tests.support.services import (
     HANG,
     Held,
-    ask,
-    assert_nothing_is_left,
-    begun,
-    copy_as_after_a_crash,
-    events_of,
-    journal_of,
+    RunningServices,
     kinds,
-    memory_of,
-    messages_of,
     of_kind,
-    result_of,
     running_services,
-    same_sessions,
     script,
-    send,
 )
 
 READ = {"tool": "Bash", "input": {"command": "cat a.txt"}}
-WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "b"}}
 WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
 DID = script(READ, {"text": "We decided to keep the otter list in a.txt."})
 WAIT_S = 20
 
 
-async def intents_of(services: Services, accepted: Accepted) -> list[IntentRecord]:
-    return list(await memory_of(services).chronicle.intents_of_turn(accepted.turn_id))
+async def intents_of(services: RunningServices, accepted: Accepted) -> list[IntentRecord]:
+    return list(await services.open_memory.chronicle.intents_of_turn(accepted.turn_id))
 
 
 def hold_the_last_event(monkeypatch: pytest.MonkeyPatch) -> Held:
@@ -85,17 +73,17 @@ def hold_the_chronicle(monkeypatch: pytest.MonkeyPatch) -> Held:
 @asynccontextmanager
 async def crashed_when(
     held: Held, message: str, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[tuple[Services, Accepted, dict[str, Any]]]:
+) -> AsyncIterator[tuple[RunningServices, Accepted, dict[str, Any]]]:
     """Crash where a turn is held; gives the server of after it, the turn, and its result without a crash."""
     before, after = root / "before", root / "after"
     async with running_services(before) as services:
-        accepted = await send(services, message)
+        accepted = await services.send(message)
         with anyio.fail_after(WAIT_S):
             await held.came.wait()
-        await copy_as_after_a_crash(services, after)
+        await services.copy_as_after_a_crash(after)
         held.let_go.set()
-        meant = await result_of(services, accepted)
-        sessions = same_sessions(services)
+        meant = await services.result_of(accepted)
+        sessions = services.same_sessions()
     monkeypatch.undo()
     async with running_services(after, make_engine=sessions) as services:
         yield services, accepted, meant
@@ -109,12 +97,12 @@ async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
     """Whatever of it was told when the server died: the chronicle and the log are where it shows."""
     held = hold(monkeypatch)
     async with crashed_when(held, message, tmp_path, monkeypatch) as (services, accepted, meant):
-        told = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        lines = await journal_of(services, told)
+        told = await services.result_of(accepted)
+        events = await services.events_of(accepted)
+        lines = await services.journal_of(told)
         intents = await intents_of(services, accepted)
-        waiting = await memory_of(services).chronicle.pending(accepted.conversation_id, ME)
-        turns = await messages_of(services, accepted.conversation_id)
+        waiting = await services.open_memory.chronicle.pending(accepted.conversation_id, ME)
+        turns = await services.messages_of(accepted.conversation_id)
     assert told == meant
     assert of_kind(events, COMPLETED) == [told]
     assert [event.n for event in events] == list(range(1, len(events) + 1))
@@ -135,45 +123,37 @@ async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
     assert [turn.session_id for turn in turns] == [told["session_id"]]
 
 
-async def crashed_in_mid_turn(
-    root: Path, message: str = HANG, *, change: ConversationChange | None = None
-) -> Accepted:
+async def crashed_in_mid_turn(root: Path, message: str = HANG, **change: Any) -> Accepted:
     """Leave below `root/after` what a server leaves that dies in mid-turn."""
     async with running_services(root / "before") as services:
-        conversation_id = await services.chat.conversations.create(ME)
-        if change is not None:
-            await services.chat.conversations.change(ME, conversation_id, change)
-        accepted = await send(services, message, conversation_id)
-        await begun(services, accepted)
-        await copy_as_after_a_crash(services, root / "after")
-        await services.chat.intake.interrupt(ME, conversation_id)
+        conversation_id = await services.create()
+        await services.change(conversation_id, **change)
+        accepted = await services.begin(message, conversation_id)
+        await services.copy_as_after_a_crash(root / "after")
+        await services.interrupt(conversation_id)
     return accepted
 
 
 async def test_a_turn_that_a_crash_cut_off_is_remembered_under_its_conversations_labels(
     tmp_path: Path,
 ) -> None:
-    labels = ConversationChange(app_code="ocean", environment="prod")
-    accepted = await crashed_in_mid_turn(
-        tmp_path, script(WRITE, {"text": "x"}, {"hang": True}), change=labels
-    )
+    message = script(WRITE, {"text": "x"}, {"hang": True})
+    accepted = await crashed_in_mid_turn(tmp_path, message, app_code="ocean", environment="prod")
     async with running_services(tmp_path / "after") as services:
-        await result_of(services, accepted)
-        memory = memory_of(services)
+        await services.result_of(accepted)
+        memory = services.open_memory
         await memory.episode_worker.drain()
         (episode,) = await memory.items.newest(Scope(owner_id=ME), kinds=["episode"], limit=9)
     assert (episode.scope.app_code, episode.scope.environment) == ("ocean", "prod")
 
 
 async def test_a_crash_remembers_nothing_of_a_conversation_without_memory(tmp_path: Path) -> None:
-    off = ConversationChange(memory_enabled=False)
-    accepted = await crashed_in_mid_turn(
-        tmp_path, script(READ, {"text": "x"}, {"hang": True}), change=off
-    )
+    message = script(READ, {"text": "x"}, {"hang": True})
+    accepted = await crashed_in_mid_turn(tmp_path, message, memory_enabled=False)
     async with running_services(tmp_path / "after") as services:
-        told = await result_of(services, accepted)
+        told = await services.result_of(accepted)
         assert await intents_of(services, accepted) == []
-        waiting = await memory_of(services).chronicle.pending(accepted.conversation_id, ME)
+        waiting = await services.open_memory.chronicle.pending(accepted.conversation_id, ME)
     assert told["stop_reason"] == "engine_crash"
     assert list(waiting) == []
 
@@ -185,8 +165,8 @@ async def test_what_a_crash_keeps_out_of_memory_is_told(tmp_path: Path) -> None:
         path.unlink()
     (data / "memory.sqlite3").write_bytes(b"no database at all")
     async with running_services(tmp_path / "after") as services:
-        told = await result_of(services, accepted)
-        events = await events_of(services, accepted)
+        told = await services.result_of(accepted)
+        events = await services.events_of(accepted)
     assert [notice["code"] for notice in told["notices"]] == ["memory_not_written"]
     assert [item["code"] for item in of_kind(events, "notice")] == ["memory_not_written"]
 
@@ -206,12 +186,6 @@ def hold_events(monkeypatch: pytest.MonkeyPatch, kind: str) -> Held:
     return held
 
 
-async def asked_about(services: Services, accepted: Accepted) -> str:
-    """Wait for a question; gives its id."""
-    events = await events_of(services, accepted, until="approval.requested")
-    return str(of_kind(events, "approval.requested")[0]["approval_id"])
-
-
 @pytest.mark.parametrize("answer", ["allow", "deny", None])
 async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Decision | None
@@ -220,19 +194,19 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before, approvals="on") as services:
         held = hold_events(monkeypatch, "tool.finished")
-        accepted = await send(services, script(WRITE, {"hang": True}))
-        approval_id = await asked_about(services, accepted)
+        accepted = await services.send(script(WRITE, {"hang": True}))
+        question = await services.question_of(accepted)
         if answer is not None:
-            services.chat.approvals.answer(ME, approval_id, answer)
+            services.answer(question, answer)
             with anyio.fail_after(WAIT_S):
                 await held.came.wait()
-        await copy_as_after_a_crash(services, after)
+        await services.copy_as_after_a_crash(after)
         held.let_go.set()
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
+        await services.interrupt(accepted.conversation_id)
     monkeypatch.undo()
     async with running_services(after, approvals="on") as services:
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
+        result = await services.result_of(accepted)
+        events = await services.events_of(accepted)
     (tool,) = result["tools"]
     (finished,) = of_kind(events, "tool.finished")
     assert (finished["status"], finished["error"]) == (tool["status"], tool["error"])
@@ -254,26 +228,25 @@ async def test_after_a_crash_a_running_turn_is_told_with_its_evidence_and_queued
 ) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before, memory=Memory(REMEMBERED)) as services:
-        first = await ask(services, "hello")
+        first = await services.ask("hello")
         conversation_id = first["conversation_id"]
         message = script(LS, {"text": "I have listed "}, {"hang": True})
-        running = await send(services, message, conversation_id)
-        await begun(services, running)
-        queued = await send(services, script({"echo": "messages"}), conversation_id)
-        last = await send(services, "hello", conversation_id)
-        await events_of(services, last, until="turn.queued")
-        await copy_as_after_a_crash(services, after)
-        sessions = same_sessions(services)
-        await services.chat.intake.interrupt(ME, conversation_id)
+        running = await services.begin(message, conversation_id)
+        queued = await services.send(script({"echo": "messages"}), conversation_id)
+        last = await services.send("hello", conversation_id)
+        await services.events_of(last, until="turn.queued")
+        await services.copy_as_after_a_crash(after)
+        sessions = services.same_sessions()
+        await services.interrupt(conversation_id)
     async with running_services(after, make_engine=sessions) as services:
-        told = await result_of(services, running)
-        results = [await result_of(services, item) for item in (queued, last)]
-        events = [await events_of(services, each_item) for each_item in (running, queued, last)]
-        lines = await journal_of(services, told)
-        view = await services.chat.conversations.get(ME, conversation_id)
+        told = await services.result_of(running)
+        results = [await services.result_of(item) for item in (queued, last)]
+        events = [await services.events_of(each_item) for each_item in (running, queued, last)]
+        lines = await services.journal_of(told)
+        view = await services.view(conversation_id)
         async with await services.chat.reader.follow(ME, conversation_id) as subscription:
             everything = await subscription.next(5)
-        assert_nothing_is_left(services)
+        services.assert_nothing_is_left()
     assert (told["outcome"], told["stop_reason"]) == ("engine_failed", "engine_crash")
     assert told["reply"].startswith("I have listed\n\nThe server stopped unexpectedly")
     assert [tool["status"] for tool in told["tools"]] == ["ok"]
@@ -294,15 +267,14 @@ async def test_what_was_open_at_the_crash_is_told_as_ended_for_those_who_follow(
     tmp_path: Path,
 ) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
-    write = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
     async with running_services(before, approvals="on") as services:
-        accepted = await send(services, script(write))
-        await events_of(services, accepted, until="approval.requested")
-        await copy_as_after_a_crash(services, after)
+        accepted = await services.send(script(WRITE))
+        await services.question_of(accepted)
+        await services.copy_as_after_a_crash(after)
     async with running_services(after, approvals="on") as services:
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        assert services.chat.approvals.pending(ME, None) == []
+        result = await services.result_of(accepted)
+        events = await services.events_of(accepted)
+        assert services.asked() == []
     assert [tool["status"] for tool in result["tools"]] == ["denied"]
     assert [item["status"] for item in of_kind(events, "tool.finished")] == ["denied"]
     assert of_kind(events, "approval.resolved")[0]["by"] == "turn_ended"
@@ -313,27 +285,26 @@ async def test_what_was_open_at_the_crash_is_told_as_ended_for_those_who_follow(
 async def test_a_crash_of_the_restart_itself_changes_nothing(tmp_path: Path) -> None:
     roots = [tmp_path / str(n) for n in range(3)]
     async with running_services(roots[0]) as services:
-        accepted = await send(services, HANG)
-        await begun(services, accepted)
-        await copy_as_after_a_crash(services, roots[1])
+        accepted = await services.begin()
+        await services.copy_as_after_a_crash(roots[1])
     async with running_services(roots[1]) as services:
-        told = await result_of(services, accepted)
-        await copy_as_after_a_crash(services, roots[2])
+        told = await services.result_of(accepted)
+        await services.copy_as_after_a_crash(roots[2])
     async with running_services(roots[2]) as services:
-        assert await result_of(services, accepted) == told
-        events = await events_of(services, accepted)
+        assert await services.result_of(accepted) == told
+        events = await services.events_of(accepted)
     assert kinds(events).count("turn.completed") == 1
 
 
 async def test_a_message_that_was_taken_back_stays_so(tmp_path: Path) -> None:
     taken = 0
     async with running_services(tmp_path, shutdown_grace_s=0) as services:
-        running = await send(services, HANG)
+        running = await services.send(HANG)
         conversation_id = running.conversation_id
-        await begun(services, running)
-        queued = [await send(services, "hello", conversation_id) for _ in range(2)]
+        await services.begun(running)
+        queued = [await services.send("hello", conversation_id) for _ in range(2)]
         await services.chat.intake.take_back(ME, conversation_id, queued[taken].turn_id)
     async with running_services(tmp_path) as services:
-        results = [await result_of(services, accepted) for accepted in queued]
+        results = [await services.result_of(accepted) for accepted in queued]
     assert results[taken]["reply"] == "This message was taken back before it was answered."
     assert results[1 - taken]["outcome"] == "answered"

@@ -11,13 +11,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.assemble import Services
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER, TurnId
 from memory.errors import StoreDamaged, StoreUnavailable
 from memory.plan import MemoryPlan
-from tests.support.services import HANG, ask, begun, running_services, script, send
+from tests.support.services import RunningServices, running_services, script
 
 TURNS = 12
 
@@ -30,9 +29,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def serve() -> None:
         async with running_services(root) as services:
             for n in range(TURNS):
-                await ask(
-                    services,
-                    script({"tool": "Bash", "input": {"command": "ls"}}, {"text": f"{n} 完成"}),
+                await services.ask(
+                    script({"tool": "Bash", "input": {"command": "ls"}}, {"text": f"{n} 完成"})
                 )
             assert services.memory is not None
             await services.memory.episode_worker.drain()
@@ -52,7 +50,7 @@ def damaged(written: Path, root: Path, name: str, *, flips: int, seed: int) -> P
     return root
 
 
-async def told(services: Services, part: str) -> str | None:
+async def told(services: RunningServices, part: str) -> str | None:
     """Return what `/readyz` says of the damage of a part."""
     answer = await services.pings[part]()
     if isinstance(answer, Mapping):
@@ -64,7 +62,7 @@ async def told(services: Services, part: str) -> str | None:
 async def test_a_damaged_memory_ends_no_server(written: Path, tmp_path: Path, seed: int) -> None:
     await anyio.to_thread.run_sync(lambda: damaged(written, tmp_path, "memory.sqlite3", flips=200, seed=seed))  # fmt: skip
     async with running_services(tmp_path) as services:
-        result = await ask(services, script({"text": "still here"}))
+        result = await services.ask(script({"text": "still here"}))
         assert (result["outcome"], result["reply"]) == ("answered", "still here")
         detail = await told(services, "memory")
         assert detail is not None
@@ -84,7 +82,7 @@ async def test_a_memory_that_could_not_be_created_is_created_at_the_next_start(
     with monkeypatch.context() as broken:
         broken.setattr("gateway.memory.open_memory", fail)
         async with running_services(tmp_path) as services:
-            await ask(services, script({"text": "Remembered by nobody."}))
+            await services.ask(script({"text": "Remembered by nobody."}))
             assert services.memory is None
     async with running_services(tmp_path) as services:
         assert services.memory is not None
@@ -92,7 +90,7 @@ async def test_a_memory_that_could_not_be_created_is_created_at_the_next_start(
 
 async def test_a_memory_that_was_emptied_is_not_begun_anew(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        await ask(services, script({"text": "Remembered."}))
+        await services.ask(script({"text": "Remembered."}))
     for file in (tmp_path / "data").glob("memory.sqlite3*"):
         file.write_bytes(b"")
     async with running_services(tmp_path) as services:
@@ -105,8 +103,7 @@ async def test_a_turn_that_ran_and_is_not_found_is_reported_as_damage(
 ) -> None:
     """An index that lost a row hides it: the answer is not that there is no such turn."""
     async with running_services(tmp_path) as services:
-        accepted = await send(services, HANG)
-        await begun(services, accepted)
+        accepted = await services.begin()
         raised: list[Exception] = []
 
         async def read_result() -> None:
@@ -122,19 +119,16 @@ async def test_a_turn_that_ran_and_is_not_found_is_reported_as_damage(
             tasks.start_soon(read_result)
             await anyio.wait_all_tasks_blocked()
             monkeypatch.setattr(SqliteTurnStore, "get", lost)
-            await services.chat.intake.interrupt(LOCAL_USER, accepted.conversation_id)
+            await services.interrupt(accepted.conversation_id)
     assert isinstance(raised[0], StoreDamaged)
 
 
-async def read_all(services: Services) -> int:
+async def read_all(services: RunningServices) -> int:
     """Read all messages; return how many conversations cannot be read because of damage."""
     failed = 0
-    page, _ = await services.chat.conversations.page(LOCAL_USER, limit=100, cursor=None, query=None)
-    for view in page:
+    for view in await services.views():
         try:
-            await services.chat.conversations.messages(
-                LOCAL_USER, view.conversation.id, limit=100, before_seq=None
-            )
+            await services.messages_of(view.conversation.id, limit=100)
         except (StoreDamaged, NotFound):  # a damaged index hides a row
             failed += 1
     return failed

@@ -5,25 +5,23 @@ from typing import Any
 
 import anyio
 
-from gateway.assemble import Services
-from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from memory.facts.fact import Fact
 from memory.scope import Scope
 from tests.service.turns.test_memory import intents_of
-from tests.support.services import ask, journal_of, memory_of, running_services, script
+from tests.support.services import RunningServices, running_services, script
 
 MINE = Scope(owner_id=ME)
 
 
-async def held(services: Services) -> list[str]:
+async def held(services: RunningServices) -> list[str]:
     """Return the texts of the facts that hold, oldest first."""
-    items = await memory_of(services).items.newest(MINE, kinds=["fact"], limit=50)
+    items = await services.open_memory.items.newest(MINE, kinds=["fact"], limit=50)
     return [item.body for item in reversed(items)]
 
 
-async def context_of(services: Services, result: dict[str, Any]) -> str:
-    (line,) = [one for one in await journal_of(services, result) if one["kind"] == "context"]
+async def context_of(services: RunningServices, result: dict[str, Any]) -> str:
+    (line,) = [one for one in await services.journal_of(result) if one["kind"] == "context"]
     return str(line["text"])
 
 
@@ -36,21 +34,21 @@ async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: P
     ]
     async with running_services(tmp_path) as services:
         for message in told:
-            result = await ask(services, message)
+            result = await services.ask(message)
             (saved,) = result["memory"]["saved"]
             assert saved["kind"] == "fact"
             assert saved["title"] in message
-        result = await ask(services, "no, the demo is on Friday now")
+        result = await services.ask("no, the demo is on Friday now")
         assert [entry["title"] for entry in result["memory"]["saved"]] == [
             "the demo is on Friday now"
         ]
-        asked = await ask(services, "What is the number of my locker?")
+        asked = await services.ask("What is the number of my locker?")
         text = await context_of(services, asked)
         assert "my locker is number 12" in text
         assert "> - I am Ana and I like short answers" in text
         assert asked["memory"]["profile"] is True
-        assert "沪A12345" in await context_of(services, await ask(services, "我的车牌号是多少？"))
-        demo = await ask(services, "When is the demo?")
+        assert "沪A12345" in await context_of(services, await services.ask("我的车牌号是多少？"))
+        demo = await services.ask("When is the demo?")
         text = await context_of(services, demo)
         assert "Friday" in text
         assert "Thursday" not in text
@@ -59,14 +57,14 @@ async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: P
 
 async def test_a_fact_is_recorded_as_an_intent_with_its_turn_and_masked(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        result = await ask(services, "remember that the token is known-secret-4711")
-        again = await ask(services, "Remember: the token is known-secret-4711")
+        result = await services.ask("remember that the token is known-secret-4711")
+        again = await services.ask("Remember: the token is known-secret-4711")
         assert again["memory"]["saved"] == []
         (fact_id,) = [entry["id"] for entry in result["memory"]["saved"]]
         (intent,) = [one for one in await intents_of(services) if one.key == "memory.saved"]
         assert (intent.payload["ids"], intent.turn_id) == ([fact_id], result["turn_id"])
         assert "4711" not in intent.text
-        fact = await memory_of(services).facts.get(fact_id, MINE)
+        fact = await services.open_memory.facts.get(fact_id, MINE)
         assert fact is not None
         assert fact.turn_id == result["turn_id"]
         assert "4711" not in fact.text
@@ -74,9 +72,9 @@ async def test_a_fact_is_recorded_as_an_intent_with_its_turn_and_masked(tmp_path
 
 async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        first = (await ask(services, "remember that the demo is on Thursday"))["memory"]["saved"][0]
-        second = (await ask(services, "不是 Thursday，而是 Friday"))["memory"]["saved"][0]
-        memory = memory_of(services)
+        first = (await services.ask("remember that the demo is on Thursday"))["memory"]["saved"][0]
+        second = (await services.ask("不是 Thursday，而是 Friday"))["memory"]["saved"][0]
+        memory = services.open_memory
         old, new = [await memory.facts.get(one["id"], MINE) for one in (first, second)]
         assert isinstance(old, Fact)
         assert isinstance(new, Fact)
@@ -90,13 +88,13 @@ async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> 
 
 async def test_a_change_of_what_a_fact_is_about_supersedes_it(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        await ask(services, "请牢记：蜂箱放在磨坊后面")
-        await ask(services, "remember that the rehearsal is on Monday")
+        await services.ask("请牢记：蜂箱放在磨坊后面")
+        await services.ask("remember that the rehearsal is on Monday")
         for ordinary in ("The rehearsal is fun.", "Translate this:\nThe rehearsal moved to May."):
-            await ask(services, ordinary)
+            await services.ask(ordinary)
         assert await held(services) == ["蜂箱放在磨坊后面", "the rehearsal is on Monday"]
-        await ask(services, "蜂箱改成放在磨坊前面了")
-        await ask(services, "The rehearsal moved to Tuesday.")
+        await services.ask("蜂箱改成放在磨坊前面了")
+        await services.ask("The rehearsal moved to Tuesday.")
         assert await held(services) == ["蜂箱改成放在磨坊前面了", "The rehearsal moved to Tuesday"]
 
 
@@ -104,40 +102,40 @@ async def test_a_question_about_all_of_memory_lists_facts_before_other_items(
     tmp_path: Path,
 ) -> None:
     async with running_services(tmp_path) as services:
-        await ask(services, "remember that my locker is number 12")
+        await services.ask("remember that my locker is number 12")
         for number in range(12):
-            await ask(services, f"Please compare draft {number} with the one before.")
-        asked = await ask(services, "What do you remember about me?")
+            await services.ask(f"Please compare draft {number} with the one before.")
+        asked = await services.ask("What do you remember about me?")
         assert asked["memory"]["injected"][0]["title"] == "my locker is number 12"
         assert len(asked["memory"]["injected"]) > 1
 
 
 async def test_a_request_that_names_nothing_forgets_the_turn_before(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, "remember that my locker is number 12")
+        first = await services.ask("remember that my locker is number 12")
         chat = first["conversation_id"]
-        await ask(services, "记住我的车牌是沪A12345", conversation_id=chat)
-        await ask(services, "把刚才记的那条删掉", conversation_id=chat)
+        await services.ask("记住我的车牌是沪A12345", conversation_id=chat)
+        await services.ask("把刚才记的那条删掉", conversation_id=chat)
         assert await held(services) == ["my locker is number 12"]
-        await ask(services, "Don't remember that.", conversation_id=chat)
+        await services.ask("Don't remember that.", conversation_id=chat)
         assert await held(services) == ["my locker is number 12"], "it means the turn before alone"
-        result = await ask(services, "Remember that my shoe size is 43. No, don't save that.")
+        result = await services.ask("Remember that my shoe size is 43. No, don't save that.")
         assert result["memory"]["saved"] == []
-        found = await memory_of(services).items.newest(MINE, kinds=["turn"], limit=50)
+        found = await services.open_memory.items.newest(MINE, kinds=["turn"], limit=50)
         assert not [item for item in found if "沪A12345" in item.body]
 
 
 async def test_forgetting_in_words_forgets_what_was_superseded_too(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        await ask(services, "remember that my locker is number 12")
-        await ask(services, "no, my locker is number 14 now")
-        await ask(services, "记住我喜欢绿色")
-        await ask(services, "please forget my locker number")
+        await services.ask("remember that my locker is number 12")
+        await services.ask("no, my locker is number 14 now")
+        await services.ask("记住我喜欢绿色")
+        await services.ask("please forget my locker number")
         assert await held(services) == ["我喜欢绿色"]
         told = [intent.text for intent in await intents_of(services)]
         kept = [text for text in told if text.startswith(("The person", "Saved"))]
         assert not [text for text in kept if "number 1" in text]
-        asked = await ask(services, "What is the number of my locker?")
+        asked = await services.ask("What is the number of my locker?")
         assert "number 1" not in await context_of(services, asked), "nor is the turn shown"
 
 
@@ -148,16 +146,14 @@ async def test_nothing_is_kept_twice_or_where_memory_or_learning_is_off(tmp_path
     }
     async with running_services(tmp_path) as services:
         await anyio.Path(services.settings.workspace / "memory").mkdir()
-        noted = await ask(services, f"remember that my locker is number 12\n{script(wrote)}")
+        noted = await services.ask(f"remember that my locker is number 12\n{script(wrote)}")
         assert noted["tools"][0]["status"] == "ok", noted["tools"]
         assert noted["memory"]["saved"] == []
-        quiet = await services.chat.conversations.create(ME)
-        await services.chat.conversations.change(
-            ME, quiet, ConversationChange(memory_enabled=False)
-        )
-        result = await ask(services, "remember the code is 4417", quiet)
+        quiet = await services.create()
+        await services.change(quiet, memory_enabled=False)
+        result = await services.ask("remember the code is 4417", quiet)
         assert result["memory"]["saved"] == []
         assert await held(services) == []
     async with running_services(tmp_path / "off", learn="off") as services:
-        assert (await ask(services, "remember my code is 4417"))["memory"]["saved"] == []
+        assert (await services.ask("remember my code is 4417"))["memory"]["saved"] == []
         assert await held(services) == []

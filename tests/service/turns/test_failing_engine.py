@@ -8,18 +8,7 @@ import pytest
 from gateway.engine.protocol import ClientDead, Prompt
 from tests.support.builders import codes
 from tests.support.scripted_engine import ScriptedClient, ScriptedRun
-from tests.support.services import (
-    HANG,
-    ask,
-    assert_nothing_is_left,
-    begun,
-    journal_of,
-    result_of,
-    running_services,
-    script,
-    scripted_engine,
-    send,
-)
+from tests.support.services import running_services, script
 
 
 @pytest.mark.parametrize(("status", "word"), [(400, "400"), (401, "ANTHROPIC_API_KEY")])
@@ -27,8 +16,8 @@ async def test_a_hopeless_request_is_given_up_at_its_first_failure(
     tmp_path: Path, status: int, word: str
 ) -> None:
     async with running_services(tmp_path) as services:
-        result = await ask(services, script({"status": status, "times": 20}, {"text": "never"}))
-        lines = await journal_of(services, result)
+        result = await services.ask(script({"status": status, "times": 20}, {"text": "never"}))
+        lines = await services.journal_of(result)
     assert len([line for line in lines if line["kind"] == "error"]) < 5, "it was not waited out"
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
     assert word in result["reply"]
@@ -38,16 +27,13 @@ async def test_a_hopeless_request_is_given_up_at_its_first_failure(
 
 @pytest.mark.parametrize(
     ("failure", "what"),
-    [
-        ({"status": 529}, "529, overloaded"),
-        ({"drop": True}, "the connection broke"),
-    ],
+    [({"status": 529}, "529, overloaded"), ({"drop": True}, "the connection broke")],
 )
 async def test_a_failure_that_may_pass_is_told_and_waited_out(
     tmp_path: Path, failure: dict[str, Any], what: str
 ) -> None:
     async with running_services(tmp_path) as services:
-        result = await ask(services, script({**failure, "times": 2}, {"text": "There you are."}))
+        result = await services.ask(script({**failure, "times": 2}, {"text": "There you are."}))
     assert (result["outcome"], result["reply"]) == ("answered", "There you are.")
     assert codes(result["notices"]) == ["model_retrying"] * 2
     assert result["notices"][1]["message"] == (
@@ -57,11 +43,10 @@ async def test_a_failure_that_may_pass_is_told_and_waited_out(
 
 async def test_a_killed_agent_process_is_told_and_the_next_turn_remembers(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        accepted = await send(services, HANG)
-        await begun(services, accepted)
-        await scripted_engine(services).clients[0].kill()
-        result = await result_of(services, accepted)
-        after = await ask(services, script({"echo": "messages"}), accepted.conversation_id)
+        accepted = await services.begin()
+        await services.scripted.clients[0].kill()
+        result = await services.result_of(accepted)
+        after = await services.ask(script({"echo": "messages"}), accepted.conversation_id)
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
     assert result["reply"].startswith("I begin\n\nThe agent's process ended unexpectedly")
     assert "I begin" in after["reply"]
@@ -70,9 +55,9 @@ async def test_a_killed_agent_process_is_told_and_the_next_turn_remembers(tmp_pa
 
 async def test_an_agent_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        scripted_engine(services).broken = True
-        result = await ask(services, "hello")
-        lines = await journal_of(services, result)
+        services.scripted.broken = True
+        result = await services.ask("hello")
+        lines = await services.journal_of(result)
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
     assert result["reply"].startswith("The agent could not be started")
     assert [line["kind"] for line in lines] == ["request", "error", "context", "response"]
@@ -99,12 +84,12 @@ async def test_a_process_found_dead_at_the_start_is_replaced_once_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, "hello")
+        first = await services.ask("hello")
         Dying(monkeypatch, times=1)
-        second = await ask(services, script({"echo": "messages"}), first["conversation_id"])
+        second = await services.ask(script({"echo": "messages"}), first["conversation_id"])
         Dying(monkeypatch, times=2)
-        third = await ask(services, "hello", first["conversation_id"])
-        fourth = await ask(services, "hello", first["conversation_id"])
+        third = await services.ask("hello", first["conversation_id"])
+        fourth = await services.ask("hello", first["conversation_id"])
     assert (second["outcome"], codes(second["notices"])) == ("answered", ["client_restarted"])
     assert "hello" in second["reply"]
     assert (third["outcome"], third["stop_reason"]) == ("engine_failed", "engine_crash")
@@ -123,10 +108,10 @@ async def test_a_client_whose_prompt_may_be_with_it_still_is_not_used_again(
 
         with monkeypatch.context() as patched:
             patched.setattr(ScriptedClient, "start_run", break_after_sending)
-            result = await ask(services, "hello")
-        assert scripted_engine(services).clients == []
-        assert_nothing_is_left(services)
-        after = await ask(services, "hello", result["conversation_id"])
+            result = await services.ask("hello")
+        assert services.scripted.clients == []
+        services.assert_nothing_is_left()
+        after = await services.ask("hello", result["conversation_id"])
     assert (result["outcome"], after["outcome"]) == ("engine_failed", "answered")
 
 
@@ -134,22 +119,22 @@ async def test_a_lost_session_is_told_and_not_also_called_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, "hello")
+        first = await services.ask("hello")
         conversation_id = first["conversation_id"]
         await services.pool.drop(conversation_id)
-        scripted_engine(services).sessions.clear()
-        lost = await ask(services, script({"echo": "messages"}), conversation_id)
+        services.scripted.sessions.clear()
+        lost = await services.ask(script({"echo": "messages"}), conversation_id)
         real = ScriptedClient.start_run
 
         async def start_run(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:
             monkeypatch.setattr(ScriptedClient, "start_run", real)
             await client.kill()
-            scripted_engine(services).sessions.clear()
+            services.scripted.sessions.clear()
             raise ClientDead("The agent process has ended.")
 
         monkeypatch.setattr(ScriptedClient, "start_run", start_run)
-        both = await ask(services, "hello", conversation_id)
-        after = await ask(services, script({"echo": "messages"}), conversation_id)
+        both = await services.ask("hello", conversation_id)
+        after = await services.ask(script({"echo": "messages"}), conversation_id)
     assert (lost["outcome"], codes(lost["notices"])) == ("answered", ["session_lost"])
     assert "hello" not in lost["reply"]
     assert codes(both["notices"]) == ["session_lost"]

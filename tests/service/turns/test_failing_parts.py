@@ -6,17 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import Memory, codes
-from tests.support.services import (
-    ask,
-    assert_nothing_is_left,
-    events_of,
-    journal_of,
-    kinds,
-    of_kind,
-    result_of,
-    running_services,
-    send,
-)
+from tests.support.services import kinds, of_kind, running_services
 
 
 @pytest.mark.parametrize(
@@ -33,9 +23,9 @@ async def test_a_memory_that_is_slow_or_broken_never_breaks_a_turn(
     async with running_services(
         tmp_path, memory=Memory(pack), recall_deadline_ms=deadline_ms
     ) as services:
-        result = await ask(services, "hello")
-        lines = await journal_of(services, result)
-        assert_nothing_is_left(services)
+        result = await services.ask("hello")
+        lines = await services.journal_of(result)
+        services.assert_nothing_is_left()
     assert (result["outcome"], result["memory"]["degraded"]) == ("answered", [code])
     assert (lines[1]["kind"], lines[1]["degraded"]) == ("context", [code])
 
@@ -47,14 +37,9 @@ async def test_lines_that_the_journal_lost_are_told_in_the_result_and_if_it_can_
     async with running_services(tmp_path) as services:
         real = services.journal.enqueue
         monkeypatch.setattr(
-            services.journal,
-            "enqueue",
-            lambda turn, line: line.kind != kind and real(turn, line),
+            services.journal, "enqueue", lambda turn, line: line.kind != kind and real(turn, line)
         )
-        accepted = await send(services, "hello")
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        lines = await journal_of(services, result)
+        result, events, lines = await services.play("hello")
     assert codes(result["notices"]) == ["journal_lost"]
     assert result["outcome"] == "answered"
     assert of_kind(events, "turn.completed") == [result]
@@ -77,10 +62,10 @@ async def test_whatever_fails_in_making_the_result_there_is_one(
 
     monkeypatch.setattr(f"gateway.turns.completion.{place}", fail_once)
     async with running_services(tmp_path) as services:
-        accepted = await send(services, "hello")
-        result = await result_of(services, accepted)
-        events = await events_of(services, accepted)
-        after = await ask(services, "hello", accepted.conversation_id)
+        accepted = await services.send("hello")
+        result = await services.result_of(accepted)
+        events = await services.events_of(accepted)
+        after = await services.ask("hello", accepted.conversation_id)
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
     assert kinds(events).count("turn.completed") == 1
     assert after["outcome"] == "answered"
@@ -106,12 +91,12 @@ async def test_whatever_fails_in_the_run_the_turn_ends_and_the_lane_goes_on(
                 raise RuntimeError("broken")
 
             patched.setattr(place, fail)
-            accepted = await send(services, "hello")
-            result = await result_of(services, accepted)
-        after = await ask(services, "hello", accepted.conversation_id)
-        events = await events_of(services, accepted)
-        lines = [item["kind"] for item in await journal_of(services, result)]
-        assert_nothing_is_left(services)
+            accepted = await services.send("hello")
+            result = await services.result_of(accepted)
+        after = await services.ask("hello", accepted.conversation_id)
+        events = await services.events_of(accepted)
+        lines = [item["kind"] for item in await services.journal_of(result)]
+        services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
     assert after["outcome"] == "answered"
     assert kinds(events).count("turn.completed") == 1

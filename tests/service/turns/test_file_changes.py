@@ -5,10 +5,9 @@ from typing import Any
 
 import anyio
 
-from gateway.assemble import Services
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER
-from tests.support.services import ask, running_services, script
+from tests.support.services import RunningServices, running_services, script
 
 SECRET = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3eF5gH7jK9m" * 2
 
@@ -21,7 +20,7 @@ def _write(path: str, content: str) -> dict[str, Any]:
     return {"tool": "Write", "input": {"file_path": path, "content": content}}
 
 
-async def _changes(services: Services, result: dict[str, Any]) -> dict[str, Any]:
+async def _changes(services: RunningServices, result: dict[str, Any]) -> dict[str, Any]:
     return await services.chat.reader.file_changes(
         LOCAL_USER, result["conversation_id"], result["turn_id"]
     )
@@ -42,8 +41,7 @@ async def test_each_kind_of_change_is_found_with_its_diff(tmp_path: Path) -> Non
         workspace = tmp_path / "ws"
         await anyio.to_thread.run_sync(_make, workspace)
         edit = {"file_path": "docs/plan.md", "old_string": "line 9\n", "new_string": "NINE\nTEN\n"}
-        result = await ask(
-            services,
+        result = await services.ask(
             script(
                 {"tool": "Edit", "input": edit},
                 _write("new.txt", f"key {SECRET}\nno end"),
@@ -55,17 +53,13 @@ async def test_each_kind_of_change_is_found_with_its_diff(tmp_path: Path) -> Non
                 _bash("mkdir empty"),
                 _bash("cat a.txt"),
                 {"text": "done"},
-            ),
+            )
         )
         assert [tool["status"] for tool in result["tools"]] == ["ok"] * 9, result["tools"]
         changes = await _changes(services, result)
-        forked = await services.chat.conversations.fork(
-            LOCAL_USER, result["conversation_id"], result["turn_id"]
-        )
-        copied = (
-            await services.chat.conversations.messages(LOCAL_USER, forked, limit=1, before_seq=None)
-        )[0]
-        await services.chat.conversations.delete(LOCAL_USER, result["conversation_id"])
+        forked = await services.fork(result["conversation_id"], result["turn_id"])
+        (copied,) = await services.messages_of(forked)
+        await services.delete(result["conversation_id"])
         kept = await services.chat.reader.file_changes(LOCAL_USER, forked, copied.id)
     found = {
         file["path"]: (
@@ -106,10 +100,9 @@ async def test_what_cannot_be_known_is_not_claimed(tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text(f'[directories]\nread_write = ["{tmp_path}/further"]\n', encoding="utf-8")
     async with running_services(tmp_path, policy_file=rules) as services:
-        denied = await ask(services, script(_write(".env", "x"), {"text": "done"}))
-        outside = await ask(
-            services,
-            script(_write(f"{tmp_path}/further/a", "x"), _write("in.txt", "x\n"), {"text": "done"}),
+        denied = await services.ask(script(_write(".env", "x"), {"text": "done"}))
+        outside = await services.ask(
+            script(_write(f"{tmp_path}/further/a", "x"), _write("in.txt", "x\n"), {"text": "done"})
         )
         changes = await _changes(services, outside)
         other = denied["conversation_id"], outside["turn_id"]

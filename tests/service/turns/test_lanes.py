@@ -6,7 +6,6 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.chat import Chat
 from gateway.conversations.model import Conversation
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
@@ -14,33 +13,21 @@ from gateway.errors import Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId, UserId
 from tests.support.engine_talk import until
-from tests.support.services import (
-    HANG,
-    ask,
-    begun,
-    events_of,
-    kinds,
-    messages_of,
-    of_kind,
-    result_of,
-    running_services,
-    script,
-    send,
-)
+from tests.support.services import HANG, RunningServices, kinds, of_kind, running_services, script
 
 
-async def state(services: Services, conversation_id: str) -> str:
-    return (await services.chat.conversations.get(ME, conversation_id)).state
+async def state(services: RunningServices, conversation_id: str) -> str:
+    return (await services.view(conversation_id)).state
 
 
 async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        first = await send(services, script({"text": "one two three", "delta_delay_ms": 5}))
+        first = await services.send(script({"text": "one two three", "delta_delay_ms": 5}))
         others = [
-            await send(services, script({"text": f"answer {n}"}), first.conversation_id)
+            await services.send(script({"text": f"answer {n}"}), first.conversation_id)
             for n in range(4)
         ]
-        results = [await result_of(services, item) for item in (first, *others)]
+        results = [await services.result_of(item) for item in (first, *others)]
         async with await services.chat.reader.follow(
             ME, first.conversation_id, f"{first.turn_id}:0"
         ) as subscription:
@@ -62,34 +49,33 @@ async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path
 
 async def test_a_message_to_a_busy_conversation_waits_with_its_place(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
+        running = await services.send(HANG)
         conversation_id = running.conversation_id
-        await begun(services, running)
-        queued = [await send(services, f"hello {n}", conversation_id) for n in range(2)]
-        view = await services.chat.conversations.get(ME, conversation_id)
+        await services.begun(running)
+        queued = [await services.send(f"hello {n}", conversation_id) for n in range(2)]
+        view = await services.view(conversation_id)
         assert [item.id for item in view.queue] == [entry.turn_id for entry in queued]
         for accepted in queued:
-            await events_of(services, accepted, until="turn.queued")
-        await services.chat.intake.interrupt(ME, conversation_id)
-        events = [await events_of(services, each_accepted) for each_accepted in queued]
+            await services.events_of(accepted, until="turn.queued")
+        await services.interrupt(conversation_id)
+        events = [await services.events_of(each_accepted) for each_accepted in queued]
     assert [of_kind(event, "turn.queued")[0]["position"] for event in events] == [1, 2]
     assert [kinds(each_event)[:2] for each_event in events] == [["turn.queued", "turn.started"]] * 2
 
 
 async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: Path) -> None:
     async with running_services(tmp_path, max_running_turns=2) as services:
-        known = await ask(services, "hello", idempotency_key="k")
-        turns = [await send(services, HANG) for _ in range(2)]
+        known = await services.ask("hello", idempotency_key="k")
+        turns = [await services.send(HANG) for _ in range(2)]
         with pytest.raises(Overloaded) as told:
-            await send(services, "hello")
+            await services.send("hello")
         with pytest.raises(Overloaded):
-            await send(services, "hello", known["conversation_id"], new_conversation=True)
-        assert await ask(services, "hello", idempotency_key="k") == known
-        page, _ = await services.chat.conversations.page(ME, limit=50, cursor=None, query=None)
+            await services.send("hello", known["conversation_id"], new_conversation=True)
+        assert await services.ask("hello", idempotency_key="k") == known
+        page = await services.views()
         for turn in turns:
-            await services.chat.intake.interrupt(ME, turn.conversation_id)
-            await result_of(services, turn)
-        assert (await ask(services, "hello"))["outcome"] == "answered"
+            await services.stop(turn)
+        assert (await services.ask("hello"))["outcome"] == "answered"
     assert told.value.retry_after_s
     assert len(page) == 3
 
@@ -98,11 +84,11 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
     tmp_path: Path,
 ) -> None:
     async with running_services(tmp_path, shutdown_grace_s=2) as services:
-        quick = await send(services, script({"text": "I get to say it all.", "delta_delay_ms": 5}))
-        endless = await send(services, HANG)
-        await begun(services, quick)
-        await begun(services, endless)
-        queued = await send(services, "hello", endless.conversation_id)
+        quick = await services.send(script({"text": "I get to say it all.", "delta_delay_ms": 5}))
+        endless = await services.send(HANG)
+        await services.begun(quick)
+        await services.begun(endless)
+        queued = await services.send("hello", endless.conversation_id)
         told: list[object] = []
 
         async def wait_for_the_queued_one(chat: Chat) -> None:
@@ -116,17 +102,17 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
                 tasks.start_soon(wait_for_the_queued_one, services.chat)
                 await anyio.wait_all_tasks_blocked()
                 await services.chat.intake.shut_down(grace_s=2)
-        finished = await result_of(services, quick)
-        ended = await result_of(services, endless)
+        finished = await services.result_of(quick)
+        ended = await services.result_of(endless)
         with pytest.raises(ShuttingDown):
-            await send(services, "hello")
+            await services.send("hello")
     assert finished["reply"] == "I get to say it all."
     assert (ended["outcome"], ended["stop_reason"]) == ("interrupted", "user_interrupt")
     assert "The server was shut down" in ended["reply"]
     assert isinstance(told[0], ShuttingDown)
     async with running_services(tmp_path) as services:
-        result = await result_of(services, queued)
-        events = await events_of(services, queued)
+        result = await services.result_of(queued)
+        events = await services.events_of(queued)
     assert result["outcome"] == "answered"
     assert kinds(events).count("turn.completed") == 1
     assert [event.n for event in events] == list(range(1, len(events) + 1))
@@ -134,13 +120,12 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
 
 async def test_what_the_server_does_is_told_without_what_is_anothers(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
-        await begun(services, running)
-        queued = await send(services, "later", running.conversation_id)
+        running = await services.begin()
+        queued = await services.send("later", running.conversation_id)
         mine = await services.chat.operations.snapshot(ME)
         theirs = await services.chat.operations.snapshot(UserId("bob"))
-        await services.chat.intake.interrupt(ME, running.conversation_id)
-        await result_of(services, queued)
+        await services.interrupt(running.conversation_id)
+        await services.result_of(queued)
     counts = {"live": 1, "asleep": 0, "running_turns": 1, "queued_turns": 1}
     assert mine["conversations"] == theirs["conversations"] == counts
     (process,), (unnamed,) = mine["processes"], theirs["processes"]
@@ -165,12 +150,12 @@ async def test_a_message_that_was_being_looked_at_when_the_server_closed_is_not_
         return await get(self, conversation_id, user_id)
 
     async with running_services(tmp_path) as services:
-        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        conversation_id = (await services.ask("hello"))["conversation_id"]
         refused: list[bool] = []
 
         async def send_late() -> None:
             with pytest.raises(ShuttingDown):
-                await send(services, "too late", conversation_id)
+                await services.send("too late", conversation_id)
             refused.append(True)
 
         monkeypatch.setattr(SqliteConversationStore, "get", slow_get)
@@ -181,6 +166,6 @@ async def test_a_message_that_was_being_looked_at_when_the_server_closed_is_not_
                 tasks.start_soon(partial(services.chat.intake.shut_down, grace_s=0))
                 await until(lambda: services.chat.intake.is_closed)
                 goes_on.set()
-        messages = await messages_of(services, conversation_id)
+        messages = await services.messages_of(conversation_id)
     assert refused == [True]
     assert [message.message for message in messages] == ["hello"]

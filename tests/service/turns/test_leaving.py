@@ -6,7 +6,6 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
@@ -15,37 +14,22 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
 from gateway.turns.requests import Accepted
 from tests.support.scripted_engine import ScriptedEngine
-from tests.support.services import (
-    HANG,
-    Held,
-    ask,
-    assert_nothing_is_left,
-    begun,
-    copy_as_after_a_crash,
-    messages_of,
-    result_of,
-    running_services,
-    same_sessions,
-    script,
-    scripted_engine,
-    send,
-)
+from tests.support.services import HANG, Held, RunningServices, running_services, script
 
 ECHO = script({"echo": "messages"})
 
 
 async def test_a_conversation_that_is_left_finishes_nothing_more(tmp_path: Path) -> None:
     async with running_services(tmp_path, stale_client_grace_s=0) as services:
-        running = await send(services, HANG)
+        running = await services.begin()
         left = running.conversation_id
-        await begun(services, running)
-        queued = await send(services, "hello", left)
-        fresh = await services.chat.conversations.create(ME, leaving=left)
-        result, waiting = await result_of(services, running), await result_of(services, queued)
-        assert not (await services.chat.conversations.get(ME, left)).hot
-        remembered = await ask(services, ECHO, fresh)
-        messages = await messages_of(services, left)
-        assert_nothing_is_left(services)
+        queued = await services.send("hello", left)
+        fresh = await services.create(leaving=left)
+        result, waiting = await services.result_of(running), await services.result_of(queued)
+        assert not (await services.view(left)).hot
+        remembered = await services.ask(ECHO, fresh)
+        messages = await services.messages_of(left)
+        services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert "This conversation was left" in result["reply"]
     assert waiting["outcome"] == "interrupted"
@@ -58,9 +42,9 @@ async def test_a_message_can_leave_its_conversation_and_be_answered_in_a_fresh_o
     tmp_path: Path,
 ) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, "the secret word is tea")
-        second = await ask(services, ECHO, first["conversation_id"], new_conversation=True)
-        third = await ask(services, ECHO, first["conversation_id"])
+        first = await services.ask("the secret word is tea")
+        second = await services.ask(ECHO, first["conversation_id"], new_conversation=True)
+        third = await services.ask(ECHO, first["conversation_id"])
     assert second["conversation_id"] != first["conversation_id"]
     assert "tea" not in second["reply"]
     assert "tea" in third["reply"], "the old one remembers still"
@@ -68,25 +52,20 @@ async def test_a_message_can_leave_its_conversation_and_be_answered_in_a_fresh_o
 
 async def test_deleting_ends_what_runs_and_waits_and_forgets_the_session(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
+        running = await services.begin()
         conversation_id = running.conversation_id
-        await begun(services, running)
-        queued = await send(services, "hello", conversation_id)
+        queued = await services.send("hello", conversation_id)
         with anyio.fail_after(30):
-            await services.chat.conversations.delete(ME, conversation_id)
+            await services.delete(conversation_id)
         for accepted in (running, queued):
             with pytest.raises(NotFound):
-                await result_of(services, accepted)
-        for call in (
-            services.chat.conversations.get,
-            services.chat.conversations.delete,
-            services.chat.intake.interrupt,
-        ):
+                await services.result_of(accepted)
+        for call in (services.view, services.delete, services.interrupt):
             with pytest.raises(NotFound):
-                await call(ME, conversation_id)
-        assert scripted_engine(services).clients == []
-        assert scripted_engine(services).sessions == {}
-        assert_nothing_is_left(services)
+                await call(conversation_id)
+        assert services.scripted.clients == []
+        assert services.scripted.sessions == {}
+        services.assert_nothing_is_left()
 
 
 async def test_a_message_that_is_being_written_down_when_its_conversation_is_deleted_goes_too(
@@ -102,39 +81,39 @@ async def test_a_message_that_is_being_written_down_when_its_conversation_is_del
         return await real(store, turn, **more)
 
     async with running_services(tmp_path) as services:
-        first = await ask(services, "hello")
+        first = await services.ask("hello")
         conversation_id = first["conversation_id"]
         monkeypatch.setattr(SqliteTurnStore, "accept", slow)
 
         async def post() -> None:
-            told.append(await send(services, "hello", conversation_id))
+            told.append(await services.send("hello", conversation_id))
 
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(post)
                 await writing.wait()
-                tasks.start_soon(services.chat.conversations.delete, ME, conversation_id)
+                tasks.start_soon(services.delete, conversation_id)
                 await anyio.wait_all_tasks_blocked()
                 go_on.set()
         with pytest.raises(NotFound):
-            await result_of(services, told[0])
-        assert scripted_engine(services).sessions == {}
-        assert_nothing_is_left(services)
+            await services.result_of(told[0])
+        assert services.scripted.sessions == {}
+        services.assert_nothing_is_left()
 
 
 async def test_a_fork_remembers_up_to_the_turn_and_shows_the_history_until_then(
     tmp_path: Path,
 ) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, "one")
+        first = await services.ask("one")
         conversation_id = first["conversation_id"]
-        second = await ask(services, "two", conversation_id)
-        await ask(services, "three", conversation_id)
-        fork_id = await services.chat.conversations.fork(ME, conversation_id, second["turn_id"])
-        copied = await messages_of(services, fork_id)
-        forked = await ask(services, ECHO, fork_id)
-        again = await ask(services, ECHO, fork_id)
-        original = await ask(services, ECHO, conversation_id)
+        second = await services.ask("two", conversation_id)
+        await services.ask("three", conversation_id)
+        fork_id = await services.fork(conversation_id, second["turn_id"])
+        copied = await services.messages_of(fork_id)
+        forked = await services.ask(ECHO, fork_id)
+        again = await services.ask(ECHO, fork_id)
+        original = await services.ask(ECHO, conversation_id)
     assert [turn.message for turn in copied] == ["one", "two"]
     assert all(
         each_turn.result and each_turn.result["conversation_id"] == fork_id for each_turn in copied
@@ -148,30 +127,28 @@ async def test_a_fork_remembers_up_to_the_turn_and_shows_the_history_until_then(
 
 async def test_a_fork_is_made_of_turns_that_are_completed_alone(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
+        running = await services.send(HANG)
         with pytest.raises(Conflict) as told:
-            await services.chat.conversations.fork(ME, running.conversation_id, running.turn_id)
-        other = await ask(services, "hello")
+            await services.fork(running.conversation_id, running.turn_id)
+        other = await services.ask("hello")
         with pytest.raises(NotFound):
-            await services.chat.conversations.fork(ME, running.conversation_id, other["turn_id"])
-        await services.chat.intake.interrupt(ME, running.conversation_id)
+            await services.fork(running.conversation_id, other["turn_id"])
+        await services.interrupt(running.conversation_id)
     assert told.value.specific_code == "turn_not_finished"
 
 
 READ = {"tool": "Bash", "input": {"command": "cat a.txt"}}
 
 
-async def cut_off(services: Services) -> str:
+async def cut_off(services: RunningServices) -> str:
     """Return a conversation whose next prompt is to report a turn that was cut off."""
-    running = await send(services, script(READ, {"text": "x"}, {"hang": True}))
-    await begun(services, running)
-    await services.chat.intake.interrupt(ME, running.conversation_id)
-    await result_of(services, running)
+    running = await services.begin(script(READ, {"text": "x"}, {"hang": True}))
+    await services.stop(running)
     assert await waiting(services, running.conversation_id) == 1
     return running.conversation_id
 
 
-async def waiting(services: Services, conversation_id: str) -> int:
+async def waiting(services: RunningServices, conversation_id: str) -> int:
     """Count what waits for a conversation's next prompt."""
     assert services.memory is not None
     return len(await services.memory.chronicle.pending(conversation_id, ME))
@@ -188,7 +165,7 @@ class Failing(ScriptedEngine):
         await super().forget_session(session_id)
 
 
-def mend_engine(services: Services) -> None:
+def mend_engine(services: RunningServices) -> None:
     engine = services.engine
     assert isinstance(engine, Failing)
     engine.is_failing = False
@@ -199,14 +176,14 @@ async def test_a_deletion_that_failed_half_way_is_made_again(tmp_path: Path) -> 
         conversation_id = await cut_off(services)
         for _ in range(2):
             with pytest.raises(OSError, match="the disk failed"):
-                await services.chat.conversations.delete(ME, conversation_id)
-            assert (await services.chat.conversations.get(ME, conversation_id)).state == "idle"
+                await services.delete(conversation_id)
+            assert (await services.view(conversation_id)).state == "idle"
         mend_engine(services)
-        await services.chat.conversations.delete(ME, conversation_id)
-        assert scripted_engine(services).sessions == {}
+        await services.delete(conversation_id)
+        assert services.scripted.sessions == {}
         assert await waiting(services, conversation_id) == 0
         with pytest.raises(NotFound):
-            await services.chat.conversations.get(ME, conversation_id)
+            await services.view(conversation_id)
 
 
 async def test_a_deletion_that_a_crash_cut_off_is_made_again(
@@ -224,17 +201,17 @@ async def test_a_deletion_that_a_crash_cut_off_is_made_again(
         with monkeypatch.context() as patched:
             patched.setattr(SqliteConversationStore, "delete", never)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(services.chat.conversations.delete, ME, conversation_id)
+                tasks.start_soon(services.delete, conversation_id)
                 with anyio.fail_after(30):
                     await came.wait()
-                await copy_as_after_a_crash(services, after)
-                sessions = same_sessions(services)
+                await services.copy_as_after_a_crash(after)
+                sessions = services.same_sessions()
                 tasks.cancel_scope.cancel()
     async with running_services(after, make_engine=sessions) as services:
-        assert scripted_engine(services).sessions == {}
-        await services.chat.conversations.delete(ME, conversation_id)
+        assert services.scripted.sessions == {}
+        await services.delete(conversation_id)
         with pytest.raises(NotFound):
-            await services.chat.conversations.get(ME, conversation_id)
+            await services.view(conversation_id)
 
 
 async def test_nothing_is_forked_that_is_being_deleted(
@@ -249,21 +226,21 @@ async def test_nothing_is_forked_that_is_being_deleted(
         return await fork_point(self, conversation_id, until_seq)
 
     async with running_services(tmp_path) as services:
-        first = await ask(services, "hello")
+        first = await services.ask("hello")
         conversation_id = ConversationId(first["conversation_id"])
         monkeypatch.setattr(SqliteTurnStore, "fork_point", held_fork_point)
         refused: list[bool] = []
 
         async def fork() -> None:
             with pytest.raises(NotFound):
-                await services.chat.conversations.fork(ME, conversation_id, first["turn_id"])
+                await services.fork(conversation_id, first["turn_id"])
             refused.append(True)
 
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(fork)
                 await held.came.wait()
-                await services.chat.conversations.delete(ME, conversation_id)
+                await services.delete(conversation_id)
                 held.let_go.set()
-        listed, _ = await services.chat.conversations.page(ME, limit=9, cursor=None, query=None)
+        listed = await services.views()
     assert (refused, listed) == ([True], [])

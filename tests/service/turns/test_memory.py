@@ -6,29 +6,13 @@ from typing import Any
 
 import anyio
 
-from gateway.assemble import Services
-from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns.requests import ChatRequest
 from memory.intents.chronicle import IntentRecord
 from memory.scope import Scope
 from tests.support.builders import codes
-from tests.support.services import (
-    HANG,
-    ask,
-    begun,
-    copy_as_after_a_crash,
-    events_of,
-    journal_of,
-    memory_of,
-    of_kind,
-    result_of,
-    running_services,
-    same_sessions,
-    script,
-    send,
-)
+from tests.support.services import RunningServices, of_kind, running_services, script
 
 WROTE = script(
     {"tool": "Bash", "input": {"command": "cat a.txt"}},
@@ -36,15 +20,15 @@ WROTE = script(
 )
 
 
-async def intents_of(services: Services, **which: Any) -> list[IntentRecord]:
+async def intents_of(services: RunningServices, **which: Any) -> list[IntentRecord]:
     """Return the chronicle, oldest first."""
-    page = await memory_of(services).chronicle.page(ME, limit=200, **which)
+    page = await services.open_memory.chronicle.page(ME, limit=200, **which)
     return list(reversed(page.records))
 
 
-async def episodes_of(services: Services, owner_id: str = ME) -> list[str]:
+async def episodes_of(services: RunningServices, owner_id: str = ME) -> list[str]:
     """Return the titles of all episodes after the worker has caught up."""
-    memory = memory_of(services)
+    memory = services.open_memory
     await memory.episode_worker.drain()
     found = await memory.items.newest(Scope(owner_id=owner_id), kinds=["episode"], limit=50)
     return [found_item.title for found_item in found]
@@ -52,9 +36,9 @@ async def episodes_of(services: Services, owner_id: str = ME) -> list[str]:
 
 async def test_a_turn_is_in_the_chronicle_in_the_order_of_what_happened(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        result = await ask(services, WROTE)
+        result = await services.ask(WROTE)
         records = await intents_of(services, conversation_id=result["conversation_id"])
-        lines = await journal_of(services, result)
+        lines = await services.journal_of(result)
     told = [record.key for record in records if record.turn_id == result["turn_id"]]
     assert told == [
         "turn.received",
@@ -74,7 +58,7 @@ async def test_a_secret_in_a_turn_is_nowhere_in_the_database(tmp_path: Path) -> 
         message = script(
             {"tool": "Bash", "input": {"command": f"cat {secret}.txt"}}, {"text": secret}
         )
-        await ask(services, message)
+        await services.ask(message)
         await episodes_of(services)
         directory = services.settings.data_dir
     stored = b"".join(path.read_bytes() for path in directory.glob("memory.sqlite3*"))
@@ -84,9 +68,9 @@ async def test_a_secret_in_a_turn_is_nowhere_in_the_database(tmp_path: Path) -> 
 
 async def test_what_was_done_is_shown_to_the_next_conversation(tmp_path: Path) -> None:
     async with running_services(tmp_path, record="off") as services:
-        first = await ask(services, WROTE)
+        first = await services.ask(WROTE)
         await episodes_of(services)
-        second = await ask(services, f"Where is the otter list?\n{script({'echo': 'context'})}")
+        second = await services.ask(f"Where is the otter list?\n{script({'echo': 'context'})}")
     (shown,) = second["memory"]["injected"]
     assert (shown["kind"], shown["id"][:4]) == ("episode", "epi_")
     assert first["conversation_id"] in shown["source"]
@@ -96,13 +80,11 @@ async def test_what_was_done_is_shown_to_the_next_conversation(tmp_path: Path) -
 async def test_the_next_prompt_is_told_once_of_a_turn_that_was_cut_off(tmp_path: Path) -> None:
     echo = script({"echo": "context"})
     async with running_services(tmp_path, record="off") as services:
-        running = await send(services, HANG)
-        await begun(services, running)
-        await services.chat.intake.interrupt(ME, running.conversation_id)
-        cut = await result_of(services, running)
-        told = await ask(services, echo, running.conversation_id)
-        again = await ask(services, echo, running.conversation_id)
-        elsewhere = await ask(services, echo)
+        running = await services.begin()
+        cut = await services.stop(running)
+        told = await services.ask(echo, running.conversation_id)
+        again = await services.ask(echo, running.conversation_id)
+        elsewhere = await services.ask(echo)
     assert cut["stop_reason"] == "user_interrupt"
     assert "cut off" in told["reply"]
     assert "cut off" not in again["reply"]
@@ -111,14 +93,12 @@ async def test_the_next_prompt_is_told_once_of_a_turn_that_was_cut_off(tmp_path:
 
 async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        conversation_id = await services.chat.conversations.create(ME)
-        await services.chat.conversations.change(
-            ME, conversation_id, ConversationChange(memory_enabled=False)
-        )
-        result = await ask(services, WROTE, conversation_id)
+        conversation_id = await services.create()
+        await services.change(conversation_id, memory_enabled=False)
+        result = await services.ask(WROTE, conversation_id)
         assert await episodes_of(services) == []
         records = await intents_of(services, conversation_id=conversation_id)
-        lines = await journal_of(services, result)
+        lines = await services.journal_of(result)
     assert [record.turn_id for record in records if record.turn_id] == []
     assert not any("intent" in line for line in lines)
 
@@ -129,22 +109,21 @@ STALE = (
 DURABLE = "# Bash known issue\n\nKnown issue: no parameter of the Bash tool, and nothing in its schema, keeps a cd; the workaround is full paths.\n"
 
 
-async def write_notes(services: Services, **notes: str) -> None:
+async def write_notes(services: RunningServices, **notes: str) -> None:
     folder = anyio.Path(services.settings.workspace) / "memory"
     await folder.mkdir(exist_ok=True)
     for name, text in notes.items():
         await (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    await memory_of(services).notes.scan()
+    await services.open_memory.notes.scan()
 
 
-async def using_bash(services: Services) -> str:
+async def using_bash(services: RunningServices) -> str:
     """Return a conversation in which Bash is in use and memory has shown nothing yet."""
-    conversation_id = await services.chat.conversations.create(ME)
+    conversation_id = await services.create()
     for enabled in (False, True):
-        change = ConversationChange(memory_enabled=enabled)
-        await services.chat.conversations.change(ME, conversation_id, change)
+        await services.change(conversation_id, memory_enabled=enabled)
         if not enabled:
-            await ask(services, WROTE, conversation_id)
+            await services.ask(WROTE, conversation_id)
     return conversation_id
 
 
@@ -155,17 +134,17 @@ async def test_old_knowledge_of_a_tool_in_use_is_held_back_and_told_also_after_a
     options: dict[str, Any] = {"recall_deadline_ms": 5000, "record": "off"}
     async with running_services(before, **options) as services:
         await write_notes(services, stale=STALE, durable=DURABLE)
-        fresh = await ask(services, "what is the Bash parameter schema?")
+        fresh = await services.ask("what is the Bash parameter schema?")
         assert {item["source"] for item in fresh["memory"]["injected"]} >= {"memory/stale.md"}
         used, later = await using_bash(services), await using_bash(services)
         question = f"what is the Bash parameter schema?\n{script({'echo': 'context'})}"
-        held = await ask(services, question, used)
-        await copy_as_after_a_crash(services, after)
-        sessions = same_sessions(services)
+        held = await services.ask(question, used)
+        await services.copy_as_after_a_crash(after)
+        sessions = services.same_sessions()
     async with running_services(after, make_engine=sessions, **options) as services:
-        seeded = await ask(services, question, later)
-        left = await services.chat.conversations.create(ME, leaving=used)
-        anew = await ask(services, question, left)
+        seeded = await services.ask(question, later)
+        left = await services.create(leaving=used)
+        anew = await services.ask(question, left)
     for result in (held, seeded):
         assert [each_item["reason"] for each_item in result["memory"]["suppressed"]] == [
             "stale_tool_schema"
@@ -197,12 +176,11 @@ async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(tmp_pat
     async with running_services(tmp_path) as services:
         await write_notes(services, durable=DURABLE, zh=STALE_ZH, sections=SECTIONS)
         message = f"{ABOUT_MEMORY}\n{script({'echo': 'context'})}"
-        running = await send(services, message)
-        result = await result_of(services, running)
-        events = await events_of(services, running)
-        lines = await journal_of(services, result)
+        result, events, lines = await services.play(message)
         records = await intents_of(services, conversation_id=result["conversation_id"])
-        found = await memory_of(services).items.newest(Scope(owner_id=ME), kinds=["note"], limit=50)
+        found = await services.open_memory.items.newest(
+            Scope(owner_id=ME), kinds=["note"], limit=50
+        )
     told = result["memory"]["injected"]
     assert {report["id"]: report["source"] for report in told} == {
         found_item.id: found_item.source for found_item in found
@@ -220,7 +198,7 @@ async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(tmp_pat
 
 async def test_what_is_one_users_is_not_shown_to_another(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        await ask(services, WROTE)
+        await services.ask(WROTE)
         assert len(await episodes_of(services)) == 1
         other = UserId("bob")
         question = ChatRequest(message=f"Where is the otter list?\n{script({'echo': 'context'})}")
@@ -234,10 +212,10 @@ async def test_what_is_one_users_is_not_shown_to_another(tmp_path: Path) -> None
 
 async def test_conversations_are_told_as_they_begin_are_left_and_branch_off(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, "hello")
+        first = await services.ask("hello")
         old = first["conversation_id"]
-        fork = await services.chat.conversations.fork(ME, old, first["turn_id"])
-        fresh = await services.chat.conversations.create(ME, leaving=old)
+        fork = await services.fork(old, first["turn_id"])
+        fresh = await services.create(leaving=old)
         with anyio.fail_after(30):
             while len(await intents_of(services, key="conversation.")) < 3:
                 await anyio.lowlevel.checkpoint()
@@ -260,8 +238,8 @@ async def test_a_turn_that_cannot_be_recorded_says_so_and_is_answered(tmp_path: 
         def drop(writer: sqlite3.Connection) -> None:
             writer.execute("DROP TABLE intents")
 
-        await memory_of(services).database.write(drop)
-        result = await ask(services, WROTE)
+        await services.open_memory.database.write(drop)
+        result = await services.ask(WROTE)
     assert result["outcome"] == "answered"
     assert codes(result["notices"]) == ["memory_not_written"]
 
@@ -271,24 +249,23 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_with_what_it_had_done(
 ) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
-        running = await send(
-            services,
+        running = await services.send(
             script(
                 {"tool": "Write", "input": {"file_path": "b.txt", "content": "b"}},
                 {"text": "x"},
                 {"hang": True},
-            ),
+            )
         )
-        await begun(services, running)
-        await copy_as_after_a_crash(services, after)
-        sessions = same_sessions(services)
-        await services.chat.intake.interrupt(ME, running.conversation_id)
+        await services.begun(running)
+        await services.copy_as_after_a_crash(after)
+        sessions = services.same_sessions()
+        await services.interrupt(running.conversation_id)
     async with running_services(after, make_engine=sessions) as services:
-        result = await result_of(services, running)
+        result = await services.result_of(running)
         assert result["stop_reason"] == "engine_crash"
         records = await intents_of(services, conversation_id=running.conversation_id)
         assert len(await episodes_of(services)) == 1
-        (waiting,) = await memory_of(services).chronicle.pending(running.conversation_id, ME)
+        (waiting,) = await services.open_memory.chronicle.pending(running.conversation_id, ME)
     keys = [record.key for record in records if record.turn_id == running.turn_id]
     assert keys[0] == "turn.received"
     assert {"tool.Write.ok", "turn.cut_off", "turn.completed"} <= set(keys)
@@ -299,15 +276,15 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_with_what_it_had_done(
 async def test_an_episode_that_a_crash_prevented_is_made_at_the_next_start(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
-        await memory_of(services).database.write(
+        await services.open_memory.database.write(
             lambda writer: writer.execute("ALTER TABLE episodes RENAME TO hidden")
         )
-        result = await ask(services, WROTE)
+        result = await services.ask(WROTE)
         assert result["outcome"] == "answered"
-        await memory_of(services).database.write(
+        await services.open_memory.database.write(
             lambda writer: writer.execute("ALTER TABLE hidden RENAME TO episodes")
         )
-        await copy_as_after_a_crash(services, after)
+        await services.copy_as_after_a_crash(after)
     async with running_services(after) as services:
         assert len(await episodes_of(services)) == 1
 
@@ -315,10 +292,10 @@ async def test_an_episode_that_a_crash_prevented_is_made_at_the_next_start(tmp_p
 async def test_what_the_guards_did_is_in_the_chronicle(tmp_path: Path) -> None:
     ls = {"tool": "Bash", "input": {"command": "ls"}}
     async with running_services(tmp_path, doom_loop_threshold=3) as services:
-        looped = await ask(services, script({"repeat": ls, "times": 9}))
+        looped = await services.ask(script({"repeat": ls, "times": 9}))
         assert looped["stop_reason"] == "doom_loop"
-        silent = await ask(
-            services, script(ls, {"empty": True}, {"on_followup": [{"text": "Two files."}]})
+        silent = await services.ask(
+            script(ls, {"empty": True}, {"on_followup": [{"text": "Two files."}]})
         )
         assert "forced_summary" in codes(silent["notices"])
         noted = {intent.key: intent.turn_id for intent in await intents_of(services, key="guard.")}

@@ -19,19 +19,7 @@ from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.builders import NOON, broken_off, codes, finished
 from tests.support.scripted_engine import ScriptedRun
-from tests.support.services import (
-    HANG,
-    ask,
-    events_of,
-    journal_of,
-    kinds,
-    of_kind,
-    result_of,
-    running_services,
-    script,
-    scripted_engine,
-    send,
-)
+from tests.support.services import HANG, kinds, of_kind, running_services, script
 
 LS = {"tool": "Bash", "input": {"command": "ls"}}
 CURL = {"tool": "Bash", "input": {"command": "curl http://x"}}
@@ -40,10 +28,7 @@ SILENT = {"empty": True}
 
 async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_path: Path) -> None:
     async with running_services(tmp_path, recall_deadline_ms=10_000) as services:
-        accepted = await send(services, script(LS, {"text": "That is all."}))
-        events = await events_of(services, accepted)
-        result = await result_of(services, accepted)
-        lines = await journal_of(services, result)
+        result, events, lines = await services.play(script(LS, {"text": "That is all."}))
     assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
     assert result["reply"] == "That is all."
     assert [(tool["name"], tool["status"]) for tool in result["tools"]] == [("Bash", "ok")]
@@ -78,7 +63,7 @@ async def test_outcomes_of_runs_that_came_to_their_end(tmp_path: Path) -> None:
     ]
     async with running_services(tmp_path) as services:
         for steps, outcome, notices in runs:
-            result = await ask(services, script(*steps))
+            result = await services.ask(script(*steps))
             assert (result["outcome"], codes(result["notices"])) == (outcome, notices), steps
             assert result["reply"]
 
@@ -89,10 +74,7 @@ async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_engl
     steps: list[dict[str, Any]] = [CURL, SILENT, {"on_followup": [SILENT]}]
     message = f"请按照脚本一步一步地执行，并且如实地说明每一步的结果。{script(*steps)}"
     async with running_services(tmp_path) as services:
-        accepted = await send(services, message)
-        events = await events_of(services, accepted)
-        result = await result_of(services, accepted)
-        lines = await journal_of(services, result)
+        result, events, lines = await services.play(message)
     assert [tool["error"] for tool in result["tools"]] == ["不允许使用这个命令"]
     assert of_kind(events, "tool.finished")[0]["error"] == "不允许使用这个命令"
     assert "Bash: curl http://x 被拒绝：不允许使用这个命令" in result["reply"]
@@ -104,8 +86,7 @@ async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_engl
 async def test_no_path_of_the_server_and_no_secret_reaches_a_client(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         workspace = services.settings.workspace
-        accepted = await send(
-            services,
+        accepted = await services.send(
             script(
                 {"tool": "Read", "input": {"file_path": f"{workspace}/gone.txt"}},
                 {
@@ -114,10 +95,10 @@ async def test_no_path_of_the_server_and_no_secret_reaches_a_client(tmp_path: Pa
                 },
                 {"tool": "Read", "input": {"file_path": "s"}},
                 {"text": "It is known-secret-4711."},
-            ),
+            )
         )
-        events = await events_of(services, accepted)
-        result = await result_of(services, accepted)
+        events = await services.events_of(accepted)
+        result = await services.result_of(accepted)
     everything = "".join(event.data for event in events)
     assert str(tmp_path) not in everything
     assert "known-secret-4711" not in everything
@@ -139,7 +120,7 @@ async def test_an_interrupting_denial_is_told_as_one(
     """Field log problem 10."""
     monkeypatch.setattr("gateway.assemble.ToolGate", Interrupting)
     async with running_services(tmp_path) as services:
-        result = await ask(services, script(LS, {"text": "never"}))
+        result = await services.ask(script(LS, {"text": "never"}))
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "policy_interrupt")
     assert result["reply"].startswith("A rule stopped this turn: Bash is out of bounds.")
     assert result["tools"][0]["status"] == "denied"
@@ -151,13 +132,13 @@ async def test_durations_do_not_follow_the_wall_clock(
     moments = (NOON + timedelta(hours=sign * n) for n in count() for sign in (1, -1))
     monkeypatch.setattr("gateway.assemble.utc_now", lambda: next(moments))
     async with running_services(tmp_path) as services:
-        result = await ask(services, script(LS, {"text": "Done."}))
+        result = await services.ask(script(LS, {"text": "Done."}))
     assert 0 <= result["tools"][0]["duration_ms"] <= result["duration_ms"] < 60_000
 
 
 async def test_a_doom_loop_is_ended_at_once(tmp_path: Path) -> None:
     async with running_services(tmp_path, doom_loop_threshold=3) as services:
-        result = await ask(services, script({"repeat": LS, "times": 9}, {"text": "never"}))
+        result = await services.ask(script({"repeat": LS, "times": 9}, {"text": "never"}))
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
     assert [tool["status"] for tool in result["tools"]] == ["ok", "ok", "denied"]
     assert "never" not in result["reply"]
@@ -172,14 +153,14 @@ async def test_a_doom_loop_of_calls_that_no_gate_was_asked_about_is_ended_as_wel
 
     monkeypatch.setattr(TurnGate, "_verdict", judge)
     async with running_services(tmp_path, doom_loop_threshold=3) as services:
-        result = await ask(services, script({"repeat": LS, "times": 20_000}))
+        result = await services.ask(script({"repeat": LS, "times": 20_000}))
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "doom_loop")
     assert len(result["tools"]) < 20_000
 
 
 async def test_a_limit_of_time_ends_a_turn(tmp_path: Path) -> None:
     async with running_services(tmp_path, turn_timeout_s=0.3) as services:
-        result = await ask(services, HANG)
+        result = await services.ask(HANG)
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "timeout")
     assert "longer than 0.3 seconds" in result["reply"]
 
@@ -197,7 +178,7 @@ async def test_text_that_may_not_be_whole_is_told_as_such(
 ) -> None:
     monkeypatch.setattr(ScriptedRun, "_finished", lambda *_, **__: finish)
     async with running_services(tmp_path) as services:
-        result = await ask(services, "hello")
+        result = await services.ask("hello")
     assert (result["outcome"], result["stop_reason"]) == ("answered", reason)
     assert codes(result["notices"]) == [notice]
 
@@ -215,13 +196,12 @@ STEPS = (
 async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_path: Path) -> None:
     async with running_services(tmp_path, approvals="on") as services:
         reader, conversations = services.chat.reader, services.chat.conversations
-        accepted = await send(services, script(*STEPS))
-        events = await events_of(services, accepted, until="approval.requested")
-        question = of_kind(events, "approval.requested")[0]
+        accepted = await services.send(script(*STEPS))
+        question = await services.question_of(accepted)
         place = (accepted.conversation_id, accepted.turn_id)
         assert (await reader.tool_call(ME, *place, 2))["status"] is None
-        services.chat.approvals.answer(ME, question["approval_id"], "allow")
-        result = await result_of(services, accepted)
+        services.answer(question, "allow")
+        result = await services.result_of(accepted)
         assert [step.get("text") or step.get("index") for step in result["steps"]] == [
             *("Look first.", "I look.", 1, "Now I write.", 2, 2, "Done.")
         ]
@@ -240,7 +220,7 @@ async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_p
         for user, index in ((UserId("bob"), 1), (ME, 3), (ME, 0)):
             with pytest.raises(NotFound):
                 await reader.tool_call(user, *place, index)
-        ended = of_kind(await events_of(services, accepted), "turn.completed")
+        ended = of_kind(await services.events_of(accepted), "turn.completed")
         assert ended == [result], (
             "it is stored once, and read with the turn and with its last event"
         )
@@ -258,8 +238,8 @@ async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_p
 async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> None:
     calling = {"tools": [LS] * 50}
     async with running_services(tmp_path) as services:
-        result = await ask(services, script(LS, SILENT, {"on_followup": [calling]}))
-        lines = await journal_of(services, result)
+        result = await services.ask(script(LS, SILENT, {"on_followup": [calling]}))
+        lines = await services.journal_of(result)
     forbidden = [
         line for line in lines if line["kind"] == "permission" and line["verdict"] == "deny"
     ]
@@ -273,7 +253,7 @@ async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> 
 async def test_a_summary_that_fails_leaves_the_tool_outcomes_as_the_reply(tmp_path: Path) -> None:
     failure = {"drop": True, "times": 20}
     async with running_services(tmp_path) as services:
-        result = await ask(services, script(CURL, SILENT, {"on_followup": [failure]}))
+        result = await services.ask(script(CURL, SILENT, {"on_followup": [failure]}))
     assert (result["outcome"], result["stop_reason"]) == ("tool_failed", "end_turn")
     assert "curl http://x was denied" in result["reply"]
     assert {"forced_summary", "summary_failed", "tools_failed"} <= set(codes(result["notices"]))
@@ -284,11 +264,11 @@ async def test_a_process_that_dies_in_the_summary_leaves_the_outcomes_and_a_fres
 ) -> None:
     dying = {"text": "half a sum", "delta_delay_ms": 60_000}
     async with running_services(tmp_path) as services:
-        accepted = await send(services, script(LS, SILENT, {"on_followup": [dying]}))
-        await events_of(services, accepted, until="text.delta")
-        await scripted_engine(services).clients[0].kill()
-        result = await result_of(services, accepted)
-        after = await ask(services, "hello", accepted.conversation_id)
+        accepted = await services.send(script(LS, SILENT, {"on_followup": [dying]}))
+        await services.events_of(accepted, until="text.delta")
+        await services.scripted.clients[0].kill()
+        result = await services.result_of(accepted)
+        after = await services.ask("hello", accepted.conversation_id)
     assert result["outcome"] == "empty"
     assert result["reply"].endswith("What it did: Bash: ls succeeded.")
     assert after["outcome"] == "answered"

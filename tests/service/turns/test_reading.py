@@ -6,28 +6,19 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.conversations.model import TurnEvent
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns.requests import Accepted
-from tests.support.services import (
-    ask,
-    assert_nothing_is_left,
-    events_of,
-    result_of,
-    running_services,
-    script,
-    send,
-)
+from tests.support.services import RunningServices, running_services, script
 
 LS = {"tool": "Bash", "input": {"command": "ls"}}
 WORDY = script({"text": "one two three four"}, LS, {"thinking": "hm", "text": "five six"})
 
 
 async def read(
-    services: Services, conversation_id: str, after: str | None, completed: int
+    services: RunningServices, conversation_id: str, after: str | None, completed: int
 ) -> list[TurnEvent]:
     """Read until so many turns have completed."""
     found: list[TurnEvent] = []
@@ -40,10 +31,10 @@ async def read(
 
 async def test_from_every_event_on_the_rest_comes_once_and_in_order(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, WORDY)
+        first = await services.ask(WORDY)
         conversation_id = first["conversation_id"]
         for _ in range(3):
-            await ask(services, WORDY, conversation_id)
+            await services.ask(WORDY, conversation_id)
         whole = await read(services, conversation_id, f"{first['turn_id']}:0", 4)
         assert len({event.id for event in whole}) == len(whole) > 20
         for place in range(len(whole) - 1):
@@ -54,10 +45,10 @@ async def test_from_every_event_on_the_rest_comes_once_and_in_order(tmp_path: Pa
 
 async def test_who_names_no_event_sees_only_what_comes_from_now_on(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        first = await ask(services, "hello")
+        first = await services.ask("hello")
         conversation_id = first["conversation_id"]
         async with await services.chat.reader.follow(ME, conversation_id) as subscription:
-            second = await ask(services, "hello again", conversation_id)
+            second = await services.ask("hello again", conversation_id)
             with anyio.fail_after(30):
                 events = await subscription.next(5)
         assert {event.turn_id for event in events} == {second["turn_id"]}
@@ -68,19 +59,19 @@ async def test_readers_that_come_at_any_moment_see_the_same(tmp_path: Path) -> N
     dice = random.Random(1)
     seen: list[list[TurnEvent]] = []
 
-    async def follow(services: Services, accepted: Accepted, moments: int) -> None:
+    async def follow(services: RunningServices, accepted: Accepted, moments: int) -> None:
         for _ in range(moments):
             await anyio.lowlevel.checkpoint()
-        seen.append(await events_of(services, accepted))
+        seen.append(await services.events_of(accepted))
 
     async with running_services(tmp_path) as services:
-        accepted = await send(
-            services, script({"text": "word " * 60, "delta_delay_ms": 1}, LS, {"text": "end"})
+        accepted = await services.send(
+            script({"text": "word " * 60, "delta_delay_ms": 1}, LS, {"text": "end"})
         )
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(follow, services, accepted, dice.randrange(400))
-        assert_nothing_is_left(services)
+        services.assert_nothing_is_left()
     assert len(seen) == 20
     assert all(events == seen[0] for events in seen)
     assert [each_events.n for each_events in seen[0]] == list(range(1, len(seen[0]) + 1))
@@ -88,8 +79,8 @@ async def test_readers_that_come_at_any_moment_see_the_same(tmp_path: Path) -> N
 
 async def test_a_result_is_its_owners_alone(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        accepted = await send(services, "hello")
-        await result_of(services, accepted)
+        accepted = await services.send("hello")
+        await services.result_of(accepted)
         with pytest.raises(NotFound):
             await services.chat.reader.result(UserId("bob"), accepted.turn_id)
         assert await services.chat.reader.owns_turn(ME, accepted.turn_id)

@@ -7,25 +7,13 @@ import anyio
 import pytest
 from anyio.abc import TaskStatus
 
-from gateway.assemble import Services
-from gateway.conversations.model import ConversationChange
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns import record
 from gateway.turns.conversation_memory import ConversationMemory
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import Scope
 from tests.support.builders import codes
-from tests.support.services import (
-    ask,
-    copy_as_after_a_crash,
-    events_of,
-    messages_of,
-    of_kind,
-    result_of,
-    running_services,
-    script,
-    send,
-)
+from tests.support.services import RunningServices, of_kind, running_services, script
 
 TOLD = "My locker at the harbour gym is number 4711."
 ASKED = "Which number has my locker at the harbour gym?"
@@ -35,20 +23,20 @@ OK = script({"text": "Fine."})
 
 
 async def tell(
-    services: Services, words: str = TOLD, conversation_id: str | None = None
+    services: RunningServices, words: str = TOLD, conversation_id: str | None = None
 ) -> dict[str, Any]:
-    return await ask(services, f"{words}\n{OK}", conversation_id)
+    return await services.ask(f"{words}\n{OK}", conversation_id)
 
 
-async def shown(services: Services, conversation_id: str | None = None) -> list[str]:
+async def shown(services: RunningServices, conversation_id: str | None = None) -> list[str]:
     """Ask in a conversation, by default in a new one that is deleted; return the turns that memory showed."""
-    result = await ask(services, f"{ASKED}\n{script({'text': ''})}", conversation_id)
+    result = await services.ask(f"{ASKED}\n{script({'text': ''})}", conversation_id)
     if conversation_id is None:
-        await services.chat.conversations.delete(ME, result["conversation_id"])
+        await services.delete(result["conversation_id"])
     return [entry["id"] for entry in result["memory"]["injected"] if entry["kind"] == "turn"]
 
 
-async def recorded(services: Services) -> set[str]:
+async def recorded(services: RunningServices) -> set[str]:
     """Return the turns that the record holds."""
     assert services.memory is not None
     found = await services.memory.items.newest(Scope(owner_id=ME), kinds=["turn"], limit=99)
@@ -69,7 +57,7 @@ async def test_what_was_said_is_shown_elsewhere_until_its_conversation_is_delete
     async with running_services(tmp_path, **QUIET) as services:
         told = await tell(services)
         assert await shown(services) == [told["turn_id"]]
-        await services.chat.conversations.delete(ME, told["conversation_id"])
+        await services.delete(told["conversation_id"])
         assert await shown(services) == []
         assert await recorded(services) == set()
 
@@ -84,10 +72,10 @@ async def test_a_deletion_that_a_crash_cut_off_is_finished_before_the_next_turn(
         assert await shown(services) == [told["turn_id"]]
 
         async def crash(_: object) -> None:
-            await copy_as_after_a_crash(services, tmp_path / "later")
+            await services.copy_as_after_a_crash(tmp_path / "later")
 
         monkeypatch.setattr(ConversationMemory, "changed", crash)
-        await services.chat.conversations.delete(ME, told["conversation_id"])
+        await services.delete(told["conversation_id"])
         assert await recorded(services) != set()
     async with running_services(tmp_path / "later", **QUIET) as services:
         assert await recorded(services) == set()
@@ -96,12 +84,12 @@ async def test_a_deletion_that_a_crash_cut_off_is_finished_before_the_next_turn(
 async def test_a_fork_doubles_nothing_and_keeps_what_its_source_loses(tmp_path: Path) -> None:
     async with running_services(tmp_path, **QUIET) as services:
         told = await tell(services)
-        fork = await services.chat.conversations.fork(ME, told["conversation_id"], told["turn_id"])
+        fork = await services.fork(told["conversation_id"], told["turn_id"])
         assert await shown(services) == [told["turn_id"]]
-        await services.chat.conversations.delete(ME, told["conversation_id"])
-        (copy,) = await messages_of(services, fork)
+        await services.delete(told["conversation_id"])
+        (copy,) = await services.messages_of(fork)
         assert await shown(services) == [copy.id]
-        await services.chat.conversations.delete(ME, fork)
+        await services.delete(fork)
         assert await shown(services) == []
 
 
@@ -109,8 +97,7 @@ async def test_memory_that_is_off_keeps_a_conversation_out(tmp_path: Path) -> No
     async with running_services(tmp_path, **QUIET) as services:
 
         async def switch(conversation_id: str, *, on: bool) -> None:
-            change = ConversationChange(memory_enabled=on)
-            await services.chat.conversations.change(ME, conversation_id, change)
+            await services.change(conversation_id, memory_enabled=on)
 
         told = await tell(services)
         of = told["conversation_id"]
@@ -141,7 +128,7 @@ async def test_the_history_of_an_older_server_is_taken_over_and_a_switch_removes
         assert await recorded(services) == set()
 
 
-async def until(services: Services, expected: set[str]) -> None:
+async def until(services: RunningServices, expected: set[str]) -> None:
     """Wait until the record holds exactly these turns."""
     with anyio.fail_after(30):
         while await recorded(services) != expected:  # noqa: ASYNC110  each look gives way
@@ -153,20 +140,20 @@ async def test_what_a_conversation_has_in_its_history_is_not_shown_in_it(tmp_pat
     async with running_services(tmp_path, **QUIET) as services:
         told = await tell(services)
         of = told["conversation_id"]
-        fork = await services.chat.conversations.fork(ME, of, told["turn_id"])
+        fork = await services.fork(of, told["turn_id"])
         for held in (of, fork, fork):
             assert told["turn_id"] not in await shown(services, held)
-        elsewhere = await services.chat.conversations.create(ME)
+        elsewhere = await services.create()
         assert told["turn_id"] in await shown(services, elsewhere)
         assert told["turn_id"] not in await shown(services, elsewhere)
-        await services.chat.conversations.change(ME, of, ConversationChange(title="Lockers"))
+        await services.change(of, title="Lockers")
         assert told["turn_id"] in await shown(services, elsewhere)
 
 
 async def test_a_lost_session_brings_back_what_the_model_has_no_more(tmp_path: Path) -> None:
     async with running_services(tmp_path, **QUIET) as services:
         told = await tell(services)
-        await copy_as_after_a_crash(services, tmp_path / "later")
+        await services.copy_as_after_a_crash(tmp_path / "later")
     async with running_services(tmp_path / "later", **QUIET) as services:
         of = told["conversation_id"]
         await until(services, {told["turn_id"]})
@@ -176,19 +163,18 @@ async def test_a_lost_session_brings_back_what_the_model_has_no_more(tmp_path: P
 
 async def test_a_project_is_the_scope_of_what_is_recalled_and_kept(tmp_path: Path) -> None:
     async with running_services(tmp_path, **QUIET) as services:
-        create = services.chat.conversations.create
-        of = {name: await create(ME, project_id=name) for name in ("gym", "pool")}
+        create = services.create
+        of = {name: await create(project_id=name) for name in ("gym", "pool")}
         turns = {
             name: (await tell(services, f"{TOLD} {name}.", conversation))["turn_id"]
             for name, conversation in of.items()
         }
         turns["none"] = (await tell(services, TOLD))["turn_id"]
-        asked = {name: set(await shown(services, await create(ME, project_id=name))) for name in of}
+        asked = {name: set(await shown(services, await create(project_id=name))) for name in of}
         assert asked == {name: {turns[name], turns["none"]} for name in of}
         assert set(await shown(services)) >= set(turns.values())
-        change = ConversationChange(project_id="gym")
-        await services.chat.conversations.change(ME, of["pool"], change)
-        there = set(await shown(services, await create(ME, project_id="gym")))
+        await services.change(of["pool"], project_id="gym")
+        there = set(await shown(services, await create(project_id="gym")))
         assert there >= set(turns.values())
 
 
@@ -196,14 +182,14 @@ async def test_the_agent_asks_memory_itself_within_its_project(tmp_path: Path) -
     """Read-only tools; what was found is readable whole, and nobody else's is."""
     search, get = "mcp__memory__memory_search", "mcp__memory__memory_get"
     async with running_services(tmp_path, **QUIET) as services:
-        create = services.chat.conversations.create
-        told = await tell(services, conversation_id=await create(ME, project_id="gym"))
+        create = services.create
+        told = await tell(services, conversation_id=await create(project_id="gym"))
 
         async def call(tool: str, project_id: str, **arguments: object) -> str:
             steps = script({"tool": tool, "input": arguments}, {"echo": "tool_result"})
-            accepted = await send(services, steps, await create(ME, project_id=project_id))
-            await result_of(services, accepted)
-            (finished,) = of_kind(await events_of(services, accepted), "tool.finished")
+            accepted = await services.send(steps, await create(project_id=project_id))
+            await services.result_of(accepted)
+            (finished,) = of_kind(await services.events_of(accepted), "tool.finished")
             return f"{finished['status']} {finished['output']}"
 
         for query in ("harbour gym locker", ""):
@@ -227,8 +213,7 @@ async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_p
             assert await services.memory.forget(item_id, Scope(owner_id=ME))
         assert await recorded(services) == set()
         for result in (told, other):
-            change = ConversationChange(title="Renamed")
-            await services.chat.conversations.change(ME, result["conversation_id"], change)
+            await services.change(result["conversation_id"], title="Renamed")
         assert await recorded(services) == set()
         records = (await services.memory.chronicle.page(ME, limit=99)).records
         assert not any("opens at six" in record.text for record in records)
@@ -247,8 +232,8 @@ class SlowReader:
 async def test_silence_is_told_and_a_question_about_memory_waits_longer(tmp_path: Path) -> None:
     echo = script({"echo": "context"})
     async with running_services(tmp_path, memory=SlowReader(), recall_deadline_ms=20) as services:
-        silent = await ask(services, echo)
-        asked = await ask(services, f"What do you remember about me?\n{echo}")
+        silent = await services.ask(echo)
+        asked = await services.ask(f"What do you remember about me?\n{echo}")
     assert silent["memory"]["degraded"] == ["memory_timeout"]
     assert "memory_silent" in codes(silent["notices"])
     assert silent["reply"].startswith("Memory backend degraded: memory_timeout.")
@@ -257,7 +242,7 @@ async def test_silence_is_told_and_a_question_about_memory_waits_longer(tmp_path
 
 async def test_a_question_about_memory_that_fits_nothing_lists_the_newest(tmp_path: Path) -> None:
     async with running_services(tmp_path, **QUIET) as services:
-        told = await ask(services, TOLD)
-        result = await ask(services, "What do you remember?")
+        told = await services.ask(TOLD)
+        result = await services.ask("What do you remember?")
     listed = {entry["turn_id"]: entry["why"] for entry in result["memory"]["injected"]}
     assert "newest" in listed[told["turn_id"]]

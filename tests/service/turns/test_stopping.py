@@ -5,37 +5,23 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.engine.protocol import ClientDead, Prompt
-from gateway.ids import LOCAL_USER as ME
 from tests.support.builders import codes
 from tests.support.scripted_engine import ScriptedClient, ScriptedRun
-from tests.support.services import (
-    HANG,
-    ask,
-    assert_nothing_is_left,
-    begun,
-    events_of,
-    result_of,
-    running_services,
-    script,
-    scripted_engine,
-    send,
-)
+from tests.support.services import HANG, RunningServices, running_services, script
 
 ECHO = script({"echo": "messages"})
 
 
-async def state(services: Services, conversation_id: str) -> str:
-    return (await services.chat.conversations.get(ME, conversation_id)).state
+async def state(services: RunningServices, conversation_id: str) -> str:
+    return (await services.view(conversation_id)).state
 
 
 async def test_a_message_can_interrupt_the_running_turn(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        running = await send(services, HANG)
-        await begun(services, running)
-        after = await ask(services, "hello", running.conversation_id, when_busy="interrupt")
-        result = await result_of(services, running)
+        running = await services.begin()
+        after = await services.ask("hello", running.conversation_id, when_busy="interrupt")
+        result = await services.result_of(running)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert result["reply"].startswith("I begin\n\nYou stopped this turn")
     assert after["outcome"] == "answered"
@@ -43,32 +29,27 @@ async def test_a_message_can_interrupt_the_running_turn(tmp_path: Path) -> None:
 
 async def test_a_turn_that_has_not_begun_yet_can_be_interrupted_as_well(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        accepted = await send(services, HANG)
-        assert (
-            await services.chat.intake.interrupt(ME, accepted.conversation_id) == accepted.turn_id
-        )
+        accepted = await services.send(HANG)
+        assert await services.interrupt(accepted.conversation_id) == accepted.turn_id
         assert await state(services, accepted.conversation_id) == "stopping"
-        result = await result_of(services, accepted)
-        again = await send(services, HANG)
-        after = await ask(services, "hello", again.conversation_id, when_busy="interrupt")
-        assert (await result_of(services, again))["outcome"] == "interrupted"
+        result = await services.result_of(accepted)
+        again = await services.send(HANG)
+        after = await services.ask("hello", again.conversation_id, when_busy="interrupt")
+        assert (await services.result_of(again))["outcome"] == "interrupted"
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert after["outcome"] == "answered"
 
 
 async def test_a_turn_that_waits_for_a_free_client_can_be_interrupted(tmp_path: Path) -> None:
     async with running_services(tmp_path, max_live_clients=1) as services:
-        first = await send(services, HANG)
-        await begun(services, first)
-        second = await send(services, "hello")
-        await events_of(services, second, until="turn.started")
+        first = await services.begin()
+        second = await services.send("hello")
+        await services.events_of(second, until="turn.started")
         await anyio.wait_all_tasks_blocked()
-        await services.chat.intake.interrupt(ME, second.conversation_id)
-        result = await result_of(services, second)
-        await services.chat.intake.interrupt(ME, first.conversation_id)
-        await result_of(services, first)
-        assert (await ask(services, "hello", second.conversation_id))["outcome"] == "answered"
-        assert_nothing_is_left(services)
+        result = await services.stop(second)
+        await services.stop(first)
+        assert (await services.ask("hello", second.conversation_id))["outcome"] == "answered"
+        services.assert_nothing_is_left()
     assert result["outcome"] == "interrupted"
 
 
@@ -89,17 +70,16 @@ async def test_a_turn_is_stopping_until_the_agent_has_really_stopped(
 ) -> None:
     came = make_deaf(monkeypatch)
     async with running_services(tmp_path, interrupt_grace_s=60) as services:
-        accepted = await send(services, HANG)
-        await begun(services, accepted)
+        accepted = await services.begin()
         assert await state(services, accepted.conversation_id) == "running"
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
+        await services.interrupt(accepted.conversation_id)
         with anyio.fail_after(30):
             await came.wait()
         await anyio.wait_all_tasks_blocked()
         assert await state(services, accepted.conversation_id) == "stopping"
         assert services.lanes.running_count == 1
-        await scripted_engine(services).clients[0].kill()
-        result = await result_of(services, accepted)
+        await services.scripted.clients[0].kill()
+        result = await services.result_of(accepted)
         assert await state(services, accepted.conversation_id) == "idle"
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
 
@@ -109,13 +89,11 @@ async def test_an_agent_that_ignores_the_interrupt_is_killed_after_the_grace(
 ) -> None:
     make_deaf(monkeypatch)
     async with running_services(tmp_path, interrupt_grace_s=0.05) as services:
-        accepted = await send(services, HANG)
-        await begun(services, accepted)
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
-        assert scripted_engine(services).clients == []
-        after = await ask(services, ECHO, accepted.conversation_id)
-        assert_nothing_is_left(services)
+        accepted = await services.begin()
+        result = await services.stop(accepted)
+        assert services.scripted.clients == []
+        after = await services.ask(ECHO, accepted.conversation_id)
+        services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert codes(result["notices"]) == ["kill"]
     assert "I begin" in after["reply"], "the session was resumed"
@@ -132,10 +110,10 @@ async def test_a_start_that_hangs_is_ended_by_the_time_limit(
     async with running_services(tmp_path, turn_timeout_s=0.1, interrupt_grace_s=0.1) as services:
         with monkeypatch.context() as patched:
             patched.setattr(ScriptedClient, "start_run", hang)
-            result = await ask(services, "hello")
-        assert_nothing_is_left(services)
+            result = await services.ask("hello")
+        services.assert_nothing_is_left()
     async with running_services(tmp_path) as services:  # without a limit that a turn could exceed
-        after = await ask(services, "hello", result["conversation_id"])
+        after = await services.ask("hello", result["conversation_id"])
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "timeout")
     assert after["outcome"] == "answered"
 
@@ -145,7 +123,7 @@ async def test_a_stop_while_a_dead_client_is_replaced_leaves_no_client_behind(
 ) -> None:
     real_kill = ScriptedClient.kill
     async with running_services(tmp_path) as services:
-        conversation_id = (await ask(services, "hello"))["conversation_id"]
+        conversation_id = (await services.ask("hello"))["conversation_id"]
 
         async def stop_and_kill(client: ScriptedClient) -> None:
             current = services.lanes.running(conversation_id)
@@ -161,27 +139,25 @@ async def test_a_stop_while_a_dead_client_is_replaced_leaves_no_client_behind(
         with monkeypatch.context() as patched:
             patched.setattr(ScriptedClient, "start_run", die)
             patched.setattr(ScriptedClient, "kill", stop_and_kill)
-            result = await ask(services, "hello", conversation_id)
-        assert scripted_engine(services).clients == []
-        assert_nothing_is_left(services)
-        after = await ask(services, "hello", conversation_id)
+            result = await services.ask("hello", conversation_id)
+        assert services.scripted.clients == []
+        services.assert_nothing_is_left()
+        after = await services.ask("hello", conversation_id)
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert after["outcome"] == "answered"
 
 
 async def test_a_stop_during_the_summary_ends_the_turn(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        accepted = await send(
-            services,
+        accepted = await services.send(
             script(
                 {"tool": "Bash", "input": {"command": "ls"}},
                 {"empty": True},
                 {"on_followup": [{"text": "I did ", "delta_delay_ms": 10_000}]},
-            ),
+            )
         )
-        await begun(services, accepted)
-        await services.chat.intake.interrupt(ME, accepted.conversation_id)
-        result = await result_of(services, accepted)
-        assert_nothing_is_left(services)
+        await services.begun(accepted)
+        result = await services.stop(accepted)
+        services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert codes(result["notices"]) == ["forced_summary"]

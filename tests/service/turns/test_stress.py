@@ -8,18 +8,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.assemble import Services
 from gateway.errors import Busy, Conflict, NotFound, Overloaded
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.requests import Accepted
-from tests.support.services import (
-    assert_nothing_is_left,
-    kinds,
-    running_services,
-    script,
-    scripted_engine,
-    send,
-)
+from tests.support.services import RunningServices, kinds, running_services, script
 
 LS = {"tool": "Bash", "input": {"command": "ls"}}
 MESSAGES = [
@@ -39,7 +31,7 @@ MESSAGES = [
 class Client:
     """Somebody who does random things to one conversation."""
 
-    def __init__(self, services: Services, seed: int, turns: list[Accepted]) -> None:
+    def __init__(self, services: RunningServices, seed: int, turns: list[Accepted]) -> None:
         self.services = services
         self.dice = random.Random(seed)
         self.turns = turns
@@ -69,8 +61,7 @@ class Client:
             await self.delete()
 
     async def say(self) -> None:
-        accepted = await send(
-            self.services,
+        accepted = await self.services.send(
             self.dice.choice(MESSAGES),
             self.conversation_id,
             when_busy=self.dice.choice(["enqueue", "reject", "interrupt"]),
@@ -80,43 +71,38 @@ class Client:
         self.turns.append(accepted)
 
     async def interrupt(self) -> None:
-        await self.services.chat.intake.interrupt(ME, str(self.conversation_id))
+        await self.services.interrupt(str(self.conversation_id))
 
     async def take_back(self) -> None:
         turn = self.dice.choice(self.turns)
         await self.services.chat.intake.take_back(ME, turn.conversation_id, turn.turn_id)
 
     async def leave(self) -> None:
-        self.conversation_id = await self.services.chat.conversations.create(
-            ME, leaving=self.conversation_id
-        )
+        self.conversation_id = await self.services.create(leaving=self.conversation_id)
 
     async def fork(self) -> None:
-        history = await self.services.chat.conversations.messages(
-            ME, str(self.conversation_id), limit=5, before_seq=None
-        )
+        history = await self.services.messages_of(str(self.conversation_id), limit=5)
         if history:
-            self.conversation_id = await self.services.chat.conversations.fork(
-                ME, str(self.conversation_id), self.dice.choice(history).id
+            self.conversation_id = await self.services.fork(
+                str(self.conversation_id), self.dice.choice(history).id
             )
 
     async def kill(self) -> None:
-        clients = scripted_engine(self.services).clients
+        clients = self.services.scripted.clients
         if clients and self.dice.random() < 0.3:
             await self.dice.choice(clients).kill()
 
     async def delete(self) -> None:
-        await self.services.chat.conversations.delete(ME, str(self.conversation_id))
+        await self.services.delete(str(self.conversation_id))
 
 
-async def end_all(services: Services) -> None:
+async def end_all(services: RunningServices) -> None:
     """Interrupt what hangs until nothing runs or waits."""
     while not services.lanes.is_empty:
-        page, _ = await services.chat.conversations.page(ME, limit=1000, cursor=None, query=None)
-        for view in page:
+        for view in await services.views():
             if view.state == "running":
                 with contextlib.suppress(Conflict, NotFound):
-                    await services.chat.intake.interrupt(ME, view.conversation.id)
+                    await services.interrupt(view.conversation.id)
 
 
 @pytest.mark.parametrize(
@@ -153,5 +139,5 @@ async def test_conversations_with_random_operations_leave_nothing_behind(
             assert result["reply"].strip()
         assert ended > count
         assert services.log.backlog == 0
-        assert len(scripted_engine(services).clients) <= 7
-        assert_nothing_is_left(services)
+        assert len(services.scripted.clients) <= 7
+        services.assert_nothing_is_left()
