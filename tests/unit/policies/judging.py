@@ -1,6 +1,7 @@
 """One tool call through the gate under the shipped rules, for the tests that ask about many."""
 
 import re
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,27 @@ def validate_windows_command(
     name = "PowerShell" if shell == "powershell" else "Bash"
     call = ToolCall(name=name, input={"command": command}, cwd=str(cwd))
     return ToolGate(root, rules=rules, platform="windows").judge(call)
+
+
+def line_of(verdict: Verdict) -> str:
+    """Return the line that would run; fails where the command is refused."""
+    assert isinstance(verdict, Allow), verdict
+    assert verdict.updated_input is not None
+    return str(verdict.updated_input["command"])
+
+
+def bash_words(words: str, cwd: Path, *options: str, language: str = "C.UTF-8") -> list[str]:
+    """Return what a restricted bash without programs makes of the words behind a command."""
+    done = subprocess.run(
+        ["/bin/bash", "-r", *options, "-c", f"printf '%s\\0' x {words}"],
+        cwd=cwd,
+        env={"PATH": "/nonexistent", "LC_ALL": language},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+    )
+    assert done.stderr == b""
+    return done.stdout.decode().split("\0")[1:-1]
 
 
 def read_list(text: str) -> list[str]:

@@ -1,7 +1,6 @@
 """Allowed commands as bash runs them."""
 
 import shlex
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from policies.shell.commands import GRAMMARS
 from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny
 from tests.unit.policies.corpus import Case, build_workspace, fill, read_cases, run_shell
+from tests.unit.policies.judging import bash_words, line_of
 
 ALL = replace(shipped_rules(), commands=frozenset(GRAMMARS))
 
@@ -36,18 +36,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workspace
 
 
-def _bash_words(line: str, cwd: Path) -> list[str]:
-    done = subprocess.run(
-        ["/bin/bash", "-r", "-c", f"printf '%s\\0' {line}"],
-        cwd=cwd,
-        env={"PATH": "/nonexistent", "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=True,
-    )
-    return done.stdout.decode().split("\0")[:-1]
-
-
 @settings(max_examples=125, deadline=None, suppress_health_check=_QUIET)
 @given(_COMMANDS, st.lists(_WORDS, max_size=5), st.sampled_from([" ", "  ", "\t", ""]))
 def test_an_allowed_command_runs_as_the_words_that_were_judged(
@@ -58,12 +46,11 @@ def test_an_allowed_command_runs_as_the_words_that_were_judged(
     if not isinstance(verdict, Allow):
         assert verdict.rule != "policy_error"
         return
-    assert verdict.updated_input is not None
-    line = str(verdict.updated_input["command"])
+    line = line_of(verdict)
     argv = shlex.split(line)
     assert argv[0] == command
     assert shlex.join(argv) == line
-    assert _bash_words(line, root) == argv
+    assert bash_words(line, root) == argv
     for operand in argv[argv.index("--") + 1 :] if "--" in argv else ():
         assert isinstance(Workspace(root, root).locate(operand, follow=False), Place)
     if "--exclude-dir" not in line:  # each judgement adds these anew
@@ -110,10 +97,8 @@ def test_an_allowed_command_does_what_was_written_and_touches_nothing_outside(
         done = build_workspace(tmp_path / case.id / "done", case.setup)
         before = _snapshot(done.parent)
         verdict = validate_bash_command(fill(case.input, done)["command"], root=done, cwd=done)
-        assert isinstance(verdict, Allow)
-        assert verdict.updated_input is not None
         run_shell(fill(case.input, meant)["command"], meant)
-        run_shell(str(verdict.updated_input["command"]), done)
+        run_shell(line_of(verdict), done)
         after = _snapshot(done.parent)
         assert after == _snapshot(meant.parent), case.id
         outside = {k: v for k, v in before.items() if not k.startswith("ws/")}

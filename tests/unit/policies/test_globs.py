@@ -1,7 +1,6 @@
 """Patterns of the shell and of the search tools."""
 
 import re
-import subprocess
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +17,14 @@ from policies.shell.globs import Budget, expand
 from policies.shell.words import Word, split_words
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Deny
-from tests.unit.policies.judging import allow_call, denied, find_rule, read_list, read_table
+from tests.unit.policies.judging import (
+    allow_call,
+    bash_words,
+    denied,
+    find_rule,
+    read_list,
+    read_table,
+)
 
 
 def _word(text: str) -> Word:
@@ -98,18 +104,6 @@ def test_the_words_of_one_command_share_the_bound(tmp_path: Path) -> None:
     assert _names("x*", tmp_path, budget) == "glob_too_wide"
 
 
-def _bash_names(pattern: str, cwd: Path) -> list[str]:
-    done = subprocess.run(
-        ["/bin/bash", "-r", "-c", f"printf '%s\\0' {pattern}"],
-        cwd=cwd,
-        env={"PATH": "/nonexistent", "LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=True,
-    )
-    return done.stdout.decode().split("\0")[:-1]
-
-
 _PIECES = st.sampled_from(["*", "?", "[ab]", "[a-c]", "a", "b", "c", "/", "'*'", "d", "."])
 
 
@@ -124,7 +118,9 @@ def test_an_accepted_pattern_means_what_it_means_to_bash(tmp_path: Path, pattern
     names = _names(pattern, tmp_path)
     if not isinstance(names, str):
         tidy = [re.sub("/+", "/", name) for name in names]  # bash drops doubled slashes
-        assert sorted(tidy) == sorted(re.sub("/+", "/", n) for n in _bash_names(pattern, tmp_path))
+        assert sorted(tidy) == sorted(
+            re.sub("/+", "/", n) for n in bash_words(pattern, tmp_path, language="C")
+        )
 
 
 AIMED = r"""

@@ -1,7 +1,6 @@
 """Both readings of a command line: literal words as bash reads them, everything else refused by name."""
 
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from policies.tools import validate_bash_command
 from policies.verdict import Deny
 from policies.visible_text import MAX_COMMAND_CHARS
 from tests.support.tables import read_pairs, read_table_text
-from tests.unit.policies.judging import denied, read_table
+from tests.unit.policies.judging import bash_words, denied, read_table
 
 
 def split(command: str) -> tuple[str, ...] | str:
@@ -30,7 +29,7 @@ def test_both_read_a_plain_command_as_bash_does(tmp_path: Path) -> None:
     assert {command: split(command) for command in PLAIN} == PLAIN
     assert {command: read_words(command) for command in PLAIN} == PLAIN
     quoted = (command for command in PLAIN if not command.startswith("time"))
-    assert all(_bash_words(command, tmp_path) == list(PLAIN[command]) for command in quoted)
+    assert all(bash_words(command, tmp_path, "-f") == list(PLAIN[command]) for command in quoted)
     assert split("") == split(" \t ") == ()
 
 
@@ -65,19 +64,6 @@ def test_wildcards_and_plain_spelling_are_known_for_each_word() -> None:
     assert [word.text for word in words if word.bare] == ["rm", "*.txt"]
 
 
-def _bash_words(command: str, cwd: Path) -> list[str]:
-    """Return the words that a restricted bash without programs and globbing splits."""
-    done = subprocess.run(
-        ["/bin/bash", "-r", "-f", "-c", f"printf '%s\\0' x {command}"],
-        cwd=cwd,
-        env={"PATH": "/nonexistent", "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=True,
-    )
-    return done.stdout.decode().split("\0")[1:-1]
-
-
 _PIECES = st.sampled_from(
     [*" \t'\"\\/.-*?[]:,@%+=#~a1é报", "''", '""', "\\ ", "\\'", "' '", '" "', "'$x'", "a=b", "--"]
 )
@@ -90,7 +76,7 @@ _PIECES = st.sampled_from(
 def test_an_accepted_line_has_the_words_that_bash_sees(tmp_path: Path, command: str) -> None:
     words = denied(lambda: split_words(command))
     if not isinstance(words, Deny):
-        assert [word.text for word in words] == _bash_words(command, tmp_path)
+        assert [word.text for word in words] == bash_words(command, tmp_path, "-f")
 
 
 _NAMES = st.text(
