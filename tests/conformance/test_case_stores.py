@@ -17,6 +17,7 @@ from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.case_values import ANN, Opening
 from tests.conformance.suites.cases import CaseStoreSuite
+from tests.conformance.suites.opened import run_test
 from tests.support.cases import cases_on, opening
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable, KeyError)
@@ -24,7 +25,7 @@ FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailab
 
 class TestSqliteCases(CaseStoreSuite):
     @pytest.fixture
-    def open_cases(self, tmp_path: Path) -> Opening:
+    def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
 
 
@@ -125,7 +126,7 @@ async def test_the_suite_catches_a_wrong_statement(
         return cases_on(cast("Database", spoken[-1]), now)
 
     with pytest.raises(FAILURES):
-        await named(part)(opening(tmp_path, make), **case)
+        await run_test(named(part), opening(tmp_path, make), **case)
     assert any(entry.was_there for entry in spoken), "no statement says that"
 
 
@@ -170,7 +171,7 @@ async def test_the_suite_catches_a_wrong_store(
         return kind(database, now, deliver_to=("memu", "vector"))
 
     with pytest.raises(FAILURES):
-        await named(part)(opening(tmp_path, make), **case)
+        await run_test(named(part), opening(tmp_path, make), **case)
 
 
 def _nothing(*_: object) -> None:
@@ -205,4 +206,4 @@ async def test_the_suite_catches_a_wrong_part(
 ) -> None:
     monkeypatch.setattr(module, name, wrong)
     with pytest.raises((*FAILURES, UnicodeEncodeError)):
-        await named(part)(opening(tmp_path), **case)
+        await run_test(named(part), opening(tmp_path), **case)

@@ -22,6 +22,7 @@ from memory.stores.sqlite.chronicle import (
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.chronicle import AT, ChronicleSuite, OpenChronicle, Opening
+from tests.conformance.suites.opened import run_test
 from tests.support.episodes import open_memory
 
 FAILURES = (
@@ -59,7 +60,7 @@ def opening(
 
 class TestSqliteChronicle(ChronicleSuite):
     @pytest.fixture
-    def open_chronicle(self, tmp_path: Path) -> Opening:
+    def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
 
 
@@ -209,7 +210,7 @@ async def test_the_suite_catches_a_wrong_chronicle(
     tmp_path: Path, make: type[SqliteChronicle], test: Any, case: dict[str, Any]
 ) -> None:
     with pytest.raises(FAILURES):
-        await test(opening(tmp_path, make), **case)
+        await run_test(test, opening(tmp_path, make), **case)
 
 
 def _scrub_text_alone(
@@ -243,4 +244,4 @@ async def test_the_suite_catches_a_wrong_part(
 ) -> None:
     monkeypatch.setattr(sqlite_chronicle, name, wrong)
     with pytest.raises(FAILURES):
-        await test(opening(tmp_path))
+        await run_test(test, opening(tmp_path))

@@ -13,7 +13,7 @@ from tests.support.stores import sqlite_stores
 
 class _OnSqlite:
     @pytest.fixture
-    def open_stores(self, tmp_path: Path) -> OpenStores:
+    def opens(self, tmp_path: Path) -> OpenStores:
         return sqlite_stores(tmp_path)
 
 

@@ -17,6 +17,7 @@ from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
+from tests.conformance.suites.opened import run_test
 from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.stores import open_file, stores_on
 from tests.support.wrong_conversation_stores import (
@@ -194,11 +195,12 @@ async def test_a_wrong_store_does_not_pass(
     case: dict[str, Any],
 ) -> None:
     with anyio.fail_after(30), pytest.raises(FAILURES):
-        await test(opening(tmp_path, name, make), **case)
+        await run_test(test, opening(tmp_path, name, make), **case)
 
 
 async def test_a_store_that_refuses_surrogates_does_not_pass(tmp_path: Path) -> None:
     with anyio.fail_after(30), pytest.raises(UnicodeEncodeError):
-        await TS.test_a_lone_surrogate_in_a_result_does_not_stop_it(
-            opening(tmp_path, "turns", Fragile)
+        await run_test(
+            TS.test_a_lone_surrogate_in_a_result_does_not_stop_it,
+            opening(tmp_path, "turns", Fragile),
         )

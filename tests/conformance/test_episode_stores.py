@@ -20,6 +20,7 @@ from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore, read_episode
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
+from tests.conformance.suites.opened import run_test
 from tests.support.episodes import open_memory, opened_on
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)
@@ -39,7 +40,7 @@ def opening(
 
 class TestSqliteEpisodes(EpisodeStoreSuite):
     @pytest.fixture
-    def open_episodes(self, tmp_path: Path) -> Opening:
+    def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
 
 
@@ -140,7 +141,7 @@ async def test_the_suite_catches_a_wrong_store(
     tmp_path: Path, make: Callable[[Database, Any], SqliteEpisodeStore], test: Any, case: Any
 ) -> None:
     with pytest.raises(FAILURES):
-        await test(opening(tmp_path, lambda database: make(database, utc_now)), **case)
+        await run_test(test, opening(tmp_path, lambda database: make(database, utc_now)), **case)
 
 
 def _loosely(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -184,4 +185,4 @@ async def test_the_suite_catches_a_wrong_part(
 ) -> None:
     monkeypatch.setattr(sqlite_episodes, name, wrong)
     with pytest.raises(FAILURES):
-        await test(opening(tmp_path), **case)
+        await run_test(test, opening(tmp_path), **case)

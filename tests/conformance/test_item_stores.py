@@ -21,6 +21,7 @@ from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from tests.conformance.suites.item_values import Opening, OpenItems
 from tests.conformance.suites.items import ItemStoreSuite
+from tests.conformance.suites.opened import run_test
 from tests.support.episodes import open_memory
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)
@@ -49,7 +50,7 @@ def opening(directory: Path, make: Making = SqliteItemStore) -> Opening:
 
 class TestSqliteItems(ItemStoreSuite):
     @pytest.fixture
-    def open_items(self, tmp_path: Path) -> Opening:
+    def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
 
 
@@ -154,7 +155,7 @@ async def test_the_suite_catches_a_wrong_store(
     tmp_path: Path, make: Making, test: Any, case: Any
 ) -> None:
     with pytest.raises(FAILURES):
-        await test(opening(tmp_path, make), **case)
+        await run_test(test, opening(tmp_path, make), **case)
 
 
 def _anybodys(connection: Any, item: Item) -> None:
@@ -221,4 +222,4 @@ async def test_the_suite_catches_a_wrong_part(
 ) -> None:
     monkeypatch.setattr(module, name, wrong)
     with pytest.raises(FAILURES):
-        await test(opening(tmp_path), **case)
+        await run_test(test, opening(tmp_path), **case)

@@ -13,6 +13,7 @@ from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote, NoteStore
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite.notes import SqliteNoteStore
+from tests.conformance.suites.opened import OpenedSuite, run_test
 from tests.support.episodes import AT, open_memory, recorder_on
 
 NAMES = ["memory/ops.md", "memory/部署/a b.yaml", "memory/%_'\";--.md"]
@@ -47,87 +48,79 @@ def note(name: str = NAMES[0], *, mtime_ns: int = 1, digest: str = "d1") -> Inde
     return IndexedNote(file=NoteFile(name, mtime_ns, 10), digest=digest)
 
 
-class NoteStoreSuite:
+class NoteStoreSuite(OpenedSuite):
     """One test a contract of `NoteStore`."""
 
-    async def test_what_is_put_is_indexed_with_its_items(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
-            assert dict(await opened.store.indexed()) == {}
-            for place, name in enumerate(NAMES):
-                await opened.store.put(note(name), [item(f"{place}a"), item(f"{place}b")])
-            assert dict(await opened.store.indexed()) == {entry: note(entry) for entry in NAMES}
-            for place, name in enumerate(NAMES):
-                assert await opened.store.file_of(f"{place}b") == name
-            assert len(await opened.item_ids()) == 2 * len(NAMES)
+    async def test_what_is_put_is_indexed_with_its_items(self, opened: OpenNotes) -> None:
+        assert dict(await opened.store.indexed()) == {}
+        for place, name in enumerate(NAMES):
+            await opened.store.put(note(name), [item(f"{place}a"), item(f"{place}b")])
+        assert dict(await opened.store.indexed()) == {entry: note(entry) for entry in NAMES}
+        for place, name in enumerate(NAMES):
+            assert await opened.store.file_of(f"{place}b") == name
+        assert len(await opened.item_ids()) == 2 * len(NAMES)
 
-    async def test_it_is_still_there_after_a_restart(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
+    async def test_it_is_still_there_after_a_restart(self, opens: Opening) -> None:
+        async with opens() as opened:
             await opened.store.put(note(), [item("a")])
-        async with open_notes() as opened:
+        async with opens() as opened:
             assert dict(await opened.store.indexed()) == {NAMES[0]: note()}
             assert await opened.store.file_of("a") == NAMES[0]
 
-    async def test_put_again_its_items_are_the_new_ones_alone(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
-            await opened.store.put(note(), [item("a"), item("b")])
-            await opened.store.put(note(NAMES[1]), [item("c")])
-            await opened.store.put(note(digest="d2"), [item("b"), item("d")])
-            assert await opened.item_ids() == {"b", "c", "d"}
-            assert await opened.store.file_of("a") is None
-            assert await opened.store.file_of("d") == NAMES[0]
-            assert (await opened.store.indexed())[NAMES[0]].digest == "d2"
+    async def test_put_again_its_items_are_the_new_ones_alone(self, opened: OpenNotes) -> None:
+        await opened.store.put(note(), [item("a"), item("b")])
+        await opened.store.put(note(NAMES[1]), [item("c")])
+        await opened.store.put(note(digest="d2"), [item("b"), item("d")])
+        assert await opened.item_ids() == {"b", "c", "d"}
+        assert await opened.store.file_of("a") is None
+        assert await opened.store.file_of("d") == NAMES[0]
+        assert (await opened.store.indexed())[NAMES[0]].digest == "d2"
 
-    async def test_of_another_date_its_items_stay(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
-            await opened.store.put(note(), [item("a")])
-            await opened.store.put(note(mtime_ns=2**63 - 1), None)
-            assert (await opened.store.indexed())[NAMES[0]].file.mtime_ns == 2**63 - 1
-            assert await opened.item_ids() == {"a"}
-            assert await opened.store.file_of("a") == NAMES[0]
+    async def test_of_another_date_its_items_stay(self, opened: OpenNotes) -> None:
+        await opened.store.put(note(), [item("a")])
+        await opened.store.put(note(mtime_ns=2**63 - 1), None)
+        assert (await opened.store.indexed())[NAMES[0]].file.mtime_ns == 2**63 - 1
+        assert await opened.item_ids() == {"a"}
+        assert await opened.store.file_of("a") == NAMES[0]
 
-    async def test_a_file_may_have_no_items(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
-            await opened.store.put(note(), [item("a")])
-            await opened.store.put(note(), [])
-            assert dict(await opened.store.indexed()) == {NAMES[0]: note()}
-            assert await opened.item_ids() == set()
+    async def test_a_file_may_have_no_items(self, opened: OpenNotes) -> None:
+        await opened.store.put(note(), [item("a")])
+        await opened.store.put(note(), [])
+        assert dict(await opened.store.indexed()) == {NAMES[0]: note()}
+        assert await opened.item_ids() == set()
 
     async def test_a_file_is_removed_with_its_items_and_no_other_is(
-        self, open_notes: Opening
+        self, opened: OpenNotes
     ) -> None:
-        async with open_notes() as opened:
-            for place, name in enumerate(NAMES):
-                await opened.store.put(note(name), [item(str(place))])
-            await opened.store.remove(NAMES[2])
-            assert set(await opened.store.indexed()) == set(NAMES[:2])
-            assert await opened.item_ids() == {"0", "1"}
-            assert await opened.store.file_of("2") is None
+        for place, name in enumerate(NAMES):
+            await opened.store.put(note(name), [item(str(place))])
+        await opened.store.remove(NAMES[2])
+        assert set(await opened.store.indexed()) == set(NAMES[:2])
+        assert await opened.item_ids() == {"0", "1"}
+        assert await opened.store.file_of("2") is None
 
-    async def test_to_remove_what_is_not_there_is_fine(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
+    async def test_to_remove_what_is_not_there_is_fine(self, opened: OpenNotes) -> None:
+        await opened.store.put(note(), [item("a")])
+        await opened.store.remove("memory/never.md")
+        await opened.store.remove("memory/%")
+        assert await opened.item_ids() == {"a"}
+
+    async def test_what_was_removed_can_come_back(self, opened: OpenNotes) -> None:
+        for _ in range(3):
             await opened.store.put(note(), [item("a")])
-            await opened.store.remove("memory/never.md")
-            await opened.store.remove("memory/%")
             assert await opened.item_ids() == {"a"}
+            await opened.store.remove(NAMES[0])
+            assert await opened.item_ids() == set()
 
-    async def test_what_was_removed_can_come_back(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
-            for _ in range(3):
-                await opened.store.put(note(), [item("a")])
-                assert await opened.item_ids() == {"a"}
-                await opened.store.remove(NAMES[0])
-                assert await opened.item_ids() == set()
-
-    async def test_an_item_of_no_file_is_no_files(self, open_notes: Opening) -> None:
-        async with open_notes() as opened:
-            await opened.store.put(note(), [item("a")])
-            for unknown in ("", "b", "%", '["a"]'):
-                assert await opened.store.file_of(unknown) is None
+    async def test_an_item_of_no_file_is_no_files(self, opened: OpenNotes) -> None:
+        await opened.store.put(note(), [item("a")])
+        for unknown in ("", "b", "%", '["a"]'):
+            assert await opened.store.file_of(unknown) is None
 
 
 class TestSqlite(NoteStoreSuite):
     @pytest.fixture
-    def open_notes(self, tmp_path: Path) -> Opening:
+    def opens(self, tmp_path: Path) -> Opening:
         @asynccontextmanager
         async def opens() -> AsyncIterator[OpenNotes]:
             async with open_memory(tmp_path) as database:
@@ -241,7 +234,7 @@ def in_memory(make: Callable[[Kept], NoteStore] = InMemory) -> Opening:
 
 @pytest.mark.parametrize("test", TESTS)
 async def test_the_suite_lets_a_right_store_pass(test: str) -> None:
-    await getattr(NoteStoreSuite(), test)(in_memory())
+    await run_test(getattr(NoteStoreSuite(), test), in_memory())
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda name: name.__name__)
@@ -249,7 +242,7 @@ async def test_the_suite_catches_a_wrong_store(wrong: type[InMemory]) -> None:
     caught: list[str] = []
     for test in TESTS:
         try:
-            await getattr(NoteStoreSuite(), test)(in_memory(wrong))
+            await run_test(getattr(NoteStoreSuite(), test), in_memory(wrong))
         except (AssertionError, KeyError):
             caught.append(test)
     assert caught

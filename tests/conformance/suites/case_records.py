@@ -16,7 +16,7 @@ from tests.conformance.suites.case_values import (
     ANN,
     AT,
     BOB,
-    Opening,
+    OpenCases,
     case,
     entry,
     later,
@@ -25,57 +25,53 @@ from tests.conformance.suites.case_values import (
     related,
     vote,
 )
+from tests.conformance.suites.opened import OpenedSuite
 
 
-class CaseBelongingsSuite:
+class CaseBelongingsSuite(OpenedSuite):
     """The contracts on what belongs to a case."""
 
-    async def test_a_voter_has_one_vote_and_the_last_counts(self, open_cases: Opening) -> None:
+    async def test_a_voter_has_one_vote_and_the_last_counts(self, opened: OpenCases) -> None:
         one = case()
         votes = [
             vote(one, "cnv_2", helpful=True, app_code="shop", environment="staging"),
             vote(one, "cnv_1", signal="success", at=later(1), content_revision=1),
             vote(one, "cnv_2", helpful=False, signal="stale", at=later(2), content_revision=2),
         ]
-        async with open_cases() as opened:
-            await opened.store.apply(new(one))
-            await opened.store.apply(new(case("2")))
-            for given in votes:
-                await opened.store.apply(next_of(one, vote=given))
-                one = replace(one, revision=one.revision + 1)
-            found = await opened.store.votes(["cas_1", "cas_2", "cas_none"])
-            assert found == {"cas_1": votes[1:], "cas_2": [], "cas_none": []}
+        await opened.store.apply(new(one))
+        await opened.store.apply(new(case("2")))
+        for given in votes:
+            await opened.store.apply(next_of(one, vote=given))
+            one = replace(one, revision=one.revision + 1)
+        found = await opened.store.votes(["cas_1", "cas_2", "cas_none"])
+        assert found == {"cas_1": votes[1:], "cas_2": [], "cas_none": []}
 
-    async def test_both_ends_know_of_a_relation_the_nearest_first(
-        self, open_cases: Opening
-    ) -> None:
-        async with open_cases() as opened:
-            for name in ("1", "3"):
-                await opened.store.apply(new(case(name)))
-            near, far = related("3", 0.7), related("1", 0.9, "similar_diagnosis")
-            await opened.store.apply(new(case("2"), relations=[far, near]))
-            found = await opened.store.related(["cas_1", "cas_2", "cas_3", "cas_none"])
-            assert found == {
-                "cas_1": [replace(far, case_id="cas_2")],
-                "cas_2": [near, far],
-                "cas_3": [replace(near, case_id="cas_2")],
-                "cas_none": [],
-            }
+    async def test_both_ends_know_of_a_relation_the_nearest_first(self, opened: OpenCases) -> None:
+        for name in ("1", "3"):
+            await opened.store.apply(new(case(name)))
+        near, far = related("3", 0.7), related("1", 0.9, "similar_diagnosis")
+        await opened.store.apply(new(case("2"), relations=[far, near]))
+        found = await opened.store.related(["cas_1", "cas_2", "cas_3", "cas_none"])
+        assert found == {
+            "cas_1": [replace(far, case_id="cas_2")],
+            "cas_2": [near, far],
+            "cas_3": [replace(near, case_id="cas_2")],
+            "cas_none": [],
+        }
 
     async def test_of_one_relation_the_higher_score_is_nearer_then_the_lesser_id(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
         relations = [related("1", 0.9), related("3", 0.9), related("4", 0.8)]
         relations += [related("5", 0.9, "similar_diagnosis"), related("6", 1.0, "surface_similar")]
-        async with open_cases() as opened:
-            for name in "13456":
-                await opened.store.apply(new(case(name)))
-            await opened.store.apply(new(case("2"), relations=relations[::-1]))
-            assert (await opened.store.related(["cas_2"]))["cas_2"] == relations
-            assert sorted(relations, key=lambda relation: relation.distance) == relations
+        for name in "13456":
+            await opened.store.apply(new(case(name)))
+        await opened.store.apply(new(case("2"), relations=relations[::-1]))
+        assert (await opened.store.related(["cas_2"]))["cas_2"] == relations
+        assert sorted(relations, key=lambda relation: relation.distance) == relations
 
     async def test_only_relations_that_may_be_told_are_counted_at_either_end(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
         kinds: list[dict[str, Any]] = [
             {"scope": ANN, "lifecycle": "accepted"},
@@ -84,75 +80,70 @@ class CaseBelongingsSuite:
             {"scope": ANN, "lifecycle": "rejected"},
             {"scope": ANN, "lifecycle": "stale"},
         ]
-        async with open_cases() as opened:
-            count = opened.store.count_related
-            for n, kind in enumerate(kinds):
-                await opened.store.apply(new(case(f"{2 * n}", **kind)))
-            relations = [related(f"{2 * n}", 0.9) for n in range(len(kinds))]
-            await opened.store.apply(new(case("5"), relations=relations))
-            asked = ["cas_5", "cas_0", "cas_none"]
-            assert await count(asked, app_code="shop") == {"cas_5": 2, "cas_0": 1, "cas_none": 0}
-            assert await count(asked, app_code="bank") == {"cas_5": 2, "cas_0": 0, "cas_none": 0}
-            assert await count(asked, app_code=None) == {"cas_5": 3, "cas_0": 1, "cas_none": 0}
+        count = opened.store.count_related
+        for n, kind in enumerate(kinds):
+            await opened.store.apply(new(case(f"{2 * n}", **kind)))
+        relations = [related(f"{2 * n}", 0.9) for n in range(len(kinds))]
+        await opened.store.apply(new(case("5"), relations=relations))
+        asked = ["cas_5", "cas_0", "cas_none"]
+        assert await count(asked, app_code="shop") == {"cas_5": 2, "cas_0": 1, "cas_none": 0}
+        assert await count(asked, app_code="bank") == {"cas_5": 2, "cas_0": 0, "cas_none": 0}
+        assert await count(asked, app_code=None) == {"cas_5": 3, "cas_0": 1, "cas_none": 0}
 
     async def test_new_relations_take_the_place_of_all_that_there_were(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            for name in ("1", "2"):
-                await opened.store.apply(new(case(name)))
-            await opened.store.apply(new(case("3"), relations=[related("1", 0.9)]))
-            await opened.store.apply(next_of(case("1"), relations=[related("2", 0.8)]))
-            found = await opened.store.related(["cas_1", "cas_2", "cas_3"])
-            assert [hit.case_id for hit in found["cas_1"]] == ["cas_2"]
-            assert found["cas_3"] == []
-            await opened.store.apply(next_of(case("2"), relations=None))
-            assert await opened.store.related(["cas_1", "cas_2", "cas_3"]) == found
+        for name in ("1", "2"):
+            await opened.store.apply(new(case(name)))
+        await opened.store.apply(new(case("3"), relations=[related("1", 0.9)]))
+        await opened.store.apply(next_of(case("1"), relations=[related("2", 0.8)]))
+        found = await opened.store.related(["cas_1", "cas_2", "cas_3"])
+        assert [hit.case_id for hit in found["cas_1"]] == ["cas_2"]
+        assert found["cas_3"] == []
+        await opened.store.apply(next_of(case("2"), relations=None))
+        assert await opened.store.related(["cas_1", "cas_2", "cas_3"]) == found
 
     async def test_a_relation_to_what_is_not_the_owners_or_gone_is_left_out(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            await opened.store.apply(new(case("1", scope=BOB)))
-            relations = [related(name, 0.9) for name in ("1", "none", "2")]
-            await opened.store.apply(new(case("2"), relations=relations))
-            assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
+        await opened.store.apply(new(case("1", scope=BOB)))
+        relations = [related(name, 0.9) for name in ("1", "none", "2")]
+        await opened.store.apply(new(case("2"), relations=relations))
+        assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
 
-    async def test_the_newest_changes_come_oldest_first(self, open_cases: Opening) -> None:
+    async def test_the_newest_changes_come_oldest_first(self, opened: OpenCases) -> None:
         told = [
             entry("created", by="person", conversation_id="cnv_1"),
             entry("feedback", at=later(1), details={"helpful": None, "为": ["x", 1, 0.5]}),
             entry("lifecycle", at=later(1), details={"from": "draft", "to": "accepted"}),
         ]
-        async with open_cases() as opened:
-            await opened.store.apply(new(case(), history=told[:1]))
-            await opened.store.apply(new(case("2")))  # has a history of its own
-            await opened.store.apply(next_of(case(), history=told[1:]))
-            assert await opened.store.history("cas_1", limit=9) == told
-            assert await opened.store.history("cas_1", limit=2) == [told[0], told[2]]
-            assert await opened.store.history_length("cas_1") == len(told)
-            assert await opened.store.history_length("cas_none") == 0
-            assert await opened.store.history_length("\ud800") == 0
-            assert await opened.store.history("cas_1", limit=0) == []
-            assert await opened.store.history("cas_none", limit=9) == []
+        await opened.store.apply(new(case(), history=told[:1]))
+        await opened.store.apply(new(case("2")))  # has a history of its own
+        await opened.store.apply(next_of(case(), history=told[1:]))
+        assert await opened.store.history("cas_1", limit=9) == told
+        assert await opened.store.history("cas_1", limit=2) == [told[0], told[2]]
+        assert await opened.store.history_length("cas_1") == len(told)
+        assert await opened.store.history_length("cas_none") == 0
+        assert await opened.store.history_length("\ud800") == 0
+        assert await opened.store.history("cas_1", limit=0) == []
+        assert await opened.store.history("cas_none", limit=9) == []
 
     async def test_how_it_began_and_what_was_rewritten_stays_before_what_is_newest(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
         one = case()
         events = ["created", "feedback", "updated", "merged", "lifecycle", "merged", "updated"]
         told = [
             entry(event, at=later(n), conversation_id=f"cnv_{n}") for n, event in enumerate(events)
         ]
-        async with open_cases() as opened:
-            await opened.store.apply(new(one, history=told[:1]))
-            await opened.store.apply(next_of(one, history=told[1:]))
-            for limit, shown in ((1, [0]), (3, [0, 4, 6]), (4, [0, 2, 4, 6]), (5, [0, 2, 4, 5, 6])):
-                found = await opened.store.history("cas_1", limit=limit)
-                assert found == [told[n] for n in shown]
+        await opened.store.apply(new(one, history=told[:1]))
+        await opened.store.apply(next_of(one, history=told[1:]))
+        for limit, shown in ((1, [0]), (3, [0, 4, 6]), (4, [0, 2, 4, 6]), (5, [0, 2, 4, 5, 6])):
+            found = await opened.store.history("cas_1", limit=limit)
+            assert found == [told[n] for n in shown]
 
     async def test_a_vote_takes_the_place_of_the_voters_last_in_the_history(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
         one = case()
         voices = ["cnv_1", "cnv_1", None, "cnv_1", None, "cnv_2"]
@@ -163,26 +154,25 @@ class CaseBelongingsSuite:
         wrote = entry("merged", at=later(9), conversation_id="cnv_1")
         again = replace(votes[0], at=later(10))
         by_hand = replace(again, at=later(11), by="person")
-        async with open_cases() as opened:
-            await opened.store.apply(new(one, history=[entry("created")]))
-            await opened.store.apply(new(case("2"), history=votes[:1]))
-            for told in (*votes, wrote, again, by_hand):
-                await opened.store.apply(next_of(one, history=[told]))
-                one = replace(one, revision=one.revision + 1)
-            found = await opened.store.history("cas_1", limit=99)
-            assert found == [
-                entry("created"),
-                replace(votes[3], details={"n": 3, "replaced": 2}),
-                replace(votes[4], details={"n": 4, "replaced": 1}),
-                votes[5],
-                wrote,
-                again,
-                by_hand,
-            ]
-            assert await opened.store.history("cas_2", limit=99) == votes[:1]
+        await opened.store.apply(new(one, history=[entry("created")]))
+        await opened.store.apply(new(case("2"), history=votes[:1]))
+        for told in (*votes, wrote, again, by_hand):
+            await opened.store.apply(next_of(one, history=[told]))
+            one = replace(one, revision=one.revision + 1)
+        found = await opened.store.history("cas_1", limit=99)
+        assert found == [
+            entry("created"),
+            replace(votes[3], details={"n": 3, "replaced": 2}),
+            replace(votes[4], details={"n": 4, "replaced": 1}),
+            votes[5],
+            wrote,
+            again,
+            by_hand,
+        ]
+        assert await opened.store.history("cas_2", limit=99) == votes[:1]
 
     async def test_of_one_voice_that_goes_back_and_forth_the_newest_steps_stay(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
         one = case()
         told = [
@@ -194,42 +184,40 @@ class CaseBelongingsSuite:
             entry("created", conversation_id="cnv_1"),
             entry("lifecycle", conversation_id="cnv_2"),
         ]
-        async with open_cases() as opened:
-            await opened.store.apply(new(one, history=others))
-            await opened.store.apply(next_of(one, history=told))
-            found = await opened.store.history("cas_1", limit=99)
-            kept = told[-2 * MAX_KEPT_VOTINGS :]
-            assert found == [*others, *kept]
-            wrote = entry("updated", conversation_id="cnv_1")
-            more = [entry("lifecycle", conversation_id="cnv_1", details={"x": 1})]
-            await opened.store.apply(next_of(replace(one, revision=2), history=[wrote, *more]))
-            assert await opened.store.history("cas_1", limit=99) == [*found, wrote, *more]
+        await opened.store.apply(new(one, history=others))
+        await opened.store.apply(next_of(one, history=told))
+        found = await opened.store.history("cas_1", limit=99)
+        kept = told[-2 * MAX_KEPT_VOTINGS :]
+        assert found == [*others, *kept]
+        wrote = entry("updated", conversation_id="cnv_1")
+        more = [entry("lifecycle", conversation_id="cnv_1", details={"x": 1})]
+        await opened.store.apply(next_of(replace(one, revision=2), history=[wrote, *more]))
+        assert await opened.store.history("cas_1", limit=99) == [*found, wrote, *more]
 
     async def test_of_very_many_relations_the_nearest_stay_everywhere(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            await opened.store.apply(new(case("hub")))
-            for n in range(MAX_KEPT_RELATIONS + 2):
-                far = related("hub", (n + 1) / 100)
-                await opened.store.apply(new(case(f"{n:02d}"), relations=[far]))
-            found = await opened.store.related(["cas_hub", "cas_00", "cas_01", "cas_02"])
-            kept = [f"cas_{n:02d}" for n in range(MAX_KEPT_RELATIONS + 1, 1, -1)]
-            assert [hit.case_id for hit in found["cas_hub"]] == kept
-            assert found["cas_00"] == found["cas_01"] == []
-            assert len(found["cas_02"]) == 1
-            many = [
-                related(f"{n:02d}", 0.9, "surface_similar" if n else "same_root_cause")
-                for n in range(MAX_KEPT_RELATIONS + 2)
-            ]
-            one_cause = replace(many[0], score=0.6)
-            await opened.store.apply(next_of(case("hub"), relations=[one_cause, *many[1:]]))
-            known = (await opened.store.related(["cas_hub"]))["cas_hub"]
-            assert len(known) == MAX_KEPT_RELATIONS
-            assert known[0] == one_cause, "no number of mere likenesses crowds it out"
+        await opened.store.apply(new(case("hub")))
+        for n in range(MAX_KEPT_RELATIONS + 2):
+            far = related("hub", (n + 1) / 100)
+            await opened.store.apply(new(case(f"{n:02d}"), relations=[far]))
+        found = await opened.store.related(["cas_hub", "cas_00", "cas_01", "cas_02"])
+        kept = [f"cas_{n:02d}" for n in range(MAX_KEPT_RELATIONS + 1, 1, -1)]
+        assert [hit.case_id for hit in found["cas_hub"]] == kept
+        assert found["cas_00"] == found["cas_01"] == []
+        assert len(found["cas_02"]) == 1
+        many = [
+            related(f"{n:02d}", 0.9, "surface_similar" if n else "same_root_cause")
+            for n in range(MAX_KEPT_RELATIONS + 2)
+        ]
+        one_cause = replace(many[0], score=0.6)
+        await opened.store.apply(next_of(case("hub"), relations=[one_cause, *many[1:]]))
+        known = (await opened.store.related(["cas_hub"]))["cas_hub"]
+        assert len(known) == MAX_KEPT_RELATIONS
+        assert known[0] == one_cause, "no number of mere likenesses crowds it out"
 
     async def test_reports_are_kept_as_they_were_told_the_newest_of_many(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
         one = case()
         reports = [
@@ -240,157 +228,146 @@ class CaseBelongingsSuite:
             )
             for n in range(MAX_KEPT_REPORTS + 2)
         ]
-        async with open_cases() as opened:
-            await opened.store.apply(new(one))
-            await opened.store.apply(new(case("other"), report=reports[0]))
-            for told in reports:
-                await opened.store.apply(next_of(one, report=told))
-                one = replace(one, revision=one.revision + 1)
-            kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS + 9)
-            assert kept == reports[2:]
-            assert await opened.store.reports("cas_1", limit=2) == reports[-2:]
-            assert await opened.store.reports("cas_other", limit=9) == reports[:1]
-            assert await opened.store.reports("cas_none", limit=9) == []
+        await opened.store.apply(new(one))
+        await opened.store.apply(new(case("other"), report=reports[0]))
+        for told in reports:
+            await opened.store.apply(next_of(one, report=told))
+            one = replace(one, revision=one.revision + 1)
+        kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS + 9)
+        assert kept == reports[2:]
+        assert await opened.store.reports("cas_1", limit=2) == reports[-2:]
+        assert await opened.store.reports("cas_other", limit=9) == reports[:1]
+        assert await opened.store.reports("cas_none", limit=9) == []
 
     @pytest.mark.parametrize("voice", ["cnv_loud", None])
     async def test_of_one_voice_few_reports_are_kept_and_those_of_others_stay(
-        self, open_cases: Opening, voice: str | None
+        self, opened: OpenCases, voice: str | None
     ) -> None:
         one = case()
         told = [
             Report(content=one.content, conversation_id=whose, at=later(n))
             for n, whose in enumerate(["cnv_1", *[voice] * MAX_KEPT_REPORTS, "cnv_2", voice])
         ]
-        async with open_cases() as opened:
-            await opened.store.apply(new(one))
-            await opened.store.apply(new(case("other"), report=told[1]))
-            for report in told:
-                await opened.store.apply(next_of(one, report=report))
-                one = replace(one, revision=one.revision + 1)
-            kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS)
-            assert kept == [told[0], *told[-1 - MAX_KEPT_OF_ONE :]]
-            assert await opened.store.reports("cas_other", limit=9) == [told[1]]
+        await opened.store.apply(new(one))
+        await opened.store.apply(new(case("other"), report=told[1]))
+        for report in told:
+            await opened.store.apply(next_of(one, report=report))
+            one = replace(one, revision=one.revision + 1)
+        kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS)
+        assert kept == [told[0], *told[-1 - MAX_KEPT_OF_ONE :]]
+        assert await opened.store.reports("cas_other", limit=9) == [told[1]]
 
     async def test_what_was_shown_and_not_judged_is_listed_the_last_first(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            for name in ("1", "2", "3", "4"):
-                await opened.store.apply(new(case(name)))
-            await opened.store.note_shown(
-                "cnv_9", dict.fromkeys(["cas_1", "cas_none", "\ud800"], 1)
-            )
-            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_2", "cas_3"], 1))
-            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1"], 1))
-            await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_4"], 1))
-            await opened.store.note_shown("cnv_9", {})
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == [
-                *("cas_2", "cas_3", "cas_1")
-            ]
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=1) == ["cas_2"]
-            assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_4"]
-            judged = vote(case("2"), "cnv_9", signal="high_risk")
-            await opened.store.apply(next_of(case("2"), vote=judged))
-            by_another = vote(case("3"), "cnv_8", helpful=True)
-            await opened.store.apply(next_of(case("3"), vote=by_another))
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_3", "cas_1"]
+        for name in ("1", "2", "3", "4"):
+            await opened.store.apply(new(case(name)))
+        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_none", "\ud800"], 1))
+        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_2", "cas_3"], 1))
+        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1"], 1))
+        await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_4"], 1))
+        await opened.store.note_shown("cnv_9", {})
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == [
+            *("cas_2", "cas_3", "cas_1")
+        ]
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=1) == ["cas_2"]
+        assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_4"]
+        judged = vote(case("2"), "cnv_9", signal="high_risk")
+        await opened.store.apply(next_of(case("2"), vote=judged))
+        by_another = vote(case("3"), "cnv_8", helpful=True)
+        await opened.store.apply(next_of(case("3"), vote=by_another))
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_3", "cas_1"]
 
     async def test_what_a_conversation_wrote_itself_is_not_for_it_to_judge(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            await opened.store.apply(new(case("1"), shown_to="cnv_9"))
-            await opened.store.apply(new(case("2")))
-            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2"], 1))
-            await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_1"], 1))
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2"]
-            assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_1"]
-            await opened.store.apply(next_of(case("2"), shown_to="cnv_9"))
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+        await opened.store.apply(new(case("1"), shown_to="cnv_9"))
+        await opened.store.apply(new(case("2")))
+        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2"], 1))
+        await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_1"], 1))
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2"]
+        assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_1"]
+        await opened.store.apply(next_of(case("2"), shown_to="cnv_9"))
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
 
     async def test_a_case_that_was_rewritten_since_is_to_be_judged_again(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            one = case("1")
-            await opened.store.apply(new(one))
-            await opened.store.note_shown("cnv_9", {"cas_1": 1})
-            await opened.store.apply(next_of(one, vote=vote(one, "cnv_9", helpful=True)))
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
-            one = replace(one, revision=2)
-            await opened.store.apply(next_of(one, case_fields={"content_revision": 3}))
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1"]
-            one = replace(one, revision=3, content_revision=3)
-            warned = vote(one, "cnv_9", helpful=True, warning="conflict", warned_on=3)
-            await opened.store.apply(next_of(one, vote=warned))
-            assert (await opened.store.votes(["cas_1"]))["cas_1"] == [warned]
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+        one = case("1")
+        await opened.store.apply(new(one))
+        await opened.store.note_shown("cnv_9", {"cas_1": 1})
+        await opened.store.apply(next_of(one, vote=vote(one, "cnv_9", helpful=True)))
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+        one = replace(one, revision=2)
+        await opened.store.apply(next_of(one, case_fields={"content_revision": 3}))
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1"]
+        one = replace(one, revision=3, content_revision=3)
+        warned = vote(one, "cnv_9", helpful=True, warning="conflict", warned_on=3)
+        await opened.store.apply(next_of(one, vote=warned))
+        assert (await opened.store.votes(["cas_1"]))["cas_1"] == [warned]
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
 
     async def test_the_newest_words_that_a_voter_was_shown_or_wrote_are_known(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            for name in ("1", "2"):
-                await opened.store.apply(new(case(name)))
-            assert await opened.store.shown_words("cnv_9", "cas_1") is None
-            assert await opened.store.shown_words("cnv_9", "\ud800") is None
-            await opened.store.note_shown("cnv_9", {"cas_1": 3, "cas_none": 1})
-            await opened.store.note_shown("cnv_9", {"cas_1": 2, "cas_2": 4})
-            await opened.store.note_shown("cnv_8", {"cas_1": 9})
-            assert await opened.store.shown_words("cnv_9", "cas_1") == 3
-            assert await opened.store.shown_words("cnv_9", "cas_none") is None
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2", "cas_1"]
-            await opened.store.note_shown("cnv_9", {"cas_1": 5})
-            assert await opened.store.shown_words("cnv_9", "cas_1") == 5
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1", "cas_2"]
-            own = next_of(case("1"), case_fields={"content_revision": 7}, shown_to="cnv_9")
-            await opened.store.apply(own)
-            assert await opened.store.shown_words("cnv_9", "cas_1") == 7
-            assert await opened.store.shown_words("cnv_9", "cas_2") == 4
+        for name in ("1", "2"):
+            await opened.store.apply(new(case(name)))
+        assert await opened.store.shown_words("cnv_9", "cas_1") is None
+        assert await opened.store.shown_words("cnv_9", "\ud800") is None
+        await opened.store.note_shown("cnv_9", {"cas_1": 3, "cas_none": 1})
+        await opened.store.note_shown("cnv_9", {"cas_1": 2, "cas_2": 4})
+        await opened.store.note_shown("cnv_8", {"cas_1": 9})
+        assert await opened.store.shown_words("cnv_9", "cas_1") == 3
+        assert await opened.store.shown_words("cnv_9", "cas_none") is None
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2", "cas_1"]
+        await opened.store.note_shown("cnv_9", {"cas_1": 5})
+        assert await opened.store.shown_words("cnv_9", "cas_1") == 5
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1", "cas_2"]
+        own = next_of(case("1"), case_fields={"content_revision": 7}, shown_to="cnv_9")
+        await opened.store.apply(own)
+        assert await opened.store.shown_words("cnv_9", "cas_1") == 7
+        assert await opened.store.shown_words("cnv_9", "cas_2") == 4
 
     async def test_where_an_app_is_named_other_apps_cases_need_no_judgement(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            for name, scope in (
-                ("1", ANN),
-                ("2", replace(ANN, app_code=None)),
-                ("3", replace(ANN, app_code="bank")),
-            ):
-                await opened.store.apply(new(case(name, scope=scope)))
-            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
-            shop = await opened.store.unreviewed("cnv_9", "ann", app_code="shop", limit=9)
-            assert shop == ["cas_1", "cas_2"]
-            bank = await opened.store.unreviewed("cnv_9", "ann", app_code="bank", limit=9)
-            assert bank == ["cas_2", "cas_3"]
-            assert len(await opened.store.unreviewed("cnv_9", "ann", limit=9)) == 3
+        for name, scope in (
+            ("1", ANN),
+            ("2", replace(ANN, app_code=None)),
+            ("3", replace(ANN, app_code="bank")),
+        ):
+            await opened.store.apply(new(case(name, scope=scope)))
+        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
+        shop = await opened.store.unreviewed("cnv_9", "ann", app_code="shop", limit=9)
+        assert shop == ["cas_1", "cas_2"]
+        bank = await opened.store.unreviewed("cnv_9", "ann", app_code="bank", limit=9)
+        assert bank == ["cas_2", "cas_3"]
+        assert len(await opened.store.unreviewed("cnv_9", "ann", limit=9)) == 3
 
     async def test_what_became_wrong_stale_or_forgotten_needs_no_judgement(
-        self, open_cases: Opening
+        self, opened: OpenCases
     ) -> None:
-        async with open_cases() as opened:
-            for name in ("1", "2", "3"):
-                await opened.store.apply(new(case(name)))
-            await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
-            for name, lifecycle in (("1", "rejected"), ("2", "stale")):
-                fields = {"lifecycle": lifecycle}
-                await opened.store.apply(next_of(case(name), case_fields=fields, item=None))
-            await opened.forget("cas_3")
-            assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
+        for name in ("1", "2", "3"):
+            await opened.store.apply(new(case(name)))
+        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
+        for name, lifecycle in (("1", "rejected"), ("2", "stale")):
+            fields = {"lifecycle": lifecycle}
+            await opened.store.apply(next_of(case(name), case_fields=fields, item=None))
+        await opened.forget("cas_3")
+        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
 
-    async def test_with_a_case_goes_all_that_belongs_to_it(self, open_cases: Opening) -> None:
-        async with open_cases() as opened:
-            await opened.store.apply(new(case("2")))
-            report = Report(content=case().content, conversation_id=None, at=AT)
-            one = case()
-            await opened.store.apply(
-                new(one, relations=[related("2", 0.9)], report=report, shown_to="cnv_1")
-            )
-            await opened.store.apply(next_of(one, vote=vote(one, "cnv_2", helpful=True)))
-            assert await opened.forget("cas_1")
-            assert not await opened.forget("cas_1")
-            assert await opened.store.get(["cas_1", "cas_2"], "ann") == [case("2")]
-            assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
-            assert await opened.store.votes(["cas_1"]) == {"cas_1": []}
-            assert await opened.store.history("cas_1", limit=9) == []
-            assert await opened.store.reports("cas_1", limit=9) == []
+    async def test_with_a_case_goes_all_that_belongs_to_it(self, opened: OpenCases) -> None:
+        await opened.store.apply(new(case("2")))
+        report = Report(content=case().content, conversation_id=None, at=AT)
+        one = case()
+        await opened.store.apply(
+            new(one, relations=[related("2", 0.9)], report=report, shown_to="cnv_1")
+        )
+        await opened.store.apply(next_of(one, vote=vote(one, "cnv_2", helpful=True)))
+        assert await opened.forget("cas_1")
+        assert not await opened.forget("cas_1")
+        assert await opened.store.get(["cas_1", "cas_2"], "ann") == [case("2")]
+        assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
+        assert await opened.store.votes(["cas_1"]) == {"cas_1": []}
+        assert await opened.store.history("cas_1", limit=9) == []
+        assert await opened.store.reports("cas_1", limit=9) == []

@@ -1,7 +1,7 @@
 """What every store of cases must do.
 
 `CaseStoreSuite` holds one test for each contract of `memory.cases.store`. A subclass supplies the
-fixture `open_cases` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
+fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
 """
 
 from tests.conformance.suites.case_records import CaseBelongingsSuite

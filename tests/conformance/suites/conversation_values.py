@@ -2,7 +2,7 @@
 
 `ConversationStoreSuite`, `TurnStoreSuite` and `EventStoreSuite`, beside this file, hold one test
 for each contract of `gateway.conversations.store`; any new store must pass them. A subclass
-supplies the fixture `open_stores` and nothing else: the suites never ask what they run on. They
+supplies the fixture `opens` and nothing else: the suites never ask what they run on. They
 need pytest and pytest-asyncio; nothing that serves imports this package.
 """
 
@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
 from gateway.conversations.store import ConversationStore, EventStore, TurnStore
 from gateway.ids import ConversationId, TurnId, UserId
+from tests.conformance.suites.opened import OpenedSuite
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN, BOB = UserId("ann"), UserId("bob")
@@ -110,3 +113,12 @@ def event(seq: int, one: Turn, n: int, **fields: Any) -> TurnEvent:
 def last_event(seq: int, one: Turn, n: int) -> TurnEvent:
     """Make a turn's last event."""
     return event(seq, one, n, type=COMPLETED)
+
+
+class StoresSuite(OpenedSuite):
+    """A suite of the stores of conversations."""
+
+    @pytest.fixture
+    def stores(self, opened: Stores) -> Stores:
+        """Return the open stores."""
+        return opened

@@ -25,6 +25,7 @@ from tests.conformance.suites.conversation_values import (
     WAIT_S,
     OpenStores,
     Stores,
+    StoresSuite,
     at,
     conversation,
     ended,
@@ -70,12 +71,10 @@ SEARCHES: list[tuple[str, set[str]]] = [
 """What is asked for, and which titles and messages hold it."""
 
 
-class ConversationStoreSuite:
+class ConversationStoreSuite(StoresSuite):
     """The contracts of `ConversationStore`."""
 
-    async def test_a_conversation_comes_back_as_it_was_written(
-        self, open_stores: OpenStores
-    ) -> None:
+    async def test_a_conversation_comes_back_as_it_was_written(self, stores: Stores) -> None:
         whole = conversation(
             title="T",
             model="m",
@@ -88,281 +87,252 @@ class ConversationStoreSuite:
             root_id=ConversationId("cnv_root"),
             last_activity_at=at(1),
         )
-        async with open_stores() as stores:
-            await stores.conversations.create(whole)
-            assert await stores.conversations.get(whole.id, ANN) == whole
-            await stores.conversations.create(conversation("bare"))
-            assert await stores.conversations.get(ConversationId("cnv_bare"), ANN) == conversation(
-                "bare"
-            )
-            assert await stores.conversations.count() == 2
+        await stores.conversations.create(whole)
+        assert await stores.conversations.get(whole.id, ANN) == whole
+        await stores.conversations.create(conversation("bare"))
+        assert await stores.conversations.get(ConversationId("cnv_bare"), ANN) == conversation(
+            "bare"
+        )
+        assert await stores.conversations.count() == 2
 
     @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:6])
-    async def test_any_text_is_kept_exactly(self, open_stores: OpenStores, text: str) -> None:
-        async with open_stores() as stores:
-            await stores.conversations.create(conversation(title=text))
-            found = await stores.conversations.get(conversation().id, ANN)
-            assert found is not None
-            assert found.title == text
+    async def test_any_text_is_kept_exactly(self, stores: Stores, text: str) -> None:
+        await stores.conversations.create(conversation(title=text))
+        found = await stores.conversations.get(conversation().id, ANN)
+        assert found is not None
+        assert found.title == text
 
-    async def test_another_users_conversation_is_not_there(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            await stores.conversations.create(conversation("b", BOB, title="secret"))
-            assert await stores.conversations.get(ConversationId("cnv_b"), ANN) is None
-            assert (await stores.conversations.page(ANN, limit=9)).conversations == []
-            found = await stores.conversations.page(ANN, limit=9, query="secret")
-            assert found.conversations == []
-            assert await stores.conversations.get(ConversationId("cnv_none"), ANN) is None
+    async def test_another_users_conversation_is_not_there(self, stores: Stores) -> None:
+        await stores.conversations.create(conversation("b", BOB, title="secret"))
+        assert await stores.conversations.get(ConversationId("cnv_b"), ANN) is None
+        assert (await stores.conversations.page(ANN, limit=9)).conversations == []
+        found = await stores.conversations.page(ANN, limit=9, query="secret")
+        assert found.conversations == []
+        assert await stores.conversations.get(ConversationId("cnv_none"), ANN) is None
 
-    async def test_an_id_is_given_once(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            await stores.conversations.create(conversation(title="first"))
-            with pytest.raises(StoreConflict):
-                await stores.conversations.create(conversation("a", BOB))
-            found = await stores.conversations.get(conversation().id, ANN)
-            assert found is not None
-            assert found.title == "first"
+    async def test_an_id_is_given_once(self, stores: Stores) -> None:
+        await stores.conversations.create(conversation(title="first"))
+        with pytest.raises(StoreConflict):
+            await stores.conversations.create(conversation("a", BOB))
+        found = await stores.conversations.get(conversation().id, ANN)
+        assert found is not None
+        assert found.title == "first"
 
     async def test_pages_are_newest_first_and_meet_without_gap_or_double(
-        self, open_stores: OpenStores
+        self, stores: Stores
     ) -> None:
         """Five share one moment: a cursor must tell them apart."""
-        async with open_stores() as stores:
-            for n in range(11):
-                moment = at(5 if 3 <= n < 8 else n)
-                await stores.conversations.create(conversation(f"{n:02}", last_activity_at=moment))
-            await stores.conversations.create(conversation("bob", BOB, last_activity_at=at(4)))
-            whole = (await stores.conversations.page(ANN, limit=50)).conversations
-            assert len(whole) == 11
-            moments = [entry.last_activity_at for entry in whole]
-            assert moments == sorted(moments, reverse=True)
-            for limit in (1, 2, 3, 10, 11):
-                assert await _all_pages(stores, limit) == [entry.id for entry in whole]
+        for n in range(11):
+            moment = at(5 if 3 <= n < 8 else n)
+            await stores.conversations.create(conversation(f"{n:02}", last_activity_at=moment))
+        await stores.conversations.create(conversation("bob", BOB, last_activity_at=at(4)))
+        whole = (await stores.conversations.page(ANN, limit=50)).conversations
+        assert len(whole) == 11
+        moments = [entry.last_activity_at for entry in whole]
+        assert moments == sorted(moments, reverse=True)
+        for limit in (1, 2, 3, 10, 11):
+            assert await _all_pages(stores, limit) == [entry.id for entry in whole]
 
-    async def test_the_last_page_has_no_cursor(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            for name in "ab":
-                await stores.conversations.create(conversation(name))
-            assert (await stores.conversations.page(ANN, limit=2)).next_cursor is None
-            assert (await stores.conversations.page(ANN, limit=1)).next_cursor is not None
-            assert (await stores.conversations.page(BOB, limit=1)).next_cursor is None
+    async def test_the_last_page_has_no_cursor(self, stores: Stores) -> None:
+        for name in "ab":
+            await stores.conversations.create(conversation(name))
+        assert (await stores.conversations.page(ANN, limit=2)).next_cursor is None
+        assert (await stores.conversations.page(ANN, limit=1)).next_cursor is not None
+        assert (await stores.conversations.page(BOB, limit=1)).next_cursor is None
 
     @pytest.mark.parametrize(
         "cursor",
         ["", "x", "%", "AAAA", "🙂", "\ud800", "fHx8", "enp6enx6eno", "MjAyNnxjbnZfYQ", "a" * 5000],
     )
-    async def test_a_garbage_cursor_is_refused(self, open_stores: OpenStores, cursor: str) -> None:
-        async with open_stores() as stores:
-            await stores.conversations.create(conversation())
-            with pytest.raises(UnknownCursor):
-                await stores.conversations.page(ANN, limit=5, cursor=cursor)
+    async def test_a_garbage_cursor_is_refused(self, stores: Stores, cursor: str) -> None:
+        await stores.conversations.create(conversation())
+        with pytest.raises(UnknownCursor):
+            await stores.conversations.page(ANN, limit=5, cursor=cursor)
 
-    async def test_another_users_cursor_is_refused(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            for name in "abc":
-                await stores.conversations.create(conversation(f"ann{name}", ANN))
-                await stores.conversations.create(
-                    conversation(f"bob{name}", BOB, last_activity_at=at(1))
-                )
-            cursor = (await stores.conversations.page(BOB, limit=1)).next_cursor
-            with pytest.raises(UnknownCursor):
-                await stores.conversations.page(ANN, limit=5, cursor=cursor)
-
-    async def test_a_search_finds_the_text_as_it_stands(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            for name, title in TITLES.items():
-                await stores.conversations.create(conversation(name, title=title))
-            await stores.turns.accept(turn("d1", "deep", message="said In The Message once"))
-            await stores.turns.accept(turn("e1", "else", message="ПРИВЕТ, Straße"))
-            gone = await stores.turns.accept(turn("d2", "deep", message="taken back"))
-            await stores.turns.finish([replace(gone, state="withdrawn")], [])
-            for query, found in SEARCHES:
-                page = await stores.conversations.page(ANN, limit=50, query=query)
-                told = {entry.id.removeprefix("cnv_") for entry in page.conversations}
-                assert told == found, query[:20]
-
-    async def test_a_search_knows_what_is_there_now(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-
-            async def found(query: str) -> set[str]:
-                page = await stores.conversations.page(ANN, limit=9, query=query)
-                return {conversation.id.removeprefix("cnv_") for conversation in page.conversations}
-
-            one = await stores.turns.accept(
-                turn(message="部署 failed"), create=conversation(title="t")
+    async def test_another_users_cursor_is_refused(self, stores: Stores) -> None:
+        for name in "abc":
+            await stores.conversations.create(conversation(f"ann{name}", ANN))
+            await stores.conversations.create(
+                conversation(f"bob{name}", BOB, last_activity_at=at(1))
             )
-            for state in ("queued", "running"):
-                assert await found("部署") == {"a"}, state
-                await stores.turns.start(one.id, AT)
-            for reply in ("one reply", "another reply"):  # stored again, as after an unclear commit
-                await stores.turns.finish([ended(one, result={"reply": reply})], [])
-            assert (await found("one reply"), await found("another reply")) == (set(), {"a"})
-            assert await found("部署") == await found("署 FAIL") == {"a"}
-            await stores.turns.copy_history(one.conversation_id, 1, conversation("f", title="枝"))
-            assert (await found("部署"), await found("枝")) == ({"a", "f"}, {"f"})
-            for title in ("first name", "second name"):
-                await stores.conversations.change(
-                    one.conversation_id, ConversationChange(title=title)
-                )
-            assert (await found("first name"), await found("second")) == (set(), {"a"})
-            await stores.conversations.delete(one.conversation_id, AT)
-            assert (await found("部署"), await found("second")) == ({"f"}, set())
+        cursor = (await stores.conversations.page(BOB, limit=1)).next_cursor
+        with pytest.raises(UnknownCursor):
+            await stores.conversations.page(ANN, limit=5, cursor=cursor)
 
-    async def test_a_search_finds_replies(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            here = conversation(title="t")
-            await stores.conversations.create(here)
-            for number, reply in enumerate(("The Answer is 42. 答案", "", "no", "THE ANSWER")):
-                one = await stores.turns.accept(turn(str(number), message=f"question {number}"))
-                await stores.turns.finish([ended(one, result={"reply": reply})], [])
-            await stores.turns.copy_history(here.id, 2, conversation("f"))
-            for query in ("the answer", "答案", "swer is 4"):
-                page = await stores.conversations.page(ANN, limit=9, query=query)
-                assert {entry.id for entry in page.conversations} == {"cnv_f", "cnv_a"}, query
-            found = await stores.conversations.find(here.id, "answer", limit=9)
-            assert [match.turn_id for match in found] == ["trn_3", "trn_0"]
-            assert (found[1].before[-4:], found[1].text, found[1].after[:3]) == (
-                "The ",
-                "Answer",
-                " is",
-            )
+    async def test_a_search_finds_the_text_as_it_stands(self, stores: Stores) -> None:
+        for name, title in TITLES.items():
+            await stores.conversations.create(conversation(name, title=title))
+        await stores.turns.accept(turn("d1", "deep", message="said In The Message once"))
+        await stores.turns.accept(turn("e1", "else", message="ПРИВЕТ, Straße"))
+        gone = await stores.turns.accept(turn("d2", "deep", message="taken back"))
+        await stores.turns.finish([replace(gone, state="withdrawn")], [])
+        for query, found in SEARCHES:
+            page = await stores.conversations.page(ANN, limit=50, query=query)
+            told = {entry.id.removeprefix("cnv_") for entry in page.conversations}
+            assert told == found, query[:20]
 
-    async def test_a_search_is_paged_too(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            for n in range(6):
-                title = "wanted" if n % 2 else "other"
-                await stores.conversations.create(conversation(str(n), title=title))
-            assert len(await _all_pages(stores, 1, query="WANT")) == 3
+    async def test_a_search_knows_what_is_there_now(self, stores: Stores) -> None:
 
-    async def test_a_change_sets_what_it_names_alone(self, open_stores: OpenStores) -> None:
+        async def found(query: str) -> set[str]:
+            page = await stores.conversations.page(ANN, limit=9, query=query)
+            return {conversation.id.removeprefix("cnv_") for conversation in page.conversations}
+
+        one = await stores.turns.accept(turn(message="部署 failed"), create=conversation(title="t"))
+        for state in ("queued", "running"):
+            assert await found("部署") == {"a"}, state
+            await stores.turns.start(one.id, AT)
+        for reply in ("one reply", "another reply"):  # stored again, as after an unclear commit
+            await stores.turns.finish([ended(one, result={"reply": reply})], [])
+        assert (await found("one reply"), await found("another reply")) == (set(), {"a"})
+        assert await found("部署") == await found("署 FAIL") == {"a"}
+        await stores.turns.copy_history(one.conversation_id, 1, conversation("f", title="枝"))
+        assert (await found("部署"), await found("枝")) == ({"a", "f"}, {"f"})
+        for title in ("first name", "second name"):
+            await stores.conversations.change(one.conversation_id, ConversationChange(title=title))
+        assert (await found("first name"), await found("second")) == (set(), {"a"})
+        await stores.conversations.delete(one.conversation_id, AT)
+        assert (await found("部署"), await found("second")) == ({"f"}, set())
+
+    async def test_a_search_finds_replies(self, stores: Stores) -> None:
+        here = conversation(title="t")
+        await stores.conversations.create(here)
+        for number, reply in enumerate(("The Answer is 42. 答案", "", "no", "THE ANSWER")):
+            one = await stores.turns.accept(turn(str(number), message=f"question {number}"))
+            await stores.turns.finish([ended(one, result={"reply": reply})], [])
+        await stores.turns.copy_history(here.id, 2, conversation("f"))
+        for query in ("the answer", "答案", "swer is 4"):
+            page = await stores.conversations.page(ANN, limit=9, query=query)
+            assert {entry.id for entry in page.conversations} == {"cnv_f", "cnv_a"}, query
+        found = await stores.conversations.find(here.id, "answer", limit=9)
+        assert [match.turn_id for match in found] == ["trn_3", "trn_0"]
+        assert (found[1].before[-4:], found[1].text, found[1].after[:3]) == (
+            "The ",
+            "Answer",
+            " is",
+        )
+
+    async def test_a_search_is_paged_too(self, stores: Stores) -> None:
+        for n in range(6):
+            title = "wanted" if n % 2 else "other"
+            await stores.conversations.create(conversation(str(n), title=title))
+        assert len(await _all_pages(stores, 1, query="WANT")) == 3
+
+    async def test_a_change_sets_what_it_names_alone(self, stores: Stores) -> None:
         before = conversation(title="old", model="m1", app_code="app", session_id="s")
-        async with open_stores() as stores:
-            await stores.conversations.create(before)
-            await stores.conversations.create(conversation("b", title="other"))
-            await stores.conversations.change(
-                before.id, ConversationChange(title="new", memory_enabled=False)
-            )
-            assert await stores.conversations.get(before.id, ANN) == replace(
-                before, title="new", memory_enabled=False
-            )
-            other = await stores.conversations.get(ConversationId("cnv_b"), ANN)
-            assert other == conversation("b", title="other")
-            await stores.conversations.change(
-                ConversationId("cnv_none"), ConversationChange(title="x")
-            )
+        await stores.conversations.create(before)
+        await stores.conversations.create(conversation("b", title="other"))
+        await stores.conversations.change(
+            before.id, ConversationChange(title="new", memory_enabled=False)
+        )
+        assert await stores.conversations.get(before.id, ANN) == replace(
+            before, title="new", memory_enabled=False
+        )
+        other = await stores.conversations.get(ConversationId("cnv_b"), ANN)
+        assert other == conversation("b", title="other")
+        await stores.conversations.change(ConversationId("cnv_none"), ConversationChange(title="x"))
 
-    async def test_what_is_unset_is_as_if_it_had_never_been_set(
-        self, open_stores: OpenStores
-    ) -> None:
+    async def test_what_is_unset_is_as_if_it_had_never_been_set(self, stores: Stores) -> None:
         labels: dict[Unsettable, Any] = {"model": "m", "app_code": "app", "environment": "prod"}
-        async with open_stores() as stores:
-            for name in labels:
-                one = conversation(name, model="m", app_code="app", environment="prod")
-                await stores.conversations.create(one)
-                await stores.conversations.change(one.id, ConversationChange(unset=[name]))
-                found = await stores.conversations.get(one.id, ANN)
-                assert found is not None
-                assert {each: getattr(found, each) for each in labels} == {**labels, name: None}
-
-    async def test_binding_a_session_ends_the_fork(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            await stores.conversations.create(conversation(session_id="s", fork_at="m"))
-            await stores.conversations.bind_session(conversation().id, "s2")
-            found = await stores.conversations.get(conversation().id, ANN)
-            assert found == conversation(session_id="s2")
-            await stores.conversations.bind_session(conversation().id, None)
-            assert await stores.conversations.get(conversation().id, ANN) == conversation()
-
-    async def test_turns_are_counted_but_those_taken_back(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            await stores.conversations.create(conversation())
-            made = [await stores.turns.accept(turn(str(n))) for n in range(3)]
-            for _ in range(2):
-                await stores.turns.finish([replace(made[1], state="withdrawn")], [])
-            await stores.turns.finish([ended(made[0])], [])
-            found = await stores.conversations.get(conversation().id, ANN)
+        for name in labels:
+            one = conversation(name, model="m", app_code="app", environment="prod")
+            await stores.conversations.create(one)
+            await stores.conversations.change(one.id, ConversationChange(unset=[name]))
+            found = await stores.conversations.get(one.id, ANN)
             assert found is not None
-            assert found.turns == 2
-            page = await stores.conversations.page(ANN, limit=5)
-            assert page.conversations == [found]
-            await stores.turns.copy_history(conversation().id, 3, conversation("f"))
-            fork = await stores.conversations.get(ConversationId("cnv_f"), ANN)
-            assert fork is not None
-            assert fork.turns == 1
+            assert {each: getattr(found, each) for each in labels} == {**labels, name: None}
 
-    async def test_a_deletion_takes_turns_and_events_and_nothing_else(
-        self, open_stores: OpenStores
-    ) -> None:
+    async def test_binding_a_session_ends_the_fork(self, stores: Stores) -> None:
+        await stores.conversations.create(conversation(session_id="s", fork_at="m"))
+        await stores.conversations.bind_session(conversation().id, "s2")
+        found = await stores.conversations.get(conversation().id, ANN)
+        assert found == conversation(session_id="s2")
+        await stores.conversations.bind_session(conversation().id, None)
+        assert await stores.conversations.get(conversation().id, ANN) == conversation()
+
+    async def test_turns_are_counted_but_those_taken_back(self, stores: Stores) -> None:
+        await stores.conversations.create(conversation())
+        made = [await stores.turns.accept(turn(str(n))) for n in range(3)]
+        for _ in range(2):
+            await stores.turns.finish([replace(made[1], state="withdrawn")], [])
+        await stores.turns.finish([ended(made[0])], [])
+        found = await stores.conversations.get(conversation().id, ANN)
+        assert found is not None
+        assert found.turns == 2
+        page = await stores.conversations.page(ANN, limit=5)
+        assert page.conversations == [found]
+        await stores.turns.copy_history(conversation().id, 3, conversation("f"))
+        fork = await stores.conversations.get(ConversationId("cnv_f"), ANN)
+        assert fork is not None
+        assert fork.turns == 1
+
+    async def test_a_deletion_takes_turns_and_events_and_nothing_else(self, stores: Stores) -> None:
         key = IdempotencyKey(key="k", request_hash="h")
-        async with open_stores() as stores:
-            for name in "ab":
-                await stores.conversations.create(conversation(name))
-            gone = await stores.turns.accept(turn("a1", "a"), key=key)
-            kept = await stores.turns.accept(turn("b1", "b"), key=replace(key, key="k2"))
-            await stores.events.append([event(1, kept, 1), event(2, gone, 1)])
-            await stores.conversations.delete(gone.conversation_id, AT)
-            assert await stores.conversations.get(gone.conversation_id, ANN) is None
-            assert await stores.turns.get(gone.id) is None
-            assert await stores.events.after(gone.conversation_id, 0, limit=9) == []
-            assert await stores.events.find(gone.id, 1) is None
-            assert await stores.turns.get(kept.id) == kept
-            assert await stores.turns.find_key(ANN, "k2") is not None
-            assert list(await stores.events.after(kept.conversation_id, 0, limit=9)) == [
-                event(1, kept, 1)
-            ]
-            await stores.conversations.delete(gone.conversation_id, AT)
+        for name in "ab":
+            await stores.conversations.create(conversation(name))
+        gone = await stores.turns.accept(turn("a1", "a"), key=key)
+        kept = await stores.turns.accept(turn("b1", "b"), key=replace(key, key="k2"))
+        await stores.events.append([event(1, kept, 1), event(2, gone, 1)])
+        await stores.conversations.delete(gone.conversation_id, AT)
+        assert await stores.conversations.get(gone.conversation_id, ANN) is None
+        assert await stores.turns.get(gone.id) is None
+        assert await stores.events.after(gone.conversation_id, 0, limit=9) == []
+        assert await stores.events.find(gone.id, 1) is None
+        assert await stores.turns.get(kept.id) == kept
+        assert await stores.turns.find_key(ANN, "k2") is not None
+        assert list(await stores.events.after(kept.conversation_id, 0, limit=9)) == [
+            event(1, kept, 1)
+        ]
+        await stores.conversations.delete(gone.conversation_id, AT)
 
-    async def test_a_key_outlives_its_turn_for_a_while(self, open_stores: OpenStores) -> None:
+    async def test_a_key_outlives_its_turn_for_a_while(self, stores: Stores) -> None:
         key = IdempotencyKey(key="k", request_hash="h")
         known = KeyedTurn(turn_id=turn("a1").id, request_hash="h")
-        async with open_stores() as stores:
-            for name in "abc":
-                await stores.conversations.create(conversation(name))
-            gone = await stores.turns.accept(turn("a1", "a"), key=key)
-            kept = await stores.turns.accept(turn("c1", "c"), key=replace(key, key="k2"))
-            await stores.conversations.delete(gone.conversation_id, AT)
-            assert await stores.turns.find_key(ANN, "k") == known
-            await stores.conversations.delete(ConversationId("cnv_b"), AT + KEY_OUTLIVES)
-            assert await stores.turns.find_key(ANN, "k") == known
-            await stores.conversations.delete(
-                ConversationId("cnv_b"), AT + KEY_OUTLIVES + timedelta(seconds=1)
-            )
-            assert await stores.turns.find_key(ANN, "k") is None
-            assert await stores.turns.find_key(ANN, "k2") == replace(known, turn_id=kept.id)
+        for name in "abc":
+            await stores.conversations.create(conversation(name))
+        gone = await stores.turns.accept(turn("a1", "a"), key=key)
+        kept = await stores.turns.accept(turn("c1", "c"), key=replace(key, key="k2"))
+        await stores.conversations.delete(gone.conversation_id, AT)
+        assert await stores.turns.find_key(ANN, "k") == known
+        await stores.conversations.delete(ConversationId("cnv_b"), AT + KEY_OUTLIVES)
+        assert await stores.turns.find_key(ANN, "k") == known
+        await stores.conversations.delete(
+            ConversationId("cnv_b"), AT + KEY_OUTLIVES + timedelta(seconds=1)
+        )
+        assert await stores.turns.find_key(ANN, "k") is None
+        assert await stores.turns.find_key(ANN, "k2") == replace(known, turn_id=kept.id)
 
     async def test_its_own_are_the_sessions_that_nothing_else_refers_to(
-        self, open_stores: OpenStores
+        self, stores: Stores
     ) -> None:
         """A fork shares its turns' sessions; a session is the own one of the last that refers to it."""
-        async with open_stores() as stores:
-            await stores.conversations.create(conversation("a"))
-            for n, session in enumerate(["s1", "s2", "s3"], start=1):
-                one = await stores.turns.accept(turn(f"a{n}", "a"))
-                await stores.turns.finish([ended(one, session_id=session)], [])
-            await stores.conversations.bind_session(ConversationId("cnv_a"), "s4")
-            fork = conversation("f", session_id="s2", fork_at="m1")
-            await stores.turns.copy_history(ConversationId("cnv_a"), 2, fork)
-            await stores.conversations.create(conversation("g", session_id="s3"))
-            for name, own in {"a": ["s4"], "g": ["s3"], "f": ["s1", "s2"]}.items():
-                conversation_id = ConversationId(f"cnv_{name}")
-                found = await stores.conversations.own_sessions(conversation_id)
-                assert sorted(found) == own
-                await stores.conversations.delete(conversation_id, AT)
-                assert await stores.conversations.own_sessions(conversation_id) == []
+        await stores.conversations.create(conversation("a"))
+        for n, session in enumerate(["s1", "s2", "s3"], start=1):
+            one = await stores.turns.accept(turn(f"a{n}", "a"))
+            await stores.turns.finish([ended(one, session_id=session)], [])
+        await stores.conversations.bind_session(ConversationId("cnv_a"), "s4")
+        fork = conversation("f", session_id="s2", fork_at="m1")
+        await stores.turns.copy_history(ConversationId("cnv_a"), 2, fork)
+        await stores.conversations.create(conversation("g", session_id="s3"))
+        for name, own in {"a": ["s4"], "g": ["s3"], "f": ["s1", "s2"]}.items():
+            conversation_id = ConversationId(f"cnv_{name}")
+            found = await stores.conversations.own_sessions(conversation_id)
+            assert sorted(found) == own
+            await stores.conversations.delete(conversation_id, AT)
+            assert await stores.conversations.own_sessions(conversation_id) == []
 
-    async def test_everything_is_there_after_a_reopening(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
+    async def test_everything_is_there_after_a_reopening(self, opens: OpenStores) -> None:
+        async with opens() as stores:
             await stores.conversations.create(conversation(title="kept"))
-        async with open_stores() as stores:
+        async with opens() as stores:
             found = await stores.conversations.get(conversation().id, ANN)
             assert found == conversation(title="kept")
 
     @both_cuts
     async def test_a_write_that_is_cancelled_anywhere_is_whole_or_absent(
-        self, open_stores: OpenStores, cut: Cut
+        self, opens: OpenStores, cut: Cut
     ) -> None:
         with anyio.fail_after(WAIT_S):
-            async with open_stores() as stores:
+            async with opens() as stores:
                 store, was_cut, step = stores.conversations, True, 0
                 while was_cut:
                     step += 1

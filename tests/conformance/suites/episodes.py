@@ -1,7 +1,7 @@
 """What every store of episodes must do.
 
 `EpisodeStoreSuite` holds one test for each contract of `memory.episodes.store`. A subclass supplies the
-fixture `open_episodes` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
+fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,6 +20,7 @@ from memory.episodes.store import MAX_VARIANTS, MERGE_WINDOW, EpisodeStore, NewE
 from memory.items import Item
 from memory.scope import Scope
 from tests.conformance.suites.cancellation import Cut, both_cuts
+from tests.conformance.suites.opened import OpenedSuite
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
@@ -89,13 +90,11 @@ async def put_back(opened: OpenEpisodes, one: Episode) -> Put:
     return (await opened.store.put([replace(new(one), comes_back=True)]))[0]
 
 
-class EpisodeStoreSuite:
+class EpisodeStoreSuite(OpenedSuite):
     """The contracts of `EpisodeStore`."""
 
     @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-    async def test_an_episode_comes_back_as_it_was_put(
-        self, open_episodes: Opening, text: str
-    ) -> None:
+    async def test_an_episode_comes_back_as_it_was_put(self, opens: Opening, text: str) -> None:
         whole = episode(
             text=text,
             episode_type="bugfix",
@@ -105,43 +104,40 @@ class EpisodeStoreSuite:
             conversation_id="cnv_1",
             turn_id="trn_1",
         )
-        async with open_episodes() as opened:
+        async with opens() as opened:
             assert await put(opened, whole) == Put(status="stored", episode_id="epi_1")
-        async with open_episodes() as opened:
+        async with opens() as opened:
             assert await opened.store.get("epi_1", ANN) == whole
             assert await opened.store.get("epi_2", ANN) is None
 
-    async def test_its_item_and_deliveries_are_stored_with_it(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            await put(opened, episode())
-            assert await opened.item("epi_1", ANN) == to_item(episode())
-            assert list(await opened.deliveries("epi_1")) == [
-                "memu:put:epi_1:1",
-                "vector:put:epi_1:1",
-            ]
+    async def test_its_item_and_deliveries_are_stored_with_it(self, opened: OpenEpisodes) -> None:
+        await put(opened, episode())
+        assert await opened.item("epi_1", ANN) == to_item(episode())
+        assert list(await opened.deliveries("epi_1")) == [
+            "memu:put:epi_1:1",
+            "vector:put:epi_1:1",
+        ]
 
-    async def test_only_a_scope_that_covers_it_sees_it(self, open_episodes: Opening) -> None:
+    async def test_only_a_scope_that_covers_it_sees_it(self, opened: OpenEpisodes) -> None:
         mine = episode(scope=Scope(owner_id="ann", project_id="p"))
-        async with open_episodes() as opened:
-            await put(opened, mine)
-            assert await opened.store.get("epi_1", BOB) is None
-            assert await opened.store.get("epi_1", replace(ANN, project_id="q")) is None
-            assert await opened.store.get("epi_1", replace(ANN, project_id="p")) == mine
-            assert await opened.store.recalled_texts(["epi_1"], BOB) == []
-            texts = await opened.store.recalled_texts(["epi_1", "epi_9"], ANN)
-            assert texts is not None, "none of them was forgotten"
-            assert len(texts) == 1
+        await put(opened, mine)
+        assert await opened.store.get("epi_1", BOB) is None
+        assert await opened.store.get("epi_1", replace(ANN, project_id="q")) is None
+        assert await opened.store.get("epi_1", replace(ANN, project_id="p")) == mine
+        assert await opened.store.recalled_texts(["epi_1"], BOB) == []
+        texts = await opened.store.recalled_texts(["epi_1", "epi_9"], ANN)
+        assert texts is not None, "none of them was forgotten"
+        assert len(texts) == 1
 
-    async def test_an_id_that_is_stored_is_left_as_it_is(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            await put(opened, episode())
-            again = await put(opened, episode(text="something else entirely"))
-            assert again == Put(status="stored", episode_id="epi_1")
-            assert await opened.store.get("epi_1", ANN) == episode()
-            assert len(await opened.deliveries("epi_1")) == 2
+    async def test_an_id_that_is_stored_is_left_as_it_is(self, opened: OpenEpisodes) -> None:
+        await put(opened, episode())
+        again = await put(opened, episode(text="something else entirely"))
+        assert again == Put(status="stored", episode_id="epi_1")
+        assert await opened.store.get("epi_1", ANN) == episode()
+        assert len(await opened.deliveries("epi_1")) == 2
 
     async def test_one_that_comes_back_is_stored_as_it_was_and_merged_with_nothing(
-        self, open_episodes: Opening
+        self, opened: OpenEpisodes
     ) -> None:
         variants = (Variant(occurred_at=AT + timedelta(days=2), text="深: it said more"),)
         whole = episode(
@@ -150,237 +146,215 @@ class EpisodeStoreSuite:
         like = replace(whole, episode_id="epi_2", sections=Sections(context=f"{LONG} Indeed."))
         near = episode("3", episode_type="bugfix", tags=("pay",))
         beside = episode("4", episode_type="bugfix", tags=("pay",))
-        async with open_episodes() as opened:
-            for entry in (whole, like, near, beside):
-                put = await put_back(opened, entry)
-                assert put == Put(status="stored", episode_id=entry.episode_id)
-                assert await opened.store.get(entry.episode_id, ANN) == entry
-            assert await opened.item("epi_1", ANN) == to_item(whole)
-            assert "memu:put:epi_1:2" in await opened.deliveries("epi_1")
+        for entry in (whole, like, near, beside):
+            put = await put_back(opened, entry)
+            assert put == Put(status="stored", episode_id=entry.episode_id)
+            assert await opened.store.get(entry.episode_id, ANN) == entry
+        assert await opened.item("epi_1", ANN) == to_item(whole)
+        assert "memu:put:epi_1:2" in await opened.deliveries("epi_1")
 
     async def test_one_that_comes_back_and_is_there_changes_nothing(
-        self, open_episodes: Opening
+        self, opened: OpenEpisodes
     ) -> None:
-        async with open_episodes() as opened:
-            await put(opened, episode(text=LONG, title="t"))
-            other_words = episode(text="something else entirely", repeats=4)
-            same_words = episode("2", text=LONG, title="t", repeats=4)
-            for entry in (other_words, same_words):
-                assert await put_back(opened, entry) == Put(status="there", episode_id="epi_1")
-            assert await opened.store.get("epi_1", ANN) == episode(text=LONG, title="t")
-            assert await opened.store.get("epi_2", ANN) is None
-            assert len(await opened.deliveries("epi_1")) == 2
+        await put(opened, episode(text=LONG, title="t"))
+        other_words = episode(text="something else entirely", repeats=4)
+        same_words = episode("2", text=LONG, title="t", repeats=4)
+        for entry in (other_words, same_words):
+            assert await put_back(opened, entry) == Put(status="there", episode_id="epi_1")
+        assert await opened.store.get("epi_1", ANN) == episode(text=LONG, title="t")
+        assert await opened.store.get("epi_2", ANN) is None
+        assert len(await opened.deliveries("epi_1")) == 2
 
-    async def test_an_id_that_somebody_else_has_is_left_to_them(
-        self, open_episodes: Opening
-    ) -> None:
+    async def test_an_id_that_somebody_else_has_is_left_to_them(self, opened: OpenEpisodes) -> None:
         his = episode(scope=BOB)
-        async with open_episodes() as opened:
-            await put(opened, episode())
-            first = await put_back(opened, his)
-            assert first.status == "stored"
-            assert await put_back(opened, his) == Put(status="there", episode_id=first.episode_id)
-            assert await opened.store.get("epi_1", ANN) == episode()
-            assert await opened.store.get("epi_1", BOB) is None
-            got = await opened.store.get(first.episode_id, BOB)
-            assert got == replace(his, episode_id=first.episode_id)
+        await put(opened, episode())
+        first = await put_back(opened, his)
+        assert first.status == "stored"
+        assert await put_back(opened, his) == Put(status="there", episode_id=first.episode_id)
+        assert await opened.store.get("epi_1", ANN) == episode()
+        assert await opened.store.get("epi_1", BOB) is None
+        got = await opened.store.get(first.episode_id, BOB)
+        assert got == replace(his, episode_id=first.episode_id)
 
     async def test_the_span_of_one_that_comes_back_reaches_to_its_last_variant(
-        self, open_episodes: Opening
+        self, opened: OpenEpisodes
     ) -> None:
         fields: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay",)}
         last = AT + 5 * MERGE_WINDOW
         variants = (Variant(occurred_at=last, text="more"),)
-        async with open_episodes() as opened:
-            await put_back(opened, episode(variants=variants, revision=2, **fields))
-            soon = episode("2", occurred_at=last + MERGE_WINDOW, **fields)
-            assert (await put(opened, soon)).episode_id == "epi_1"
+        await put_back(opened, episode(variants=variants, revision=2, **fields))
+        soon = episode("2", occurred_at=last + MERGE_WINDOW, **fields)
+        assert (await put(opened, soon)).episode_id == "epi_1"
 
-    async def test_the_very_same_again_is_only_counted(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            await put(opened, episode(text=LONG, title="t"))
-            for name in ("2", "3"):
-                later = AT + timedelta(days=int(name))
-                same = episode(name, text=f" {LONG}\n", title="t", occurred_at=later)
-                assert await put(opened, same) == Put(status="merged", episode_id="epi_1")
-            found = await opened.store.get("epi_1", ANN)
-            assert found == episode(text=LONG, title="t", repeats=2)
-            assert await opened.store.get("epi_2", ANN) is None
-            assert await opened.item("epi_2", ANN) is None
-            assert len(await opened.deliveries("epi_1")) == 2
+    async def test_the_very_same_again_is_only_counted(self, opened: OpenEpisodes) -> None:
+        await put(opened, episode(text=LONG, title="t"))
+        for name in ("2", "3"):
+            later = AT + timedelta(days=int(name))
+            same = episode(name, text=f" {LONG}\n", title="t", occurred_at=later)
+            assert await put(opened, same) == Put(status="merged", episode_id="epi_1")
+        found = await opened.store.get("epi_1", ANN)
+        assert found == episode(text=LONG, title="t", repeats=2)
+        assert await opened.store.get("epi_2", ANN) is None
+        assert await opened.item("epi_2", ANN) is None
+        assert len(await opened.deliveries("epi_1")) == 2
 
-    async def test_a_like_text_goes_in_as_a_variant(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            await put(opened, episode(text=LONG, title="t"))
-            later = AT + timedelta(days=40)
-            more = f"{LONG}\nThis belongs into the handbook."
-            like = episode("2", text=more, title="t", occurred_at=later, updated_at=later)
-            assert await put(opened, like) == Put(status="merged", episode_id="epi_1")
-            found = await opened.store.get("epi_1", ANN)
-            assert found is not None
-            assert [variant.occurred_at for variant in found.variants] == [later]
-            assert "This belongs into the handbook." in found.variants[0].text
-            assert LONG not in found.variants[0].text
-            assert (found.revision, found.updated_at) == (2, later)
-            assert await opened.item("epi_1", ANN) == to_item(found)
-            assert "memu:put:epi_1:2" in await opened.deliveries("epi_1")
-            assert await put(opened, replace(like, episode_id="epi_3")) == Put(
-                status="merged", episode_id="epi_1"
-            )
-            counted = await opened.store.get("epi_1", ANN)
-            assert counted == replace(found, repeats=1)
+    async def test_a_like_text_goes_in_as_a_variant(self, opened: OpenEpisodes) -> None:
+        await put(opened, episode(text=LONG, title="t"))
+        later = AT + timedelta(days=40)
+        more = f"{LONG}\nThis belongs into the handbook."
+        like = episode("2", text=more, title="t", occurred_at=later, updated_at=later)
+        assert await put(opened, like) == Put(status="merged", episode_id="epi_1")
+        found = await opened.store.get("epi_1", ANN)
+        assert found is not None
+        assert [variant.occurred_at for variant in found.variants] == [later]
+        assert "This belongs into the handbook." in found.variants[0].text
+        assert LONG not in found.variants[0].text
+        assert (found.revision, found.updated_at) == (2, later)
+        assert await opened.item("epi_1", ANN) == to_item(found)
+        assert "memu:put:epi_1:2" in await opened.deliveries("epi_1")
+        assert await put(opened, replace(like, episode_id="epi_3")) == Put(
+            status="merged", episode_id="epi_1"
+        )
+        counted = await opened.store.get("epi_1", ANN)
+        assert counted == replace(found, repeats=1)
 
-    async def test_the_same_type_and_tags_close_in_time_are_one(
-        self, open_episodes: Opening
-    ) -> None:
+    async def test_the_same_type_and_tags_close_in_time_are_one(self, opened: OpenEpisodes) -> None:
         fields: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay", "sql")}
-        async with open_episodes() as opened:
-            await put(opened, episode(**fields))
-            near = episode("2", occurred_at=AT + MERGE_WINDOW, **fields)
-            assert (await put(opened, near)).episode_id == "epi_1"
-            far = AT + 3 * MERGE_WINDOW
-            assert (await put(opened, episode("3", occurred_at=far, **fields))).status == "stored"
-            other: dict[str, Any] = {"episode_type": "howto", "tags": ("pay", "sql")}
-            assert (await put(opened, episode("4", **other))).status == "stored"
-            fewer: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay",)}
-            assert (await put(opened, episode("5", **fewer))).status == "stored"
-            found = await opened.store.get("epi_1", ANN)
-            assert found is not None
-            assert "thing2 alone" in found.variants[0].text
+        await put(opened, episode(**fields))
+        near = episode("2", occurred_at=AT + MERGE_WINDOW, **fields)
+        assert (await put(opened, near)).episode_id == "epi_1"
+        far = AT + 3 * MERGE_WINDOW
+        assert (await put(opened, episode("3", occurred_at=far, **fields))).status == "stored"
+        other: dict[str, Any] = {"episode_type": "howto", "tags": ("pay", "sql")}
+        assert (await put(opened, episode("4", **other))).status == "stored"
+        fewer: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay",)}
+        assert (await put(opened, episode("5", **fewer))).status == "stored"
+        found = await opened.store.get("epi_1", ANN)
+        assert found is not None
+        assert "thing2 alone" in found.variants[0].text
 
     @pytest.mark.parametrize(
         "at", [datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)], ids=str
     )
     async def test_the_calendar_may_end_within_the_window(
-        self, open_episodes: Opening, at: datetime
+        self, opened: OpenEpisodes, at: datetime
     ) -> None:
-        async with open_episodes() as opened:
-            for name, status in (("1", "stored"), ("2", "merged")):
-                tagged: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay", "sql")}
-                one = episode(name, occurred_at=at, **tagged)
-                assert (await put(opened, one)).status == status
+        for name, status in (("1", "stored"), ("2", "merged")):
+            tagged: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay", "sql")}
+            one = episode(name, occurred_at=at, **tagged)
+            assert (await put(opened, one)).status == status
 
     async def test_a_run_or_what_has_no_tags_merges_by_its_text_alone(
-        self, open_episodes: Opening
+        self, opened: OpenEpisodes
     ) -> None:
-        async with open_episodes() as opened:
-            for name in ("1", "2"):
-                assert (await put(opened, episode(name, tags=("pay",)))).status == "stored"
-            for name in ("3", "4"):
-                untagged = episode(name, episode_type="bugfix")
-                assert (await put(opened, untagged)).status == "stored"
+        for name in ("1", "2"):
+            assert (await put(opened, episode(name, tags=("pay",)))).status == "stored"
+        for name in ("3", "4"):
+            untagged = episode(name, episode_type="bugfix")
+            assert (await put(opened, untagged)).status == "stored"
 
     @pytest.mark.parametrize(
         "other", [BOB, replace(ANN, project_id="q"), replace(ANN, user_id="x")], ids=range(3)
     )
     async def test_nothing_is_merged_across_owners_or_labels(
-        self, open_episodes: Opening, other: Scope
+        self, opened: OpenEpisodes, other: Scope
     ) -> None:
         fields: dict[str, Any] = {"episode_type": "bugfix", "tags": ("pay",), "title": "t"}
-        async with open_episodes() as opened:
-            await put(opened, episode(text=LONG, **fields))
-            same = episode("2", text=LONG, scope=other, **fields)
-            assert (await put(opened, same)).status == "stored"
-            like = episode("3", text=f"{LONG} Indeed.", scope=other, **fields)
-            assert (await put(opened, like)).episode_id == "epi_2"
+        await put(opened, episode(text=LONG, **fields))
+        same = episode("2", text=LONG, scope=other, **fields)
+        assert (await put(opened, same)).status == "stored"
+        like = episode("3", text=f"{LONG} Indeed.", scope=other, **fields)
+        assert (await put(opened, like)).episode_id == "epi_2"
 
-    async def test_a_record_of_a_thread_is_never_merged(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            for at in range(3):
-                line = episode(
-                    str(at), text=LONG, title="t", episode_type="dialogue", thread="d", position=at
-                )
-                assert (await put(opened, line)).status == "stored"
-                assert await opened.store.get(line.episode_id, ANN) == line
-            loose = episode("9", text=f"{LONG} Indeed.", title="t")
-            assert (await put(opened, loose)).status == "stored"
-            again = episode(
-                "8", text=LONG, title="t", episode_type="dialogue", thread="d", position=1
+    async def test_a_record_of_a_thread_is_never_merged(self, opened: OpenEpisodes) -> None:
+        for at in range(3):
+            line = episode(
+                str(at), text=LONG, title="t", episode_type="dialogue", thread="d", position=at
             )
-            assert await put(opened, again) == Put(status="merged", episode_id="epi_1")
-            other = replace(again, episode_id="epi_7", sections=Sections(context="other words"))
-            assert await put(opened, other) == Put(status="merged", episode_id="epi_1")
-            found = await opened.store.get("epi_1", ANN)
-            assert found is not None
-            assert (found.repeats, len(found.variants)) == (1, 1)
-            for n in range(MAX_VARIANTS + 2):
-                await put(opened, replace(other, sections=Sections(context=f"wording {n}")))
-            found = await opened.store.get("epi_1", ANN)
-            assert found is not None
-            assert len(found.variants) == MAX_VARIANTS
+            assert (await put(opened, line)).status == "stored"
+            assert await opened.store.get(line.episode_id, ANN) == line
+        loose = episode("9", text=f"{LONG} Indeed.", title="t")
+        assert (await put(opened, loose)).status == "stored"
+        again = episode("8", text=LONG, title="t", episode_type="dialogue", thread="d", position=1)
+        assert await put(opened, again) == Put(status="merged", episode_id="epi_1")
+        other = replace(again, episode_id="epi_7", sections=Sections(context="other words"))
+        assert await put(opened, other) == Put(status="merged", episode_id="epi_1")
+        found = await opened.store.get("epi_1", ANN)
+        assert found is not None
+        assert (found.repeats, len(found.variants)) == (1, 1)
+        for n in range(MAX_VARIANTS + 2):
+            await put(opened, replace(other, sections=Sections(context=f"wording {n}")))
+        found = await opened.store.get("epi_1", ANN)
+        assert found is not None
+        assert len(found.variants) == MAX_VARIANTS
 
     @pytest.mark.parametrize(
         ("here", "there"),
         [("halfway", "at code 7"), ("orders", "invoices"), ("was full", "was not full")],
     )
     async def test_what_tells_something_else_is_not_merged(
-        self, open_episodes: Opening, here: str, there: str
+        self, opened: OpenEpisodes, here: str, there: str
     ) -> None:
-        async with open_episodes() as opened:
-            await put(opened, episode(text=LONG, title="t"))
-            other = episode("2", text=LONG.replace(here, there), title="t")
-            assert (await put(opened, other)).status == "stored"
+        await put(opened, episode(text=LONG, title="t"))
+        other = episode("2", text=LONG.replace(here, there), title="t")
+        assert (await put(opened, other)).status == "stored"
 
     async def test_variants_are_bounded_and_then_a_new_one_begins(
-        self, open_episodes: Opening
+        self, opened: OpenEpisodes
     ) -> None:
         fields: dict[str, Any] = {"episode_type": "incident", "tags": ("pay",)}
-        async with open_episodes() as opened:
-            went = [
-                (await put(opened, episode(str(n), **fields))).episode_id
-                for n in range(1, MAX_VARIANTS + 3)
-            ]
-            assert went == ["epi_1"] * (MAX_VARIANTS + 1) + [f"epi_{MAX_VARIANTS + 2}"]
-            found = await opened.store.get("epi_1", ANN)
-            assert found is not None
-            assert len(found.variants) == MAX_VARIANTS
+        went = [
+            (await put(opened, episode(str(n), **fields))).episode_id
+            for n in range(1, MAX_VARIANTS + 3)
+        ]
+        assert went == ["epi_1"] * (MAX_VARIANTS + 1) + [f"epi_{MAX_VARIANTS + 2}"]
+        found = await opened.store.get("epi_1", ANN)
+        assert found is not None
+        assert len(found.variants) == MAX_VARIANTS
 
-    async def test_equal_ones_at_once_make_one(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            puts: list[Put] = []
+    async def test_equal_ones_at_once_make_one(self, opened: OpenEpisodes) -> None:
+        puts: list[Put] = []
 
-            async def put_one(name: str) -> None:
-                puts.append(await put(opened, episode(name, text=LONG, title="t")))
+        async def put_one(name: str) -> None:
+            puts.append(await put(opened, episode(name, text=LONG, title="t")))
 
-            with anyio.fail_after(30):
-                async with anyio.create_task_group() as group:
-                    for name in "abcdefgh":
-                        group.start_soon(put_one, name)
-            assert [entry.status for entry in puts].count("stored") == 1
-            assert len({entry.episode_id for entry in puts}) == 1
-            found = await opened.store.get(puts[0].episode_id, ANN)
-            assert found is not None
-            assert found.repeats == 7
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as group:
+                for name in "abcdefgh":
+                    group.start_soon(put_one, name)
+        assert [entry.status for entry in puts].count("stored") == 1
+        assert len({entry.episode_id for entry in puts}) == 1
+        found = await opened.store.get(puts[0].episode_id, ANN)
+        assert found is not None
+        assert found.repeats == 7
 
-    async def test_many_are_put_in_their_order_in_one_go(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            batch = [new(episode(str(n), text=LONG, title="t")) for n in range(3)]
-            batch.append(new(episode("other")))
-            assert list(await opened.store.put(batch)) == [
-                Put(status="stored", episode_id="epi_0"),
-                Put(status="merged", episode_id="epi_0"),
-                Put(status="merged", episode_id="epi_0"),
-                Put(status="stored", episode_id="epi_other"),
-            ]
-            assert list(await opened.store.put([])) == []
+    async def test_many_are_put_in_their_order_in_one_go(self, opened: OpenEpisodes) -> None:
+        batch = [new(episode(str(n), text=LONG, title="t")) for n in range(3)]
+        batch.append(new(episode("other")))
+        assert list(await opened.store.put(batch)) == [
+            Put(status="stored", episode_id="epi_0"),
+            Put(status="merged", episode_id="epi_0"),
+            Put(status="merged", episode_id="epi_0"),
+            Put(status="stored", episode_id="epi_other"),
+        ]
+        assert list(await opened.store.put([])) == []
 
-    async def test_the_turns_mark_is_stored_with_the_episode(self, open_episodes: Opening) -> None:
-        async with open_episodes() as opened:
-            for turn_id in ("trn_1", "trn_2", "trn_3", "trn_4"):
-                await opened.end_turn(turn_id)
-            await put(opened, episode(text=LONG, title="t"), remembers_turn="trn_1")
-            assert list(await opened.unremembered()) == ["trn_2", "trn_3", "trn_4"]
-            await put(opened, episode("2", text=LONG, title="t"), remembers_turn="trn_2")
-            await opened.store.mark_remembered("trn_3")
-            await opened.store.mark_remembered("trn_3")
-            assert list(await opened.unremembered()) == ["trn_4"]
+    async def test_the_turns_mark_is_stored_with_the_episode(self, opened: OpenEpisodes) -> None:
+        for turn_id in ("trn_1", "trn_2", "trn_3", "trn_4"):
+            await opened.end_turn(turn_id)
+        await put(opened, episode(text=LONG, title="t"), remembers_turn="trn_1")
+        assert list(await opened.unremembered()) == ["trn_2", "trn_3", "trn_4"]
+        await put(opened, episode("2", text=LONG, title="t"), remembers_turn="trn_2")
+        await opened.store.mark_remembered("trn_3")
+        await opened.store.mark_remembered("trn_3")
+        assert list(await opened.unremembered()) == ["trn_4"]
 
     @both_cuts
     async def test_a_put_that_is_cancelled_anywhere_is_whole_or_absent(
-        self, open_episodes: Opening, cut: Cut
+        self, opens: Opening, cut: Cut
     ) -> None:
         with anyio.fail_after(30):
-            async with open_episodes() as opened:
+            async with opens() as opened:
                 was_cut, step = True, 0
                 while was_cut:
                     step += 1
@@ -398,15 +372,14 @@ class EpisodeStoreSuite:
                     assert (await put(opened, episode(f"{step}x"))).status == "stored"
                 assert step > 1
 
-    async def test_what_fails_leaves_nothing_behind(self, open_episodes: Opening) -> None:
+    async def test_what_fails_leaves_nothing_behind(self, opened: OpenEpisodes) -> None:
         """The last of a batch is not writable: the ones before it are not there either."""
-        async with open_episodes() as opened:
-            await opened.end_turn("trn_1")
-            broken = new(episode("2", text="half a letter \ud800"))
-            with pytest.raises(Exception):  # noqa: B017, PT011  whatever a store says to that
-                await opened.store.put([new(episode(), remembers_turn="trn_1"), broken])
-            assert await opened.store.get("epi_1", ANN) is None
-            assert await opened.item("epi_1", ANN) is None
-            assert await opened.deliveries("epi_1") == []
-            assert list(await opened.unremembered()) == ["trn_1"]
-            assert (await put(opened, episode())).status == "stored"
+        await opened.end_turn("trn_1")
+        broken = new(episode("2", text="half a letter \ud800"))
+        with pytest.raises(Exception):  # noqa: B017, PT011  whatever a store says to that
+            await opened.store.put([new(episode(), remembers_turn="trn_1"), broken])
+        assert await opened.store.get("epi_1", ANN) is None
+        assert await opened.item("epi_1", ANN) is None
+        assert await opened.deliveries("epi_1") == []
+        assert list(await opened.unremembered()) == ["trn_1"]
+        assert (await put(opened, episode())).status == "stored"

@@ -12,6 +12,7 @@ from tests.conformance.suites.conversation_values import (
     WAIT_S,
     OpenStores,
     Stores,
+    StoresSuite,
     conversation,
     ended,
     event,
@@ -19,124 +20,112 @@ from tests.conformance.suites.conversation_values import (
 )
 
 
-class EventStoreSuite:
+class EventStoreSuite(StoresSuite):
     """The contracts of `EventStore`."""
 
-    async def test_events_come_back_in_order_and_as_they_were_written(
-        self, open_stores: OpenStores
-    ) -> None:
-        async with open_stores() as stores:
-            one, two = await _two_turns(stores)
-            events = [
-                event(n, one if n % 3 else two, n, data='{"t":"长🙂\\u0000"}') for n in range(1, 10)
-            ]
-            await stores.events.append(events[:4])
-            await stores.events.append(events[4:])
-            after = stores.events.after
-            assert list(await after(one.conversation_id, 0, limit=99)) == [
-                each for each in events if each.turn_id == one.id
-            ]
-            assert list(await after(two.conversation_id, 3, limit=1)) == [events[5]]
-            assert await after(one.conversation_id, 9, limit=9) == []
-            assert await after(ConversationId("cnv_none"), 0, limit=9) == []
+    async def test_events_come_back_in_order_and_as_they_were_written(self, stores: Stores) -> None:
+        one, two = await _two_turns(stores)
+        events = [
+            event(n, one if n % 3 else two, n, data='{"t":"长🙂\\u0000"}') for n in range(1, 10)
+        ]
+        await stores.events.append(events[:4])
+        await stores.events.append(events[4:])
+        after = stores.events.after
+        assert list(await after(one.conversation_id, 0, limit=99)) == [
+            each for each in events if each.turn_id == one.id
+        ]
+        assert list(await after(two.conversation_id, 3, limit=1)) == [events[5]]
+        assert await after(one.conversation_id, 9, limit=9) == []
+        assert await after(ConversationId("cnv_none"), 0, limit=9) == []
 
-    async def test_one_turns_events_are_its_own(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            one = await stores.turns.accept(turn("1"), create=conversation())
-            two = await stores.turns.accept(turn("2"))
-            events = [event(1, one, 1), event(2, two, 1), event(3, one, 2), event(4, two, 2)]
-            await stores.events.append(events)
-            after, mine = stores.events.after, one.conversation_id
-            assert list(await after(mine, 0, limit=9, turn_id=one.id)) == [events[0], events[2]]
-            assert list(await after(mine, 1, limit=1, turn_id=two.id)) == [events[1]]
-            assert await stores.events.last_n(one.id) == 2
-            assert await stores.events.last_n(TurnId("trn_none")) == 0
-            assert await stores.events.find(two.id, 2) == 4
-            assert await stores.events.find(two.id, 3) is None
+    async def test_one_turns_events_are_its_own(self, stores: Stores) -> None:
+        one = await stores.turns.accept(turn("1"), create=conversation())
+        two = await stores.turns.accept(turn("2"))
+        events = [event(1, one, 1), event(2, two, 1), event(3, one, 2), event(4, two, 2)]
+        await stores.events.append(events)
+        after, mine = stores.events.after, one.conversation_id
+        assert list(await after(mine, 0, limit=9, turn_id=one.id)) == [events[0], events[2]]
+        assert list(await after(mine, 1, limit=1, turn_id=two.id)) == [events[1]]
+        assert await stores.events.last_n(one.id) == 2
+        assert await stores.events.last_n(TurnId("trn_none")) == 0
+        assert await stores.events.find(two.id, 2) == 4
+        assert await stores.events.find(two.id, 3) is None
 
     async def test_a_calls_events_are_found_also_from_a_copy_of_its_turn(
-        self, open_stores: OpenStores
+        self, stores: Stores
     ) -> None:
-        async with open_stores() as stores:
-            one = await stores.turns.accept(turn("1"), create=conversation())
-            start, end = "tool.started", "tool.finished"
-            events = [
-                event(1, one, 1, type=start, data='{"index":1}'),
-                event(2, one, 2),
-                event(3, one, 3, type=start, data='{"index":2}'),
-                event(4, one, 4, type=end, data='{"index":1}'),
-                event(5, one, 5, type=end, data="{}"),
-            ]
-            await stores.events.append(events)
-            await stores.turns.finish([ended(one)], [])
-            await stores.turns.copy_history(one.conversation_id, one.seq, conversation("b"))
-            (copy,) = await stores.turns.history(ConversationId("cnv_b"), limit=9)
-            for turn_id in (one.id, copy.id):
-                found = await stores.events.of_call(turn_id, 1)
-                assert list(found) == [events[0], events[3], events[4]]
-            assert await stores.events.of_call(TurnId("trn_none"), 1) == []
+        one = await stores.turns.accept(turn("1"), create=conversation())
+        start, end = "tool.started", "tool.finished"
+        events = [
+            event(1, one, 1, type=start, data='{"index":1}'),
+            event(2, one, 2),
+            event(3, one, 3, type=start, data='{"index":2}'),
+            event(4, one, 4, type=end, data='{"index":1}'),
+            event(5, one, 5, type=end, data="{}"),
+        ]
+        await stores.events.append(events)
+        await stores.turns.finish([ended(one)], [])
+        await stores.turns.copy_history(one.conversation_id, one.seq, conversation("b"))
+        (copy,) = await stores.turns.history(ConversationId("cnv_b"), limit=9)
+        for turn_id in (one.id, copy.id):
+            found = await stores.events.of_call(turn_id, 1)
+            assert list(found) == [events[0], events[3], events[4]]
+        assert await stores.events.of_call(TurnId("trn_none"), 1) == []
 
-    async def test_long_data_is_kept_exactly(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            one, _ = await _two_turns(stores)
-            long = event(1, one, 1, data='"' + "长" * 200_000 + '"')
-            await stores.events.append([long])
-            assert list(await stores.events.after(one.conversation_id, 0, limit=1)) == [long]
+    async def test_long_data_is_kept_exactly(self, stores: Stores) -> None:
+        one, _ = await _two_turns(stores)
+        long = event(1, one, 1, data='"' + "长" * 200_000 + '"')
+        await stores.events.append([long])
+        assert list(await stores.events.after(one.conversation_id, 0, limit=1)) == [long]
 
-    async def test_a_batch_is_stored_whole_or_not_at_all(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            one, two = await _two_turns(stores)
-            await stores.events.append([event(1, one, 1)])
-            for clash in (event(1, two, 1), event(3, one, 1)):  # another's seq, another's n
-                with pytest.raises(StoreConflict):
-                    await stores.events.append([event(2, two, 1), clash])
-                assert await stores.events.after(two.conversation_id, 0, limit=9) == []
-            assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == [
-                event(1, one, 1)
-            ]
+    async def test_a_batch_is_stored_whole_or_not_at_all(self, stores: Stores) -> None:
+        one, two = await _two_turns(stores)
+        await stores.events.append([event(1, one, 1)])
+        for clash in (event(1, two, 1), event(3, one, 1)):  # another's seq, another's n
+            with pytest.raises(StoreConflict):
+                await stores.events.append([event(2, two, 1), clash])
+            assert await stores.events.after(two.conversation_id, 0, limit=9) == []
+        assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == [
+            event(1, one, 1)
+        ]
 
-    async def test_a_batch_may_be_written_again(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            one, _ = await _two_turns(stores)
-            events = [event(n, one, n) for n in range(1, 4)]
-            await stores.events.append(events[:2])
-            await stores.events.append(events)
-            assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == events
+    async def test_a_batch_may_be_written_again(self, stores: Stores) -> None:
+        one, _ = await _two_turns(stores)
+        events = [event(n, one, n) for n in range(1, 4)]
+        await stores.events.append(events[:2])
+        await stores.events.append(events)
+        assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == events
 
-    async def test_the_last_seq_is_never_taken_back(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
+    async def test_the_last_seq_is_never_taken_back(self, opens: OpenStores) -> None:
+        async with opens() as stores:
             assert await stores.events.last_seq() == 0
             one, two = await _two_turns(stores)
             await stores.events.append([event(1, one, 1), event(7, two, 1)])
             assert await stores.events.last_seq() == 7
             await stores.conversations.delete(two.conversation_id, AT)
-        async with open_stores() as stores:
+        async with opens() as stores:
             assert await stores.events.last_seq() == 7
 
-    async def test_a_deleted_conversation_takes_no_more_events(
-        self, open_stores: OpenStores
-    ) -> None:
-        async with open_stores() as stores:
-            one, two = await _two_turns(stores)
-            await stores.conversations.delete(one.conversation_id, AT)
-            await stores.events.append([event(1, one, 1), event(2, two, 1)])
-            assert await stores.events.after(one.conversation_id, 0, limit=9) == []
-            assert await stores.events.find(two.id, 1) == 2
+    async def test_a_deleted_conversation_takes_no_more_events(self, stores: Stores) -> None:
+        one, two = await _two_turns(stores)
+        await stores.conversations.delete(one.conversation_id, AT)
+        await stores.events.append([event(1, one, 1), event(2, two, 1)])
+        assert await stores.events.after(one.conversation_id, 0, limit=9) == []
+        assert await stores.events.find(two.id, 1) == 2
 
-    async def test_what_was_committed_is_seen_at_once(self, open_stores: OpenStores) -> None:
-        async with open_stores() as stores:
-            one, _ = await _two_turns(stores)
-            for n in range(1, 50):
-                await stores.events.append([event(n, one, n)])
-                assert await stores.events.find(one.id, n) == n
-                assert await stores.events.last_n(one.id) == n
+    async def test_what_was_committed_is_seen_at_once(self, stores: Stores) -> None:
+        one, _ = await _two_turns(stores)
+        for n in range(1, 50):
+            await stores.events.append([event(n, one, n)])
+            assert await stores.events.find(one.id, n) == n
+            assert await stores.events.last_n(one.id) == n
 
     @both_cuts
     async def test_a_write_that_is_cancelled_anywhere_is_whole_or_absent(
-        self, open_stores: OpenStores, cut: Cut
+        self, opens: OpenStores, cut: Cut
     ) -> None:
         with anyio.fail_after(WAIT_S):
-            async with open_stores() as stores:
+            async with opens() as stores:
                 one, two = await _two_turns(stores)
                 was_cut, step = True, 0
                 while was_cut:

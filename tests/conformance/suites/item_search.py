@@ -10,7 +10,8 @@ import pytest
 from memory.items import ItemKind
 from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.seen import Seen
-from tests.conformance.suites.item_values import ANN, BOB, Opening, dialogue, found, item
+from tests.conformance.suites.item_values import ANN, BOB, OpenItems, dialogue, found, item
+from tests.conformance.suites.opened import OpenedSuite
 
 QUESTIONS = (
     "",
@@ -38,7 +39,7 @@ QUESTIONS = (
 )
 
 
-class ItemSearchSuite:
+class ItemSearchSuite(OpenedSuite):
     """What is found by its words, and in which order."""
 
     @pytest.mark.parametrize(
@@ -64,200 +65,181 @@ class ItemSearchSuite:
         ids=range(13),
     )
     async def test_it_is_found_by_any_of_its_words(
-        self, open_items: Opening, body: str, questions: Sequence[str]
+        self, opened: OpenItems, body: str, questions: Sequence[str]
     ) -> None:
-        async with open_items() as opened:
-            await opened.put([item(body=body), item("other", "nothing of the kind 完全无关")])
-            for question in questions:
-                assert (await found(opened, question))[:1] == ["1"], question
+        await opened.put([item(body=body), item("other", "nothing of the kind 完全无关")])
+        for question in questions:
+            assert (await found(opened, question))[:1] == ["1"], question
 
     @pytest.mark.parametrize("question", ["invoice", "发票", "票", "的", "what is the", "是什么"])
     async def test_what_has_none_of_the_words_is_not_found(
-        self, open_items: Opening, question: str
+        self, opened: OpenItems, question: str
     ) -> None:
-        async with open_items() as opened:
-            await opened.put([item(body="我们的部署是什么 of what the service is done")])
-            assert await found(opened, question) == []
+        await opened.put([item(body="我们的部署是什么 of what the service is done")])
+        assert await found(opened, question) == []
 
     async def test_a_character_of_another_word_does_not_make_it_about_the_same(
-        self, open_items: Opening
+        self, opened: OpenItems
     ) -> None:
-        async with open_items() as opened:
-            await opened.put([item(body="部署完成"), item("2", "属于财务")])
-            assert not any(
-                entry.confidence >= LEAST_CONFIDENCE
-                for entry in await opened.store.search("部属", ANN, limit=9)
-            )
+        await opened.put([item(body="部署完成"), item("2", "属于财务")])
+        assert not any(
+            entry.confidence >= LEAST_CONFIDENCE
+            for entry in await opened.store.search("部属", ANN, limit=9)
+        )
 
-    async def test_no_question_is_an_error(self, open_items: Opening) -> None:
-        async with open_items() as opened:
-            await opened.put([item(body="部署 x start near title")])
-            for question in QUESTIONS:
-                hits = await opened.store.search(question, ANN, limit=5)
-                wrong = [hit for hit in hits if not (hit.score > 0 and 0 <= hit.coverage <= 1)]
-                assert wrong == [], question
+    async def test_no_question_is_an_error(self, opened: OpenItems) -> None:
+        await opened.put([item(body="部署 x start near title")])
+        for question in QUESTIONS:
+            hits = await opened.store.search(question, ANN, limit=5)
+            wrong = [hit for hit in hits if not (hit.score > 0 and 0 <= hit.coverage <= 1)]
+            assert wrong == [], question
 
-    async def test_what_has_more_of_the_question_comes_first(self, open_items: Opening) -> None:
-        async with open_items() as opened:
-            await opened.put([item(f"x{n}", f"deploy something{n}") for n in range(20)])
-            await opened.put(
-                [
-                    item("one", "the deploy of the week"),
-                    item("all", "the deploy of the payment gateway"),
-                    item("two", "the payment deploy"),
-                ]
-            )
-            assert (await found(opened, "deploy payment gateway"))[:2] == ["all", "two"]
-            assert await found(opened, "deploy payment gateway", limit=1) == ["all"]
-            hits = await opened.store.search("deploy payment gateway", ANN, limit=50)
-            assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-            assert hits[0].coverage > hits[1].coverage > hits[-1].coverage
+    async def test_what_has_more_of_the_question_comes_first(self, opened: OpenItems) -> None:
+        await opened.put([item(f"x{n}", f"deploy something{n}") for n in range(20)])
+        await opened.put(
+            [
+                item("one", "the deploy of the week"),
+                item("all", "the deploy of the payment gateway"),
+                item("two", "the payment deploy"),
+            ]
+        )
+        assert (await found(opened, "deploy payment gateway"))[:2] == ["all", "two"]
+        assert await found(opened, "deploy payment gateway", limit=1) == ["all"]
+        hits = await opened.store.search("deploy payment gateway", ANN, limit=50)
+        assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+        assert hits[0].coverage > hits[1].coverage > hits[-1].coverage
 
-    async def test_a_rare_word_counts_more_than_a_common_one(self, open_items: Opening) -> None:
-        async with open_items() as opened:
-            await opened.put([item(f"{n}", "服务 检查 done") for n in range(30)])
-            await opened.put([item("rare", "熔断 检查 done")])
-            hits = await opened.store.search("服务 熔断", ANN, limit=50)
-            assert hits[0].item_id == "epi_rare"
-            assert hits[0].coverage > 1.5 * hits[1].coverage > 0
+    async def test_a_rare_word_counts_more_than_a_common_one(self, opened: OpenItems) -> None:
+        await opened.put([item(f"{n}", "服务 检查 done") for n in range(30)])
+        await opened.put([item("rare", "熔断 检查 done")])
+        hits = await opened.store.search("服务 熔断", ANN, limit=50)
+        assert hits[0].item_id == "epi_rare"
+        assert hits[0].coverage > 1.5 * hits[1].coverage > 0
 
-    async def test_a_word_that_is_asked_twice_counts_more(self, open_items: Opening) -> None:
-        async with open_items() as opened:
-            await opened.put([item("lag", "lag 延迟"), item("kafka", "kafka 延误")])
-            assert await found(opened, "kafka lag. kafka!") == ["kafka", "lag"]
-            assert await found(opened, "lag kafka. lag!") == ["lag", "kafka"]
+    async def test_a_word_that_is_asked_twice_counts_more(self, opened: OpenItems) -> None:
+        await opened.put([item("lag", "lag 延迟"), item("kafka", "kafka 延误")])
+        assert await found(opened, "kafka lag. kafka!") == ["kafka", "lag"]
+        assert await found(opened, "lag kafka. lag!") == ["lag", "kafka"]
 
-    async def test_a_title_counts_more_than_the_text(self, open_items: Opening) -> None:
-        async with open_items() as opened:
-            await opened.put(
-                [
-                    item("text", "the ledger is closed", title="month end"),
-                    item("title", "month end is near", title="the ledger"),
-                ]
-            )
-            assert await found(opened, "ledger") == ["title", "text"]
+    async def test_a_title_counts_more_than_the_text(self, opened: OpenItems) -> None:
+        await opened.put(
+            [
+                item("text", "the ledger is closed", title="month end"),
+                item("title", "month end is near", title="the ledger"),
+            ]
+        )
+        assert await found(opened, "ledger") == ["title", "text"]
 
     async def test_something_common_alone_is_not_about_the_question(
-        self, open_items: Opening
+        self, opened: OpenItems
     ) -> None:
-        async with open_items() as opened:
-            await opened.put([item(f"{n}", f"service check{n}") for n in range(30)])
-            await opened.put([item("it", "kafka consumer lag in service orders")])
-            about = await opened.store.search("kafka consumer lag service", ANN, limit=50)
-            assert about[0].item_id == "epi_it"
-            assert about[0].confidence >= LEAST_CONFIDENCE
-            far = "zeppelin harbour umbrella giraffe service"
-            assert not any(
-                entry.confidence >= LEAST_CONFIDENCE
-                for entry in await opened.store.search(far, ANN, limit=50)
-            )
+        await opened.put([item(f"{n}", f"service check{n}") for n in range(30)])
+        await opened.put([item("it", "kafka consumer lag in service orders")])
+        about = await opened.store.search("kafka consumer lag service", ANN, limit=50)
+        assert about[0].item_id == "epi_it"
+        assert about[0].confidence >= LEAST_CONFIDENCE
+        far = "zeppelin harbour umbrella giraffe service"
+        assert not any(
+            entry.confidence >= LEAST_CONFIDENCE
+            for entry in await opened.store.search(far, ANN, limit=50)
+        )
 
-    async def test_what_was_seen_takes_no_place_of_others(self, open_items: Opening) -> None:
+    async def test_what_was_seen_takes_no_place_of_others(self, opened: OpenItems) -> None:
         """A changed item was not seen as it is now; a turn was, whatever its title has become."""
         seen = Seen(turns=frozenset({"trn_1"}), shown={"epi_shown": 1, "epi_changed": 1})
         said = {"turn_id": "trn_1", "conversation_id": "cnv_1"}
-        async with open_items() as opened:
-            await opened.put(
-                [
-                    *(item(f"{n}", f"payroll {n}", kind="turn", **said) for n in range(3)),
-                    item("renamed", "payroll", kind="turn", revision=2, **said),
-                    item("made", "payroll", revision=2, **said),
-                    item("noted", "payroll", kind="note", **said),
-                    item("shown", "payroll"),
-                    item("edited", "payroll and more words", kind="note", revision=2, **said),
-                    item("changed", "payroll and more words", revision=2),
-                    item("new", "payroll and more words", turn_id="trn_2"),
-                ]
-            )
-            names = await found(opened, "payroll", limit=3, seen=seen)
-            assert sorted(names) == ["changed", "edited", "new"]
-            assert len(await found(opened, "payroll")) == 10
+        await opened.put(
+            [
+                *(item(f"{n}", f"payroll {n}", kind="turn", **said) for n in range(3)),
+                item("renamed", "payroll", kind="turn", revision=2, **said),
+                item("made", "payroll", revision=2, **said),
+                item("noted", "payroll", kind="note", **said),
+                item("shown", "payroll"),
+                item("edited", "payroll and more words", kind="note", revision=2, **said),
+                item("changed", "payroll and more words", revision=2),
+                item("new", "payroll and more words", turn_id="trn_2"),
+            ]
+        )
+        names = await found(opened, "payroll", limit=3, seen=seen)
+        assert sorted(names) == ["changed", "edited", "new"]
+        assert len(await found(opened, "payroll")) == 10
 
-    async def test_kinds_and_the_limit_are_kept(self, open_items: Opening) -> None:
+    async def test_kinds_and_the_limit_are_kept(self, opened: OpenItems) -> None:
         kinds: Sequence[ItemKind] = ("note", "episode", "case")
-        async with open_items() as opened:
-            await opened.put([item(kind, "payroll", kind=kind) for kind in kinds])
-            for kind in kinds:
-                assert await found(opened, "payroll", kinds=[kind]) == [kind]
-            both = await found(opened, "payroll", kinds=["note", "case"])
-            assert sorted(both) == ["case", "note"]
-            assert await found(opened, "payroll", kinds=[]) == []
-            assert len(await found(opened, "payroll", limit=2)) == 2
+        await opened.put([item(kind, "payroll", kind=kind) for kind in kinds])
+        for kind in kinds:
+            assert await found(opened, "payroll", kinds=[kind]) == [kind]
+        both = await found(opened, "payroll", kinds=["note", "case"])
+        assert sorted(both) == ["case", "note"]
+        assert await found(opened, "payroll", kinds=[]) == []
+        assert len(await found(opened, "payroll", limit=2)) == 2
 
-    async def test_others_items_take_no_place(self, open_items: Opening) -> None:
-        async with open_items() as opened:
-            await opened.put([item(f"b{n}", "payroll payroll", scope=BOB) for n in range(40)])
-            await opened.put([item("a", "the payroll of a long and busy month of the year")])
-            assert await found(opened, "payroll", limit=1) == ["a"]
+    async def test_others_items_take_no_place(self, opened: OpenItems) -> None:
+        await opened.put([item(f"b{n}", "payroll payroll", scope=BOB) for n in range(40)])
+        await opened.put([item("a", "the payroll of a long and busy month of the year")])
+        assert await found(opened, "payroll", limit=1) == ["a"]
 
     async def test_a_long_text_is_found_by_its_beginning_and_its_end(
-        self, open_items: Opening
+        self, opened: OpenItems
     ) -> None:
-        async with open_items() as opened:
-            await opened.put([item(body=f"kafka 起因 {'filler ' * 20_000} zookeeper 结论")])
-            for word in ("kafka", "起因", "zookeeper", "结论"):
-                assert await found(opened, word) == ["1"], word
+        await opened.put([item(body=f"kafka 起因 {'filler ' * 20_000} zookeeper 结论")])
+        for word in ("kafka", "起因", "zookeeper", "结论"):
+            assert await found(opened, word) == ["1"], word
 
-    async def test_the_end_of_a_long_question_counts(self, open_items: Opening) -> None:
-        async with open_items() as opened:
-            await opened.put([item("old", "lighthouse ferry"), item("new", "cello lesson")])
-            asked = f"lighthouse ferry. {'talk about this and that ' * 2000} cello lesson?"
-            assert (await found(opened, asked))[0] == "new"
+    async def test_the_end_of_a_long_question_counts(self, opened: OpenItems) -> None:
+        await opened.put([item("old", "lighthouse ferry"), item("new", "cello lesson")])
+        asked = f"lighthouse ferry. {'talk about this and that ' * 2000} cello lesson?"
+        assert (await found(opened, asked))[0] == "new"
 
-    async def test_what_was_said_before_and_after_finds_a_line(self, open_items: Opening) -> None:
+    async def test_what_was_said_before_and_after_finds_a_line(self, opened: OpenItems) -> None:
         lines = ["which instrument now", "the cello since march", "我很喜欢它的声音"]
-        async with open_items() as opened:
-            await opened.put(dialogue(lines))
-            assert await found(opened, "instrument") == ["0", "1"]
-            assert await found(opened, "声音") == ["2", "1"]
-            assert await found(opened, "cello") == ["1", "2", "0"]
+        await opened.put(dialogue(lines))
+        assert await found(opened, "instrument") == ["0", "1"]
+        assert await found(opened, "声音") == ["2", "1"]
+        assert await found(opened, "cello") == ["1", "2", "0"]
 
     async def test_a_neighbour_counts_whenever_it_comes_changes_or_goes(
-        self, open_items: Opening
+        self, opened: OpenItems
     ) -> None:
         first, middle, last = dialogue(["lighthouse", "ferry", "harbour"])
-        async with open_items() as opened:
-            await opened.put([last])
-            await opened.put([first])
-            assert await found(opened, "harbour") == ["2"]
-            await opened.put([middle])
-            assert await found(opened, "harbour") == ["2", "1"]
-            assert await found(opened, "ferry") == ["1", "2", "0"]
-            await opened.put([replace(middle, body="tunnel")])
-            assert await found(opened, "ferry") == []
-            assert await found(opened, "tunnel") == ["1", "2", "0"]
-            await opened.delete(middle.id)
-            assert await found(opened, "tunnel") == []
-            assert await found(opened, "lighthouse") == ["0"]
+        await opened.put([last])
+        await opened.put([first])
+        assert await found(opened, "harbour") == ["2"]
+        await opened.put([middle])
+        assert await found(opened, "harbour") == ["2", "1"]
+        assert await found(opened, "ferry") == ["1", "2", "0"]
+        await opened.put([replace(middle, body="tunnel")])
+        assert await found(opened, "ferry") == []
+        assert await found(opened, "tunnel") == ["1", "2", "0"]
+        await opened.delete(middle.id)
+        assert await found(opened, "tunnel") == []
+        assert await found(opened, "lighthouse") == ["0"]
 
-    async def test_a_line_that_moves_leaves_its_old_neighbours(self, open_items: Opening) -> None:
+    async def test_a_line_that_moves_leaves_its_old_neighbours(self, opened: OpenItems) -> None:
         first, middle, _ = dialogue(["lighthouse", "ferry", "harbour"])
-        async with open_items() as opened:
-            await opened.put([first, middle])
-            await opened.put([replace(middle, thread="elsewhere")])
-            assert await found(opened, "ferry") == ["1"]
-            assert await found(opened, "lighthouse") == ["0"]
+        await opened.put([first, middle])
+        await opened.put([replace(middle, thread="elsewhere")])
+        assert await found(opened, "ferry") == ["1"]
+        assert await found(opened, "lighthouse") == ["0"]
 
     async def test_only_the_same_owners_same_thread_makes_neighbours(
-        self, open_items: Opening
+        self, opened: OpenItems
     ) -> None:
         first, middle, last = dialogue(["lighthouse", "ferry", "harbour"])
-        async with open_items() as opened:
-            await opened.put([first, replace(middle, scope=BOB), replace(last, thread="other")])
-            await opened.put([item("alone", "harbour")])
-            assert await found(opened, "ferry") == []
-            assert await found(opened, "lighthouse") == ["0"]
-            assert await found(opened, "ferry", BOB) == ["1"]
-            assert sorted(await found(opened, "harbour")) == ["2", "alone"]
+        await opened.put([first, replace(middle, scope=BOB), replace(last, thread="other")])
+        await opened.put([item("alone", "harbour")])
+        assert await found(opened, "ferry") == []
+        assert await found(opened, "lighthouse") == ["0"]
+        assert await found(opened, "ferry", BOB) == ["1"]
+        assert sorted(await found(opened, "harbour")) == ["2", "alone"]
 
     async def test_a_search_that_is_given_up_leaves_the_store_usable(
-        self, open_items: Opening
+        self, opened: OpenItems
     ) -> None:
-        async with open_items() as opened:
-            await opened.put([item(f"{n}", f"payroll run{n} 工资") for n in range(300)])
-            for _ in range(20):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(found, opened, "payroll 工资")
-                    await anyio.lowlevel.checkpoint()
-                    tasks.cancel_scope.cancel()
-            assert len(await found(opened, "payroll")) == 50
+        await opened.put([item(f"{n}", f"payroll run{n} 工资") for n in range(300)])
+        for _ in range(20):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(found, opened, "payroll 工资")
+                await anyio.lowlevel.checkpoint()
+                tasks.cancel_scope.cancel()
+        assert len(await found(opened, "payroll")) == 50

@@ -1,7 +1,7 @@
 """What every store of items must do.
 
 `ItemStoreSuite` holds one test for each contract of `memory.itemstore`. A subclass supplies the fixture
-`open_items` (`tests.conformance.suites.item_values.Opening`) and nothing else. Needs pytest and pytest-asyncio;
+`opens` (`tests.conformance.suites.item_values.Opening`) and nothing else. Needs pytest and pytest-asyncio;
 nothing that serves imports it.
 """
 

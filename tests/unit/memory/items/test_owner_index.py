@@ -53,7 +53,7 @@ class TestItemsOfMany(ItemStoreSuite):
     """The suite again, with what is done for many rows done for few."""
 
     @pytest.fixture
-    def open_items(self, tmp_path: Path) -> Opening:
+    def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
 
 
