@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from anyio.abc import TaskGroup
 
 from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
@@ -223,15 +224,40 @@ def _copy(settings: Settings, root: Path) -> None:
 
 
 class Held:
-    """Holds what comes to it until it is let go."""
+    """Holds what comes to it until it is let go; then it fails, if an error is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, failure: Exception | None = None) -> None:
         self.came = anyio.Event()
         self.let_go = anyio.Event()
+        self._failure = failure
 
     async def hold(self) -> None:
         self.came.set()
         await self.let_go.wait()
+        if self._failure is not None:
+            raise self._failure
+
+
+def hold_calls(
+    monkeypatch: pytest.MonkeyPatch,
+    method: Callable[..., Any],
+    where: Callable[..., bool] = lambda *_: True,
+    *,
+    failure: Exception | None = None,
+    once: bool = False,
+) -> Held:
+    """Hold the calls of a method whose arguments are so, or only the next one of them."""
+    held, path = Held(failure), f"{method.__module__}.{method.__qualname__}"
+
+    async def call(*args: Any, **options: Any) -> Any:
+        if where(*args[1:]):
+            if once:
+                monkeypatch.setattr(path, method)
+            await held.hold()
+        return await method(*args, **options)
+
+    monkeypatch.setattr(path, call)
+    return held
 
 
 def kinds(events: Sequence[TurnEvent]) -> list[str]:

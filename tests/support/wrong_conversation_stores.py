@@ -5,13 +5,13 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway.conversations.model import Conversation, ConversationChange, Page, Turn, TurnEvent
 from gateway.conversations.sqlite.conversations import SqliteConversationStore, insert_conversation
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.conversations.store import IdempotencyKey, KeyedTurn, UnknownCursor
+from gateway.conversations.store import KeyedTurn, UnknownCursor
 from gateway.ids import ConversationId, TurnId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreConflict
@@ -20,6 +20,11 @@ from tests.conformance.suites.conversation_values import AT
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
+
+
+async def execute(database: Database, sql: str, values: Sequence[object] = ()) -> None:
+    """Run one statement in a transaction of its own."""
+    await database.write(lambda writer: writer.execute(sql, values))
 
 
 class Unowned(SqliteConversationStore):
@@ -43,9 +48,9 @@ class CoarseCursor(SqliteConversationStore):
     """Its place is the moment alone: what shares it with the last one of a page is skipped."""
 
     async def page(
-        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
+        self, user_id: UserId, *, limit: int, cursor: str | None = None, **options: Any
     ) -> Page:
-        page = await super().page(user_id, limit=1000, query=query)
+        page = await super().page(user_id, limit=1000, **options)
         rest = [
             conversation
             for conversation in page.conversations
@@ -66,22 +71,18 @@ class Keeping(SqliteConversationStore):
 class TrustingCursor(SqliteConversationStore):
     """Takes garbage for no cursor."""
 
-    async def page(
-        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
-    ) -> Page:
+    async def page(self, user_id: UserId, **options: Any) -> Page:
         try:
-            return await super().page(user_id, limit=limit, cursor=cursor, query=query)
+            return await super().page(user_id, **options)
         except UnknownCursor:
-            return await super().page(user_id, limit=limit, query=query)
+            return await super().page(user_id, **options | {"cursor": None})
 
 
 class Likening(SqliteConversationStore):
     """Searches with LIKE and forgets its wildcards."""
 
-    async def page(
-        self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
-    ) -> Page:
-        page = await super().page(user_id, limit=limit, cursor=cursor)
+    async def page(self, user_id: UserId, *, query: str | None = None, **options: Any) -> Page:
+        page = await super().page(user_id, **options)
         rows = await self._database.rows(
             "SELECT id FROM conversations WHERE title LIKE ?", (f"%{query or ''}%",)
         )
@@ -94,20 +95,19 @@ class Clearing(SqliteConversationStore):
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
         await super().change(conversation_id, change)
         if change.model is None:
-            await self._database.write(
-                lambda writer: writer.execute(
-                    "UPDATE conversations SET model = NULL WHERE id = ?", (conversation_id,)
-                )
+            await execute(
+                self._database,
+                "UPDATE conversations SET model = NULL WHERE id = ?",
+                (conversation_id,),
             )
 
 
 class KeepingFork(SqliteConversationStore):
     async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "UPDATE conversations SET session_id = ? WHERE id = ?",
-                (session_id, conversation_id),
-            )
+        await execute(
+            self._database,
+            "UPDATE conversations SET session_id = ? WHERE id = ?",
+            (session_id, conversation_id),
         )
 
 
@@ -116,10 +116,8 @@ class Hiding(SqliteConversationStore):
 
     async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
         del at
-        await self._database.write(
-            lambda writer: writer.execute(
-                "UPDATE conversations SET user_id = '' WHERE id = ?", (conversation_id,)
-            )
+        await execute(
+            self._database, "UPDATE conversations SET user_id = '' WHERE id = ?", (conversation_id,)
         )
 
 
@@ -128,7 +126,7 @@ class Thorough(SqliteConversationStore):
 
     async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
         await super().delete(conversation_id, at)
-        await self._database.write(lambda writer: writer.execute("DELETE FROM idempotency"))
+        await execute(self._database, "DELETE FROM idempotency")
 
 
 class Hoarding(SqliteConversationStore):
@@ -153,16 +151,9 @@ class Greedy(SqliteConversationStore):
 class Racing(SqliteTurnStore):
     """Reads the last number before it writes the next."""
 
-    async def accept(
-        self,
-        turn: Turn,
-        *,
-        create: Conversation | None = None,
-        key: IdempotencyKey | None = None,
-        events: Sequence[TurnEvent] = (),
-    ) -> Turn:
+    async def accept(self, turn: Turn, **options: Any) -> Turn:
         row = await self._database.row("SELECT count(*) AS n FROM turns")
-        accepted = await super().accept(turn, create=create, key=key, events=events)
+        accepted = await super().accept(turn, **options)
         return replace(accepted, seq=(row["n"] if row else 0) + 1)
 
 
@@ -170,20 +161,13 @@ class InTwoSteps(SqliteTurnStore):
     """Accepts, copies and ends in more than one transaction."""
 
     async def accept(
-        self,
-        turn: Turn,
-        *,
-        create: Conversation | None = None,
-        key: IdempotencyKey | None = None,
-        events: Sequence[TurnEvent] = (),
+        self, turn: Turn, *, create: Conversation | None = None, **options: Any
     ) -> Turn:
         if create is not None:
             await self._database.write(lambda writer: insert_conversation(writer, create))
-        return await super().accept(turn, key=key)
+        return await super().accept(turn, key=options.get("key"))
 
-    async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
-    ) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
         await super().finish(turns, [])
         await super().finish([], events)
 
@@ -196,20 +180,17 @@ class SharedKeys(SqliteTurnStore):
 
 class Reviving(SqliteTurnStore):
     async def start(self, turn_id: TurnId, at: datetime) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "UPDATE turns SET state = 'running', started_at = ? WHERE id = ?",
-                (rfc3339(at), turn_id),
-            )
+        await execute(
+            self._database,
+            "UPDATE turns SET state = 'running', started_at = ? WHERE id = ?",
+            (rfc3339(at), turn_id),
         )
 
 
 class Strict(SqliteTurnStore):
     """Writes an ending once."""
 
-    async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
-    ) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
         for turn in turns:
             known = await self.get(turn.id)
             if known is not None and known.state == "completed":
@@ -228,10 +209,8 @@ class Unordered(SqliteTurnStore):
     async def unfinished(self) -> Sequence[Turn]:
         return sorted(await super().unfinished(), key=lambda entry: entry.id)
 
-    async def history(
-        self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
-    ) -> Sequence[Turn]:
-        found = await super().history(conversation_id, limit=limit, before_seq=before_seq)
+    async def history(self, conversation_id: ConversationId, **options: Any) -> Sequence[Turn]:
+        found = await super().history(conversation_id, **options)
         return found[::-1]
 
 
@@ -242,9 +221,7 @@ class Remembering(SqliteTurnStore):
         super().__init__(database)
         self._held: dict[str, Turn] = {}
 
-    async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
-    ) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
         self._held |= {turn.id: turn for turn in turns}
         await super().finish(turns, events)
 
@@ -262,12 +239,10 @@ class Referring(SqliteTurnStore):
         self, source: ConversationId, until_seq: int, target: Conversation
     ) -> None:
         await super().copy_history(source, until_seq, target)
-        await self._database.write(
-            lambda writer: writer.execute(
-                "UPDATE turns SET result = (SELECT o.result FROM turns o WHERE"
-                " o.conversation_id = ? AND o.seq = turns.seq) WHERE conversation_id = ?",
-                (source, target.id),
-            )
+        await execute(
+            self._database,
+            "UPDATE turns SET result = (SELECT o.result FROM turns o WHERE o.conversation_id = ? AND o.seq = turns.seq) WHERE conversation_id = ?",
+            (source, target.id),
         )
 
 
@@ -275,18 +250,9 @@ def without_trigger(trigger: str) -> type[SqliteTurnStore]:
     """Make a store that leaves out a part of what it keeps beside the turns."""
 
     class Without(SqliteTurnStore):
-        async def accept(
-            self,
-            turn: Turn,
-            *,
-            create: Conversation | None = None,
-            key: IdempotencyKey | None = None,
-            events: Sequence[TurnEvent] = (),
-        ) -> Turn:
-            await self._database.write(
-                lambda writer: writer.execute(f"DROP TRIGGER IF EXISTS {trigger}")
-            )
-            return await super().accept(turn, create=create, key=key, events=events)
+        async def accept(self, turn: Turn, **options: Any) -> Turn:
+            await execute(self._database, f"DROP TRIGGER IF EXISTS {trigger}")
+            return await super().accept(turn, **options)
 
     return Without
 
@@ -302,31 +268,20 @@ class Unbounded(SqliteTurnStore):
 class CString(SqliteTurnStore):
     """Ends a text at its first NUL."""
 
-    async def accept(
-        self,
-        turn: Turn,
-        *,
-        create: Conversation | None = None,
-        key: IdempotencyKey | None = None,
-        events: Sequence[TurnEvent] = (),
-    ) -> Turn:
+    async def accept(self, turn: Turn, **options: Any) -> Turn:
         message = turn.message.partition("\0")[0]
-        return await super().accept(
-            replace(turn, message=message), create=create, key=key, events=events
-        )
+        return await super().accept(replace(turn, message=message), **options)
 
 
 class Fragile(SqliteTurnStore):
-    async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
-    ) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
         for turn in turns:
             json.dumps(turn.result, ensure_ascii=False, default=str).encode("utf-8", "strict")
         await super().finish(turns, events)
 
 
 class OneByOne(SqliteEventStore):
-    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
+    async def append(self, events: Sequence[TurnEvent], **_: bool) -> None:
         for event in events:
             await super().append([event])
 
@@ -334,7 +289,7 @@ class OneByOne(SqliteEventStore):
 class Doubling(SqliteEventStore):
     """Refuses what it has already."""
 
-    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
+    async def append(self, events: Sequence[TurnEvent], **_: bool) -> None:
         for event in events:
             if await self.find(event.turn_id, event.n) is not None:
                 raise StoreConflict("It is there.")
@@ -349,15 +304,9 @@ class Forgetful(SqliteEventStore):
 
 class Shuffled(SqliteEventStore):
     async def after(
-        self,
-        conversation_id: ConversationId,
-        seq: int,
-        *,
-        limit: int,
-        turn_id: TurnId | None = None,
+        self, conversation_id: ConversationId, seq: int, *, limit: int, **_: object
     ) -> Sequence[TurnEvent]:
         found = await super().after(conversation_id, seq, limit=limit)
-        del turn_id
         return sorted(found, key=lambda hit: -hit.n)
 
 

@@ -97,7 +97,7 @@ NOT_LISTED = [
     *("{turn}.jsonl", "2026-11-21/{turn}.jsonl", "2026-11-20/{turn}", "2026-11-20/link.jsonl", ""),
     *("2026-11-20/%2e/{turn}.jsonl", "2026-11-20%2F..%2F2026-11-20%2F{turn}.jsonl"),
     *("2026-11-20/{turn}.jsonl%00", "%2e%2e/logs/2026-11-20/{turn}.jsonl", "..%5C{turn}.jsonl"),
-    *("/2026-11-20/{turn}.jsonl", "2026-11-20%5C{turn}.jsonl"),
+    *("/2026-11-20/{turn}.jsonl", "2026-11-20%5C{turn}.jsonl", "２０２６-11-20/{turn}.jsonl"),
 ]
 
 

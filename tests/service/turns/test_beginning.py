@@ -1,18 +1,14 @@
 """A turn begins: its start is stored, its prompt sent, and memory asked beside it."""
 
 import json
-from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.protocol import Prompt
-from gateway.ids import ConversationId, TurnId
+from gateway.ids import ConversationId
 from gateway.turns.requests import Accepted
 from memory.errors import StoreUnavailable
 from memory.recall.query import ContextPack, QueryPack
@@ -23,6 +19,7 @@ from tests.support.services import (
     HANG,
     Held,
     RunningServices,
+    hold_calls,
     kinds,
     of_kind,
     running_services,
@@ -58,46 +55,6 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return sent
 
 
-@pytest.fixture
-def accepts(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception | None], Held]:
-    """Return a function that holds up the next acceptance, which then fails with an error if one is given."""
-
-    def hold(failure: Exception | None) -> Held:
-        held = Held()
-        real = SqliteTurnStore.accept
-
-        async def accept(store: SqliteTurnStore, turn: Turn, **more: Any) -> Turn:
-            monkeypatch.setattr(SqliteTurnStore, "accept", real)
-            await held.hold()
-            if failure is not None:
-                raise failure
-            return await real(store, turn, **more)
-
-        monkeypatch.setattr(SqliteTurnStore, "accept", accept)
-        return held
-
-    return hold
-
-
-@pytest.fixture
-def hold_starts(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Held]:
-    """Return a function that holds up the next start before it is stored."""
-
-    def hold() -> Held:
-        held = Held()
-        real = SqliteTurnStore.start
-
-        async def start(store: SqliteTurnStore, turn_id: TurnId, at: datetime) -> None:
-            monkeypatch.setattr(SqliteTurnStore, "start", real)
-            await held.hold()
-            await real(store, turn_id, at)
-
-        monkeypatch.setattr(SqliteTurnStore, "start", start)
-        return held
-
-    return hold
-
-
 async def reached(event: anyio.Event) -> None:
     with anyio.fail_after(30):
         await event.wait()
@@ -126,13 +83,13 @@ async def test_a_message_into_a_free_lane_is_accepted_and_started_in_one(tmp_pat
 
 
 async def test_the_prompt_does_not_wait_for_the_commit_and_the_model_and_the_person_do(
-    tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
+    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_services(tmp_path) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
         for known in (conversation_id, None):
             prompts.clear()
-            held = accepts(None)
+            held = hold_calls(monkeypatch, SqliteTurnStore.accept, once=True)
             taken: list[Accepted] = []
 
             async def take(known: str | None = known, taken: list[Accepted] = taken) -> None:
@@ -155,12 +112,13 @@ async def test_the_prompt_does_not_wait_for_the_commit_and_the_model_and_the_per
 
 
 async def test_a_message_whose_commit_is_refused_leaves_nothing_and_ends_its_client(
-    tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
+    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_services(tmp_path) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
         prompts.clear()
-        held = accepts(StoreUnavailable("The database cannot be written: the disk is full."))
+        full = StoreUnavailable("The database cannot be written: the disk is full.")
+        held = hold_calls(monkeypatch, SqliteTurnStore.accept, failure=full, once=True)
 
         async def refused() -> None:
             with pytest.raises(StoreUnavailable):
@@ -184,13 +142,13 @@ async def test_a_message_whose_commit_is_refused_leaves_nothing_and_ends_its_cli
 
 
 async def test_a_message_whose_commit_a_kill_forestalled_was_never_accepted(
-    tmp_path: Path, prompts: list[str], accepts: Callable[[Exception | None], Held]
+    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
         prompts.clear()
-        held = accepts(None)
+        held = hold_calls(monkeypatch, SqliteTurnStore.accept, once=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(services.send, "again", conversation_id)
             await until(lambda: bool(prompts))
@@ -206,10 +164,10 @@ async def test_a_message_whose_commit_a_kill_forestalled_was_never_accepted(
 
 
 async def test_no_prompt_is_sent_before_the_start_is_stored(
-    tmp_path: Path, prompts: list[str], hold_starts: Callable[[], Held]
+    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_services(tmp_path) as services:
-        held = hold_starts()
+        held = hold_calls(monkeypatch, SqliteTurnStore.start, once=True)
         accepted = await send_into_queue(services, prompts)
         await reached(held.came)
         sent_before = list(prompts)
@@ -220,11 +178,11 @@ async def test_no_prompt_is_sent_before_the_start_is_stored(
 
 
 async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the_next_one(
-    tmp_path: Path, prompts: list[str], hold_starts: Callable[[], Held]
+    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
-        held = hold_starts()
+        held = hold_calls(monkeypatch, SqliteTurnStore.start, once=True)
         accepted = await send_into_queue(services, prompts)
         await reached(held.came)
         await services.copy_as_after_a_crash(after)

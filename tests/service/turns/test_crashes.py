@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.model import COMPLETED, Turn, TurnEvent
+from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.ids import LOCAL_USER as ME
@@ -22,6 +22,7 @@ from tests.support.services import (
     HANG,
     Held,
     RunningServices,
+    hold_calls,
     kinds,
     of_kind,
     running_services,
@@ -40,34 +41,20 @@ async def intents_of(services: RunningServices, accepted: Accepted) -> list[Inte
 
 def hold_the_last_event(monkeypatch: pytest.MonkeyPatch) -> Held:
     """Hold the transaction with a turn's last event."""
-    held, finish = Held(), SqliteTurnStore.finish
 
-    async def held_finish(
-        self: SqliteTurnStore,
-        turns: Sequence[Turn],
-        events: Sequence[TurnEvent],
-        *,
-        is_synced: bool = True,
-    ) -> None:
-        if any(event.type == COMPLETED for event in events):
-            await held.hold()
-        await finish(self, turns, events, is_synced=is_synced)
+    def is_last(_: object, events: Sequence[TurnEvent]) -> bool:
+        return any(event.type == COMPLETED for event in events)
 
-    monkeypatch.setattr(SqliteTurnStore, "finish", held_finish)
-    return held
+    return hold_calls(monkeypatch, SqliteTurnStore.finish, is_last)
 
 
 def hold_the_chronicle(monkeypatch: pytest.MonkeyPatch) -> Held:
     """Hold the transaction with a turn's intents."""
-    held, record = Held(), SqliteChronicle.record
 
-    async def held_record(self: SqliteChronicle, recordings: Sequence[Recording]) -> Sequence[str]:
-        if any(recording.key == COMPLETED for recording in recordings):
-            await held.hold()
-        return await record(self, recordings)
+    def is_last(recordings: Sequence[Recording]) -> bool:
+        return any(recording.key == COMPLETED for recording in recordings)
 
-    monkeypatch.setattr(SqliteChronicle, "record", held_record)
-    return held
+    return hold_calls(monkeypatch, SqliteChronicle.record, is_last)
 
 
 @asynccontextmanager
@@ -171,19 +158,8 @@ async def test_what_a_crash_keeps_out_of_memory_is_told(tmp_path: Path) -> None:
     assert [item["code"] for item in of_kind(events, "notice")] == ["memory_not_written"]
 
 
-def hold_events(monkeypatch: pytest.MonkeyPatch, kind: str) -> Held:
-    """Hold the transactions with events of a kind."""
-    held, append = Held(), SqliteEventStore.append
-
-    async def held_append(
-        self: SqliteEventStore, events: Sequence[TurnEvent], *, is_synced: bool = True
-    ) -> None:
-        if any(event.type == kind for event in events):
-            await held.hold()
-        await append(self, events, is_synced=is_synced)
-
-    monkeypatch.setattr(SqliteEventStore, "append", held_append)
-    return held
+def are_of_a_finished_tool(events: Sequence[TurnEvent]) -> bool:
+    return any(event.type == "tool.finished" for event in events)
 
 
 @pytest.mark.parametrize("answer", ["allow", "deny", None])
@@ -193,7 +169,7 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     """One that was allowed may have run: nothing that is stored tells."""
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before, approvals="on") as services:
-        held = hold_events(monkeypatch, "tool.finished")
+        held = hold_calls(monkeypatch, SqliteEventStore.append, are_of_a_finished_tool)
         accepted = await services.send(script(WRITE, {"hang": True}))
         question = await services.question_of(accepted)
         if answer is not None:

@@ -7,13 +7,20 @@ import anyio
 import pytest
 
 from gateway.chat import Chat
-from gateway.conversations.model import Conversation
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.errors import Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER as ME
-from gateway.ids import ConversationId, UserId
+from gateway.ids import UserId
 from tests.support.engine_talk import until
-from tests.support.services import HANG, RunningServices, kinds, of_kind, running_services, script
+from tests.support.services import (
+    HANG,
+    RunningServices,
+    hold_calls,
+    kinds,
+    of_kind,
+    running_services,
+    script,
+)
 
 
 async def state(services: RunningServices, conversation_id: str) -> str:
@@ -139,16 +146,6 @@ WAIT_S = 20
 async def test_a_message_that_was_being_looked_at_when_the_server_closed_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looking, goes_on = anyio.Event(), anyio.Event()
-    get = SqliteConversationStore.get
-
-    async def slow_get(
-        self: SqliteConversationStore, conversation_id: ConversationId, user_id: UserId
-    ) -> Conversation | None:
-        looking.set()
-        await goes_on.wait()
-        return await get(self, conversation_id, user_id)
-
     async with running_services(tmp_path) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
         refused: list[bool] = []
@@ -158,14 +155,14 @@ async def test_a_message_that_was_being_looked_at_when_the_server_closed_is_not_
                 await services.send("too late", conversation_id)
             refused.append(True)
 
-        monkeypatch.setattr(SqliteConversationStore, "get", slow_get)
+        held = hold_calls(monkeypatch, SqliteConversationStore.get)
         with anyio.fail_after(WAIT_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(send_late)
-                await looking.wait()
+                await held.came.wait()
                 tasks.start_soon(partial(services.chat.intake.shut_down, grace_s=0))
                 await until(lambda: services.chat.intake.is_closed)
-                goes_on.set()
+                held.let_go.set()
         messages = await services.messages_of(conversation_id)
     assert refused == [True]
     assert [message.message for message in messages] == ["hello"]

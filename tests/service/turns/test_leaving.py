@@ -1,12 +1,10 @@
 """Leaving, forking and deleting conversations."""
 
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
 
-from gateway.conversations.model import Turn
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import Conflict, NotFound
@@ -14,7 +12,7 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
 from gateway.turns.requests import Accepted
 from tests.support.scripted_engine import ScriptedEngine
-from tests.support.services import HANG, Held, RunningServices, running_services, script
+from tests.support.services import HANG, RunningServices, hold_calls, running_services, script
 
 ECHO = script({"echo": "messages"})
 
@@ -71,19 +69,11 @@ async def test_deleting_ends_what_runs_and_waits_and_forgets_the_session(tmp_pat
 async def test_a_message_that_is_being_written_down_when_its_conversation_is_deleted_goes_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writing, go_on = anyio.Event(), anyio.Event()
-    real = SqliteTurnStore.accept
     told: list[Accepted] = []
-
-    async def slow(store: SqliteTurnStore, turn: Turn, **more: Any) -> Turn:
-        writing.set()
-        await go_on.wait()
-        return await real(store, turn, **more)
-
     async with running_services(tmp_path) as services:
         first = await services.ask("hello")
         conversation_id = first["conversation_id"]
-        monkeypatch.setattr(SqliteTurnStore, "accept", slow)
+        held = hold_calls(monkeypatch, SqliteTurnStore.accept)
 
         async def post() -> None:
             told.append(await services.send("hello", conversation_id))
@@ -91,10 +81,10 @@ async def test_a_message_that_is_being_written_down_when_its_conversation_is_del
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(post)
-                await writing.wait()
+                await held.came.wait()
                 tasks.start_soon(services.delete, conversation_id)
                 await anyio.wait_all_tasks_blocked()
-                go_on.set()
+                held.let_go.set()
         with pytest.raises(NotFound):
             await services.result_of(told[0])
         assert services.scripted.sessions == {}
@@ -217,18 +207,10 @@ async def test_a_deletion_that_a_crash_cut_off_is_made_again(
 async def test_nothing_is_forked_that_is_being_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held, fork_point = Held(), SqliteTurnStore.fork_point
-
-    async def held_fork_point(
-        self: SqliteTurnStore, conversation_id: ConversationId, until_seq: int
-    ) -> Turn | None:
-        await held.hold()
-        return await fork_point(self, conversation_id, until_seq)
-
     async with running_services(tmp_path) as services:
         first = await services.ask("hello")
         conversation_id = ConversationId(first["conversation_id"])
-        monkeypatch.setattr(SqliteTurnStore, "fork_point", held_fork_point)
+        held = hold_calls(monkeypatch, SqliteTurnStore.fork_point)
         refused: list[bool] = []
 
         async def fork() -> None:

@@ -15,7 +15,7 @@ from gateway.conversations.feed import Subscription
 from gateway.conversations.model import Turn, TurnEvent
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.ids import ConversationId, TurnId
+from gateway.ids import ConversationId
 from memory.background import keep_running
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database
@@ -66,20 +66,13 @@ class FaultyEvents(SqliteEventStore):
         self.reads = 0
         self.before_answer: Callable[[], Awaitable[None]] | None = None
 
-    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
-        await self._disk.write(
-            events, lambda: super(FaultyEvents, self).append(events, is_synced=is_synced)
-        )
+    async def append(self, events: Sequence[TurnEvent], **options: bool) -> None:
+        await self._disk.write(events, lambda: super(FaultyEvents, self).append(events, **options))
 
     async def after(
-        self,
-        conversation_id: ConversationId,
-        seq: int,
-        *,
-        limit: int,
-        turn_id: TurnId | None = None,
+        self, conversation_id: ConversationId, seq: int, **options: Any
     ) -> Sequence[TurnEvent]:
-        found = await super().after(conversation_id, seq, limit=limit, turn_id=turn_id)
+        found = await super().after(conversation_id, seq, **options)
         self.reads += 1
         if self.before_answer is not None:
             await self.before_answer()
@@ -92,10 +85,10 @@ class FaultyTurns(SqliteTurnStore):
         self._disk = disk
 
     async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], **options: bool
     ) -> None:
         await self._disk.write(
-            events, lambda: super(FaultyTurns, self).finish(turns, events, is_synced=is_synced)
+            events, lambda: super(FaultyTurns, self).finish(turns, events, **options)
         )
 
 

@@ -58,23 +58,6 @@ def a_desk(timeout_s: float = 60) -> ApprovalDesk:
     return ApprovalDesk(timeout_s=timeout_s, now=lambda: NOON)
 
 
-async def test_an_allowed_call_and_a_denied_one_get_their_answers() -> None:
-    desk = a_desk()
-    first, second = Asked(desk), Asked(desk)
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(first.ask, tool_call(tool_use_id="t1"))
-            tasks.start_soon(second.ask, tool_call(tool_use_id="t2"))
-            await first.announced.wait()
-            await second.announced.wait()
-            assert [item.tool_use_id for item in desk.pending(ANN)] == ["t1", "t2"]
-            desk.answer(ANN, first.id, "allow")
-            desk.answer(ANN, second.id, "deny", message="not today")
-    assert first.result == Answer(decision="allow", by="user")
-    assert second.result == Answer(decision="deny", by="user", message="not today")
-    assert desk.pending(ANN) == []
-
-
 async def test_a_question_says_when_it_expires_and_no_answer_in_time_denies() -> None:
     desk, asked = a_desk(0.01), Asked(a_desk())
     asked.desk = desk
@@ -86,41 +69,6 @@ async def test_a_question_says_when_it_expires_and_no_answer_in_time_denies() ->
     assert asked.question.fields()["expires_at"] == "2026-11-20T12:00:00.010Z"
     with pytest.raises(Conflict):
         desk.answer(ANN, asked.id, "allow")
-
-
-async def test_a_second_answer_conflicts_before_and_after_the_call_went_on() -> None:
-    desk = a_desk()
-    asked = Asked(desk)
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asked.ask, tool_call())
-            await asked.announced.wait()
-            desk.answer(ANN, asked.id, "deny")
-            with pytest.raises(Conflict) as at_once:
-                desk.answer(ANN, asked.id, "allow")
-    with pytest.raises(Conflict) as later:
-        desk.answer(ANN, asked.id, "allow")
-    assert at_once.value.specific_code == later.value.specific_code == "already_answered"
-    assert asked.result == Answer(decision="deny", by="user")
-
-
-async def test_nobody_sees_or_answers_anothers_question() -> None:
-    desk = a_desk()
-    asked = Asked(desk)
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asked.ask, tool_call())
-            await asked.announced.wait()
-            assert desk.pending(BOB) == []
-            assert desk.pending(ANN, THERE) == []
-            assert [item.id for item in desk.pending(ANN, HERE)] == [asked.id]
-            with pytest.raises(NotFound):
-                desk.answer(BOB, asked.id, "allow")
-            desk.answer(ANN, asked.id, "allow")
-    with pytest.raises(NotFound):
-        desk.answer(BOB, asked.id, "allow")
-    with pytest.raises(NotFound):
-        desk.answer(ANN, "apr_unknown", "allow")
 
 
 async def allow_for_the_conversation(desk: ApprovalDesk, call: ToolCall, reach: Reach) -> Question:
@@ -164,18 +112,6 @@ async def test_a_rule_for_the_conversation_lets_pass_what_it_covers_until_it_is_
     assert await ask("b") == passes
     desk.forget(HERE)
     assert await ask("b") == expires
-
-
-async def test_a_denial_is_never_remembered() -> None:
-    desk = a_desk(0.05)
-    asked, again = Asked(desk), Asked(desk)
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asked.ask, tool_call())
-            await asked.announced.wait()
-            desk.answer(ANN, asked.id, "deny", remember="conversation")
-        await again.ask(tool_call())
-    assert again.question is not None
 
 
 async def test_the_end_of_a_turn_denies_its_questions_and_no_others() -> None:
