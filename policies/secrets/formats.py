@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from policies.secrets.looks import is_mixed, looks_made
@@ -23,7 +24,7 @@ def _border(word: str = "") -> str:
     return f"(?:{'|'.join(border.format(word) for border in _BORDERS)})"
 
 
-def _read_formats() -> Iterator[tuple[str, re.Pattern[str]]]:
+def _read_formats() -> Iterator[tuple[str, str]]:
     """Yield a word that is in each token of a format, and the pattern of the whole token."""
     for line in _FORMATS_FILE.read_text(encoding="ascii").splitlines():
         if line.startswith("#"):
@@ -35,7 +36,13 @@ def _read_formats() -> Iterator[tuple[str, re.Pattern[str]]]:
                 pattern = rest.replace("BORDER", _B)
             else:  # the word goes first, because a search for plain text is the fastest
                 pattern = f"{re.escape(word)}{_border(re.escape(word))}{rest}"
-            yield word, re.compile(re.sub(r"W(?=[{*)])", r"[A-Za-z0-9_\\-]", pattern), re.ASCII)
+            yield word, re.sub(r"W(?=[{*)])", r"[A-Za-z0-9_\\-]", pattern)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when its word is first met: all of them would take a start 90 ms."""
+    return re.compile(pattern, re.ASCII)
 
 
 _B = _border()
@@ -61,7 +68,7 @@ def token_spans(text: str) -> Iterator[Span]:
         return
     for word, pattern in _PATTERNS:
         if word in text:
-            for match in pattern.finditer(text):
+            for match in _compiled(pattern).finditer(text):
                 if not text.startswith(MASK, match.end()):
                     yield match.span()
     if _LONG_TAIL.search(text) is not None:
