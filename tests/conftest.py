@@ -34,6 +34,7 @@ settings.load_profile("ordinary")
 def pytest_configure(config: pytest.Config) -> None:
     """Take away what would change behaviour or reach a real model, before anything is imported."""
     del config
+    gc.disable()  # until all is collected: what is imported lasts
     for name in [
         variable for variable in os.environ if variable.startswith(_OURS) and variable not in _KEPT
     ]:
@@ -70,6 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Keep all modules and tests out of the collector's sight: each full collection goes through them."""
     gc.freeze()
+    gc.enable()
 
 
 def _place(item: pytest.Item) -> int:

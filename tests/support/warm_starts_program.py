@@ -34,10 +34,12 @@ _MOST_PASSED = 4
 def main(descriptor: int) -> None:
     """Fork a server for each order until nobody is left who could give one."""
     sys.path[0] = str(ROOT)
+    gc.disable()  # until all is imported, which lasts
     for name in IMPORTED_WHEN_SERVING:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # so that no server's collector copies the pages they share
+    gc.enable()
     signal.signal(signal.SIGCHLD, _reap)  # so that their processor time counts as this process's
     with socket.socket(fileno=descriptor) as orders:
         while True:
