@@ -14,7 +14,7 @@ from policies.secrets.keys import CHINESE_KEYS, keys_in
 from policies.secrets.known import mask_known
 from policies.secrets.pairs import pair_spans
 from policies.secrets.places import BLOCK_BEGIN, BLOCK_END, BLOCK_REST, block_spans, place_spans
-from policies.secrets.text import MASK, Masked, Plain, Span, mask_spans
+from policies.secrets.text import MASK, Masked, Plain, Span, lowered, mask_spans
 
 MOST_WAITING_CHARS = 4_096
 """More is shown as it comes: no secret of a known form is that long on one line."""
@@ -40,16 +40,16 @@ _AFTER_KEY = re.compile(
 _BEGUN = sorted({word[:end] for word in CHINESE_KEYS for end in range(1, len(word))}, reverse=True)
 _OPEN = re.compile(
     # the beginning of a block, of a key, or of what stands before one
-    r"-----BEGIN [A-Z0-9 ]{0,60}-{0,5}|"
+    r"-----begin [a-z0-9 ]{0,60}-{0,5}|"
     rf"api[ \t]?|(?:{'|'.join(_BEGUN)})\Z|(?:with|encrypted|by|as)[ \t]{{1,4}}[a-z]{{0,8}}"
-    r"|(?:bearer|basic|token|digest|apikey)[ \t]{0,4}[A-Za-z0-9._~+/=\-]*"
+    r"|(?:bearer|basic|token|digest|apikey)[ \t]{0,4}[a-z0-9._~+/=\-]*"
     r"|login(?:[ \t]{1,8}[^\s…]*){0,3}"
     r"|auth=\([^)\n]{0,400}"
-    r"|(?:--|(?<![A-Za-z0-9_])-)[A-Za-z0-9_\-]{0,60}[ \t]{0,4}[\"']?[^\s\"'\\;|<>…]*"
-    r"|<(?:[A-Za-z_:][A-Za-z0-9_:.\-]{0,63}(?:[ \t][^<>…\n]{0,200})?(?:>[^<>\s…]*(?:</?)?)?)?",
-    re.IGNORECASE,
+    r"|(?:--|(?<![a-z0-9_])-)[a-z0-9_\-]{0,60}[ \t]{0,4}[\"']?[^\s\"'\\;|<>…]*"
+    r"|<(?:[a-z_:][a-z0-9_:.\-]{0,63}(?:[ \t][^<>…\n]{0,200})?(?:>[^<>\s…]*(?:</?)?)?)?"
 )
-_LINE = re.compile(_PATTERNS["line"], re.IGNORECASE)
+"""For a text in small letters, as is `_LINE`: ignoring the case takes three times as long."""
+_LINE = re.compile(_PATTERNS["line"])
 
 
 def settled_chars(text: str) -> int:
@@ -80,14 +80,15 @@ def may_be_in_block(text: str, start: int, at: int) -> bool:
 
 def _undivided(text: str) -> Iterator[Span]:
     """Yield what must not be cut, each as far as its reading may reach."""
-    for match in _LINE.finditer(text):
+    low = lowered(text)
+    for match in _LINE.finditer(low):
         yield match.span()
     for key in keys_in(text):
         after = _AFTER_KEY.match(text, key.end)
         end = key.end if after is None else after.end()
         yield key.start, end - (end < len(text))  # nothing that follows the end belongs to it
     at = 0
-    while (begun := _OPEN.search(text, at)) is not None:
+    while (begun := _OPEN.search(low, at)) is not None:
         yield begun.span()
         at = begun.start() + 1  # another may begin inside, and reach further
 

@@ -47,8 +47,8 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 _B = _border()
 _PATTERNS = tuple(_read_formats())
-_LONG_RUN = re.compile(r"[!-~]{15}")
-"""No format is shorter, and most lines of prose hold nothing so long."""
+_LONG_RUN = re.compile(r"[!-~]{15,}")
+"""Every token stands in such a run, and most lines of prose hold none."""
 _SECRET_WORDS = frozenset(words("sk pat secret token tok apikey key api auth live pw"))
 _SECRET_WORDS_FOR_HEX = frozenset(("sk", "pat", "live"))
 _HASHES = re.compile(r"(?:sha|md)\d{1,3}[_\-]\Z")
@@ -64,14 +64,15 @@ _LONGER_THAN_IDS = 32
 
 def token_spans(text: str) -> Iterator[Span]:
     """Yield where tokens stand that their form alone shows."""
-    if _LONG_RUN.search(text) is None:
+    runs = "\n".join(_LONG_RUN.findall(text))
+    if not runs:
         return
     for word, pattern in _PATTERNS:
-        if word in text:
+        if word in runs:
             for match in _compiled(pattern).finditer(text):
                 if not text.startswith(MASK, match.end()):
                     yield match.span()
-    if _LONG_TAIL.search(text) is not None:
+    if _LONG_TAIL.search(runs) is not None:
         for match in _UNLISTED.finditer(text):
             if _is_unlisted_token(match):
                 yield match.span()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from policies.patterns import read_patterns
-from policies.secrets.text import words
+from policies.secrets.text import lowered, words
 
 _CHINESE_PHRASES = (
     *("密码", "密碼", "口令", "通行码", "通行碼", "提取码", "提取碼"),
@@ -71,7 +71,7 @@ class Key:
 
 def keys_in(text: str) -> Iterator[Key]:
     """Yield the keys in a text in order."""
-    low = text.replace("İ", "i").lower()  # the one character whose small form is longer
+    low = lowered(text)
     if not _may_hold_key(low):
         return
     for match in _KEY.finditer(low):

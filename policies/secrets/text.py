@@ -55,6 +55,11 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def lowered(text: str) -> str:
+    """Return a text in small letters, each at the place of its capital."""
+    return text.replace("İ", "i").lower()  # the one character whose small form is longer
+
+
 @dataclass(frozen=True, slots=True)
 class Masked:
     """A text without its secrets, and how many there were."""
