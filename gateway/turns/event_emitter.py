@@ -110,7 +110,7 @@ class EventEmitter:
 
     async def _text(self, text: str) -> None:
         """Emit a piece of text; a new or restarted block is set apart from the last."""
-        if not self._context.evidence.steps.partial:
+        if not self._context.evidence.steps.is_writing:
             self._set_apart()
         self._emit_text(await self._fed(self._text_masker, text))
 

@@ -20,11 +20,23 @@ _APART = "\n\n"
 _FROM_PERSON = ("message", "permit", "answers")
 
 
-@dataclass(slots=True, eq=False)
 class _Text:
-    text: str
-    is_thinking: bool = False
-    is_done: bool = False
+    """A text in the pieces that came; joining it at each would take time that grows with its square."""
+
+    def __init__(self, text: str, *, is_thinking: bool = False) -> None:
+        self.pieces = [text]
+        self.is_thinking = is_thinking
+        self.is_done = False
+
+    @property
+    def text(self) -> str:
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        return self.pieces[0]
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self.pieces = [text]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +68,11 @@ class Steps:
         """The text of the block that is being written."""
         block = self._open_text()
         return block.text if block else ""
+
+    @property
+    def is_writing(self) -> bool:
+        """True if a block has begun and is not done."""
+        return self._open_text() is not None
 
     @property
     def text(self) -> str:
@@ -91,7 +108,7 @@ class Steps:
         """Add a piece of thinking."""
         last = self._steps[-1] if self._steps else None
         if isinstance(last, _Text) and last.is_thinking and not last.is_done:
-            last.text += text
+            last.pieces.append(text)
         elif text:
             self._steps.append(_Text(text, is_thinking=True))
 
@@ -99,7 +116,7 @@ class Steps:
         """Add a piece of text; a block stands where its first piece came."""
         block = self._open_text()
         if block is not None:
-            block.text += piece
+            block.pieces.append(piece)
         elif piece:
             self._steps.append(_Text(piece))
 

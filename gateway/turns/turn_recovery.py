@@ -74,9 +74,9 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
 def _take_step(steps: Steps, kind: str, data: dict[str, Any]) -> None:
     match kind:
         case "text.delta":
-            steps.add_text(data["text"] if steps.partial else data["text"].lstrip("\n"))
+            steps.add_text(data["text"] if steps.is_writing else data["text"].lstrip("\n"))
         case "thinking.delta":
-            if steps.partial:
+            if steps.is_writing:
                 steps.end_text()
             steps.add_thinking(data["text"])
         case "approval.requested":
