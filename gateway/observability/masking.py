@@ -4,26 +4,16 @@ A mask on a finished line could remove a quote or a brace. Each string and each 
 callable; in addition every value under a key that names a secret is masked, as in `{"password": "hunter2"}`.
 """
 
-import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
+
+from policies.secrets import MASK, names_secret
 
 Mask = Callable[[str], str]
 """Masks the secrets anywhere in a text; it may not rely on where the text begins."""
 
-MASKED = "…[masked]"
-"""Replaces a value because of its key."""
 UNMASKABLE = "[left out: could not be masked]"
 """Replaces a string on which the mask failed."""
-
-_WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[\s.\-]+")
-_SECRET_NAME = re.compile(
-    r"(?:.*_)?(?:password|passwd|passphrase|passcode|pwd_?hash|secret|token|authorization|cookie"
-    r"|credentials?|bearer|api_?key|(?:access|private|secret|auth|signing|encryption|account)_?key"
-    r"|密码|密碼|口令|密钥|密鑰|令牌|私钥|凭证|凭据)"
-)
-_MAX_KEY_CHARS = 100
 
 
 def mask_text(text: str, mask: Mask) -> str:
@@ -85,16 +75,8 @@ def _mask(value: Any, mask: Mask, *, whole: bool = False) -> Any:
     if value is None or isinstance(value, bool) or value == "":
         return value
     if whole:
-        return MASKED
+        return MASK
     return mask_text(value, mask) if isinstance(value, str) else value
-
-
-@lru_cache(maxsize=4096)
-def names_secret(key: str) -> bool:
-    """Return whether a key names a secret, such as `apiKey`, `X-Auth-Token` or `密码`."""
-    if len(key) > _MAX_KEY_CHARS:
-        return False
-    return _SECRET_NAME.fullmatch(_WORD_BORDER.sub("_", key).lower()) is not None
 
 
 def spell_out(text: str, *, keep: str = "") -> str:

@@ -4,14 +4,13 @@ A text is masked before it is shortened. If it is too long to be masked whole, w
 dropped, since half a secret would not be recognised.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from policies.secrets.text import MASK
+from policies.secrets import MASK, names_secret
 
 Mask = Callable[[str], str]
 """Masks the secrets in a text; deterministic and idempotent."""
@@ -33,8 +32,6 @@ _LONGEST_SECRET_CHARS: Final = 4_096
 """About the length of a key block: so much on either side of a cut may be part of one."""
 
 _LEFT_OUT: Final = "…"
-_PROBES: Final = ("correct horse battery", "Zq8vK2pL9xR4")
-"""Values that are masked only because of the name before them."""
 
 
 def masked_payload(payload: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
@@ -90,15 +87,6 @@ def _masked_name(name: str, mask: Mask) -> str:
     return masked_text(name, mask, _MAX_NAME_CHARS)
 
 
-@lru_cache(maxsize=4096)
-def _is_telling(name: str, mask: Mask) -> bool:
-    """Return whether a value is masked because of the name before it."""
-    lines = [f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(probe)}" for probe in _PROBES]
-    return any(mask(f"{{{line}}}") != f"{{{line}}}" for line in lines) or any(
-        mask(f"{name}={probe}") != f"{name}={probe}" for probe in _PROBES[1:]
-    )
-
-
 @dataclass(slots=True)
 class _Masking:
     """The masking of one payload, with the room that is left."""
@@ -114,9 +102,7 @@ class _Masking:
                 break
             name = masked_name(str(key), self.mask)
             self.room -= len(name)
-            kept[name] = self.value(
-                entry, depth - 1, telling=telling or _is_telling(name, self.mask)
-            )
+            kept[name] = self.value(entry, depth - 1, telling=telling or names_secret(name))
         return kept
 
     def sequence(self, value: Sequence[Any], depth: int, *, telling: bool) -> list[Any]:
@@ -126,7 +112,8 @@ class _Masking:
             if self.room <= 0:
                 kept.append(_LEFT_OUT)
                 break
-            follows = telling or self._follows_option(before, entry)
+            is_option = isinstance(before, str) and before.startswith("-")
+            follows = telling or (is_option and names_secret(before))
             kept.append(self.value(entry, depth - 1, telling=follows))
             before = entry
         return kept
@@ -156,15 +143,6 @@ class _Masking:
         text = masked_text(_text_of(value), self.mask, min(MAX_TEXT_CHARS, self.room))
         self.room -= len(text)
         return text
-
-    def _follows_option(self, before: Any, value: Any) -> bool:
-        """Return whether an argument is masked because of the option before it."""
-        if not (isinstance(before, str) and isinstance(value, str) and before.startswith("-")):
-            return False
-        if len(before) > _MAX_NAME_CHARS:
-            return False
-        line = f"run {_carried(before)} {_PROBES[-1]}"
-        return self.mask(line) != line
 
 
 def _text_of(value: Any) -> str:

@@ -7,6 +7,14 @@ or reads on without going back. Masking twice gives the same as masking once.
 """
 
 from policies.secrets.detect import mask_secrets, mask_secrets_counted
+from policies.secrets.keys import names_secret
 from policies.secrets.text import MASK, MAX_KEPT_CHARS, Masked
 
-__all__ = ["MASK", "MAX_KEPT_CHARS", "Masked", "mask_secrets", "mask_secrets_counted"]
+__all__ = [
+    "MASK",
+    "MAX_KEPT_CHARS",
+    "Masked",
+    "mask_secrets",
+    "mask_secrets_counted",
+    "names_secret",
+]

@@ -7,6 +7,8 @@ of longer names and as ASCII JSON writes them.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from policies.patterns import read_patterns
 from policies.secrets.text import lowered, words
@@ -67,6 +69,20 @@ class Key:
     """True if people choose what stands under it, so that any word may be it."""
     is_loose: bool = False
     """True if the value itself has to look like a secret."""
+
+
+MAX_NAME_CHARS: Final = 100
+_HEADERS: Final = ("authorization", "cookie", "bearer", "pwd_hash", "pwdhash")
+
+
+@lru_cache(maxsize=4096)
+def names_secret(name: str) -> bool:
+    """Return whether the field or option of this name holds a secret, such as `apiKey`, `--token` or `密码`."""
+    quoted = f'"{name}"'
+    if len(name) > MAX_NAME_CHARS or name.lower() == "pwd":  # the present folder
+        return False
+    is_key = any(key.end == len(quoted) - 1 for key in keys_in(quoted))
+    return is_key or name.lower().endswith(_HEADERS)
 
 
 def keys_in(text: str) -> Iterator[Key]:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.jsonsafe import json_safe
-from gateway.observability.masking import MASKED, UNMASKABLE, mask_leaves
-from policies.secrets import mask_secrets
+from gateway.observability.masking import UNMASKABLE, mask_leaves
+from policies.secrets import MASK, mask_secrets
 
 KEY = "sk-ant-api03-abcdefghij0123456789"
 
@@ -27,7 +27,7 @@ ORDINARY_KEYS = [
 
 def test_what_is_under_the_name_of_a_secret_is_masked_and_nothing_else() -> None:
     for key in SECRET_KEYS:
-        assert mask_leaves({"a": [{key: "x1"}]}, str) == {"a": [{key: MASKED}]}
+        assert mask_leaves({"a": [{key: "x1"}]}, str) == {"a": [{key: MASK}]}
     for key in ORDINARY_KEYS:
         assert mask_leaves({key: "x1"}, str) == {key: "x1"}
 
@@ -35,7 +35,7 @@ def test_what_is_under_the_name_of_a_secret_is_masked_and_nothing_else() -> None
 def test_under_a_telling_key_everything_but_nothing_and_flags_is_masked() -> None:
     value = {"password": ["a", 7, None, True, "", {"hint": "b", "secret": 1.5}]}
     assert mask_leaves(value, str) == {
-        "password": [MASKED, MASKED, None, True, "", {"hint": "b", "secret": MASKED}]
+        "password": [MASK, MASK, None, True, "", {"hint": "b", "secret": MASK}]
     }
 
 
