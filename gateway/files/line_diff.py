@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
+from operator import eq
 from typing import Final
-
-_Opcode = tuple[str, int, int, int, int]
 
 _CONTEXT: Final = 3
 _MAX_CELLS: Final = 4_000_000
 """Changed middles with more pairs of lines than this are shown as replaced whole."""
 _MAX_LINE_CHARS: Final = 1_000
 _NO_END: Final = "\\ No newline at end of file"
+_UNEQUAL: Final = "\0"
+"""Ends lines that must equal no others; a text that holds it is not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,77 +26,48 @@ class LineDiff:
     removed: int
 
 
-class _Known(SequenceMatcher[str]):
-    """Groups opcodes that are known already."""
-
-    def __init__(self, opcodes: list[_Opcode]) -> None:
-        super().__init__()
-        self._known = opcodes
-
-    def get_opcodes(self) -> list[_Opcode]:  # type: ignore[override]  # the stub names the tags
-        """Return the opcodes."""
-        return self._known
-
-
 def diff_lines(before: str, after: str) -> LineDiff:
-    """Compare two texts line by line."""
+    """Compare two texts line by line; equal beginnings and ends are not searched."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    opcodes = _opcodes(old, new)
-    changed = [code for code in opcodes if code[0] != "equal"]
-    lines: list[str] = []
-    if changed:
-        for group in _Known(opcodes).get_grouped_opcodes(_CONTEXT):
-            lines += _hunk(group, old, new)
+    head = _count_equal(old, new)
+    tail = _count_equal(old[head:][::-1], new[head:][::-1])
+    end = len(new) - tail
+    if (len(old) - tail - head) * (end - head) > _MAX_CELLS:
+        new[head:end] = [f"{line}{_UNEQUAL}" for line in new[head:end]]
+    rows = list(_hunks(old, new, max(0, head - _CONTEXT), max(0, tail - _CONTEXT)))
     return LineDiff(
-        "".join(f"{line}\n" for line in lines),
-        added=sum(code[4] - code[3] for code in changed),
-        removed=sum(code[2] - code[1] for code in changed),
+        "".join(f"{line}\n" for row in rows for line in _shown(row)),
+        added=sum(row.startswith("+") for row in rows),
+        removed=sum(row.startswith("-") for row in rows),
     )
 
 
-def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[_Opcode]:
-    """Return how to make one of the other; equal beginnings and ends are not searched."""
-    shorter = min(len(old), len(new))
-    head = next((i for i in range(shorter) if old[i] != new[i]), shorter)
-    left = shorter - head
-    tail = next((i for i in range(left) if old[-1 - i] != new[-1 - i]), left)
-    old_end, new_end = len(old) - tail, len(new) - tail
-    middle = _middle(old[head:old_end], new[head:new_end])
-    codes: list[_Opcode] = [("equal", 0, head, 0, head)] if head else []
-    codes += [(tag, a + head, b + head, c + head, d + head) for tag, a, b, c, d in middle]
-    if tail:
-        codes.append(("equal", old_end, len(old), new_end, len(new)))
-    return codes
+def _count_equal(old: Sequence[str], new: Sequence[str]) -> int:
+    return sum(takewhile(bool, map(eq, old, new)))
 
 
-def _middle(old: Sequence[str], new: Sequence[str]) -> Sequence[_Opcode]:
-    if len(old) * len(new) > _MAX_CELLS:
-        return [("replace", 0, len(old), 0, len(new))]
-    return SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+def _hunks(old: Sequence[str], new: Sequence[str], start: int, left_out: int) -> Iterator[str]:
+    """Yield the rows of a diff that leaves out lines at the start and at the end."""
+    a, b = (lines[start : len(lines) - left_out] for lines in (old, new))
+    for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(_CONTEXT):
+        (_, a_from, _, b_from, _), (_, _, a_to, _, b_to) = group[0], group[-1]
+        yield f"@@ -{_range(start + a_from, a_to - a_from)} +{_range(start + b_from, b_to - b_from)} @@"
+        for tag, a_from, a_to, b_from, b_to in group:
+            if tag == "equal":
+                yield from (f" {line}" for line in a[a_from:a_to])
+                continue
+            yield from (f"-{line}" for line in a[a_from:a_to])
+            yield from (f"+{line}" for line in b[b_from:b_to])
 
 
-def _hunk(group: Sequence[_Opcode], old: Sequence[str], new: Sequence[str]) -> Iterator[str]:
-    first, last = group[0], group[-1]
-    yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
-    for tag, old_from, old_to, new_from, new_to in group:
-        if tag == "equal":
-            yield from _lines(" ", old[old_from:old_to])
-            continue
-        yield from _lines("-", old[old_from:old_to])
-        yield from _lines("+", new[new_from:new_to])
-
-
-def _range(start: int, stop: int) -> str:
+def _range(start: int, length: int) -> str:
     """Return a hunk's first line and number of lines as `diff -u` writes them."""
-    length = stop - start
-    if length == 1:
-        return str(start + 1)
-    return f"{start + 1 if length else start},{length}"
+    return str(start + 1) if length == 1 else f"{start + bool(length)},{length}"
 
 
-def _lines(sign: str, lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        text = line.rstrip("\r\n")
-        yield sign + (text if len(text) <= _MAX_LINE_CHARS else f"{text[:_MAX_LINE_CHARS]}…")
-        if not line.endswith("\n") and line:
-            yield _NO_END
+def _shown(row: str) -> Iterator[str]:
+    line = row.removesuffix(_UNEQUAL)
+    text = line.rstrip("\r\n")
+    yield text if len(text) <= _MAX_LINE_CHARS else f"{text[: _MAX_LINE_CHARS + 1]}…"
+    if not line.endswith("\n") and not line.startswith("@@"):
+        yield _NO_END
