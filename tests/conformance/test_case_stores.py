@@ -11,7 +11,7 @@ import pytest
 from memory.cases.store import CaseChange
 from memory.clock import Now
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.stores.sqlite import case_writes, statements
+from memory.stores.sqlite import case_writes, cases
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
@@ -65,7 +65,7 @@ class _Spoken:
 
 S = CaseStoreSuite()
 WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
-    (") AND +owner_id = ?", ") AND ? IS NOT NULL", "across", {}),
+    (") AND +owner_id = :owner", ") AND :owner IS NOT NULL", "across", {}),
     (" WHERE owner_id = ? AND fingerprint", " WHERE ? IS NOT NULL AND fingerprint", "across", {}),
     (" AND own = 0 AND +owner_id = ?", " AND own = 0 AND ? IS NOT NULL", "across", {}),
     (" = json_extract(:value, '$.scope')", " IS NOT :value", "across", {}),
@@ -82,7 +82,7 @@ WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
     ("score DESC, other", "score, other", "higher_score", {}),
     ("'same_root_cause' THEN 0", "'same_root_cause' THEN 3", "both_ends", {}),
     ("'same_root_cause' THEN 0", "'same_root_cause' THEN 3", "very_many_relations", {}),
-    (" AND lifecycle IN ('draft', 'accepted') AND ifnull", " AND ifnull", "may_be_told", {}),
+    (" WHERE lifecycle IN ('draft', 'accepted') AND", " WHERE", "may_be_told", {}),
     ("lesser = ? OR greater = ?", "lesser = ? AND greater = ?", "take_the_place", {}),
     ("AND +owner_id = :owner", "AND :owner IS NOT NULL", "not_the_owners", {}),
     ("ORDER BY event = 'created' DESC,", "ORDER BY", "newest_changes", {}),
@@ -186,7 +186,7 @@ WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
     (case_writes, "_put_report", _nothing, "as_they_were_told", {}),
     (case_writes, "_put_relations", _nothing, "both_ends", {}),
     (case_writes, "_put_case", _nothing, "comes_back", {"text": "x"}),
-    (statements, "is_storable", lambda _: True, "in_the_order_of_the_ids", {}),
+    (cases, "is_storable", lambda _: True, "shown_and_not_judged", {}),
 ]
 
 

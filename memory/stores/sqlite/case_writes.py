@@ -24,7 +24,11 @@ from memory.items import Item
 from memory.outbox.delivery import deliveries_of
 from memory.stores.sqlite.case_rows import row_of_history, row_of_vote, write_case, write_content
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
+from memory.stores.sqlite.outbox import (
+    backends_of_blocking,
+    deliver_item_blocking,
+    enqueue_blocking,
+)
 from memory.stores.sqlite.statements import insert_blocking
 
 _PLACES: Final = " ".join(
@@ -223,8 +227,7 @@ def _show(
     if before is not None and _searched(before) == _searched(item):
         return
     put_item_blocking(connection, item)
-    deliveries = deliveries_of("put", item.id, item.scope.owner_id, item.revision, deliver_to)
-    enqueue_blocking(connection, deliveries, now)
+    deliver_item_blocking(connection, item, deliver_to, now)
 
 
 def _hide(

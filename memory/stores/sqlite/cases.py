@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Final
 
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
 from memory.cases.store import CaseChange
@@ -9,7 +10,14 @@ from memory.clock import Now, rfc3339
 from memory.stores.sqlite.case_rows import history_of, read_case, related_of, report_of, vote_of
 from memory.stores.sqlite.case_writes import PLACE, apply_case_change_blocking
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.statements import id_batches, is_storable, placeholders
+from memory.stores.sqlite.statements import IN_IDS, id_list, is_storable, placeholders
+
+_RELATIONS: Final = (
+    "SELECT lesser AS one, greater AS other, relation, score FROM case_relations"  # noqa: S608
+    f" WHERE lesser IN {IN_IDS} UNION ALL"
+    f" SELECT greater, lesser, relation, score FROM case_relations WHERE greater IN {IN_IDS}"
+)
+"""The relations of some cases, from the side of each."""
 
 # In the statements below `+owner_id` keeps SQLite from reading all cases of the owner to find one by its id.
 
@@ -23,14 +31,11 @@ class SqliteCaseStore:
         self._deliver_to = tuple(deliver_to)
 
     async def get(self, case_ids: Sequence[str], owner_id: str) -> list[Case]:
-        found: dict[str, Case] = {}
-        for batch in id_batches(case_ids):
-            rows = await self._database.rows(
-                "SELECT case_id, value FROM cases"  # noqa: S608
-                f" WHERE case_id IN ({placeholders(batch)}) AND +owner_id = ?",
-                (*batch, owner_id),
-            )
-            found |= {row["case_id"]: read_case(row["value"]) for row in rows}
+        rows = await self._database.rows(
+            f"SELECT case_id, value FROM cases WHERE case_id IN {IN_IDS} AND +owner_id = :owner",  # noqa: S608
+            {"ids": id_list(case_ids), "owner": owner_id},
+        )
+        found = {row["case_id"]: read_case(row["value"]) for row in rows}
         return [found[case_id] for case_id in dict.fromkeys(case_ids) if case_id in found]
 
     async def hidden(self, owner_ids: Sequence[str] = ()) -> list[Case]:
@@ -61,51 +66,36 @@ class SqliteCaseStore:
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
         found: dict[str, list[Vote]] = {case_id: [] for case_id in case_ids}
-        for batch in id_batches(case_ids):
-            rows = await self._database.rows(
-                f"SELECT * FROM case_votes WHERE case_id IN ({placeholders(batch)}) ORDER BY at, voter",  # noqa: S608
-                batch,
-            )
-            for row in rows:
-                found[row["case_id"]].append(vote_of(row))
+        for row in await self._database.rows(
+            f"SELECT * FROM case_votes WHERE case_id IN {IN_IDS} ORDER BY at, voter",  # noqa: S608
+            {"ids": id_list(case_ids)},
+        ):
+            found[row["case_id"]].append(vote_of(row))
         return found
 
     async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
         found: dict[str, list[RelatedCase]] = {case_id: [] for case_id in case_ids}
-        for batch in id_batches(case_ids):
-            places = placeholders(batch)
-            rows = await self._database.rows(
-                f"SELECT lesser AS one, greater AS other, relation, score, {PLACE} AS place"  # noqa: S608
-                f" FROM case_relations WHERE lesser IN ({places}) UNION ALL"
-                f" SELECT greater, lesser, relation, score, {PLACE} FROM case_relations"
-                f" WHERE greater IN ({places}) ORDER BY place, score DESC, other",
-                (*batch, *batch),
-            )
-            for row in rows:
-                found[row["one"]].append(related_of(row))
+        for row in await self._database.rows(
+            f"SELECT * FROM ({_RELATIONS}) ORDER BY {PLACE}, score DESC, other",  # noqa: S608
+            {"ids": id_list(case_ids)},
+        ):
+            found[row["one"]].append(related_of(row))
         return found
 
     async def count_related(
         self, case_ids: Sequence[str], *, app_code: str | None
     ) -> Mapping[str, int]:
         counted = dict.fromkeys(case_ids, 0)
-        for batch in id_batches(case_ids):
-            for end, other in (("lesser", "greater"), ("greater", "lesser")):
-                rows = await self._database.rows(
-                    f"SELECT {end} AS one, count(*) AS count FROM case_relations"  # noqa: S608
-                    f" JOIN cases ON case_id = {other} WHERE {end} IN ({placeholders(batch)})"
-                    " AND lifecycle IN ('draft', 'accepted')"
-                    " AND ifnull(json_extract(value, '$.scope.app_code') = ?, 1)"
-                    f" GROUP BY {end}",
-                    (*batch, app_code),
-                )
-                for row in rows:
-                    counted[row["one"]] += int(row["count"])
+        for row in await self._database.rows(
+            f"SELECT one, count(*) AS count FROM ({_RELATIONS}) JOIN cases ON case_id = other"  # noqa: S608
+            " WHERE lifecycle IN ('draft', 'accepted')"
+            " AND ifnull(json_extract(value, '$.scope.app_code') = :app, 1) GROUP BY one",
+            {"ids": id_list(case_ids), "app": app_code},
+        ):
+            counted[row["one"]] = row["count"]
         return counted
 
     async def history(self, case_id: str, *, limit: int) -> Sequence[HistoryEntry]:
-        if not is_storable(case_id):
-            return []
         rows = await self._database.rows(
             "SELECT * FROM case_history WHERE case_id = ? ORDER BY event = 'created' DESC,"
             " event IN ('updated', 'lifecycle') DESC, seq DESC LIMIT ?",
@@ -114,16 +104,12 @@ class SqliteCaseStore:
         return [history_of(row) for row in sorted(rows, key=lambda row: int(row["seq"]))]
 
     async def history_length(self, case_id: str) -> int:
-        if not is_storable(case_id):
-            return 0
-        rows = await self._database.rows(
-            "SELECT count(*) FROM case_history WHERE case_id = ?", (case_id,)
+        row = await self._database.row(
+            "SELECT count(*) AS count FROM case_history WHERE case_id = ?", (case_id,)
         )
-        return int(rows[0][0])
+        return 0 if row is None else int(row["count"])
 
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
-        if not is_storable(case_id):
-            return []
         rows = await self._database.rows(
             "SELECT * FROM case_reports WHERE case_id = ? ORDER BY seq DESC LIMIT ?",
             (case_id, max(0, limit)),
@@ -147,14 +133,12 @@ class SqliteCaseStore:
         )
 
     async def _not_shown(self, voter: str, shown: Mapping[str, int]) -> Sequence[str]:
-        known: dict[str, int] = {}
-        for batch in id_batches(shown):
-            rows = await self._database.rows(
-                "SELECT case_id, ifnull(content_revision, 0) AS words FROM case_views"  # noqa: S608
-                f" WHERE voter = ? AND case_id IN ({placeholders(batch)})",
-                (voter, *batch),
-            )
-            known |= {row["case_id"]: row["words"] for row in rows}
+        rows = await self._database.rows(
+            "SELECT case_id, ifnull(content_revision, 0) AS words FROM case_views"  # noqa: S608
+            f" WHERE voter = :voter AND case_id IN {IN_IDS}",
+            {"voter": voter, "ids": id_list(shown)},
+        )
+        known = {row["case_id"]: row["words"] for row in rows}
         return [
             case_id
             for case_id, words in shown.items()
@@ -162,8 +146,6 @@ class SqliteCaseStore:
         ]
 
     async def shown_words(self, voter: str, case_id: str) -> int | None:
-        if not is_storable(case_id):
-            return None
         row = await self._database.row(
             "SELECT content_revision FROM case_views WHERE voter = ? AND case_id = ?",
             (voter, case_id),

@@ -112,11 +112,12 @@ class Database:
     async def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
         """Return rows; sees everything that was committed before the call. Never waits for a writer.
 
-        Raise `StoreUnavailable` if the file cannot be read, or is closed.
+        A parameter with half a surrogate pair, which SQLite cannot hold, is in no row. Raise `StoreUnavailable` if the file cannot be read, or is closed.
         """
         self._require_open()
-        with self._translating_errors("read"):
+        with self._translating_errors("read"), suppress(UnicodeEncodeError):
             return list(await self._reader.execute_fetchall(sql, parameters))
+        return []
 
     async def row(self, sql: str, parameters: Parameters = ()) -> sqlite3.Row | None:
         """Return the first row, or None."""

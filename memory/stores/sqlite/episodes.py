@@ -26,14 +26,13 @@ from memory.episodes.likeness import (
 )
 from memory.episodes.store import MAX_CANDIDATES, MERGE_WINDOW, NewEpisode, Put
 from memory.ids import derived_id
-from memory.outbox.delivery import deliveries_of
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import is_any_forgotten
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
-from memory.stores.sqlite.outbox import enqueue_again_blocking
+from memory.stores.sqlite.outbox import deliver_item_blocking
 from memory.stores.sqlite.statements import insert_blocking, placeholders
 
 _NEWEST_OF_A_MARK: Final = 24
@@ -135,11 +134,9 @@ def _owner_of(connection: sqlite3.Connection, episode_id: str) -> str | None:
 def _publish(
     connection: sqlite3.Connection, episode: Episode, deliver_to: Sequence[str], now: datetime
 ) -> None:
-    put_item_blocking(connection, to_item(episode))
-    deliveries = deliveries_of(
-        "put", episode.episode_id, episode.scope.owner_id, episode.revision, deliver_to
-    )
-    enqueue_again_blocking(connection, deliveries, now)  # it may have been forgotten before
+    item = to_item(episode)
+    put_item_blocking(connection, item)
+    deliver_item_blocking(connection, item, deliver_to, now)
 
 
 def _insert(connection: sqlite3.Connection, new: NewEpisode) -> int:

@@ -8,12 +8,11 @@ from typing import Any, Final
 from memory.clock import from_rfc3339, rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
-from memory.outbox.delivery import deliveries_of
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
-from memory.stores.sqlite.outbox import enqueue_again_blocking
+from memory.stores.sqlite.outbox import deliver_item_blocking
 from memory.stores.sqlite.statements import insert_blocking, placeholders
 
 MAX_HELD: Final = 2_000
@@ -97,9 +96,9 @@ def put_fact_blocking(
         "superseded_by": fact.superseded_by,
     }
     insert_blocking(connection, "facts", row, _ON_CONFLICT)
-    put_item_blocking(connection, to_item(fact))
-    deliveries = deliveries_of("put", fact.id, fact.scope.owner_id, fact.revision, deliver_to)
-    enqueue_again_blocking(connection, deliveries, now)
+    item = to_item(fact)
+    put_item_blocking(connection, item)
+    deliver_item_blocking(connection, item, deliver_to, now)
 
 
 def take_fact_blocking(

@@ -24,7 +24,8 @@ from memory.stores.sqlite.fulltext_index import (
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
 from memory.stores.sqlite.statements import (
-    id_batches,
+    IN_IDS,
+    id_list,
     insert_blocking,
     is_storable,
     placeholders,
@@ -123,12 +124,12 @@ class SqliteItemStore:
         return found[0] if found else None
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        found: dict[str, Item] = {}
-        for batch in id_batches(item_ids):
-            sql = f"SELECT {COLUMNS} FROM items WHERE id IN ({placeholders(batch)})"  # noqa: S608
-            items = {item.id: item for item in await self._database.values(item_of, sql, batch)}
-            found |= {item_id: items[item_id] for item_id in batch if item_id in items}
-        return await self._dated([item for item in found.values() if scope.covers(item.scope)])
+        sql = f"SELECT {COLUMNS} FROM items WHERE id IN {IN_IDS}"  # noqa: S608
+        found = await self._database.values(item_of, sql, {"ids": id_list(item_ids)})
+        items = {item.id: item for item in found if scope.covers(item.scope)}
+        return await self._dated(
+            [items[item_id] for item_id in dict.fromkeys(item_ids) if item_id in items]
+        )
 
     async def _dated(self, items: list[Item]) -> list[Item]:
         """Return the items, with `valid_until` of the facts that turns told, if these hold no longer."""

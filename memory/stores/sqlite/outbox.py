@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
-from memory.outbox.delivery import Delivery, DeliveryStatus, Link, NewDelivery
+from memory.items import Item
+from memory.outbox.delivery import Delivery, DeliveryStatus, Link, NewDelivery, deliveries_of
 from memory.scope import WORKSPACE_OWNER
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
@@ -51,6 +52,14 @@ def enqueue_again_blocking(
         [(new.idempotency_key,) for new in deliveries],
     )
     enqueue_blocking(connection, deliveries, now)
+
+
+def deliver_item_blocking(
+    connection: sqlite3.Connection, item: Item, backends: Iterable[str], now: datetime
+) -> None:
+    """Enqueue an item for each backend, within the transaction that writes it."""
+    deliveries = deliveries_of("put", item.id, item.scope.owner_id, item.revision, backends)
+    enqueue_again_blocking(connection, deliveries, now)  # it may have been forgotten before
 
 
 def withdraw_blocking(connection: sqlite3.Connection, item_id: str) -> int:

@@ -14,6 +14,7 @@ from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import (
     backends_of_blocking,
+    deliver_item_blocking,
     enqueue_again_blocking,
     withdraw_blocking,
 )
@@ -66,9 +67,7 @@ class SqliteRecordStore:
             put_item_blocking(connection, item)
         except sqlite3.IntegrityError:  # an imported dialogue has taken the place in the thread
             put_item_blocking(connection, replace(item, thread=None, position=None))
-        owner_id = item.scope.owner_id
-        deliveries = deliveries_of("put", item.id, owner_id, item.revision, self._deliver_to)
-        enqueue_again_blocking(connection, deliveries, now)
+        deliver_item_blocking(connection, item, self._deliver_to, now)
 
 
 def remove_turn_blocking(connection: sqlite3.Connection, turn_id: str, now: datetime) -> bool:

@@ -1,12 +1,13 @@
 """Small parts of SQL statements that several stores need."""
 
+import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-_AT_ONCE: Final = 500
-"""SQLite bounds the number of parameters of a statement."""
+IN_IDS: Final = "(SELECT value FROM json_each(:ids))"
+"""Follows `IN`; `:ids` is an `id_list`, because SQLite bounds the number of parameters of a statement."""
 
 
 def insert_blocking(
@@ -32,11 +33,9 @@ def placeholders(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-def id_batches(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the ids, each once, in batches that fit into one statement; skip those that cannot exist."""
-    wanted = [item_id for item_id in dict.fromkeys(ids) if is_storable(item_id)]
-    for start in range(0, len(wanted), _AT_ONCE):
-        yield wanted[start : start + _AT_ONCE]
+def id_list(ids: Iterable[str]) -> str:
+    """Return ids as the value of `:ids`."""
+    return json.dumps(list(ids))
 
 
 def is_storable(text: str) -> bool:

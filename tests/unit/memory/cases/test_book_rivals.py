@@ -1,6 +1,6 @@
 """Writers at the same time, corrections of accepted cases, and the plans of the statements."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -273,13 +273,12 @@ async def test_every_statement_finds_its_rows_by_a_key(
     store = cases_on(database, ticking())
     for n in range(MANY):
         await store.apply(new(case(str(n))))
-    said: dict[str, tuple[Any, ...]] = {}
+    said: dict[str, Any] = {}
     rows = database.rows
 
-    async def noted(sql: str, parameters: Iterable[Any] = ()) -> Any:
-        values = tuple(parameters)
-        said[sql] = values
-        return await rows(sql, values)
+    async def noted(sql: str, parameters: Any = ()) -> Any:
+        said[sql] = parameters
+        return await rows(sql, parameters)
 
     written: set[str] = set()
     monkeypatch.setattr(database, "rows", noted)
@@ -297,7 +296,9 @@ async def test_every_statement_finds_its_rows_by_a_key(
         plan = [str(row["detail"]) for row in await rows(f"EXPLAIN QUERY PLAN {sql}", values)]
         assert plan, sql
         for step in plan:
-            assert not step.startswith("SCAN") or "CONSTANT" in step, (sql, step)
+            # over the ids that were given, and over what their keys found
+            is_free = any(sign in step for sign in ("CONSTANT", "json_each", "(subquery"))
+            assert not step.startswith("SCAN") or is_free, (sql, step)
             assert "(owner_id=?)" not in step, (sql, step)
 
 
