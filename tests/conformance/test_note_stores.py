@@ -15,6 +15,7 @@ from memory.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite.notes import SqliteNoteStore
 from tests.conformance.suites.opened import OpenedSuite, run_test
 from tests.support.episodes import AT, open_memory, recorder_on
+from tests.support.recall import make_item
 
 NAMES = ["memory/ops.md", "memory/部署/a b.yaml", "memory/%_'\";--.md"]
 
@@ -31,17 +32,7 @@ Opening = Callable[[], AbstractAsyncContextManager[OpenNotes]]
 
 
 def item(item_id: str) -> Item:
-    return Item(
-        id=item_id,
-        kind="note",
-        scope=Scope(owner_id=WORKSPACE_OWNER),
-        title=item_id,
-        summary="one line 一行",
-        body="text",
-        source="memory/ops.md",
-        occurred_at=AT,
-        updated_at=AT,
-    )
+    return make_item(item_id, "text 一行", scope=Scope(owner_id=WORKSPACE_OWNER))
 
 
 def note(name: str = NAMES[0], *, mtime_ns: int = 1, digest: str = "d1") -> IndexedNote:

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 import anyio
 
@@ -16,12 +17,12 @@ AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN = Scope(owner_id="ann")
 
 
-def make_item(item_id: str, text: str, *, title: str = "", scope: Scope = ANN) -> Item:
-    """Make a note of one text."""
-    return Item(
+def make_item(item_id: str, text: str, *, title: str = "", **fields: Any) -> Item:
+    """Make a note of one text, Ann's unless another scope is given."""
+    note = Item(
         id=item_id,
         kind="note",
-        scope=scope,
+        scope=ANN,
         title=title or item_id,
         summary=" ".join(text.split())[:300],
         body=text,
@@ -29,6 +30,7 @@ def make_item(item_id: str, text: str, *, title: str = "", scope: Scope = ANN) -
         occurred_at=AT,
         updated_at=AT,
     )
+    return replace(note, **fields)
 
 
 def make_hit(item: Item, score: float = 1.0) -> Hit:

@@ -11,14 +11,14 @@ from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
 from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.intents.turns import ChronicleTurns
-from memory.items import Item
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.transfer import export_lines, read_entries
-from tests.support.episodes import opened_on, recorder_on, turn_intents
+from tests.support.episodes import dump, opened_on, recorder_on, turn_intents
+from tests.support.recall import make_item
 
 AT = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
@@ -56,20 +56,6 @@ async def ids(database: Database) -> list[str]:
     return [row["id"] for row in rows]
 
 
-async def everything(database: Database) -> str:
-    """Write out all rows of all tables, the full text's own included.
-
-    Its index drops the words of deleted rows when it merges its parts: have it do so now.
-    """
-    await database.write(
-        lambda writer: writer.execute("INSERT INTO item_words (item_words) VALUES ('optimize')")
-    )
-    names = await database.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = [row["name"] for row in names]
-    rows = [row for name in tables for row in await database.rows(f'SELECT * FROM "{name}"')]
-    return "\n".join(repr(tuple(row)) for row in rows)
-
-
 async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> None:
     await remember(database, "trn_1", f"feed {WORD}")
     await remember(database, "trn_2", "water the plants")
@@ -78,11 +64,11 @@ async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> N
     await recorder_on(database).record_intent(
         intent_from_memory_injected(shown, ids=[gone], titles=[f"feed {WORD}"])
     )
-    assert WORD in await everything(database)
+    assert WORD in await dump(database)
     assert await forgetting_on(database).forget(gone, ANN)
     found = "SELECT rowid FROM item_words WHERE item_words MATCH ?"
     assert await database.rows(found, (WORD,)) == []
-    assert WORD not in await everything(database)
+    assert WORD not in await dump(database)
     assert await ids(database) == [kept]
     assert await opened_on(database).store.get(gone, ANN) is None
     marks = await database.rows("SELECT episode FROM episode_marks GROUP BY episode")
@@ -128,18 +114,18 @@ async def test_the_sources_of_what_was_merged_into_it_are_forgotten_too(database
     await remember(database, "trn_2", f"feed {WORD}")
     (gone,) = await ids(database)
     assert await forgetting_on(database).forget(gone, ANN)
-    assert WORD not in await everything(database)
+    assert WORD not in await dump(database)
 
 
 async def test_only_whose_scope_covers_it_can_forget_it(database: Database) -> None:
     await remember(database, "trn_1", f"feed {WORD}")
     (mine,) = await ids(database)
-    before = await everything(database)
+    before = await dump(database)
     forgetting = forgetting_on(database)
     assert not await forgetting.forget(mine, BOB)
     assert not await forgetting.forget(mine, Scope(owner_id="ann", project_id="other"))
     assert not await forgetting.forget("epi_none", ANN)
-    assert await everything(database) == before
+    assert await dump(database) == before
     assert await forgetting.forget(mine, ANN)
     assert not await forgetting.forget(mine, ANN), "it is gone already"
 
@@ -170,17 +156,7 @@ async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
 
 
 async def test_a_note_is_forgotten_by_those_who_keep_notes(database: Database) -> None:
-    note = Item(
-        id="not_1",
-        kind="note",
-        scope=Scope(owner_id=WORKSPACE_OWNER),
-        title="ops",
-        summary="ops",
-        body="ops",
-        source="memory/ops.md",
-        occurred_at=AT,
-        updated_at=AT,
-    )
+    note = make_item("not_1", "ops", scope=Scope(owner_id=WORKSPACE_OWNER))
     notes: list[str] = []
     await database.write(lambda writer: put_item_blocking(writer, note))
     assert not await forgetting_on(database).forget("not_1", ANN)
@@ -193,7 +169,7 @@ async def test_a_failure_in_the_middle_forgets_nothing(
 ) -> None:
     await remember(database, "trn_1", f"feed {WORD}")
     (mine,) = await ids(database)
-    before = await everything(database)
+    before = await dump(database)
 
     def fails(*_: object) -> None:
         raise RuntimeError("in the middle")
@@ -201,4 +177,4 @@ async def test_a_failure_in_the_middle_forgets_nothing(
     monkeypatch.setattr("memory.forgetting.enqueue_again_blocking", fails)
     with pytest.raises(RuntimeError):
         await forgetting_on(database).forget(mine, ANN)
-    assert await everything(database) == before
+    assert await dump(database) == before

@@ -18,31 +18,20 @@ from memory.intents.builders import (
 )
 from memory.intents.registry import MemoryIntent
 from memory.intents.turns import ChronicleTurns
-from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite import forgotten as forgotten_module
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.items import put_item_blocking
-from tests.support.episodes import AT, open_memory, recorder_on, turn_intents
-from tests.unit.memory.test_forgetting import everything
+from tests.support.episodes import AT, dump, open_memory, recorder_on, turn_intents
+from tests.support.recall import make_item
 
 LATER = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
 ANN = Scope(owner_id="ann")
 WORD = "zebrafish"
 FACT = f"We decided to keep the {WORD} tank at the north wall of room 4711."
-KNOWN = Item(
-    id="epi_known",
-    kind="episode",
-    scope=ANN,
-    title=f"Where the {WORD} is",
-    summary=FACT,
-    body=FACT,
-    source="turn 1",
-    occurred_at=AT,
-    updated_at=AT,
-)
+KNOWN = make_item("epi_known", FACT, title=f"Where the {WORD} is", kind="episode")
 
 
 async def know(database: Database) -> None:
@@ -112,9 +101,9 @@ async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_show
     await recorder_on(database).record_intents(turn()[:2])
     page = await SqliteChronicle(database).page("ann", key="memory.injected", limit=9)
     assert [(one.forgotten, one.text, one.payload) for one in page.records] == [(True, "", {})]
-    assert WORD not in await everything(database)
+    assert WORD not in await dump(database)
     await recorder_on(database).record_intent(shown())
-    assert WORD not in await everything(database), "also when it is recorded again"
+    assert WORD not in await dump(database), "also when it is recorded again"
 
 
 async def test_what_is_recorded_while_it_is_forgotten_is_found(
@@ -130,7 +119,7 @@ async def test_what_is_recorded_while_it_is_forgotten_is_found(
 
     monkeypatch.setattr("memory.forgetting.find_mentions", then_recorded)
     await forget(database)
-    assert WORD not in await everything(database)
+    assert WORD not in await dump(database)
 
 
 @pytest.mark.parametrize("forgets_first", [True, False], ids=["before", "after"])

@@ -14,15 +14,9 @@ from tests.support.cases import (
     caller,
     case_world,
 )
+from tests.support.episodes import dump
 
 KEY = "sk-ant-" + "api03-" + "Zq8" * 12
-
-
-async def everything(world: CaseWorld) -> str:
-    names = await world.database.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = [row["name"] for row in names]
-    rows = [row for name in tables for row in await world.database.rows(f'SELECT * FROM "{name}"')]
-    return "\n".join(repr(tuple(row)) for row in rows)
 
 
 async def test_a_new_case_is_a_draft_in_the_callers_scope(world: CaseWorld) -> None:
@@ -65,10 +59,10 @@ async def test_a_forged_scope_conversation_feedback_or_lifecycle_changes_nothing
     assert created.stripped == tuple(forged)
     assert (created.case.scope, created.case.lifecycle) == (ANN, "draft")
     assert created.case.authors == ("cnv_1",)
-    before = await everything(world)
+    before = await dump(world.database)
     again = await world.upsert(caller("cnv_2"), case_id=created.case.case_id, **forged)
     assert (again.status, again.case) == ("unchanged", created.case)
-    assert await everything(world) == before
+    assert await dump(world.database) == before
     assert "cnv_forged" not in before
     assert "bank" not in before
 
@@ -122,11 +116,11 @@ async def test_an_agent_rewrites_only_what_is_of_exactly_its_app_and_a_person_ev
 
 async def test_an_update_that_says_nothing_new_writes_nothing(world: CaseWorld) -> None:
     created = (await world.upsert(caller(), **INCIDENT)).case
-    before = await everything(world)
+    before = await dump(world.database)
     answer = await world.upsert(caller("cnv_2"), case_id=created.case_id, **INCIDENT)
     assert (answer.status, answer.case) == ("unchanged", created)
     assert answer.notes == ("The case says all of that already; nothing was changed.",)
-    assert await everything(world) == before
+    assert await dump(world.database) == before
     assert world.told == ["changed"]
 
 
@@ -140,6 +134,6 @@ async def test_secrets_reach_neither_the_case_nor_its_reports_and_history(tmp_pa
         answers = [await world.upsert(caller(f"cnv_{n}"), **sent) for n in range(2)]
         assert [answer.redacted for answer in answers] == [2, 2]
         assert [answer.status for answer in answers] == ["created", "merged"]
-        stored = await everything(world)
+        stored = await dump(world.database)
         assert KEY not in stored
         assert "known-to-the-server" not in stored

@@ -10,7 +10,7 @@ from memory.forgetting import Forgetting
 from memory.intents.builders import Happening, intent_from_tool_result
 from memory.scope import Scope
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller
-from tests.support.episodes import AT, recorder_on
+from tests.support.episodes import AT, dump, recorder_on
 
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")
 WORD = "zebrafish"
@@ -39,16 +39,6 @@ async def record_case(world: CaseWorld, **fields: Any) -> Case:
     return one
 
 
-async def everything(world: CaseWorld) -> str:
-    await world.database.write(
-        lambda writer: writer.execute("INSERT INTO item_words (item_words) VALUES ('optimize')")
-    )
-    names = await world.database.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = [row["name"] for row in names]
-    rows = [row for name in tables for row in await world.database.rows(f'SELECT * FROM "{name}"')]
-    return "\n".join(repr(tuple(row)) for row in rows)
-
-
 async def test_nothing_of_a_case_is_left_and_the_rest_stays(world: CaseWorld) -> None:
     gone = (await record_case(world)).case_id
     staging = caller("cnv_2", environment="staging")
@@ -66,7 +56,7 @@ async def test_nothing_of_a_case_is_left_and_the_rest_stays(world: CaseWorld) ->
     await world.vote(caller("cnv_5"), gone, helpful=True)
     await world.store.note_shown("cnv_6", dict.fromkeys([gone, other], 1))
     assert (await world.store.related([kept]))[kept]
-    assert WORD in await everything(world)
+    assert WORD in await dump(world.database)
 
     assert await forgetting_on(world).forget(gone, ANN)
 
@@ -75,17 +65,17 @@ async def test_nothing_of_a_case_is_left_and_the_rest_stays(world: CaseWorld) ->
     found = await world.store.get([gone, kept, other], "ann")
     assert [hit.case_id for hit in found] == [kept, other]
     assert not await forgetting_on(world).forget(gone, ANN)
-    assert WORD not in await everything(world)
+    assert WORD not in await dump(world.database)
 
 
 async def test_a_case_is_forgotten_by_whoever_may_see_it_alone(world: CaseWorld) -> None:
     mine = await record_case(world)
-    before = await everything(world)
+    before = await dump(world.database)
     forgetting = forgetting_on(world)
     assert not await forgetting.forget(mine.case_id, BOB)
     assert not await forgetting.forget(mine.case_id, Scope(owner_id="ann", app_code="bank"))
     assert not await forgetting.forget("cas_none", ANN)
-    assert await everything(world) == before
+    assert await dump(world.database) == before
     assert await forgetting.forget(mine.case_id, Scope(owner_id="ann", app_code="shop"))
 
 
@@ -101,4 +91,4 @@ async def test_a_vote_on_a_case_that_is_being_forgotten_finds_it_gone(world: Cas
     with pytest.raises(CaseRefused) as caught:
         await world.vote(caller("cnv_2"), gone.case_id, helpful=True)
     assert caught.value.code == "CASE_NOT_FOUND"
-    assert WORD not in await everything(world)
+    assert WORD not in await dump(world.database)

@@ -16,7 +16,7 @@ from memory.intents.registry import IntentRefused, MemoryIntent, MemorySinkPolic
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
-from tests.support.episodes import open_memory
+from tests.support.episodes import dump, open_memory
 from tests.support.intents import (
     BUILT,
     HAPPENING,
@@ -34,13 +34,6 @@ mask = partial(mask_secrets, known=[KNOWN])
 
 def recorder(chronicle: SqliteChronicle, policy: MemoryPolicy | None = None) -> IntentRecorder:
     return IntentRecorder(chronicle, mask, policy)
-
-
-async def everything(database: Database) -> str:
-    names = await database.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = [row["name"] for row in names]
-    rows = [row for name in tables for row in await database.rows(f'SELECT * FROM "{name}"')]
-    return "\n".join(repr(tuple(row)) for row in rows)
 
 
 @pytest.mark.parametrize("sinks", [SINKS, *([sink] for sink in SINKS)], ids=str)
@@ -73,11 +66,11 @@ async def test_recording_again_changes_nothing(database: Database) -> None:
     assert list(await told.record_intents([])) == []
     ids = [intent.id for intent in intents]
     assert list(await told.record_intents([*intents, *intents])) == ids
-    before = await everything(database)
+    before = await dump(database)
     later = [replace(intent, fallback_text="another") for intent in intents]
     assert list(await told.record_intents(later)) == []
     assert not await told.record_intent(intents[0])
-    assert await everything(database) == before
+    assert await dump(database) == before
 
 
 async def test_a_turns_intents_are_one_transaction(
@@ -106,7 +99,7 @@ async def test_what_is_refused_leaves_nothing_anywhere(database: Database) -> No
         "status": replace(tool_result(), key="tool.Bash.error"),
         "source": replace(received("x"), source_kind="llm"),
     }
-    empty = await everything(database)
+    empty = await dump(database)
     told = recorder(SqliteChronicle(database))
     for name, wrong in refusals.items():
         with pytest.raises(IntentRefused) as refused:
@@ -116,7 +109,7 @@ async def test_what_is_refused_leaves_nothing_anywhere(database: Database) -> No
         for refuse in (told.recording, told.runtime_line):
             with pytest.raises(IntentRefused):
                 refuse(wrong)
-        assert await everything(database) == empty, name
+        assert await dump(database) == empty, name
     for _ in range(2):  # the key is not registered by being recorded
         with pytest.raises(UnknownIntent):
             await told.record_intent(refusals["key"])
@@ -145,7 +138,7 @@ async def test_no_secret_reaches_a_table_or_the_log_whatever_field_it_stands_in(
         replace(received("x"), id="int_x", fallback_text=KNOWN),
     ]
     await told.record_intents(intents)
-    stored = await everything(database)
+    stored = await dump(database)
     for text in (stored, *map(str, map(told.runtime_line, intents))):
         for part in (KNOWN, "geheim", "口令", "my cat", json.dumps(KNOWN)[1:-1]):
             assert part not in text

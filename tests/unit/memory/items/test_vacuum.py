@@ -8,30 +8,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memory.items import Item
-from memory.scope import Scope
 from memory.stores.sqlite import vacuum
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.vacuum import IndexVacuum, request_vacuum_blocking
 from tests.support.episodes import FILE, open_memory
+from tests.support.recall import make_item
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 SECRET = "Nachtfalke kauft Zitronella 甲乙丙"
-
-
-def item(number: int, body: str) -> Item:
-    return Item(
-        id=f"epi_{number}",
-        kind="episode",
-        scope=Scope(owner_id="ann"),
-        title=f"item{number}",
-        summary="",
-        body=body,
-        source="test",
-        occurred_at=AT,
-        updated_at=AT,
-    )
 
 
 async def blocks(database: Database) -> bytes:
@@ -42,8 +27,10 @@ async def blocks(database: Database) -> bytes:
 async def fill(database: Database) -> None:
     def work(writer: sqlite3.Connection) -> None:
         for number in range(300):
-            put_item_blocking(writer, item(number, f"plain words {number} kept here {number * 7}"))
-        put_item_blocking(writer, item(1000, SECRET))
+            put_item_blocking(
+                writer, make_item(f"epi_{number}", f"plain words {number} kept here {number * 7}")
+            )
+        put_item_blocking(writer, make_item("epi_1000", SECRET))
 
     await database.write(work)
 

@@ -17,10 +17,10 @@ from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
 from memory.outbox.delivery import Delivery, Link, NewDelivery
 from memory.outbox.worker import Backoff, DeliveryLimits, DeliveryResult, DeliveryWorker
-from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
 from tests.support.episodes import open_memory
+from tests.support.recall import make_item
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 WAIT_S = 20
@@ -36,18 +36,7 @@ Failure = Exception | None
 
 
 def item(item_id: str, revision: int = 1) -> Item:
-    return Item(
-        id=item_id,
-        kind="episode",
-        scope=Scope(owner_id="ann"),
-        title=item_id,
-        summary="",
-        body=f"{item_id} 第{revision}版",
-        source="",
-        occurred_at=AT,
-        updated_at=AT,
-        revision=revision,
-    )
+    return make_item(item_id, f"{item_id} 第{revision}版", revision=revision)
 
 
 @dataclass
@@ -60,6 +49,8 @@ class Recorder:
     meanwhile: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     health: BackendHealth = field(default_factory=lambda: BackendHealth(name="memu", state="ok"))
     checks: int = 0
+    went: anyio.Event = field(default_factory=anyio.Event)
+    """Set by the first call."""
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
         self.calls.append(("put", item.id, item.revision, idempotency_key))
@@ -71,6 +62,7 @@ class Recorder:
         await self._do(item_id)
 
     async def _do(self, item_id: str) -> None:
+        self.went.set()
         await self.meanwhile()
         failure = self.answer(item_id)
         if failure is not None:

@@ -31,7 +31,7 @@ async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(tmp_path) as here, anyio.create_task_group() as group:
-        looked, went = anyio.Event(), anyio.Event()
+        looked = anyio.Event()
         real = here.store.next_due_at
 
         async def next_due_at(backend: str) -> datetime | None:
@@ -39,18 +39,13 @@ async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
             looked.set()  # the last thing it waits for before it sleeps
             return found
 
-        async def tell() -> None:
-            went.set()
-            await anyio.lowlevel.checkpoint()
-
         monkeypatch.setattr(here.store, "next_due_at", next_due_at)
-        here.backend.meanwhile = tell
         await group.start(here.delivering.run)
         await looked.wait()
         await anyio.wait_all_tasks_blocked()
         await here.put("epi_1")
         here.delivering.wake()
-        await went.wait()
+        await here.backend.went.wait()
         assert here.backend.checks == 1, "it was looked at once, at the start"
         group.cancel_scope.cancel()
 
@@ -58,17 +53,10 @@ async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
 async def test_what_another_process_enqueues_is_delivered_without_a_wake(tmp_path: Path) -> None:
     limits = replace(LIMITS, look_s=0.01)
     async with world(tmp_path, limits=limits) as here, anyio.create_task_group() as group:
-        went = anyio.Event()
-
-        async def tell() -> None:
-            went.set()
-            await anyio.lowlevel.checkpoint()
-
-        here.backend.meanwhile = tell
         await group.start(here.delivering.run)
         await anyio.wait_all_tasks_blocked()
         await here.put("epi_1")
-        await went.wait()
+        await here.backend.went.wait()
         group.cancel_scope.cancel()
 
 
@@ -84,19 +72,13 @@ async def test_an_open_breaker_lets_the_loop_sleep_until_it_is_half_open(tmp_pat
 
 async def test_a_slow_backend_does_not_hold_up_another(tmp_path: Path) -> None:
     async with world(tmp_path) as here, anyio.create_task_group() as group:
-        went = anyio.Event()
-
-        async def tell() -> None:
-            went.set()
-            await anyio.lowlevel.checkpoint()
-
         here.backend.meanwhile = anyio.sleep_forever
-        quick = Recorder(name="vectors", meanwhile=tell)
+        quick = Recorder(name="vectors")
         await here.put("epi_1")
         await here.put("epi_1", backend="vectors")
         await group.start(here.delivering.run)
         await group.start(here.loop(quick).run)
-        await went.wait()
+        await quick.went.wait()
         group.cancel_scope.cancel()
 
 
@@ -105,16 +87,10 @@ async def test_stopped_in_the_middle_it_is_delivered_again_under_the_same_key(
 ) -> None:
     async with world(tmp_path) as here:
         await here.put("epi_1")
-        begun = anyio.Event()
-
-        async def hang() -> None:
-            begun.set()
-            await anyio.sleep_forever()
-
-        here.backend.meanwhile = hang
+        here.backend.meanwhile = anyio.sleep_forever
         async with anyio.create_task_group() as group:
             await group.start(here.delivering.run)
-            await begun.wait()
+            await here.backend.went.wait()
             group.cancel_scope.cancel()
         here.backend.meanwhile = anyio.lowlevel.checkpoint
         assert await here.delivering.drain() == 0, "it is leased"
@@ -158,7 +134,7 @@ async def test_an_outbox_that_cannot_be_used_does_not_end_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with world(tmp_path) as here, anyio.create_task_group() as group:
-        tried, went = anyio.Event(), anyio.Event()
+        tried = anyio.Event()
         real = here.store.due
 
         async def broken(*_: object, **__: object) -> Sequence[Delivery]:
@@ -166,33 +142,21 @@ async def test_an_outbox_that_cannot_be_used_does_not_end_the_loop(
             await anyio.lowlevel.checkpoint()
             raise StoreUnavailable("The disk is full.")
 
-        async def tell() -> None:
-            went.set()
-            await anyio.lowlevel.checkpoint()
-
-        here.backend.meanwhile = tell
         monkeypatch.setattr(here.store, "due", broken)
         await group.start(here.delivering.run)
         await tried.wait()
         monkeypatch.setattr(here.store, "due", real)
         await here.put("epi_1")
         here.delivering.wake()
-        await went.wait()
+        await here.backend.went.wait()
         group.cancel_scope.cancel()
 
 
 async def started(here: World) -> None:
     """Run the loop until it has delivered once."""
     async with anyio.create_task_group() as group:
-        went = anyio.Event()
-
-        async def tell() -> None:
-            went.set()
-            await anyio.lowlevel.checkpoint()
-
-        here.backend.meanwhile = tell
         await group.start(here.delivering.run)
-        await went.wait()
+        await here.backend.went.wait()
         group.cancel_scope.cancel()
 
 

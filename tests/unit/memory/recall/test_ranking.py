@@ -19,7 +19,6 @@ from memory.recall.reader import RecallReader
 from memory.recall.retrievers import Candidate, Ranked, Retriever, RetrieverAnswer, RetrieverName
 from memory.recall.search import MemorySearch
 from memory.recall.shown import worth_showing
-from memory.scope import Scope
 from tests.support.recall import ANN, AT, GivingRetriever, Shelf, make_hit, make_item
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -30,18 +29,7 @@ MEANING = Place(retriever="vector", rank=1, strength=0.5)
 def found(
     name: str, score: float, days: float = 0, places: tuple[Place, ...] = (WORDS,)
 ) -> tuple[Fused, Item]:
-    at = NOW - timedelta(days=days)
-    item = Item(
-        id=name,
-        kind="episode",
-        scope=Scope(owner_id="ann"),
-        title="",
-        summary="",
-        body="",
-        source="",
-        occurred_at=at,
-        updated_at=at,
-    )
+    item = make_item(name, "", occurred_at=NOW - timedelta(days=days))
     return Fused(item_id=name, score=score, places=places), item
 
 

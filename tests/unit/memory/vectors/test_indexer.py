@@ -10,7 +10,7 @@ import pytest
 
 from memory.embeddings.hashed import DIMENSION, HashedEmbedder
 from memory.embeddings.protocol import ThreadedEmbedder, Vector
-from memory.items import KINDS, Item
+from memory.items import KINDS
 from memory.itemstore import NumberedItem
 from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
 from memory.recall.retrievers import Question
@@ -18,29 +18,22 @@ from memory.scope import Scope
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry, VectorHit
 from tests.support.exact_index import ExactVectorIndex
+from tests.support.recall import make_item
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def item(item_id: str, text: str, owner_id: str = "ada") -> Item:
-    return Item(
-        id=item_id,
-        kind="episode",
-        scope=Scope(owner_id=owner_id),
-        title=text,
-        summary=text,
-        body=text,
-        source="a test",
-        occurred_at=NOW,
-        updated_at=NOW,
-    )
+ADA = Scope(owner_id="ada")
+COFFEE = make_item("epi_9", "coffee", scope=ADA)
 
 
 class Rows:
     """The items that are stored, and the state that is written down."""
 
     def __init__(self, *texts: str) -> None:
-        self.items = {n: item(f"epi_{n}", text) for n, text in enumerate(texts, start=1)}
+        self.items = {
+            n: make_item(f"epi_{n}", text, scope=ADA) for n, text in enumerate(texts, start=1)
+        }
         self.state: IndexState | None = None
         self.states: list[IndexState] = []
         self.read_from: list[int] = []
@@ -234,7 +227,7 @@ async def test_while_another_process_tries_the_index_it_is_closed_and_nothing_is
     indexer = kept(index, rows, is_sound)
     async with running(indexer), anyio.create_task_group() as tasks:
         await tried.wait()
-        tasks.start_soon(indexer.put, item("epi_9", "coffee"), "k")
+        tasks.start_soon(indexer.put, COFFEE, "k")
         await settled(indexer)
     assert index.done[:3] == ["close", "tried", "put"]
 
@@ -279,9 +272,9 @@ async def test_a_delivery_to_a_broken_one_is_for_later_and_it_is_mended() -> Non
         await settled(indexer)
         index.is_broken = True
         with pytest.raises(BackendUnavailable):
-            await indexer.put(item("epi_9", "coffee"), "k")
+            await indexer.put(COFFEE, "k")
         await settled(indexer)
-        await indexer.put(item("epi_9", "coffee"), "k")
+        await indexer.put(COFFEE, "k")
         assert await found(indexer, "coffee") == ["epi_9"]
 
 
@@ -344,7 +337,7 @@ async def test_a_server_that_fails_leaves_words_and_is_told_until_it_answers() -
                 name="vectors", state="failing", detail="It is down."
             )
             with pytest.raises(BackendUnavailable):
-                await indexer.put(item("epi_9", "milk"), "k")
+                await indexer.put(COFFEE, "k")
         remote.fault = None
         assert await found(indexer, "green tea") == ["epi_1"]
         assert (await indexer.check()).state == "ok"
