@@ -3,22 +3,28 @@
 `python -m bench.train_tool_usage` writes `policies/content/tool_usage.json`. The training set is
 `tool_usage/rows.tsv` (sentences and items) and `tool_usage/templates.txt` (expanded here, with a fixed
 seed). `tool_usage/held_out.tsv` is only measured. In each row: a label, the tools in use, and the text.
+`--measure FILE` measures lines of JSON instead, at recall, with the tools that their conversation called.
 """
 
+import argparse
 import json
 import random
 import re
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from gateway.turns.conversation_memory import ConversationTools
 from policies.content import tool_usage
-from policies.content.tool_names import TOOL, WORD, ToolNames
+from policies.content.parameters import parameter_names
+from policies.content.tool_names import TOOL, WORD, normalize
 from policies.content.tool_usage import (
     JOINT,
     ActiveTools,
@@ -144,7 +150,7 @@ def _fill(text: str, rng: random.Random) -> str:
 
 def _units(row: Row) -> list[str]:
     """Return the sentences of a row as the detector scores them."""
-    reader = UsageReader(ToolNames.of(row.tools), by_form=not row.is_recalled)
+    reader = UsageReader(ActiveTools.of(row.tools), by_form=not row.is_recalled)
     return [joint for _, joint in read_sentences(reader, row.text)]
 
 
@@ -219,7 +225,28 @@ def _fit_labelled(labelled: Sequence[tuple[str, str, float]], name: str) -> tupl
     return _fit(_Sparse.of([text for _, text, _ in labelled]), truth, np.array(weights))
 
 
+async def measure(path: Path) -> None:
+    """Print what is held back of `{"text", "label", "tools": [{"name", "input"}]}`, by label and naming."""
+    counts: Counter[tuple[str, str, bool]] = Counter()
+    for line in (await anyio.Path(path).read_text(encoding="utf-8")).splitlines():
+        row = json.loads(line)
+        used = ConversationTools()
+        for tool in row["tools"]:
+            used.note("cnv", tool["name"], parameter_names(tool["input"]))
+        tools = ActiveTools.of(await used.of("cnv"))
+        naming = "named" if tools.names.occur_in(normalize(row["text"])) else "unnamed"
+        counts[row["label"], naming, tools.is_stale("", row["text"])] += 1
+    for label, naming in sorted({key[:2] for key in counts}):
+        held, shown = counts[label, naming, True], counts[label, naming, False]
+        print(f"{label}, {naming}: {held} of {held + shown} held back")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--measure", type=Path, metavar="FILE")
+    if path := parser.parse_args().measure:
+        anyio.run(measure, path)
+        return
     MODEL_FILE.write_text(json.dumps(train(), indent=1) + "\n", encoding="ascii")
     for name in ("rows.tsv", "held_out.tsv"):
         rows = read_rows(name)

@@ -52,6 +52,8 @@ _INPUTS = {tool: _read_inputs(told) for tool, told in _TOLD.items()}
 
 KNOWN_TOOLS = frozenset(_INPUTS)
 """Every built-in tool that the policy can judge, by its exact name."""
+PARAMETERS = {tool: tuple(inputs.checks) for tool, inputs in _INPUTS.items()}
+"""The names of the inputs of each of them."""
 
 
 def is_too_deep(given: object) -> bool:

@@ -1,7 +1,7 @@
 """What memory learns about conversations, and which tools each conversation uses."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -9,18 +9,30 @@ from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.store import TurnStore
 from gateway.ids import ConversationId
 from gateway.turns.evidence import ToolStatus
+from memory.cases import tools as case_tools
 from memory.errors import StoreUnavailable
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.registry import MemoryIntent
+from memory.recall import tools as memory_tools
 from memory.recall.recent_tools import RecentTools, RecordedCall
 from memory.scope import Scope, SearchScope
 from memory.seen import Seen
+from policies.content.parameters import signature
+from policies.inputs import PARAMETERS
 
 _log = logging.getLogger(__name__)
 
 _TURNS: Final = 20
 CAME_BACK: Final[frozenset[ToolStatus | None]] = frozenset({"ok", "failed"})
 """Statuses of the calls that count as use of a tool."""
+_OWN_PARAMETERS: Final[Mapping[str, Iterable[str]]] = {
+    f"mcp__{server}__{name}": schema["properties"]
+    for server, schemas in (
+        (memory_tools.SERVER, memory_tools.SCHEMAS),
+        (case_tools.SERVER, {form.name: form.input_schema for form in case_tools.TOOLS}),
+    )
+    for name, schema in schemas.items()
+}
 
 
 class ConversationTools:
@@ -30,16 +42,16 @@ class ConversationTools:
         self._turns = turns
         self._recent = RecentTools()
 
-    def note(self, conversation_id: str, tool: str) -> None:
-        """Note that a call returned."""
-        self._recent.note(conversation_id, tool)
+    def note(self, conversation_id: str, tool: str, parameters: Iterable[str] = ()) -> None:
+        """Note that a call returned, and the names of what it was given."""
+        self._recent.note(conversation_id, _signature(tool, parameters))
 
     def forget(self, conversation_id: str) -> None:
         """Forget a conversation that was left or deleted."""
         self._recent.forget(conversation_id)
 
     async def of(self, conversation_id: str) -> tuple[str, ...]:
-        """Return a conversation's tools, the last used one at the end.
+        """Return the signatures of a conversation's tools, the last used one at the end.
 
         Raise `StoreUnavailable` if its history cannot be read.
         """
@@ -53,9 +65,16 @@ def _calls(history: Sequence[Turn]) -> Iterator[RecordedCall]:
     """Yield the calls of some turns in order, each followed by its result if it had one."""
     for turn in history:
         for tool in (turn.result or {}).get("tools", ()):
-            yield RecordedCall(tool["tool_use_id"], tool["name"])
+            used = _signature(tool["name"], tool.get("parameters", ()))
+            yield RecordedCall(tool["tool_use_id"], used)
             if tool["status"] in CAME_BACK:
                 yield RecordedCall(tool["tool_use_id"], None)
+
+
+def _signature(tool: str, parameters: Iterable[str]) -> str:
+    """Return a tool with the given parameters and all that are known of it without a call."""
+    known = _OWN_PARAMETERS.get(tool, PARAMETERS.get(tool, ()))
+    return signature(tool, dict.fromkeys([*parameters, *known]))
 
 
 async def seen_in(turns: TurnStore, conversation: Conversation) -> Seen:

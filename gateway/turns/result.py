@@ -19,6 +19,7 @@ from gateway.turns.reply import (
 from gateway.turns.sentences import say
 from memory.clock import rfc3339
 from memory.recall.query import ContextPack
+from policies.content.parameters import parameter_names
 
 
 def memory_fields(pack: ContextPack) -> dict[str, Any]:
@@ -105,7 +106,10 @@ def turn_result(
         "stop_reason": stop_reason_of(evidence, ending),
         "cause": ending.cause,
         "notices": [asdict(notice) for notice in evidence.notices],
-        "tools": [tool_fields(use) for use in evidence.tools.values()],
+        "tools": [
+            {**tool_fields(use), "parameters": parameter_names(use.input)}
+            for use in evidence.tools.values()
+        ],
         "steps": evidence.steps.fields(closing_text(evidence, ending)),
         "memory": dict(memory),
         "changes": dict(evidence.changes),

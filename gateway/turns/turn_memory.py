@@ -39,6 +39,7 @@ from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
 from memory.recall.tools import MemoryTools
 from memory.scope import LABELS, Scope
+from policies.content.parameters import parameter_names
 
 _log = logging.getLogger(__name__)
 
@@ -102,7 +103,9 @@ class TurnChronicle:
     def tool(self, use: ToolUse, at: datetime) -> dict[str, str]:
         """Note the result of a call."""
         if use.status in CAME_BACK:
-            self._memory.tools.note(self._turn.conversation_id, use.name)
+            self._memory.tools.note(
+                self._turn.conversation_id, use.name, parameter_names(use.input)
+            )
         build = partial(
             intent_from_tool_result,
             tool_name=use.name,

@@ -128,7 +128,7 @@ class EpisodeDraft:
     was_shown_forgotten: bool = False
     """True if an item that was in the prompt is forgotten, so that repetitions of it cannot be found."""
     tools: tuple[str, ...] = ()
-    """Names of the tools that it speaks of."""
+    """Names or signatures of the tools that it speaks of."""
     is_evidence: bool = False
     """True if it is made of recorded calls: only its decisions and the tools' output may repeat memory."""
     episode_id: str | None = None

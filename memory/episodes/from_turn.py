@@ -33,6 +33,7 @@ from memory.episodes.turn import ToolCall, Turn
 from memory.ids import derived_id
 from memory.scope import Scope
 from memory.text_lines import one_line
+from policies.content.parameters import parameter_names, signature
 
 _MAX_TITLE_CHARS = 120
 _FIRST_CALLS = 24
@@ -94,7 +95,9 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
         recalled_ids=turn.recalled_ids,
         recalled_texts=turn.recalled_texts,
         was_shown_forgotten=turn.was_shown_forgotten,
-        tools=tuple(sorted({call.name for call in turn.calls})),
+        tools=tuple(
+            sorted({signature(call.name, parameter_names(call.input)) for call in turn.calls})
+        ),
         is_evidence=True,
     )
 

@@ -58,7 +58,7 @@ class QueryPack:
     seen: Seen = NOTHING_SEEN
     """What the conversation's model has already."""
     active_tools: Sequence[str] = ()
-    """The tools in use, oldest first; what memory says of their schemas is held back."""
+    """Names or signatures of the tools in use, oldest first; what memory says of their schemas is held back."""
     deadline_s: float | None = None
     """Parts that have not answered by then are left out and named; None: only their own limits."""
 

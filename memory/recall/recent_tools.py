@@ -1,12 +1,15 @@
-"""Which tools a conversation used last.
+"""Which tools a conversation used last, and with which parameters.
 
-A tool is in use from its first returned call on. At most 20 a conversation are kept, the latest one last.
+A tool is in use from its first returned call on. At most 20 a conversation are kept, the latest one last, and
+of each at most 20 names of parameters; never a value.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
+
+from policies.content.parameters import MAX_PARAMETERS, signature, split_signature
 
 MAX_TOOLS: Final = 20
 MAX_CONVERSATIONS: Final = 1000
@@ -18,7 +21,7 @@ class RecordedCall:
 
     tool_use_id: str
     name: str | None
-    """None for the result."""
+    """The tool's name or signature; None for the result."""
 
 
 class RecentTools:
@@ -29,13 +32,13 @@ class RecentTools:
     ) -> None:
         self._per_conversation = per_conversation
         self._max_conversations = max_conversations
-        self._tools: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+        self._tools: OrderedDict[str, OrderedDict[str, list[str]]] = OrderedDict()
 
     def note(self, conversation_id: str, tool: str) -> None:
-        """Record that a call of a tool returned."""
+        """Record that a call returned, given by the tool's name or signature."""
         tools = self._of(conversation_id)
-        tools.pop(tool, None)
-        tools[tool] = None
+        name, parameters = split_signature(tool)
+        tools[name] = list(dict.fromkeys([*parameters, *tools.pop(name, ())]))[:MAX_PARAMETERS]
         while len(tools) > self._per_conversation:
             tools.popitem(last=False)
 
@@ -63,10 +66,11 @@ class RecentTools:
         return conversation_id in self._tools
 
     def of(self, conversation_id: str) -> tuple[str, ...]:
-        """Return a conversation's tools, the latest one last."""
-        return tuple(self._tools.get(conversation_id, ()))
+        """Return the signatures of a conversation's tools, the latest one last."""
+        tools = self._tools.get(conversation_id)
+        return tuple(signature(*tool) for tool in tools.items()) if tools else ()
 
-    def _of(self, conversation_id: str) -> OrderedDict[str, None]:
+    def _of(self, conversation_id: str) -> OrderedDict[str, list[str]]:
         tools = self._tools.setdefault(conversation_id, OrderedDict())
         self._tools.move_to_end(conversation_id)
         while len(self._tools) > self._max_conversations:

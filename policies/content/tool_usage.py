@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
+from policies.content.parameters import Parameters, split_signature
 from policies.content.tool_names import TOOL, WORD, ToolNames, mark_agent_tools, normalize
 from policies.patterns import read_patterns
 
@@ -40,6 +41,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<arrow>[-=]>|→)|(?P<quote>[\"'`“”「」])|::|[^\W_]|[^\w\s]",
     re.ASCII,
 )
+_UNLIKE_WORD: Final = re.compile(r"[_\-:\d]|[a-z][A-Z]")
 _TYPES: Final = frozenset("string str integer int boolean bool array float enum dict".split())
 _STEM_CHARS: Final = 6
 _MIN_PLURAL_CHARS: Final = 4
@@ -56,6 +58,7 @@ _MARKED_TOOL: Final = re.compile(
 """The plainest descriptions: a word for them right at the name."""
 _MARKED_BONUS: Final = 3.0
 _MARKED_MALUS: Final = 1.0
+_DOUBT_MALUS: Final = 1.5
 _HEADING_MALUS: Final = 0.5
 """A heading has few words, the name of a tool often alone."""
 
@@ -124,6 +127,7 @@ def _judge(text: str, *, is_heading: bool = False) -> tuple[bool, bool]:
     if _MARKED_TOOL.search(text) is not None:
         call, durable = call + _MARKED_BONUS, durable - _MARKED_MALUS
     least_call = least["min_call"] + _HEADING_MALUS * is_heading
+    least_call += _DOUBT_MALUS * text.startswith(f"{WORD}{JOINT}")
     describes = call > least_call and durable < least["max_durable"]
     return describes, durable >= least["min_durable"]
 
@@ -146,9 +150,9 @@ def split_sentences(line: str) -> list[str]:
 class UsageReader:
     """Reads a text sentence by sentence and relates each to the tool that its paragraph names."""
 
-    def __init__(self, names: ToolNames, *, by_form: bool, title: str = "") -> None:
-        """Take the names to look for; `by_form` adds names that only tools have."""
-        self._names = names
+    def __init__(self, tools: "ActiveTools", *, by_form: bool, title: str = "") -> None:
+        """Take the tools to look for; `by_form` adds names that only tools have."""
+        self._tools = tools
         self._by_form = by_form
         marked = self.mark(title)
         self._title = TOOL if _names_tool(marked) else ""
@@ -156,7 +160,7 @@ class UsageReader:
 
     def mark(self, text: str) -> str:
         """Return the normalized text with the names of tools replaced."""
-        marked = self._names.mark(normalize(text))
+        marked = self._tools.names.mark(normalize(text))
         return mark_agent_tools(marked) if self._by_form else marked
 
     def begin_line(self, line: str) -> None:
@@ -165,7 +169,7 @@ class UsageReader:
             self._context = self._title
 
     def read(self, sentence: str) -> tuple[str, str]:
-        """Return the marked sentence, alone and behind the one that names its tool, if any."""
+        """Return the marked sentence, alone and behind what names its tool, or has its parameters, if any."""
         marked = self.mark(sentence)
         if _names_tool(marked):
             self._context, self._chars_left = TOOL, _REACH_CHARS
@@ -174,9 +178,8 @@ class UsageReader:
             self._chars_left -= len(sentence)
             if self._chars_left < 0:
                 self._context = self._title
-        if not self._context:
-            return marked, marked
-        return marked, f"{self._context}{JOINT}{marked}"
+        context = self._context or self._tools.parameters.context_of(marked)
+        return marked, f"{context}{JOINT}{marked}" if context else marked
 
 
 def _names_tool(marked: str) -> bool:
@@ -188,17 +191,30 @@ class ActiveTools:
     """The tools in use, whose remembered schemas must not be shown."""
 
     names: ToolNames
+    parameters: Parameters
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> "ActiveTools":
-        """Take bare names, `server::tool` and `mcp__server__tool`."""
-        return cls(ToolNames.of(names))
+    def of(cls, tools: Iterable[str], *, with_words: bool = True) -> "ActiveTools":
+        """Take bare names, `server::tool` and `mcp__server__tool`, each alone or as a `signature`.
+
+        Without words only names and parameters that are no ordinary words are looked for.
+        """
+        known = list(tools)
+        names = [split_signature(tool)[0] for tool in known]
+        return cls(
+            ToolNames.of(name for name in names if with_words or _UNLIKE_WORD.search(name)),
+            Parameters.of(known, with_words=with_words),
+        )
+
+    def occur_in(self, text: str) -> bool:
+        """Return whether the text tells any of the tools or parameters."""
+        return self.names.occur_in(text) or bool(self.parameters.context_of(text))
 
     def is_stale(self, title: str, text: str) -> bool:
         """Return whether an item describes a call of a tool in use and nothing of lasting use."""
-        if not self.names.occur_in(normalize(f"{title}\n{text}")):
+        if not self.occur_in(normalize(f"{title}\n{text}")):
             return False
-        reader = UsageReader(self.names, by_form=False, title=title)
+        reader = UsageReader(self, by_form=False, title=title)
         heading = reader.mark(title)
         sentences = [(heading, heading), *read_sentences(reader, text)]
         named = [joint for _, joint in sentences if _names_tool(joint)]

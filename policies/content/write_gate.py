@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from policies.content.progress import progress_of
-from policies.content.tool_names import TOOL, ToolNames
-from policies.content.tool_usage import UsageReader, describes_call, is_durable, split_sentences
+from policies.content.tool_names import TOOL
+from policies.content.tool_usage import (
+    ActiveTools,
+    UsageReader,
+    describes_call,
+    is_durable,
+    split_sentences,
+)
 from policies.patterns import read_patterns
 
 Refusal = Literal["empty", "greeting", "heartbeat", "progress", "tool_schema", "never_saved"]
@@ -35,7 +41,6 @@ _SCHEMA_KEYS: Final = frozenset(
 _MIN_PARAMETERS = 2
 _LABEL: Final = re.compile(r"[\s\-*•>#]{0,12}(?:[^\W\d_]+[ \-]?){1,3}\**\s?[:：]")
 """`Gotcha:`, `**注意**：`."""
-_UNLIKE_WORD: Final = re.compile(r"[_\-:\d]|[a-z][A-Z]")
 _POINTER: Final = re.compile(
     rf"{TOOL}|mcp|::|tool|call|guess|input_?validation|工具|调用|呼叫|猜|估计|试出", re.IGNORECASE
 )
@@ -101,13 +106,13 @@ def _is_schema(value: Any) -> bool:
 def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
     """Remove the sentences that must never be saved; all else stays as it is.
 
-    `tools` are names of tools beside those that are known by their form. A name that is an ordinary word,
-    such as `Read`, proves nothing and is not looked for.
+    `tools` are names or signatures of tools beside those that are known by their form. A name that is an
+    ordinary word, such as `Read`, proves nothing and is not looked for, nor is such a parameter.
     """
-    names = ToolNames.of(name for name in tools if _UNLIKE_WORD.search(name))
-    if not (_POINTER.search(text) or names.occur_in(text)):
+    active = ActiveTools.of(tools, with_words=False)
+    if not (_POINTER.search(text) or active.occur_in(text)):
         return Cleaned(text, 0)
-    reader = UsageReader(names, by_form=True)
+    reader = UsageReader(active, by_form=True)
     removed = 0
     kept_lines: list[str] = []
     for line in text.split("\n"):

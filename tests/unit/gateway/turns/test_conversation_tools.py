@@ -1,6 +1,6 @@
 """The tools in use, as turns note them and as the history tells them after a restart."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast, get_args
 
@@ -28,7 +28,12 @@ class History:
     """A store with one turn that made one call."""
 
     def __init__(self, status: ToolStatus | None) -> None:
-        tool = {"tool_use_id": "t1", "name": "Bash", "status": status or "unknown"}
+        tool: Mapping[str, object] = {
+            "tool_use_id": "t1",
+            "name": "mcp__x__find",
+            "status": status or "unknown",
+            "parameters": ["filter", "page_size"],
+        }
         self._turn = replace(TURN, result={"tools": [tool]})
 
     async def history(self, *_: object, **__: Any) -> Sequence[Turn]:
@@ -36,12 +41,29 @@ class History:
 
 
 async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it() -> None:
-    use = ToolUse(index=1, tool_use_id="t1", name="Bash", input={}, summary="", started_s=0)
+    use = ToolUse(
+        index=1,
+        tool_use_id="t1",
+        name="mcp__x__find",
+        input={"filter": [{"page_size": "a value"}], "no name": 1},
+        summary="",
+        started_s=0,
+    )
     for status in STATUSES:
         live = ConversationTools()
         chronicle = TurnChronicle(TurnMemory(reader=Memory(None), tools=live), TURN, is_on=True)
         chronicle.tool(replace(use, status=status), NOON)
         seeded = ConversationTools(cast("TurnStore", History(status)))
-        in_use = ("Bash",) if status in {"ok", "failed"} else ()
+        in_use = ("mcp__x__find(filter, page_size)",) if status in {"ok", "failed"} else ()
         assert await live.of(TURN.conversation_id) == in_use, status
         assert await seeded.of(TURN.conversation_id) == in_use, status
+
+
+async def test_parameters_of_built_in_and_own_tools_are_known_without_being_given() -> None:
+    tools = ConversationTools()
+    tools.note("cnv_1", "Grep", ["pattern"])
+    tools.note("cnv_1", "mcp__memory__memory_search")
+    grep, search = await tools.of("cnv_1")
+    assert grep.startswith("Grep(pattern, path, ")
+    assert "head_limit" in grep
+    assert search == "mcp__memory__memory_search(query, limit)"

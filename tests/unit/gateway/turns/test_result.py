@@ -86,6 +86,7 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
                 "status": "ok",
                 "error": None,
                 "duration_ms": 0,
+                "parameters": ["command"],
             },
             {
                 "index": 2,
@@ -95,6 +96,7 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
                 "status": "failed",
                 "error": "gone",
                 "duration_ms": 0,
+                "parameters": ["file_path"],
             },
         ],
         "steps": [

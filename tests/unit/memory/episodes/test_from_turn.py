@@ -80,7 +80,7 @@ def test_a_failure_that_was_overcome_is_a_bugfix_told_whole() -> None:
         occurred_at=AT,
         conversation_id="cnv_1",
         turn_id="trn_1",
-        tools=("Bash", "Edit", "Read"),
+        tools=("Bash(command)", "Edit(file_path, old_string, new_string)", "Read(file_path)"),
         is_evidence=True,
     )
 

@@ -81,6 +81,15 @@ def test_the_tool_used_last_stands_at_the_end_and_each_once() -> None:
     assert recent.of("cnv_1") == ("Bash", "Read")
 
 
+def test_the_parameters_of_a_tools_calls_are_added_up_to_twenty() -> None:
+    recent = RecentTools()
+    for tool in ("Grep(pattern, glob)", "Read", "Grep(pattern, type)"):
+        recent.note("cnv_1", tool)
+    assert recent.of("cnv_1") == ("Read", "Grep(pattern, type, glob)")
+    recent.note("cnv_1", f"Read({', '.join(f'p{number}' for number in range(30))})")
+    assert recent.of("cnv_1")[-1].endswith(", p19)")
+
+
 def test_twenty_are_kept_the_newest_ones() -> None:
     recent = RecentTools()
     for number in range(25):

@@ -126,3 +126,29 @@ def test_any_text_and_any_names_get_an_answer(text: str, names: list[str]) -> No
 def test_no_text_around_a_warning_makes_it_stale(before: str, after: str) -> None:
     text = f"{before}\nKnown issue: article-list-query failed calls on Mondays.\n{after}"
     assert not ActiveTools.of(["article-list-query"]).is_stale("", text)
+
+
+GREP = "Grep(pattern, head_limit, limit, -C, status)"
+
+
+@pytest.mark.parametrize(
+    ("line", "verdict"),
+    [
+        ("`head_limit` defaults to 250.", "stale"),
+        ("head_limit 默认 250，传 0 表示不限制。", "stale"),
+        ("The default of head_limit is 250, an integer.", "stale"),
+        ("limit is an integer, 1 to 50, default 10.", "stale"),
+        ("status 只能取 open、paid 或 void。", "stale"),
+        ("max_results is an integer, 1 to 50, default 10.", "shown"),
+        ("The limit is 20 guests, default seating is four to a table.", "shown"),
+        ("status: running", "shown"),
+        ("The status of the Berlin project is on hold until May.", "shown"),
+        ("Known issue: head_limit hides matches without a word; count the files first.", "shown"),
+    ],
+)
+def test_a_line_without_a_tools_name_is_judged_if_it_tells_a_parameter_of_it(
+    line: str, verdict: str
+) -> None:
+    assert ActiveTools.of([GREP]).is_stale("", line) == (verdict == "stale")
+    assert ActiveTools.of([GREP]).is_stale("Help", f"Quick.\n- {line}") == (verdict == "stale")
+    assert not ActiveTools.of(["Grep", "Glob(pattern)"]).is_stale("", line)

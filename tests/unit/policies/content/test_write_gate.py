@@ -150,3 +150,11 @@ def test_cleaning_twice_is_cleaning_once() -> None:
 )
 def test_a_parameter_list_behind_a_tools_name_is_removed(text: str, kept: str) -> None:
     assert without_unsavable(text).text == kept
+
+
+def test_what_tells_a_distinct_parameter_of_the_tools_used_is_not_saved() -> None:
+    text = "We met at noon. head_limit takes an integer, default 250. limit takes an integer, too."
+    cleaned = without_unsavable(text, tools=["Grep(head_limit, limit)"])
+    assert (cleaned.removed, "head_limit" in cleaned.text) == (1, False)
+    assert "limit takes an integer" in cleaned.text, "an ordinary word proves nothing here"
+    assert without_unsavable(text, tools=["Grep"]).removed == 0
