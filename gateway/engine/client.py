@@ -230,14 +230,14 @@ class SdkClient:
 
     async def serve(self, options: ClaudeAgentOptions) -> None:
         """Own the SDK's client from connect to disconnect. The engine starts this as a task."""
-        transport = AgentTransport(options)
+        transport = AgentTransport(options, self._deliver)
         sdk = ClaudeSDKClient(options, transport=transport)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_at, self._closing, tasks.cancel_scope)
                 if await self._connect(sdk):
                     self._process = transport.agent
-                    tasks.start_soon(self._read, sdk)
+                    tasks.start_soon(self._read, sdk, transport)
                     self._settled.set()
                     await self._obey(sdk)
                 tasks.cancel_scope.cancel()
@@ -303,11 +303,11 @@ class SdkClient:
         except Exception:  # noqa: BLE001  the SDK raises bare Exceptions
             _log.info("interrupt_failed", exc_info=True)
 
-    async def _read(self, sdk: ClaudeSDKClient) -> None:
+    async def _read(self, sdk: ClaudeSDKClient, transport: AgentTransport) -> None:
         """Drain the agent's messages until it ends, then close the client."""
         exit_code: int | None = None
         try:
-            exit_code = await self._drain(sdk)
+            exit_code = await self._drain(sdk, transport)
             self._dead = True
             await anyio.sleep(_LAST_WORDS_S)
         finally:
@@ -315,13 +315,15 @@ class SdkClient:
             self._lose_run(exit_code)
             self._closing.set()
 
-    async def _drain(self, sdk: ClaudeSDKClient) -> int | None:
+    async def _drain(self, sdk: ClaudeSDKClient, transport: AgentTransport) -> int | None:
         while True:
             try:
                 async for message in sdk.receive_messages():
                     if self._run is not None:
                         await self._run.await_report(message)
                     self._deliver(message)
+                    if isinstance(message, StreamEvent):
+                        transport.received = message.event
             except ProcessError as exc:
                 return exc.exit_code
             except MessageParseError as exc:  # the stream goes on

@@ -4,7 +4,7 @@ A model's tool input is passed on verbatim. Deep nesting would make the SDK's re
 session; the SDK's parser drops a call or a result that lacks a field.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -38,13 +38,20 @@ _SESSION_IS_GONE = (
 
 
 class AgentTransport(SubprocessCLITransport):
-    """The SDK's transport with lines bounded in depth."""
+    """The SDK's transport with lines bounded in depth.
 
-    def __init__(self, options: ClaudeAgentOptions) -> None:
+    Pieces of text go to `deliver` at once, past the SDK's own tasks and queue, which take longer than all the
+    rest of the reading; but only if the stream event before them has been `received`, so that the order holds.
+    """
+
+    def __init__(self, options: ClaudeAgentOptions, deliver: Callable[[Message], None]) -> None:
         asks_gateway = replace(options, permission_prompt_tool_name="stdio")
         super().__init__("", asks_gateway)  # prompts are sent later
         self.agent: psutil.Process | None = None
         """The agent's process, once it has been started."""
+        self.received: object = None
+        """The `event` of the last stream event that came out of the SDK."""
+        self._deliver = deliver
 
     async def connect(self) -> None:
         """Start the process."""
@@ -54,6 +61,21 @@ class AgentTransport(SubprocessCLITransport):
                 self.agent = await anyio.to_thread.run_sync(psutil.Process, self._process.pid)
         if self._stdout_stream is not None:
             self._stdout_stream = BoundedLines(self._stdout_stream, self._max_buffer_size)
+
+    async def read_messages(self) -> AsyncIterator[dict[str, Any]]:
+        """Yield the agent's messages, but for the pieces that were delivered."""
+        last: object = None
+        async for data in super().read_messages():
+            event = data.get("event")
+            is_piece = isinstance(event, dict) and event.get("type") == "content_block_delta"
+            if is_piece and last is not None and last is self.received:
+                with suppress(MessageParseError):  # the SDK's own reading reports it
+                    if (piece := parse_message(data)) is not None:
+                        self._deliver(piece)
+                        continue
+            if not str(data.get("type")).startswith("control_"):
+                last = event
+            yield data
 
 
 class BoundedLines(TextReceiveStream):
