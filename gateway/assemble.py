@@ -290,6 +290,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             memory=parts.memory.for_conversations(turn_memory.tools, record),
             max_turns=settings.max_running_turns,
             now=utc_now,
+            on_opened=runner.wake,
             start_fields=runner.started_fields,
         )
     )
@@ -357,6 +358,7 @@ def _pool_limits(settings: Settings) -> PoolLimits:
         idle_s=settings.idle_client_s,
         stale_grace_s=settings.stale_client_grace_s,
         max_memory_bytes=bound,
+        max_woken=settings.prewarmed_clients if settings.wake_opened == "on" else 0,
     )
 
 

@@ -177,6 +177,7 @@ class Settings:
     max_live_clients: int = 8
     max_live_mb: int = 0
     prewarmed_clients: int = 1
+    wake_opened: Switch = "on"
     idle_client_s: float = 900.0
     stale_client_grace_s: float = 20.0
     turn_timeout_s: float = 600.0

@@ -13,7 +13,7 @@ class Chat:
     """All parts. Every call names the user; what belongs to another user raises `NotFound`."""
 
     def __init__(self, parts: ChatParts) -> None:
-        access = ConversationAccess(parts.conversations)
+        access = ConversationAccess(parts)
         self.intake = Intake(parts, access)
         """Takes messages, withdraws and interrupts them."""
         self.conversations = Conversations(parts, access, self.intake)

@@ -112,8 +112,9 @@ class Conversations:
     async def messages(
         self, user_id: UserId, conversation_id: str, *, limit: int, before_seq: int | None
     ) -> Sequence[Turn]:
-        """List a conversation's last turns, oldest first."""
-        conversation = await self._access.find(user_id, conversation_id)
+        """List a conversation's last turns, oldest first; the latest ones open it."""
+        look = self._access.open if before_seq is None else self._access.find
+        conversation = await look(user_id, conversation_id)
         return await self._parts.turns.history(conversation.id, limit=limit, before_seq=before_seq)
 
     async def history(self, user_id: UserId, conversation_id: str) -> AsyncIterator[Turn]:

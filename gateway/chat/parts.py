@@ -17,6 +17,8 @@ from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes
 from memory.clock import Now
 
+OnOpened = Callable[[Conversation], None]
+"""Called with a conversation that somebody begins to look at."""
 StartFields = Callable[[Turn, Conversation], dict[str, Any]]
 """Returns the fields of `turn.started` for a turn that is accepted into a free lane."""
 
@@ -37,6 +39,7 @@ class ChatParts:
     memory: ConversationMemory
     max_turns: int
     now: Now
+    on_opened: OnOpened | None = None
     start_fields: StartFields | None = None
     """With it a message for a free lane is stored together with the start of its turn; without, each
     turn is queued first."""
@@ -45,8 +48,9 @@ class ChatParts:
 class ConversationAccess:
     """Finds conversations for their users; one that is being deleted is not found."""
 
-    def __init__(self, conversations: ConversationStore) -> None:
-        self._conversations = conversations
+    def __init__(self, parts: ChatParts) -> None:
+        self._conversations = parts.conversations
+        self._on_opened = parts.on_opened
         self._deleting: set[ConversationId] = set()
 
     async def find(self, user_id: UserId, conversation_id: str) -> Conversation:
@@ -57,6 +61,13 @@ class ConversationAccess:
         found = await self._conversations.get(ConversationId(conversation_id), user_id)
         if found is None or found.id in self._deleting:
             raise NotFound("There is no such conversation.")
+        return found
+
+    async def open(self, user_id: UserId, conversation_id: str) -> Conversation:
+        """Find a conversation that somebody begins to look at, and may write to next."""
+        found = await self.find(user_id, conversation_id)
+        if self._on_opened is not None:
+            self._on_opened(found)
         return found
 
     @contextmanager

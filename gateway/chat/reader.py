@@ -120,15 +120,17 @@ class TurnReader:
     async def follow(
         self, user_id: UserId, conversation_id: str, after: str | None = None
     ) -> Subscription:
-        """Read a conversation's events after the one with the id `after`; without one, live from now.
+        """Read a conversation's events after the one with the id `after`; without one it opens, live from now.
 
         `<turn_id>:0` is the moment before a turn's first event. Raise `NotFound` if there is no such
         conversation, or it has no such event.
         """
-        conversation = await self._access.find(user_id, conversation_id)
-        seq = (
-            self._parts.log.stored_seq if after is None else await self._seq_of(conversation, after)
-        )
+        if after is None:
+            conversation = await self._access.open(user_id, conversation_id)
+            seq = self._parts.log.stored_seq
+        else:
+            conversation = await self._access.find(user_id, conversation_id)
+            seq = await self._seq_of(conversation, after)
         return self._parts.log.subscribe(conversation.id, seq)
 
     async def _seq_of(self, conversation: Conversation, after: str) -> int:

@@ -6,18 +6,22 @@ long, or is the least recently used one when there are too many processes or the
 wakes by resuming its session. A client counts until its processes are gone, so there are never more than
 `max_live` besides the prewarmed ones.
 
+A conversation that somebody opens is woken before its message comes (`wake`), in a place that nobody needs.
+
 Leaving a conversation makes its client stale: it is not used again and ends after a grace. Two processes
 never write one session (CC #39151): the old one is gone before the session is resumed.
 """
 
 import logging
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
 
+from gateway.engine.held_client import Claim, HeldClient, HeldProcess, Lease, Origin
 from gateway.engine.prewarm import PrewarmPool
 from gateway.engine.protocol import (
     AgentClient,
@@ -35,8 +39,10 @@ _MEASURE_EVERY_S = 10.0
 _MEASURE_IDLE_EVERY_S = 60.0
 """If no client has run a turn since the last measurement."""
 _SHUTDOWN_S = 12.0
-
-Origin = Literal["reused", "prewarmed", "connected", "woken"]
+_STAYS_S = 0.3
+"""A conversation is woken if it is not left for another within this time after it was opened."""
+_OPENED_AGAIN_S = 30.0
+"""Reads that follow each other faster are one opening: polling keeps no process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,70 +54,8 @@ class PoolLimits:
     idle_s: float
     stale_grace_s: float
     max_memory_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """A client for one turn; end it with `release` or `discard`."""
-
-    client: AgentClient
-    origin: Origin
-    session_lost: bool = False
-    """The session no longer exists: the agent remembers nothing of the conversation."""
-    client_died: bool = False
-    """The conversation's last process died between the turns."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldProcess:
-    """The agent process of a conversation, as it is now."""
-
-    conversation_id: str
-    state: Literal["working", "idle", "leaving"]
-    age_s: float
-    memory_bytes: int
-    """When it was last measured; 0 before that."""
-
-
-class _Held:
-    """A conversation's client and its state."""
-
-    def __init__(self, client: AgentClient, fingerprint: str) -> None:
-        self.client = client
-        self.fingerprint = fingerprint
-        self.busy = True
-        self.started_at = anyio.current_time()
-        self.idle_since = anyio.current_time()
-        self.stale_since: float | None = None
-        self.memory_bytes = 0
-        self.is_ending = False
-        self.ended = anyio.Event()
-
-    @property
-    def is_usable(self) -> bool:
-        """Another turn may run on it."""
-        return self.stale_since is None and not self.is_ending and self.client.is_alive()
-
-    @property
-    def state(self) -> Literal["working", "idle", "leaving"]:
-        """What it does."""
-        if self.stale_since is not None or self.is_ending:
-            return "leaving"
-        return "working" if self.busy else "idle"
-
-    def leave(self) -> None:
-        """Make it stale; the first call counts."""
-        if self.stale_since is None:
-            self.stale_since = anyio.current_time()
-
-
-class _Claim:
-    """A conversation that is getting a client."""
-
-    def __init__(self) -> None:
-        self.scope = anyio.CancelScope()
-        self.left = False
-        self.done = anyio.Event()
+    max_woken: int = 0
+    """Clients that wait for a first message in a conversation that was only opened."""
 
 
 class ClientPool:
@@ -127,8 +71,11 @@ class ClientPool:
         self._engine = engine
         self._limits = limits
         self._tasks = tasks
-        self._held: dict[str, _Held] = {}
-        self._claims: dict[str, _Claim] = {}
+        self._held: dict[str, HeldClient] = {}
+        self._claims: dict[str, Claim] = {}
+        self._opened_at: dict[str, float] = {}
+        """Of conversations that were opened lately and have had no turn since."""
+        self._waking = anyio.Lock()
         self._slots = anyio.Semaphore(limits.max_live, max_value=limits.max_live)
         self._changed = anyio.Event()
         self._prewarm = PrewarmPool(engine, default_spec, limits.prewarmed)
@@ -162,9 +109,7 @@ class ClientPool:
                 age_s=now - held.started_at,
                 memory_bytes=held.memory_bytes,
             )
-            for conversation_id, held in sorted(
-                self._held.items(), key=lambda pair: pair[1].started_at
-            )
+            for conversation_id, held in self._held.items()
         ]
 
     def is_hot(self, conversation_id: str) -> bool:
@@ -180,36 +125,84 @@ class ClientPool:
         Wait while `max_live` clients are busy, in order of arrival. Cancellation leaves nothing behind. Raise
         `EngineUnavailable` if no agent could be started, or the pool or the conversation was closed.
         """
+        self._activity += 1
+        self._opened_at.pop(conversation_id, None)
+        waking = self._claims.get(conversation_id)
+        if waking is not None and waking.has_begun:
+            await waking.done.wait()
+        elif waking is not None:
+            waking.scope.cancel()
         if self._closing:
             raise EngineUnavailable("The agents are being closed.")
-        self._activity += 1
         held = self._held.get(conversation_id)
         if held is not None and held.is_usable and held.fingerprint == spec.fingerprint:
-            held.busy = True
-            return Lease(client=held.client, origin="reused")
-        claim = _Claim()
-        self._claims[conversation_id] = claim
+            return held.take()
+        with self._claimed(conversation_id) as claim:
+            return await self._replace(conversation_id, held, claim, spec, session)
+        raise EngineUnavailable("The conversation's agent was closed while it was started.")
+
+    @contextmanager
+    def _claimed(self, conversation_id: str) -> Iterator[Claim]:
+        """Let a conversation get a client; `drop` and `close` cancel it, and wait for its end."""
+        claim = self._claims[conversation_id] = Claim()
         try:
             with claim.scope:
-                return await self._replace(conversation_id, held, claim, spec, session)
+                yield claim
         finally:
-            del self._claims[conversation_id]
+            if self._claims.get(conversation_id) is claim:
+                del self._claims[conversation_id]
             claim.done.set()
-        raise EngineUnavailable("The conversation's agent was closed while it was started.")
+
+    def wake(self, conversation_id: str, spec: ClientSpec, session: SessionOrigin) -> None:
+        """Have the client of a conversation started that somebody opened, before a message comes.
+
+        It takes a free slot, or the one of the oldest such client that no turn has used: there are at most
+        `max_woken`. Otherwise nothing happens. The next `acquire` returns it with what there is to report of it,
+        and meets the error itself if it could not be started.
+        """
+        since = anyio.current_time() - _OPENED_AGAIN_S
+        lately = {name: at for name, at in self._opened_at.items() if at > since}
+        self._opened_at = lately | {conversation_id: anyio.current_time()}
+        if self._limits.max_woken and conversation_id not in lately:
+            self._tasks.start_soon(self._wake, conversation_id, spec, session)
+
+    async def _wake(self, conversation_id: str, spec: ClientSpec, session: SessionOrigin) -> None:
+        held = self._held.get(conversation_id)
+        if self._closing or conversation_id in self._claims or (held and not held.is_over):
+            return
+        with self._claimed(conversation_id) as claim:
+            claim.has_begun = False  # until then a turn does not wait for it
+            await anyio.sleep(_STAYS_S)
+            async with self._waking:
+                await self._prewarm.give_way()
+                while len(unused := self._unused()) >= self._limits.max_woken:
+                    await self._end(*unused[0])
+                if self._slots.value == 0 or self.memory_bytes >= self._limits.max_memory_bytes:
+                    return
+                claim.has_begun = True
+                try:
+                    lease = await self._replace(conversation_id, held, claim, spec, session)
+                    self._held[conversation_id].rest(lease)
+                except Exception:  # noqa: BLE001  the turn tries again, and reports it
+                    _log.info("client_not_woken", exc_info=True)
+        self._make_room()
+        self._wake_tender()
+
+    def _unused(self) -> list[tuple[str, HeldClient]]:
+        """Return the woken clients without a turn, oldest first."""
+        return [pair for pair in self._held.items() if pair[1].is_unused and not pair[1].is_ending]
 
     async def _replace(
         self,
         conversation_id: str,
-        held: _Held | None,
-        claim: _Claim,
+        held: HeldClient | None,
+        claim: Claim,
         spec: ClientSpec,
         session: SessionOrigin,
     ) -> Lease:
         """Return a new client; the held one is ended first."""
-        died = False
+        died = held is not None and held.has_died
         if held is not None:
-            left = held.stale_since is not None or held.is_ending
-            died = not left and not held.client.is_alive()
             await self._end(conversation_id, held)
         self._make_room(newcomers=1)
         await self._slots.acquire()
@@ -218,7 +211,7 @@ class ClientPool:
         except BaseException:
             self._slots.release()
             raise
-        fresh = _Held(client, spec.fingerprint)
+        fresh = HeldClient(client, spec.fingerprint)
         if claim.left:
             fresh.leave()
             self._wake_tender()
@@ -236,8 +229,7 @@ class ClientPool:
         if held is None:
             return
         self._activity += 1
-        held.busy = False
-        held.idle_since = anyio.current_time()
+        held.rest()
         if not held.client.is_alive():
             self._end_soon(conversation_id, held)
         self._make_room()
@@ -263,8 +255,7 @@ class ClientPool:
 
     async def drop(self, conversation_id: str) -> None:
         """End the client, also one that is being started, and return when its processes are gone."""
-        claim = self._claims.get(conversation_id)
-        if claim is not None:
+        while (claim := self._claims.get(conversation_id)) is not None:
             claim.scope.cancel()
             await claim.done.wait()
         held = self._held.get(conversation_id)
@@ -319,24 +310,24 @@ class ClientPool:
         for conversation_id, held in self._sleepers()[: max(0, short)]:
             self._end_soon(conversation_id, held)
 
-    def _sleepers(self) -> list[tuple[str, _Held]]:
-        """Return the clients that may be ended: stale ones first, then the least recently used."""
+    def _sleepers(self) -> list[tuple[str, HeldClient]]:
+        """Return the clients that may be ended, in order."""
         idle = [pair for pair in self._held.items() if not pair[1].busy and not pair[1].is_ending]
-        return sorted(idle, key=lambda one: (one[1].stale_since is None, one[1].idle_since))
+        return sorted(idle, key=lambda pair: pair[1].worth)
 
-    def _end_soon(self, conversation_id: str, held: _Held) -> None:
+    def _end_soon(self, conversation_id: str, held: HeldClient) -> None:
         if not held.is_ending and not self._closing:
             held.is_ending = True
             self._tasks.start_soon(self._finish, conversation_id, held)
 
-    async def _end(self, conversation_id: str, held: _Held) -> None:
+    async def _end(self, conversation_id: str, held: HeldClient) -> None:
         if held.is_ending:
             await held.ended.wait()
             return
         held.is_ending = True
         await self._finish(conversation_id, held)
 
-    async def _end_bounded(self, conversation_id: str, held: _Held) -> None:
+    async def _end_bounded(self, conversation_id: str, held: HeldClient) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end, conversation_id, held)
             with anyio.move_on_after(_SHUTDOWN_S):
@@ -344,7 +335,7 @@ class ClientPool:
                 return
             await held.client.kill()
 
-    async def _finish(self, conversation_id: str, held: _Held) -> None:
+    async def _finish(self, conversation_id: str, held: HeldClient) -> None:
         """Close a client that is marked as ending, then free its slot."""
         with anyio.CancelScope(shield=True):
             try:
@@ -373,7 +364,7 @@ class ClientPool:
             with anyio.CancelScope(deadline=min(pending, default=math.inf)):
                 await changed.wait()
 
-    def _due_at(self, held: _Held) -> float:
+    def _due_at(self, held: HeldClient) -> float:
         if held.stale_since is not None:
             return held.stale_since + self._limits.stale_grace_s
         return math.inf if held.busy else held.idle_since + self._limits.idle_s

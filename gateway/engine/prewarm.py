@@ -124,18 +124,19 @@ class PrewarmPool:
         while True:
             while len(self._warmings) >= self._size:
                 await self._changed.wait()
-            await self._give_way()
+            await self.give_way()
+            self._refill_waits = False
             if await self._warm_one():
                 pause_s = _FIRST_PAUSE_S
             else:
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
-    async def _give_way(self) -> None:
+    async def give_way(self) -> None:
+        """Wait, up to a bound, while conversations connect or a turn that took a client has no text."""
         with anyio.move_on_after(_LONGEST_WAY_S):
             while self._others_connect > 0 or self._refill_waits:
                 await self._changed.wait()
-        self._refill_waits = False
 
     async def _warm_one(self) -> bool:
         warming = _Warming()

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import anyio
 
 from gateway.conversations.model import Conversation
+from gateway.engine.held_client import Lease
 from gateway.engine.own_tools import OwnServer
-from gateway.engine.pool import Lease
 from gateway.engine.protocol import (
     AgentClient,
     ClientSpec,
@@ -14,8 +14,9 @@ from gateway.engine.protocol import (
     SessionOrigin,
     WorkspaceUntrusted,
 )
+from gateway.ids import ConversationId
 from gateway.turns.case_tools import CASE_SERVER
-from gateway.turns.context import TurnContext
+from gateway.turns.context import TurnContext, TurnParts
 from gateway.turns.memory_tools import MEMORY_SERVER
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
@@ -30,6 +31,18 @@ def own_servers(
         yield MEMORY_SERVER
     if memory.cases is not None and conversation is not None and conversation.uses_cases:
         yield CASE_SERVER
+
+
+def client_of(
+    parts: TurnParts, conversation: Conversation
+) -> tuple[ConversationId, ClientSpec, SessionOrigin]:
+    """Return what the pool is asked with for the client of a conversation."""
+    spec = ClientSpec(
+        model=conversation.model or parts.default_model,
+        servers=tuple(own_servers(parts.memory, conversation)),
+    )
+    origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
+    return conversation.id, spec, origin
 
 
 class ClientLease:
@@ -49,13 +62,8 @@ class ClientLease:
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> bool:
         """Take the conversation's client and report what it lost; return False if there is none."""
         parts = self._context.parts
-        spec = ClientSpec(
-            model=conversation.model or parts.default_model,
-            servers=tuple(own_servers(parts.memory, conversation)),
-        )
-        origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
         try:
-            self._lease = await parts.pool.acquire(conversation.id, spec, origin)
+            self._lease = await parts.pool.acquire(*client_of(parts, conversation))
         except EngineError as exc:
             if isinstance(exc, WorkspaceUntrusted):
                 self.refusal = "untrusted"

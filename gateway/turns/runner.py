@@ -26,7 +26,7 @@ from gateway.engine.protocol import ClientDead, Prompt
 from gateway.journal.files import log_file_name
 from gateway.turns.approval_request import ApprovalRequester
 from gateway.turns.case_tools import CASE_SERVER, CaseCalls
-from gateway.turns.client_lease import ClientLease
+from gateway.turns.client_lease import ClientLease, client_of
 from gateway.turns.completion import TurnCompletion
 from gateway.turns.context import TurnContext, TurnLimits, TurnParts
 from gateway.turns.control import TurnClock
@@ -92,6 +92,11 @@ class TurnRunner:
         """Return the fields of `turn.started` for a turn that starts at its `started_at`."""
         log_file = log_file_name(turn.id, turn.started_at or self._parts.now())
         return {"model": self._model_of(conversation), "log_file": log_file}
+
+    def wake(self, conversation: Conversation) -> None:
+        """Have the agent of a conversation started that somebody opened; a fork has no session of its own yet."""
+        if conversation.session_id is not None and conversation.fork_at is None:
+            self._parts.pool.wake(*client_of(self._parts, conversation))
 
     def _model_of(self, conversation: Conversation) -> str:
         return conversation.model or self._parts.default_model or ""

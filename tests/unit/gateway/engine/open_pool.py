@@ -6,7 +6,8 @@ from pathlib import Path
 
 import anyio
 
-from gateway.engine.pool import ClientPool, Lease, PoolLimits
+from gateway.engine.held_client import Lease
+from gateway.engine.pool import ClientPool, PoolLimits
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from tests.support.engine_talk import ask, script
 from tests.support.engine_watched import WatchedClient, WatchedEngine

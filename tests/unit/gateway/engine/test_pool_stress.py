@@ -37,6 +37,9 @@ class _Lane:
 
     async def run(self, in_use: set[AgentClient]) -> None:
         for _ in range(TURNS):
+            if self.session is not None and self.rng.random() < 0.3:
+                self.pool.wake(self.name, SPECS[0], SessionOrigin(resume=self.session))
+                await _pause(self.rng)
             await self._turn(in_use)
 
     async def _turn(self, in_use: set[AgentClient]) -> None:
@@ -74,6 +77,11 @@ class _Lane:
                 self.pool.release(self.name)
 
 
+async def _pause(rng: random.Random) -> None:
+    for _ in range(rng.randrange(30)):
+        await anyio.lowlevel.checkpoint()
+
+
 async def _cancel_after(scope: anyio.CancelScope, steps: int) -> None:
     for _ in range(steps):
         await anyio.lowlevel.checkpoint()
@@ -83,8 +91,7 @@ async def _cancel_after(scope: anyio.CancelScope, steps: int) -> None:
 async def _disturb(pool: ClientPool, engine: WatchedEngine, rng: random.Random) -> None:
     """Leave conversations, kill idle processes, measure, for ever."""
     while True:
-        for _ in range(rng.randrange(30)):
-            await anyio.lowlevel.checkpoint()
+        await _pause(rng)
         name = str(rng.randrange(CONVERSATIONS))
         what = rng.random()
         if what < 0.4:
@@ -97,6 +104,11 @@ async def _disturb(pool: ClientPool, engine: WatchedEngine, rng: random.Random) 
             await pool.keep_memory_bound()
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.engine.pool._STAYS_S", 0)
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_no_slot_and_no_process_is_lost(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
@@ -107,6 +119,7 @@ async def test_no_slot_and_no_process_is_lost(tmp_path: Path, seed: int) -> None
         idle_s=0.01,
         stale_grace_s=0.005,
         max_memory_bytes=10**12,
+        max_woken=1,
     )
     in_use: set[AgentClient] = set()
     with anyio.fail_after(60):
@@ -137,7 +150,12 @@ async def test_a_close_in_the_middle_of_everything_leaves_nothing(
     rng = random.Random(seed)
     engine = WatchedEngine(tmp_path, rng=rng)
     limits = PoolLimits(
-        max_live=MAX_LIVE, prewarmed=2, idle_s=0.01, stale_grace_s=0.005, max_memory_bytes=10**12
+        max_live=MAX_LIVE,
+        prewarmed=2,
+        idle_s=0.01,
+        stale_grace_s=0.005,
+        max_memory_bytes=10**12,
+        max_woken=2,
     )
     with anyio.fail_after(60):
         async with anyio.create_task_group() as background:

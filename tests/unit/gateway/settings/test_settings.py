@@ -27,6 +27,7 @@ ACCEPTED: dict[str, list[tuple[str, Any]]] = {
     "CANDOR_MAX_LIVE_CLIENTS": [("1", 1), ("1000", 1000)],
     "CANDOR_MAX_LIVE_MB": [("0", 0), ("1000000", 1_000_000)],
     "CANDOR_PREWARMED_CLIENTS": [("0", 0), ("20", 20)],
+    "CANDOR_WAKE_OPENED": [("on", "on"), ("off", "off")],
     "CANDOR_IDLE_CLIENT_S": [("1", 1.0), ("604800", 604_800.0), ("2.5", 2.5)],
     "CANDOR_STALE_CLIENT_GRACE_S": [("0", 0.0), (".5", 0.5)],
     "CANDOR_TURN_TIMEOUT_S": [("1", 1.0), ("86400", 86_400.0)],
