@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from gateway.journal.writer import Journal
+from gateway.journal.writer import Journal, TurnJournal
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 DAY = "2026-11-20"
@@ -31,6 +31,14 @@ async def running(journal: Journal) -> AsyncIterator[None]:
             await tasks.start(journal.run)
             yield
             tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def open_turn(directory: Path, **options: Any) -> AsyncIterator[TurnJournal]:
+    """Open a turn's journal while the block runs."""
+    journal = make(directory, **options)
+    async with running(journal):
+        yield journal.open("cnv_c", "trn_a", AT)
 
 
 def lines_of(directory: Path, turn_id: str = "trn_a", day: str = DAY) -> list[dict[str, Any]]:

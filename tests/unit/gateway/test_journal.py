@@ -1,6 +1,7 @@
-"""What the journal writes, on real files: whole lines, numbered, masked, one file a turn."""
+"""What the journal writes, on real files: whole lines, numbered, masked, one file a turn; and what is said where that fails."""
 
 import stat
+import threading
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -8,33 +9,24 @@ import claude_agent_sdk as sdk
 import pytest
 from blockbuster import blockbuster_ctx
 
-from tests.unit.gateway.open_journal import AT, lines_of, make, running, seqs
+from gateway.journal import writer
+from tests.unit.gateway.open_journal import AT, lines_of, make, open_turn, running
+
+OWN = {"ts": "2026-11-20T12:00:00.000Z", "conversation_id": "cnv_c", "turn_id": "trn_a"}
 
 
-async def test_lines_are_whole_objects_numbered_from_one_in_order(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+async def test_lines_are_whole_objects_in_files_that_are_the_owners_alone(tmp_path: Path) -> None:
+    async with open_turn(tmp_path / "logs") as turn:
         turn.write("request", message="你好\n")
         turn.write("response", outcome="answered")
         assert await turn.close()
-    own = {"ts": "2026-11-20T12:00:00.000Z", "conversation_id": "cnv_c", "turn_id": "trn_a"}
-    assert lines_of(tmp_path) == [
-        {**own, "seq": 1, "kind": "request", "message": "你好\n"},
-        {**own, "seq": 2, "kind": "response", "outcome": "answered"},
+    assert lines_of(tmp_path / "logs") == [
+        {**OWN, "seq": 1, "kind": "request", "message": "你好\n"},
+        {**OWN, "seq": 2, "kind": "response", "outcome": "answered"},
     ]
-
-
-async def test_files_and_directories_are_the_owners_alone(tmp_path: Path) -> None:
-    journal = make(tmp_path / "logs")
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
-        turn.write("request")
-        assert await turn.close()
     path = tmp_path / "logs" / turn.log_file
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-    assert stat.S_IMODE(path.parent.parent.stat().st_mode) == 0o700
+    modes = [stat.S_IMODE(place.stat().st_mode) for place in (path, *path.parents[:2])]
+    assert modes == [0o600, 0o700, 0o700]
 
 
 def test_the_file_is_named_by_the_utc_date() -> None:
@@ -48,19 +40,8 @@ def test_what_is_no_turn_id_never_becomes_a_path() -> None:
             make(Path("x")).open("cnv_c", name, AT)
 
 
-async def test_lines_written_before_the_writer_runs_are_kept(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    turn = journal.open("cnv_c", "trn_a", AT)
-    turn.write("request")
-    async with running(journal):
-        assert await turn.close()
-    assert seqs(tmp_path) == [1]
-
-
 async def test_sdk_messages_are_written_whole(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         turn.write("message", message=sdk.SystemMessage("init", {"skills": ["memory-capture"]}))
         turn.write("message", message=sdk.AssistantMessage([sdk.TextBlock("hi")], "m"))
         turn.write(
@@ -75,64 +56,96 @@ async def test_sdk_messages_are_written_whole(tmp_path: Path) -> None:
 
 
 async def test_secrets_are_masked_in_values_in_keys_and_under_telling_keys(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         turn.write("tool", input={"a": ["x s3cret y"], "s3cret": 1, "password": "hunter2"})
         assert await turn.close()
     assert lines_of(tmp_path)[0]["input"] == {"a": ["x *** y"], "***": 1, "password": "…[masked]"}
 
 
 async def test_a_field_named_like_the_lines_own_never_replaces_it(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         turn.write("tool", kind="mine", seq=7, turn_id="trn_a", ts=None)
         assert await turn.close()
-    assert lines_of(tmp_path) == [
-        {
-            "ts": "2026-11-20T12:00:00.000Z",
-            "seq": 1,
-            "conversation_id": "cnv_c",
-            "turn_id": "trn_a",
-            "kind": "tool",
-        }
-    ]
+    assert lines_of(tmp_path) == [{**OWN, "seq": 1, "kind": "tool"}]
 
 
-async def test_each_turn_has_its_own_file_and_numbering(tmp_path: Path) -> None:
+async def test_each_turn_has_its_own_file_which_the_event_loop_never_touches(
+    tmp_path: Path,
+) -> None:
     journal = make(tmp_path)
-    async with running(journal):
-        turns = [journal.open("cnv_c", f"trn_{n}", AT) for n in range(5)]
-        for n in range(20):
-            for turn in turns:
-                turn.write("message", n=n)
-        assert [await turn.close() for turn in turns] == [True] * 5
+    turns = [journal.open("cnv_c", f"trn_{n}", AT) for n in range(5)]
+    for n in range(20):
+        for turn in turns:
+            turn.write("message", n=n)
+    with blockbuster_ctx():
+        async with running(journal):
+            assert [await turn.close() for turn in turns] == [True] * 5
+            assert await journal.ping() is None
     for n in range(5):
         assert [(line["seq"], line["n"]) for line in lines_of(tmp_path, f"trn_{n}")] == [
             (i + 1, i) for i in range(20)
         ]
 
 
-async def test_the_event_loop_never_touches_the_disk(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    with blockbuster_ctx():
-        async with running(journal):
-            turn = journal.open("cnv_c", "trn_a", AT)
-            turn.write("request", message="x")
-            assert await turn.close()
-            assert await journal.ping() is None
-    assert seqs(tmp_path) == [1]
-
-
 async def test_a_mask_that_fails_shows_nothing(tmp_path: Path) -> None:
     def broken(_text: str) -> str:
         raise ValueError("pattern")
 
-    journal = make(tmp_path, mask=broken)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path, mask=broken) as turn:
         turn.write("message", text="s3cret")
         assert await turn.close()
     assert b"s3cret" not in (tmp_path / turn.log_file).read_bytes()
     assert len(lines_of(tmp_path)) == 1
+
+
+async def test_ping_says_nothing_of_a_writable_journal_and_leaves_nothing(tmp_path: Path) -> None:
+    assert await make(tmp_path / "logs").ping() is None
+    assert list((tmp_path / "logs").iterdir()) == []
+
+
+async def test_ping_names_the_fault_and_no_path(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"")
+    for directory in (tmp_path / "a", tmp_path / "a" / "logs"):
+        said = await make(directory).ping()
+        assert said == "The journal cannot be written: its directory is no directory."
+
+
+async def test_a_ping_that_hangs_is_told_in_time_and_takes_one_thread_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probes: list[Path] = []
+    answer = threading.Event()
+
+    def hang(directory: Path) -> None:
+        probes.append(directory)
+        answer.wait(30)
+
+    monkeypatch.setattr(writer, "probe_blocking", hang)
+    monkeypatch.setattr(writer, "PROBE_TIMEOUT_S", 0.05)
+    journal = make(tmp_path)
+    try:
+        assert [await journal.ping() for _ in range(3)] == [writer.TOO_SLOW] * 3
+        assert len(probes) == 1
+    finally:
+        answer.set()
+
+
+async def test_a_fault_is_logged_once_and_its_end_too(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "logs"
+    directory.write_bytes(b"")
+    async with open_turn(directory) as turn:
+        for _ in range(3):
+            turn.write("message")
+            assert not await turn.flush()
+        directory.unlink()
+        turn.write("response")
+        await turn.close()
+    assert [record.message for record in caplog.records] == [
+        "journal_write_failed",
+        "journal_write_recovered",
+    ]
+    assert str(tmp_path) not in caplog.text
+    told, response = lines_of(directory)
+    assert (told["lost"], response["kind"]) == (3, "response")

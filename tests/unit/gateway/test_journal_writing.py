@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gateway.journal import writer
 from gateway.journal.line import Line, LineFormat
-from tests.unit.gateway.open_journal import AT, DAY, Gate, lines_of, make, running, seqs
+from tests.unit.gateway.open_journal import AT, DAY, Gate, lines_of, make, open_turn, running, seqs
 
 SECRET = "sk-test-0123456789"
 ENVELOPE = {"conversation_id": "cnv_c", "turn_id": "trn_a"}
@@ -107,9 +107,7 @@ async def test_the_bound_counts_bytes_too(tmp_path: Path) -> None:
 
 async def test_lines_with_the_writer_count_against_the_bound(tmp_path: Path) -> None:
     gate = Gate()
-    journal = make(tmp_path, max_waiting=10, mask=gate)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path, max_waiting=10, mask=gate) as turn:
         for _ in range(10):
             turn.write("message")
         await gate.wait_reached()
@@ -121,9 +119,7 @@ async def test_lines_with_the_writer_count_against_the_bound(tmp_path: Path) -> 
 
 
 async def test_a_line_after_the_end_is_refused(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         turn.write("response")
         assert await turn.close()
         turn.write("tool")
@@ -133,9 +129,8 @@ async def test_a_line_after_the_end_is_refused(tmp_path: Path) -> None:
 
 
 async def test_after_its_end_every_line_counts_as_lost_and_nobody_waits(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
+        turn.write("request")
     turn.write("response")
     assert turn.lost == 1
     with anyio.fail_after(30):
@@ -146,9 +141,7 @@ async def test_closing_does_not_wait_for_more_lines_to_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "LINGER_S", 3600)
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         for _ in range(3):
             turn.write("message")
             assert await turn.flush()
@@ -159,9 +152,7 @@ async def test_what_waits_is_written_when_the_writer_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "LINGER_S", 3600)
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         for _ in range(2500):
             turn.write("message")
         await anyio.lowlevel.checkpoint()
@@ -173,9 +164,7 @@ async def test_a_batch_in_the_thread_is_finished_and_counted_when_the_writer_is_
     tmp_path: Path,
 ) -> None:
     gate = Gate()
-    journal = make(tmp_path, mask=gate)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path, mask=gate) as turn:
         turn.write("message")
         await gate.wait_reached()
         turn.write("response")
@@ -206,9 +195,7 @@ async def test_a_disk_that_does_not_answer_holds_up_neither_a_turn_nor_the_end(
 
 
 async def append(directory: Path, *kinds: Any) -> None:
-    journal = make(directory)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(directory) as turn:
         for kind in kinds:
             turn.write(kind)
         assert await turn.close()
@@ -255,9 +242,7 @@ async def test_a_last_line_that_only_lacks_its_newline_counts(tmp_path: Path) ->
 
 
 async def test_a_long_last_line_is_found_whole(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         turn.write("request")
         turn.write("message", text="x" * 3_000_000)
         assert await turn.close()
@@ -276,9 +261,7 @@ async def test_two_journals_of_one_turn_share_its_numbering(tmp_path: Path) -> N
 
 
 async def test_a_file_deleted_in_mid_turn_begins_anew(tmp_path: Path) -> None:
-    journal = make(tmp_path)
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path) as turn:
         turn.write("request")
         assert await turn.flush()
         (tmp_path / turn.log_file).unlink()
@@ -293,9 +276,7 @@ async def test_a_symbolic_link_in_the_files_place_is_not_followed(tmp_path: Path
     target.write_text("mine", encoding="utf-8")
     (tmp_path / "logs" / DAY).mkdir(parents=True)
     (tmp_path / "logs" / DAY / "trn_a.jsonl").symlink_to(target)
-    journal = make(tmp_path / "logs")
-    async with running(journal):
-        turn = journal.open("cnv_c", "trn_a", AT)
+    async with open_turn(tmp_path / "logs") as turn:
         turn.write("request")
         assert not await turn.close()
         assert turn.lost == 1

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway import errors, version
-from gateway.errors import Busy, GatewayError, NotFound, Overloaded, StartError
+from gateway.errors import Busy, GatewayError, NotFound, Overloaded
 from gateway.ids import new_approval_id, new_conversation_id, new_request_id, new_turn_id
 from memory.clock import elapsed_ms, from_rfc3339, rfc3339, utc_now
 
@@ -62,10 +62,6 @@ def test_the_body_is_the_one_shape() -> None:
     assert Overloaded("o", retry_after_s=5).retry_after_s == 5
 
 
-def test_a_server_that_cannot_start_is_no_answer_to_a_request() -> None:
-    assert not issubclass(StartError, GatewayError)
-
-
 MOMENTS = st.datetimes(
     min_value=datetime(1, 1, 3),  # noqa: DTZ001  hypothesis adds the zone
     max_value=datetime(9999, 12, 29),  # noqa: DTZ001
@@ -77,11 +73,11 @@ def test_a_moment_is_written_as_the_contract_says() -> None:
     moment = datetime(2026, 11, 20, 20, 0, 1, 999_999, timezone(timedelta(hours=8)))
     assert rfc3339(moment) == "2026-11-20T12:00:01.999Z"
     assert rfc3339(datetime(2026, 1, 2, tzinfo=UTC)) == "2026-01-02T00:00:00.000Z"
-
-
-def test_a_moment_without_a_zone_is_refused() -> None:
     with pytest.raises(AssertionError):
         rfc3339(datetime(2026, 11, 20))  # noqa: DTZ001  the fault that is tested
+    assert utc_now().utcoffset() == timedelta(0)
+    assert elapsed_ms(moment, moment + timedelta(seconds=1.2346)) == 1235
+    assert elapsed_ms(moment, moment - timedelta(days=1)) == 0, "it is never negative"
 
 
 @given(MOMENTS)
@@ -96,16 +92,6 @@ def test_what_was_written_is_read_to_the_millisecond(moment: datetime) -> None:
 def test_texts_sort_as_moments_do(one: datetime, other: datetime) -> None:
     if rfc3339(one) < rfc3339(other):
         assert one < other
-
-
-def test_elapsed_time_is_never_negative() -> None:
-    begin = datetime(2026, 1, 1, tzinfo=UTC)
-    assert elapsed_ms(begin, begin + timedelta(seconds=1.2346)) == 1235
-    assert elapsed_ms(begin, begin - timedelta(days=1)) == 0
-
-
-def test_now_is_aware_and_in_utc() -> None:
-    assert utc_now().utcoffset() == timedelta(0)
 
 
 PREFIXES = [
@@ -125,14 +111,13 @@ def test_an_id_is_its_prefix_and_128_random_bits() -> None:
             assert len({text[place] for text in made}) == 32, "each character is free"
 
 
-def test_the_command_is_named_as_a_person_types_it(tmp_path: Path) -> None:
+def test_the_command_is_named_as_a_person_types_it_and_the_version_is_a_release_number(
+    tmp_path: Path,
+) -> None:
     """A checkout has `app.py`; an installed package does not."""
     package = tmp_path / "gateway"
     package.mkdir()
     installed = runpy.run_path(str(shutil.copy(version.__file__, package)))
 
     assert (version.COMMAND, installed["COMMAND"]) == ("python app.py", "candor")
-
-
-def test_the_version_is_a_release_number() -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", version.VERSION)

@@ -43,70 +43,59 @@ def another_server(directory: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+@contextmanager
+def taken(directory: Path) -> Iterator[InstanceLock]:
+    lock = InstanceLock(directory)
+    lock.take()
+    yield lock
+    lock.close()
+
+
+def refusal_of(directory: Path) -> str:
+    """Return why a server cannot start on a directory."""
+    with pytest.raises(StartError) as caught:
+        InstanceLock(directory).take()
+    return str(caught.value)
+
+
 def test_a_second_server_is_refused_by_the_firsts_name_and_without_a_path(tmp_path: Path) -> None:
     with another_server(tmp_path) as other:
-        lock = InstanceLock(tmp_path)
-        with pytest.raises(StartError) as caught:
-            lock.take()
-        assert f"process {other.pid} on {socket.gethostname()}" in str(caught.value)
-        assert "/" not in str(caught.value)
-        assert "CANDOR_DATA_DIR" in str(caught.value)
-
-
-def test_a_removed_lock_file_lets_no_second_server_in(tmp_path: Path) -> None:
-    with another_server(tmp_path):
-        (tmp_path / "server.lock").unlink()
-        with pytest.raises(StartError, match="Another Candor server"):
-            InstanceLock(tmp_path).take()
-
-
-def test_a_refused_server_leaves_the_holders_name(tmp_path: Path) -> None:
-    with another_server(tmp_path) as other:
         for _ in range(2):
-            with pytest.raises(StartError, match=f"process {other.pid} "):
-                InstanceLock(tmp_path).take()
-
-
-def test_a_killed_server_holds_nothing(tmp_path: Path) -> None:
-    with another_server(tmp_path) as other:
+            said = refusal_of(tmp_path)
+            assert f"process {other.pid} on {socket.gethostname()}" in said
+            assert "/" not in said
+            assert "CANDOR_DATA_DIR" in said
+        (tmp_path / "server.lock").write_text("", encoding="utf-8")
+        assert "another process" in refusal_of(tmp_path)
+        assert holder_of(tmp_path) == "another process"
+        (tmp_path / "server.lock").unlink()
+        assert "Another Candor server" in refusal_of(tmp_path)
         other.kill()
         other.wait(30)
-        lock = InstanceLock(tmp_path)
-        lock.take()
-        with pytest.raises(StartError, match=f"process {os.getpid()} ") as caught:
-            InstanceLock(tmp_path).take()
-        assert f"process {other.pid} " not in str(caught.value)
-        lock.close()
+        with taken(tmp_path):
+            assert f"process {os.getpid()} " in refusal_of(tmp_path)
 
 
 def test_close_lets_go_and_may_be_called_again(tmp_path: Path) -> None:
     for _ in range(3):
-        lock = InstanceLock(tmp_path)
-        lock.take()
-        lock.close()
-        lock.close()
+        with taken(tmp_path) as lock:
+            lock.close()
 
 
 def test_two_directories_are_two_servers(tmp_path: Path) -> None:
-    locks = []
     for name in ("a", "数据"):
         (tmp_path / name).mkdir()
-        locks.append(InstanceLock(tmp_path / name))
-        locks[-1].take()
-    for lock in locks:
-        lock.close()
+    with taken(tmp_path / "a"), taken(tmp_path / "数据"):
+        assert holder_of(tmp_path / "a") == holder_of(tmp_path / "数据") is not None
 
 
 def test_a_child_does_not_inherit_the_lock(tmp_path: Path) -> None:
     """Agent processes may outlive a killed server; they must not keep its directory."""
-    lock = InstanceLock(tmp_path)
-    lock.take()
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+    with taken(tmp_path) as lock:
+        child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
         lock.close()
-        again = InstanceLock(tmp_path)
-        again.take()
-        again.close()
-        child.communicate(b"\n")
+        with child, taken(tmp_path):
+            child.communicate(b"\n")
 
 
 @pytest.mark.parametrize("kind", ["missing", "file"])
@@ -119,13 +108,6 @@ def test_a_directory_that_cannot_be_written_is_a_sentence(tmp_path: Path, kind: 
     assert str(tmp_path) not in str(caught.value)
 
 
-def test_an_unnamed_holder_is_another_process(tmp_path: Path) -> None:
-    with another_server(tmp_path):
-        (tmp_path / "server.lock").write_text("", encoding="utf-8")
-        with pytest.raises(StartError, match="another process"):
-            InstanceLock(tmp_path).take()
-
-
 def test_the_machine_has_memory() -> None:
     assert machine_memory_bytes() > 64 * 1024 * 1024
 
@@ -133,51 +115,28 @@ def test_the_machine_has_memory() -> None:
 def test_a_look_names_the_holder_and_leaves_the_lock_with_it(tmp_path: Path) -> None:
     assert holder_of(tmp_path) is None
     assert list(tmp_path.iterdir()) == []
-    lock = InstanceLock(tmp_path)
-    lock.take()
-    for _ in range(2):
-        assert str(holder_of(tmp_path)).startswith(f"process {os.getpid()} on ")
-    with pytest.raises(StartError, match=f"process {os.getpid()} "):
-        InstanceLock(tmp_path).take()
-    lock.close()
+    with taken(tmp_path):
+        for _ in range(2):
+            assert str(holder_of(tmp_path)).startswith(f"process {os.getpid()} on ")
+        assert f"process {os.getpid()} " in refusal_of(tmp_path)
     before = (tmp_path / "server.lock").read_bytes()
     assert holder_of(tmp_path) is None
     assert (tmp_path / "server.lock").read_bytes() == before
-    again = InstanceLock(tmp_path)
-    again.take()
-    again.close()
+    with taken(tmp_path), pytest.raises(StartError):
+        InstanceLock(tmp_path).take()
 
 
-def test_an_unnamed_holder_is_another_process_to_a_look_too(tmp_path: Path) -> None:
-    lock = InstanceLock(tmp_path)
-    lock.take()
-    (tmp_path / "server.lock").write_text("", encoding="utf-8")
-    assert holder_of(tmp_path) == "another process"
-    lock.close()
-
-
-def test_a_start_in_the_moment_of_somebodys_look_is_not_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looking, starting = InstanceLock(tmp_path), InstanceLock(tmp_path)
-    looking.take()
-    monkeypatch.setattr(instance, "sleep", lambda _: looking.close())
-    starting.take()
-    assert str(holder_of(tmp_path)).startswith(f"process {os.getpid()} on ")
-    starting.close()
-
-
-def test_a_start_waits_for_a_server_only_so_long(
+def test_a_start_waits_a_moment_for_somebodys_look_and_only_so_long_for_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     naps: list[float] = []
-    lock = InstanceLock(tmp_path)
-    lock.take()
-    monkeypatch.setattr(instance, "sleep", naps.append)
-    with pytest.raises(StartError):
-        InstanceLock(tmp_path).take()
-    assert 0.1 < sum(naps) < 1
-    lock.close()
+    with taken(tmp_path) as looking:
+        monkeypatch.setattr(instance, "sleep", naps.append)
+        refusal_of(tmp_path)
+        assert 0.1 < sum(naps) < 1
+        monkeypatch.setattr(instance, "sleep", lambda _: looking.close())
+        with taken(tmp_path):
+            assert str(holder_of(tmp_path)).startswith(f"process {os.getpid()} on ")
 
 
 def test_two_may_look_at_once(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The outcome table, the stop reasons, and the words for each."""
 
+from typing import Any
+
 import pytest
 
 from gateway.engine.events import ClientLost, ModelFailed, ModelRetrying, TextDelta, TextDone
@@ -35,114 +37,74 @@ def gave_up(status: int | None, kind: str = "overloaded") -> Evidence:
     )
 
 
-@pytest.mark.parametrize(
-    ("evidence", "cause", "outcome", "reason"),
-    [
-        (evidence_of(TEXT, finished()), None, "answered", "end_turn"),
-        (evidence_of(called(), returned(), TEXT, finished()), None, "answered", "end_turn"),
-        (
-            evidence_of(called(), failed(), TEXT, finished()),
-            None,
-            "answered_with_failures",
-            "end_turn",
-        ),
-        (
-            evidence_of(called(), failed(), TEXT, finished(), denials={1: "No."}),
-            None,
-            "answered_with_failures",
-            "end_turn",
-        ),
-        (evidence_of(called(), TEXT, finished()), None, "answered_with_failures", "end_turn"),
-        (evidence_of(called(), failed(), finished()), None, "tool_failed", "end_turn"),
-        (
-            evidence_of(called(), failed(), finished(), denials={1: "No."}),
-            None,
-            "tool_failed",
-            "end_turn",
-        ),
-        (
-            evidence_of(TEXT, broken_off(), stopped_by="user_interrupt"),
-            None,
-            "interrupted",
-            "user_interrupt",
-        ),
-        (
-            evidence_of(broken_off(), stopped_by="user_interrupt"),
-            "shutdown",
-            "interrupted",
-            "user_interrupt",
-        ),
-        (
-            evidence_of(called(), failed(), broken_off(), stopped_by="policy_interrupt"),
-            None,
-            "interrupted",
-            "policy_interrupt",
-        ),
-        (evidence_of(broken_off()), None, "interrupted", "engine_crash"),
-        (
-            evidence_of(broken_off(), denials={1: "No."}),
-            None,
-            "interrupted",
-            "policy_interrupt",
-        ),
-        (
-            evidence_of(called(), failed(), broken_off()),
-            None,
-            "tool_failed",
-            "engine_crash",
-        ),
-        (evidence_of(TEXT, broken_off()), None, "answered", "engine_crash"),
-        (
-            evidence_of(TEXT, broken_off(), stopped_by="doom_loop"),
-            None,
-            "stopped",
-            "doom_loop",
-        ),
-        (evidence_of(TEXT, broken_off(), stopped_by="timeout"), None, "stopped", "timeout"),
-        (
-            evidence_of(TEXT, finished(subtype="error_max_turns", is_error=True)),
-            None,
-            "stopped",
-            "max_turns",
-        ),
-        (
-            evidence_of(finished(subtype="error_max_budget_usd", is_error=True)),
-            None,
-            "stopped",
-            "budget",
-        ),
-        (
-            evidence_of(ClientLost(exit_code=-9), stopped_by="timeout"),
-            None,
-            "stopped",
-            "timeout",
-        ),
-        (gave_up(529), None, "engine_failed", "api_error"),
-        (evidence_of(TEXT, stopped_by="api_error"), None, "engine_failed", "api_error"),
-        (evidence_of(TEXT, ClientLost(exit_code=-9)), None, "engine_failed", "engine_crash"),
-        (evidence_of(TEXT), "crashed", "engine_failed", "engine_crash"),
-        (evidence_of(), "unavailable", "engine_failed", "engine_crash"),
-        (evidence_of(), "untrusted", "engine_failed", "engine_crash"),
-        (evidence_of(TEXT, finished()), "internal", "engine_failed", "engine_crash"),
-        (evidence_of(finished()), None, "empty", "end_turn"),
-        (evidence_of(called(), returned(), finished()), None, "empty", "end_turn"),
-        (evidence_of(finished(stop_reason="refusal")), None, "empty", "refusal"),
-        (evidence_of(TEXT, finished(stop_reason="refusal")), None, "answered", "refusal"),
-        (
-            evidence_of(ClientLost(exit_code=-9), stopped_by="user_interrupt"),
-            None,
-            "interrupted",
-            "user_interrupt",
-        ),
+USER: StopReason = "user_interrupt"
+CRASH: StopReason = "engine_crash"
+NO: dict[str, Any] = {"denials": {1: "No."}}
+LOST = ClientLost(exit_code=-9)
+MAX_TURNS = finished(subtype="error_max_turns", is_error=True)
+BUDGET = finished(subtype="error_max_budget_usd", is_error=True)
+REFUSED = finished(stop_reason="refusal")
+OUTCOMES: dict[tuple[str, str], list[Evidence | tuple[Cause, Evidence]]] = {
+    ("answered", "end_turn"): [
+        evidence_of(TEXT, finished()),
+        evidence_of(called(), returned(), TEXT, finished()),
     ],
-)
-def test_outcome_and_stop_reason(
-    evidence: Evidence, cause: Cause | None, outcome: str, reason: StopReason
-) -> None:
-    assert outcome_of(evidence, ending(cause=cause)) == outcome
-    assert stop_reason_of(evidence, ending(cause=cause)) == reason
-    for language in LANGUAGES:
-        assert build_reply_text(evidence, ending(language, cause)).strip()
+    ("answered_with_failures", "end_turn"): [
+        evidence_of(called(), failed(), TEXT, finished()),
+        evidence_of(called(), failed(), TEXT, finished(), **NO),
+        evidence_of(called(), TEXT, finished()),
+    ],
+    ("tool_failed", "end_turn"): [
+        evidence_of(called(), failed(), finished()),
+        evidence_of(called(), failed(), finished(), **NO),
+    ],
+    ("interrupted", USER): [
+        evidence_of(TEXT, broken_off(), stopped_by=USER),
+        ("shutdown", evidence_of(broken_off(), stopped_by=USER)),
+        evidence_of(LOST, stopped_by=USER),
+    ],
+    ("interrupted", "policy_interrupt"): [
+        evidence_of(called(), failed(), broken_off(), stopped_by="policy_interrupt"),
+        evidence_of(broken_off(), **NO),
+    ],
+    ("interrupted", CRASH): [evidence_of(broken_off())],
+    ("tool_failed", CRASH): [evidence_of(called(), failed(), broken_off())],
+    ("answered", CRASH): [evidence_of(TEXT, broken_off())],
+    ("stopped", "doom_loop"): [evidence_of(TEXT, broken_off(), stopped_by="doom_loop")],
+    ("stopped", "timeout"): [
+        evidence_of(TEXT, broken_off(), stopped_by="timeout"),
+        evidence_of(LOST, stopped_by="timeout"),
+    ],
+    ("stopped", "max_turns"): [evidence_of(TEXT, MAX_TURNS)],
+    ("stopped", "budget"): [evidence_of(BUDGET)],
+    ("engine_failed", "api_error"): [gave_up(529), evidence_of(TEXT, stopped_by="api_error")],
+    ("engine_failed", CRASH): [
+        evidence_of(TEXT, LOST),
+        ("crashed", evidence_of(TEXT)),
+        ("unavailable", evidence_of()),
+        ("untrusted", evidence_of()),
+        ("internal", evidence_of(TEXT, finished())),
+    ],
+    ("empty", "end_turn"): [
+        evidence_of(finished()),
+        evidence_of(called(), returned(), finished()),
+    ],
+    ("empty", "refusal"): [evidence_of(REFUSED)],
+    ("answered", "refusal"): [evidence_of(TEXT, REFUSED)],
+}
+
+
+def test_outcome_and_stop_reason() -> None:
+    for told, shown in OUTCOMES.items():
+        for one in shown:
+            cause, evidence = one if isinstance(one, tuple) else (None, one)
+            found = (
+                outcome_of(evidence, ending(cause=cause)),
+                stop_reason_of(evidence, ending(cause=cause)),
+            )
+            assert found == told, one
+            for language in LANGUAGES:
+                assert build_reply_text(evidence, ending(language, cause)).strip()
 
 
 def test_a_failed_tool_without_text_is_told_with_its_reason_and_the_log() -> None:
@@ -177,92 +139,76 @@ def test_what_was_said_before_a_stop_is_kept_and_the_stop_told_after_it() -> Non
     assert reply == f"I beg\n\nYou stopped this turn before it was finished. Log: {LOG_FILE}"
 
 
-@pytest.mark.parametrize(
-    ("cause", "start"),
-    [
-        (None, "The agent's process ended"),
-        ("crashed", "The server stopped"),
-        ("unavailable", "The agent could not be started"),
-        ("untrusted", "The agent was not started"),
-        ("internal", "Something went wrong inside the gateway"),
-    ],
-)
-def test_what_broke_is_told(cause: Cause | None, start: str) -> None:
-    evidence = evidence_of(ClientLost(exit_code=None))
-    assert build_reply_text(evidence, ending(cause=cause)).startswith(start)
+CAUSES: dict[Cause | None, str] = {
+    None: "The agent's process ended",
+    "crashed": "The server stopped",
+    "unavailable": "The agent could not be started",
+    "untrusted": "The agent was not started",
+    "internal": "Something went wrong inside the gateway",
+}
+LIMITS: dict[StopReason, str] = {
+    "doom_loop": "repeated 5 times in a row, Bash ls last",
+    "timeout": "longer than 30 seconds",
+}
 
 
-@pytest.mark.parametrize(
-    ("stopped_by", "words"),
-    [
-        ("doom_loop", "repeated 5 times in a row, Bash ls last"),
-        ("timeout", "longer than 30 seconds"),
-    ],
-)
-def test_a_limit_is_named_with_its_number(stopped_by: StopReason, words: str) -> None:
-    evidence = evidence_of(called(), returned(), broken_off(), stopped_by=stopped_by)
-    reply = build_reply_text(evidence, ending())
-    assert words in reply
-    assert "Until then: Bash: ls succeeded." in reply
+def test_what_broke_is_told_and_a_limit_is_named_with_its_number() -> None:
+    for cause, start in CAUSES.items():
+        evidence = evidence_of(ClientLost(exit_code=None))
+        assert build_reply_text(evidence, ending(cause=cause)).startswith(start)
+    for stopped_by, words in LIMITS.items():
+        evidence = evidence_of(called(), returned(), broken_off(), stopped_by=stopped_by)
+        reply = build_reply_text(evidence, ending())
+        assert words in reply
+        assert "Until then: Bash: ls succeeded." in reply
 
 
-@pytest.mark.parametrize(
-    ("status", "words"),
-    [
-        (400, "malformed (400)"),
-        (401, "ANTHROPIC_API_KEY"),
-        (403, "denied access (403)"),
-        (404, "CANDOR_MODEL"),
-        (429, "too many requests (429)"),
-        (402, "no credit left"),
-        (413, "longer than the model can read"),
-        (500, "error of its own (500)"),
-        (503, "(503)"),
-        (529, "overloaded and stayed so (529)"),
-        (418, "failed (418)"),
-        (None, "not the Messages API"),
-    ],
-)
-def test_a_failing_service_is_told_in_a_sentence_that_says_what_to_do(
-    status: int | None, words: str
-) -> None:
-    reply = build_reply_text(gave_up(status, kind="unknown"), ending())
-    assert words in reply
-    assert LOG_FILE in reply
-    for raw in ("API Error", "{", "}", '"'):
-        assert raw not in reply
+STATUSES: dict[int | None, str] = {
+    400: "malformed (400)",
+    401: "ANTHROPIC_API_KEY",
+    403: "denied access (403)",
+    404: "CANDOR_MODEL",
+    429: "too many requests (429)",
+    402: "no credit left",
+    413: "longer than the model can read",
+    500: "error of its own (500)",
+    503: "(503)",
+    529: "overloaded and stayed so (529)",
+    418: "failed (418)",
+    None: "not the Messages API",
+}
+KINDS = {
+    "authentication_failed": "(401)",
+    "billing_error": "no credit left",
+    "server_error": "connection to the model's service kept failing.",
+    "invalid_request": "(400)",
+    "model_not_found": "(404)",
+    "rate_limit": "(429)",
+}
+TEXTS = {
+    "API Error: lost (ECONNRESET). Try again.": "connection to the model's service kept",
+    "API Error: Connection refused (ECONNREFUSED)": "could not be reached (ECONNREFUSED)",
+    "Self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT).": "(DEPTH_ZERO_SELF_SIGNED_CERT)",
+    "Something else (as it happens).": "connection to the model's service kept failing.",
+}
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("authentication_failed", "(401)"),
-        ("billing_error", "no credit left"),
-        ("server_error", "connection to the model's service kept failing."),
-        ("invalid_request", "(400)"),
-        ("model_not_found", "(404)"),
-        ("rate_limit", "(429)"),
-    ],
-)
-def test_a_failing_service_without_a_status_is_told_by_its_kind(kind: str, words: str) -> None:
-    assert words in build_reply_text(gave_up(None, kind), ending())
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("API Error: lost (ECONNRESET). Try again.", "connection to the model's service kept"),
-        ("API Error: Connection refused (ECONNREFUSED)", "could not be reached (ECONNREFUSED)"),
-        ("Self-signed certificate (DEPTH_ZERO_SELF_SIGNED_CERT).", "(DEPTH_ZERO_SELF_SIGNED_CERT)"),
-        ("Something else (as it happens).", "connection to the model's service kept failing."),
-    ],
-)
-def test_of_the_agents_own_text_only_an_error_code_is_shown(text: str, words: str) -> None:
-    evidence = evidence_of(
-        ModelFailed(kind="server_error", text=text),
-        finished(is_error=True, terminal_reason="api_error"),
-    )
-    assert words in build_reply_text(evidence, ending())
+def test_a_failing_service_is_told_in_a_sentence_that_says_what_to_do() -> None:
+    """By its status, else by its kind; of the agent's own text only an error code is shown."""
+    for status, words in STATUSES.items():
+        reply = build_reply_text(gave_up(status, kind="unknown"), ending())
+        assert words in reply
+        assert LOG_FILE in reply
+        for raw in ("API Error", "{", "}", '"'):
+            assert raw not in reply
+    for kind, words in KINDS.items():
+        assert words in build_reply_text(gave_up(None, kind), ending())
+    for text, words in TEXTS.items():
+        evidence = evidence_of(
+            ModelFailed(kind="server_error", text=text),
+            finished(is_error=True, terminal_reason="api_error"),
+        )
+        assert words in build_reply_text(evidence, ending())
 
 
 def test_a_wait_that_the_service_asked_for_is_named_where_it_ended_the_turn() -> None:
