@@ -7,35 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversations.model import ConversationChange
 from gateway.errors import UnprocessableEntity
 from gateway.http.bodies import parse_body
 from gateway.http.parameters import field_name, validation_error
-from gateway.http.schemas import ChatBody, ConversationBody
-
-
-def test_the_last_of_two_equal_keys_counts() -> None:
-    assert parse_body(b'{"message": "a", "message": "b"}', ChatBody).message == "b"
-
-
-def test_what_is_left_out_has_its_default() -> None:
-    body = parse_body(b'{"message": "a"}', ChatBody)
-    assert body == ChatBody(message="a")
-    assert body.request().when_busy == "enqueue"
-
-
-def test_a_pair_of_surrogates_is_one_character() -> None:
-    assert parse_body(rb'{"message": "\ud83d\ude00"}', ChatBody).message == "😀"
-
-
-def test_a_message_is_kept_as_it_was_written() -> None:
-    text = "  \u200b line\r\n\tend  "
-    assert parse_body(json.dumps({"message": text}).encode(), ChatBody).message == text
-
-
-def test_an_empty_change_changes_nothing() -> None:
-    change = parse_body(b"{}", ConversationBody).change()
-    assert change == ConversationChange(unset=[])
+from gateway.http.schemas import ChatBody
 
 
 def test_a_message_has_at_most_two_hundred_thousand_characters() -> None:
@@ -45,12 +20,6 @@ def test_a_message_has_at_most_two_hundred_thousand_characters() -> None:
     assert len(parse_body(raw(200_000), ChatBody).message) == 200_000
     with pytest.raises(UnprocessableEntity):
         parse_body(raw(200_001), ChatBody)
-
-
-@given(st.binary())
-def test_any_bytes_are_a_body_or_a_bad_request(raw: bytes) -> None:
-    with pytest.raises(UnprocessableEntity):
-        parse_body(raw, ChatBody)
 
 
 JSON = st.recursive(

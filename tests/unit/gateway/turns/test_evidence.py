@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import pytest
-
 from gateway.engine.events import (
     ClientLost,
     EntryRecorded,
@@ -110,21 +108,15 @@ def test_a_call_counts_as_denied_where_only_the_agent_program_names_it_so() -> N
     assert evidence.tools[1].status == "denied"
 
 
-@pytest.mark.parametrize(
-    ("stopped_by", "status"),
-    [
-        (None, "unknown"),
-        ("api_error", "unknown"),
-        ("user_interrupt", "interrupted"),
-        ("timeout", "interrupted"),
-        ("doom_loop", "interrupted"),
-    ],
-)
-def test_a_call_without_a_result_is_settled_by_what_ended_the_turn(
-    stopped_by: StopReason | None, status: str
-) -> None:
-    evidence = evidence_of(called(), stopped_by=stopped_by)
-    assert evidence.tools[1].status == status
+SETTLED: dict[StopReason | None, str] = {
+    **dict.fromkeys((None, "api_error"), "unknown"),
+    **dict.fromkeys(("user_interrupt", "timeout", "doom_loop"), "interrupted"),
+}
+
+
+def test_a_call_without_a_result_is_settled_by_what_ended_the_turn() -> None:
+    found = {reason: evidence_of(called(), stopped_by=reason).tools[1].status for reason in SETTLED}
+    assert found == SETTLED
 
 
 def test_only_open_calls_are_settled_and_a_second_result_changes_nothing() -> None:
@@ -134,27 +126,23 @@ def test_only_open_calls_are_settled_and_a_second_result_changes_nothing() -> No
     assert evidence.settle(0) == []
 
 
-@pytest.mark.parametrize("stopped_by", ["user_interrupt", "timeout", "api_error"])
-def test_a_stop_that_came_after_the_runs_own_end_is_not_claimed(stopped_by: StopReason) -> None:
-    evidence = evidence_of(TextDone(text="All of it."), finished(), stopped_by=stopped_by)
-    assert evidence.stopped_by is None
+STOPS: list[tuple[StopReason, RunFinished | ClientLost]] = [
+    ("user_interrupt", broken_off()),
+    ("user_interrupt", ClientLost(exit_code=-9)),
+    ("user_interrupt", finished(terminal_reason="aborted_streaming")),
+    ("api_error", finished(is_error=True, terminal_reason="api_error")),
+    ("doom_loop", finished()),
+    ("policy_interrupt", finished()),
+]
 
 
-@pytest.mark.parametrize(
-    ("stopped_by", "finish"),
-    [
-        ("user_interrupt", broken_off()),
-        ("user_interrupt", ClientLost(exit_code=-9)),
-        ("user_interrupt", finished(terminal_reason="aborted_streaming")),
-        ("api_error", finished(is_error=True, terminal_reason="api_error")),
-        ("doom_loop", finished()),
-        ("policy_interrupt", finished()),
-    ],
-)
-def test_a_stop_that_took_effect_stands(
-    stopped_by: StopReason, finish: RunFinished | ClientLost
-) -> None:
-    assert evidence_of(finish, stopped_by=stopped_by).stopped_by == stopped_by
+def test_a_stop_stands_if_it_took_effect_and_not_if_the_run_had_ended_by_itself() -> None:
+    for reason, finish in STOPS:
+        assert evidence_of(finish, stopped_by=reason).stopped_by == reason
+    reasons: list[StopReason] = ["user_interrupt", "timeout", "api_error"]
+    for reason in reasons:
+        whole = evidence_of(TextDone(text="All of it."), finished(), stopped_by=reason)
+        assert whole.stopped_by is None
 
 
 def test_the_model_gave_up_where_its_failure_was_final_and_not_where_it_declined() -> None:

@@ -1,5 +1,6 @@
 """Order of turns, reasons to stop, and guards against loops."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -177,59 +178,40 @@ async def test_a_pause_that_begins_while_somebody_waits_holds_the_end_off() -> N
 TEXT = TextDone(text="I have read it.")
 
 
-def calls(loop: DoomLoop, *inputs: dict[str, Any], name: str = "Read") -> list[bool]:
-    return [loop.observe(n, name, one) for n, one in enumerate(inputs)]
+A, B = {"x": 1}, {"x": 2}
+TRIES = [{"command": "ls", "description": f"try {n}"} for n in range(3)]
+FOUR = [{"x": n} for n in range(4)]
+LOOPS: list[tuple[str, int, Sequence[dict[str, Any]], bool]] = [
+    *(("Read", threshold, [A] * threshold, True) for threshold in (2, 5, 7)),
+    ("Read", 3, [A, A, B, A, A, A], True),
+    # counting by the tool's name alone would call this a loop
+    ("Read", 2, [{"file_path": f"{n}.txt"} for n in range(5)], False),
+    # a cycle of two or three calls is one, and a longer one is not; nor are calls between which others stand
+    *(("Read", 4, FOUR[:length] * 4, True) for length in (2, 3)),
+    *(("Read", 4, [{}, *FOUR[:length] * 3] * 2, False) for length in (2, 3)),
+    ("Read", 2, FOUR * 5, False),
+    ("Read", 2, [{"x": n // 2 if n % 2 else -1} for n in range(20)], False),
+    # what only comments a call makes no other call, where the tool is known
+    ("Bash", 3, TRIES, True),
+    ("mcp__tracker__report", 3, TRIES, False),
+    # nor does the order of its arguments
+    ("Edit", 2, [{"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1}], True),
+]
 
 
-def test_the_threshold_is_the_number_of_the_call_that_makes_the_loop() -> None:
-    for threshold in (2, 5, 7):
-        told = calls(DoomLoop(threshold), *[{"x": 1}] * threshold)
-        assert told == [False] * (threshold - 1) + [True]
-    a, b = {"x": 1}, {"x": 2}
-    assert calls(DoomLoop(3), a, a, b, a, a, a) == [False] * 5 + [True]
+def test_the_call_that_makes_a_loop_is_the_last_one_of_it() -> None:
+    for name, threshold, inputs, is_loop in LOOPS:
+        loop = DoomLoop(threshold)
+        told = [loop.observe(n, name, one) for n, one in enumerate(inputs)]
+        assert told == [False] * (len(inputs) - 1) + [is_loop], (name, inputs)
 
 
-def test_five_reads_of_five_files_never_count() -> None:
-    """Counting by the tool's name alone would call this a loop."""
-    assert not any(calls(DoomLoop(2), *[{"file_path": f"{n}.txt"} for n in range(5)]))
-
-
-@pytest.mark.parametrize("length", [2, 3])
-def test_a_cycle_of_two_or_three_calls_made_so_often_is_a_loop(length: int) -> None:
-    cycle = [{"command": f"ls {n}"} for n in range(length)]
-    told = calls(DoomLoop(4), *cycle * 4)
-    assert told == [False] * (4 * length - 1) + [True]
-    assert not any(calls(DoomLoop(4), {"command": "ls"}, *cycle * 3, {"command": "ls"}, *cycle * 3))
-
-
-def test_longer_cycles_and_interleaved_calls_that_differ_never_count() -> None:
-    assert not any(calls(DoomLoop(2), *[{"x": n} for n in range(4)] * 5))
-    assert not any(calls(DoomLoop(2), *[{"x": n // 2 if n % 2 else -1} for n in range(20)]))
-
-
-def test_what_only_comments_a_call_makes_no_other_call() -> None:
-    tries = [{"command": "ls", "description": f"try {n}"} for n in range(3)]
-    assert calls(DoomLoop(3), *tries, name="Bash") == [False, False, True]
-    assert not any(calls(DoomLoop(3), *tries, name="mcp__tracker__report"))
-
-
-def test_the_same_arguments_of_another_tool_are_another_call() -> None:
+def test_the_same_arguments_of_another_tool_or_told_twice_are_no_other_call() -> None:
     loop = DoomLoop(2)
     assert not loop.observe(1, "Read", {"path": "a"})
     assert not loop.observe(2, "Glob", {"path": "a"})
-
-
-def test_the_order_of_arguments_makes_no_difference() -> None:
-    loop = DoomLoop(2)
-    assert not loop.observe(1, "Edit", {"a": 1, "b": [{"c": 2, "d": 3}]})
-    assert loop.observe(2, "Edit", {"b": [{"d": 3, "c": 2}], "a": 1})
-
-
-def test_a_call_that_is_told_twice_counts_once() -> None:
-    loop = DoomLoop(2)
-    assert not loop.observe(1, "Read", {})
-    assert not loop.observe(1, "Read", {})
-    assert loop.observe(2, "Read", {})
+    assert not loop.observe(2, "Glob", {"path": "a"})
+    assert loop.observe(3, "Glob", {"path": "a"})
 
 
 def test_a_run_that_ended_without_a_word_after_its_calls_needs_a_summary() -> None:
@@ -255,32 +237,24 @@ def test_no_other_run_needs_a_summary() -> None:
         assert not needs_summary(evidence), evidence
 
 
+READ_ALONE: list[tuple[str, dict[str, Any]]] = [
+    ("Read", {"file_path": "/ws/.claude/skills/memory-capture/SKILL.md"}),
+    ("Read", {"file_path": "C:\\ws\\skills\\x\\SKILL.md"}),
+    ("Skill", {"skill": "memory-capture"}),
+    ("Bash", {"command": "cat .claude/skills/memory-organize/SKILL.md"}),
+    ("Bash", {"command": "cat 'skills/a/SKILL.md' skills/b/SKILL.md"}),
+]
+DID_MORE: list[tuple[str, dict[str, Any]]] = [
+    *(("Read", {"file_path": name}) for name in ("README.md", "NOT-A-SKILL.md")),
+    *(("Read", {}), ("Write", {"file_path": "SKILL.md"})),
+    *(("Bash", {"command": f"{line}"}) for line in ("rm SKILL.md", "cat SKILL.md notes.md", "cat")),
+]
+
+
 def test_a_run_that_only_read_a_skill_and_then_spoke_is_to_be_sent_on() -> None:
-    reads: list[tuple[str, dict[str, Any]]] = [
-        ("Read", {"file_path": "/ws/.claude/skills/memory-capture/SKILL.md"}),
-        ("Read", {"file_path": "C:\\ws\\skills\\x\\SKILL.md"}),
-        ("Skill", {"skill": "memory-capture"}),
-        ("Bash", {"command": "cat .claude/skills/memory-organize/SKILL.md"}),
-        ("Bash", {"command": "cat 'skills/a/SKILL.md' skills/b/SKILL.md"}),
-    ]
-    for name, tool_input in reads:
-        read = called(name=name, **tool_input)
-        assert needs_follow_through(evidence_of(read, returned("# Skill"), TEXT, finished())), read
-
-
-def test_a_run_that_did_something_else_last_is_not_sent_on() -> None:
-    others: list[tuple[str, dict[str, Any]]] = [
-        ("Read", {"file_path": "README.md"}),
-        ("Read", {"file_path": "NOT-A-SKILL.md"}),
-        ("Read", {}),
-        ("Write", {"file_path": "SKILL.md"}),
-        ("Bash", {"command": "rm SKILL.md"}),
-        ("Bash", {"command": "cat SKILL.md notes.md"}),
-        ("Bash", {"command": "cat"}),
-    ]
-    for name, tool_input in others:
-        done = called(name=name, **tool_input)
-        assert not needs_follow_through(evidence_of(done, returned(), TEXT, finished())), done
+    for name, tool_input in (*READ_ALONE, *DID_MORE):
+        run = evidence_of(called(name=name, **tool_input), returned("# Skill"), TEXT, finished())
+        assert needs_follow_through(run) == ((name, tool_input) in READ_ALONE), (name, tool_input)
 
 
 def test_a_skill_that_was_followed_or_not_got_or_ended_otherwise_is_not_sent_on() -> None:
