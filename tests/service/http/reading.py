@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import httpx
 
-from tests.service.http.stage import LIMIT_S
+from tests.service.http.stage import LIMIT_S, Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +74,24 @@ async def reading(
         assert response.status_code == 200, await response.aread()
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
         yield EventReader(response)
+
+
+@asynccontextmanager
+async def streaming(
+    client: httpx.AsyncClient, message: str, conversation_id: str | None = None
+) -> AsyncIterator[EventReader]:
+    """Send a message and open the stream of its turn."""
+    body: Json = {"message": message, "conversation_id": conversation_id}
+    async with reading(client, "POST", "/chat/stream", json=body) as stream:
+        yield stream
+
+
+@asynccontextmanager
+async def following(
+    client: httpx.AsyncClient, conversation_id: str, after: str | None = None
+) -> AsyncIterator[EventReader]:
+    """Follow a conversation, after an event if one is named."""
+    headers = {} if after is None else {"Last-Event-ID": after}
+    path = f"/conversations/{conversation_id}/events"
+    async with reading(client, "GET", path, headers=headers) as stream:
+        yield stream

@@ -46,6 +46,7 @@ from policies.tools import ToolCall, ToolGate
 from tests.support.asgi import served
 from tests.support.builders import asked_about
 from tests.support.scripted_engine import ScriptedEngine
+from tests.support.services import RunningServices, running_services
 
 LIMIT_S = 30
 """No wait of a test is longer."""
@@ -145,6 +146,38 @@ def result_of(ticket: Ticket, reply: str, outcome: str) -> Json:
     }
 
 
+class Client(httpx.AsyncClient):
+    """A client that knows the contract's words."""
+
+    async def read(self, path: str, **params: Any) -> Any:
+        """Return what a path answers with."""
+        answer = await self.get(path, params=params or None)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def pages(self, path: str, name: str, **params: Any) -> list[Any]:
+        """Return what all pages of a list hold, from its newest page on."""
+        found: list[Any] = []
+        while True:
+            page = await self.read(path, **params)
+            found += page[name]
+            if page["next_cursor"] is None:
+                return found
+            params["cursor"] = page["next_cursor"]
+
+    async def say(self, message: str, conversation_id: str | None = None) -> Json:
+        """Send a message and return its turn result."""
+        body: Json = {"message": message, "conversation_id": conversation_id}
+        result: Json = (await self.post("/chat", json=body)).json()
+        return result
+
+    async def new_conversation(self, **body: Any) -> str:
+        """Start a conversation and return its id."""
+        answer = await self.post("/new-conversation", json=body or None)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["conversation_id"])
+
+
 @dataclass(kw_only=True)
 class Stage:
     """A running app, and the hands behind it."""
@@ -166,11 +199,11 @@ class Stage:
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port or 8000}"
 
-    def client(self, user: str | None = None) -> httpx.AsyncClient:
+    def client(self, user: str | None = None) -> Client:
         """A client of one user; None: without a token."""
         headers = {} if user is None else {"Authorization": f"Bearer {self.tokens[user]}"}
         transport = None if self.port else httpx.ASGITransport(self.app)
-        client = httpx.AsyncClient(
+        client = Client(
             base_url=self.base_url,
             headers=headers,
             transport=transport,
@@ -309,6 +342,30 @@ async def staged(
             for client in stage.clients:
                 await client.aclose()
             tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def one_client(directory: Path, **options: Any) -> AsyncIterator[Client]:
+    """Run the app, and give a client of it; see `staged`."""
+    async with staged(directory, **options) as stage:
+        yield stage.client()
+
+
+@asynccontextmanager
+async def two_clients(directory: Path, **options: Any) -> AsyncIterator[tuple[Client, Client]]:
+    """Run the app with tokens, and give the clients of Ada and of Bob; see `staged`."""
+    async with staged(directory, users=("ada", "bob"), **options) as stage:
+        yield stage.client("ada"), stage.client("bob")
+
+
+@asynccontextmanager
+async def running(root: Path, **options: Any) -> AsyncIterator[tuple[RunningServices, Client]]:
+    """Run the app over all services, with the scripted engine, and give a client of it."""
+    async with running_services(root, **options) as services:
+        app = await anyio.to_thread.run_sync(partial(create_app, services))
+        transport = httpx.ASGITransport(app)
+        async with Client(base_url="http://127.0.0.1", transport=transport) as client:
+            yield services, client
 
 
 def _write_tokens(path: Path, users: tuple[str, ...]) -> dict[str, str]:

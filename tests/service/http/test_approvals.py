@@ -8,23 +8,31 @@ import pytest
 
 from gateway.http.context import HttpLimits
 from gateway.version import VERSION
-from tests.service.http.reading import reading
-from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged
+from tests.service.http.reading import streaming
+from tests.service.http.stage import (
+    ASK,
+    HOLD,
+    Json,
+    Stage,
+    assert_error,
+    one_client,
+    staged,
+    two_clients,
+)
 
 
 @pytest.mark.parametrize("decision", ["allow", "deny"])
 async def test_an_open_approval_is_listed_and_answered_once(tmp_path: Path, decision: str) -> None:
-    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
-        ada, bob = stage.client("ada"), stage.client("bob")
-        async with reading(ada, "POST", "/chat/stream", json={"message": ASK}) as stream:
+    async with two_clients(tmp_path, on_port=True) as (ada, bob):
+        async with streaming(ada, ASK) as stream:
             asked = (await stream.until("approval.requested"))[-1].data
-            listed = (await ada.get("/approvals")).json()
+            listed = await ada.read("/approvals")
             assert listed == {"approvals": [asked], "asks": False}
             only = {"conversation_id": asked["conversation_id"]}
             assert (await ada.get("/approvals", params=only)).json() == listed
             path = f"/approvals/{asked['approval_id']}"
             body: Json = {"decision": decision}
-            assert (await bob.get("/approvals")).json()["approvals"] == []
+            assert (await bob.read("/approvals"))["approvals"] == []
             assert_error(await bob.post(path, json=body), 404, "not_found")
             assert_error(await ada.post(path, json={}), 422, "invalid_request")
             answer = await ada.post(
@@ -39,11 +47,11 @@ async def test_an_open_approval_is_listed_and_answered_once(tmp_path: Path, deci
             rules = f"/conversations/{asked['conversation_id']}/permissions"
             kept = [{"approval_id": asked["approval_id"], **asked["permits"][0]}]
             expected: Json = {"permissions": kept if decision == "allow" else []}
-            assert (await ada.get(rules)).json() == expected
+            assert await ada.read(rules) == expected
             rule = f"{rules}/{asked['approval_id']}"
             assert (await ada.delete(rule)).status_code == (204 if decision == "allow" else 404)
-            assert (await ada.get(rules)).json() == {"permissions": []}
-        assert (await ada.get("/approvals")).json()["approvals"] == []
+            assert await ada.read(rules) == {"permissions": []}
+        assert (await ada.read("/approvals"))["approvals"] == []
 
 
 @pytest.mark.parametrize(
@@ -61,8 +69,8 @@ async def test_an_open_approval_is_listed_and_answered_once(tmp_path: Path, deci
 async def test_an_answer_that_does_not_fit_names_the_field(
     tmp_path: Path, body: Json, field: str
 ) -> None:
-    async with staged(tmp_path) as stage:
-        answer = await stage.client().post("/approvals/apr_x", json=body)
+    async with one_client(tmp_path) as client:
+        answer = await client.post("/approvals/apr_x", json=body)
         assert assert_error(answer, 422, "invalid_request")["details"] == {"field": field}
 
 
@@ -81,10 +89,7 @@ async def test_a_token_taken_out_of_the_file_lets_nobody_in_and_ends_its_streams
     ):
         tasks.start_soon(stage.app.state.tokens.watch)
         ada, bob = stage.client("ada"), stage.client("bob")
-        async with (
-            reading(ada, "POST", "/chat/stream", json={"message": HOLD}) as lost,
-            reading(bob, "POST", "/chat/stream", json={"message": HOLD}) as kept,
-        ):
+        async with streaming(ada, HOLD) as lost, streaming(bob, HOLD) as kept:
             for stream in (lost, kept):
                 await stream.until("text.delta")
             await take_back(stage, "ada")
@@ -133,8 +138,8 @@ async def broken() -> str | None:
 
 
 async def test_a_server_is_ready_when_each_part_is(tmp_path: Path) -> None:
-    async with staged(tmp_path, pings={"agent": fine, "database": fine}) as stage:
-        answer = await stage.client().get("/readyz")
+    async with one_client(tmp_path, pings={"agent": fine, "database": fine}) as client:
+        answer = await client.get("/readyz")
         assert answer.status_code == 200
         body = answer.json()
         assert body.pop("version") == VERSION
@@ -151,8 +156,8 @@ async def test_the_part_at_fault_is_named_and_the_others_are_asked_all_the_same(
 ) -> None:
     pings = {"agent": at_fault, "slow": silent, "broken": broken, "database": fine}
     quick = HttpLimits(ping_deadline_s=0.05)
-    async with staged(tmp_path, pings=pings, limits=quick) as stage:
-        answer = await stage.client().get("/readyz")
+    async with one_client(tmp_path, pings=pings, limits=quick) as client:
+        answer = await client.get("/readyz")
         assert answer.status_code == 503
         assert answer.json()["ready"] is False
         parts = answer.json()["parts"]
@@ -174,8 +179,8 @@ async def test_a_part_that_turns_can_do_without_is_told_and_keeps_nobody_from_se
         await anyio.lowlevel.checkpoint()
         return {"kind": "off", "message": "No kernel sandbox."}
 
-    async with staged(tmp_path, pings={"memory": gone, "sandbox": tells}) as stage:
-        answer = await stage.client().get("/readyz")
+    async with one_client(tmp_path, pings={"memory": gone, "sandbox": tells}) as client:
+        answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["ready"]) == (200, True)
         assert answer.json()["parts"] == {
             "memory": {"ok": False, "state": "unavailable", "detail": "It is damaged."},
@@ -191,7 +196,7 @@ async def test_a_server_that_goes_down_is_not_ready(tmp_path: Path) -> None:
 
 
 async def test_metrics_are_given_as_text(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        answer = await stage.client().get("/metrics")
+    async with one_client(tmp_path) as client:
+        answer = await client.get("/metrics")
         assert answer.headers["content-type"].startswith("text/plain; version=")
         assert "candor_sse_readers 0.0" in answer.text

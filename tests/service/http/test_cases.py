@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 
-from tests.service.http.stage import Json, assert_error, staged
+from tests.service.http.stage import Client, Json, assert_error, one_client, staged
 
 CASE: Json = {
     "symptom_summary": "Checkout answers 503 after each deploy",
@@ -30,14 +29,14 @@ CHINESE: Json = {
 }
 
 
-async def record(client: httpx.AsyncClient, case: Json = CASE, **beside: Any) -> Json:
+async def record(client: Client, case: Json = CASE, **beside: Any) -> Json:
     answer = await client.post("/memory/cases", json={"case": case, **beside})
     assert answer.status_code in {200, 201}, answer.text
     recorded: Json = answer.json()
     return recorded
 
 
-async def find(client: httpx.AsyncClient, q: str, **params: Any) -> list[str]:
+async def find(client: Client, q: str, **params: Any) -> list[str]:
     answer = await client.get("/memory/cases/search", params={"q": q, **params})
     assert answer.status_code == 200, answer.text
     told = answer.json()
@@ -46,8 +45,8 @@ async def find(client: httpx.AsyncClient, q: str, **params: Any) -> list[str]:
     return [case["case_id"] for case in told["cases"]]
 
 
-async def conversation(client: httpx.AsyncClient, **changes: str) -> str:
-    conversation_id = str((await client.post("/new-conversation")).json()["conversation_id"])
+async def conversation(client: Client, **changes: str) -> str:
+    conversation_id = str(await client.new_conversation())
     if changes:
         answer = await client.patch(f"/conversations/{conversation_id}", json=changes)
         assert answer.status_code == 200, answer.text
@@ -55,8 +54,7 @@ async def conversation(client: httpx.AsyncClient, **changes: str) -> str:
 
 
 async def test_a_case_is_recorded_found_shown_judged_and_forgotten(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         answer = await client.post(
             "/memory/cases", json={"case": CASE, "app_code": "shop", "environment": "production"}
         )
@@ -70,22 +68,20 @@ async def test_a_case_is_recorded_found_shown_judged_and_forgotten(tmp_path: Pat
         assert case_id.startswith("cas_")
         assert (made["lifecycle"], made["confidence"], made["status"]) == ("draft", 0.7, "created")
         assert "Readiness probes pass" in made["markdown"]
-        (found,) = (await client.get("/memory/cases/search", params={"q": "503 deploy"})).json()[
-            "cases"
-        ]
+        (found,) = (await client.read("/memory/cases/search", q="503 deploy"))["cases"]
         assert set(found) >= {
             *("case_id", "symptom_summary", "diagnosis_preview", "diagnosis_len", "root_cause"),
             *("resolution", "confidence", "lifecycle", "similar_count", "source_conv_id"),
             *("fingerprint", "created_at", "updated_at", "feedback_h", "feedback_u"),
             "feedback_cv_count",
         }
-        shown = (await client.get(f"/memory/cases/{case_id}")).json()
+        shown = await client.read(f"/memory/cases/{case_id}")
         assert {name: shown[name] for name in CASE} == CASE
         judged = await client.post(f"/memory/cases/{case_id}/feedback", json={"helpful": True})
         assert judged.status_code == 200
         assert (judged.json()["confidence"], judged.json()["feedback"]["helpful"]) == (0.8, 1)
         # it is an item like any other
-        items = (await client.get("/memory/search", params={"q": "503 deploy"})).json()["items"]
+        items = (await client.read("/memory/search", q="503 deploy"))["items"]
         assert [(item["id"], item["kind"]) for item in items] == [(case_id, "case")]
         assert (await client.delete(f"/memory/items/{case_id}")).status_code == 204
         assert_error(await client.get(f"/memory/cases/{case_id}"), 404, "not_found")
@@ -93,19 +89,17 @@ async def test_a_case_is_recorded_found_shown_judged_and_forgotten(tmp_path: Pat
 
 
 async def test_a_case_that_search_does_not_show_is_an_item_by_its_id(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         case_id = (await record(client))["case_id"]
         await client.post(f"/memory/cases/{case_id}/feedback", json={"signal": "stale"})
-        shown = (await client.get(f"/memory/items/{case_id}")).json()
+        shown = await client.read(f"/memory/items/{case_id}")
         assert (shown["id"], shown["kind"], shown["lifecycle"]) == (case_id, "case", "stale")
         assert (await client.delete(f"/memory/items/{case_id}")).status_code == 204
         assert_error(await client.get(f"/memory/items/{case_id}"), 404, "not_found")
 
 
 async def test_a_conversation_brings_its_own_scope_and_is_asked_to_judge(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         made = await record(client, app_code="shop", environment="production")
         mine = await conversation(client, app_code="shop", environment="staging")
         other = await conversation(client, app_code="bank")
@@ -126,11 +120,7 @@ UNFIT: list[tuple[Json, str, str | None]] = [
     ({"case": {**CASE, "confidence": "high"}}, "case.confidence", "INVALID_CASE"),
     ({"case": {**CASE, "confidence": 7}}, "case.confidence", "INVALID_CASE"),
     ({"case": {**CASE, "diagnosis": 7}}, "case.diagnosis", "INVALID_CASE"),
-    (
-        {"case": {**CASE, "metadata": {"runtime": 7}}},
-        "case.metadata.runtime",
-        "INVALID_CASE",
-    ),
+    ({"case": {**CASE, "metadata": {"runtime": 7}}}, "case.metadata.runtime", "INVALID_CASE"),
     ({"case": {**CASE, "metadata": {"tags": 7}}}, "case.metadata.tags", "INVALID_CASE"),
     ({"case": {**CASE, "metadata": 7}}, "case.metadata", "INVALID_CASE"),
     ({"case": {**CASE, "case_id": 7}}, "case.case_id", "INVALID_CASE"),
@@ -144,8 +134,7 @@ UNFIT: list[tuple[Json, str, str | None]] = [
 
 
 async def test_a_refusal_names_the_field_that_is_to_blame(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         for body, field, code in UNFIT:
             headers = {"content-type": "application/json"}
             answer = await client.post("/memory/cases", content=json.dumps(body), headers=headers)
@@ -166,22 +155,21 @@ QUESTIONS: list[tuple[Json, str]] = [
 
 
 async def test_a_question_is_refused_by_the_name_that_the_caller_used(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for params, field in QUESTIONS:
-            answer = await stage.client().get("/memory/cases/search", params=params)
+            answer = await client.get("/memory/cases/search", params=params)
             error = assert_error(answer, 422, "invalid_request")
             assert error["details"]["field"] == field
             assert f"`{field}`" in error["message"]
 
 
 async def test_a_vote_is_answered_without_the_length_of_what_was_reported(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         case_id = (await record(client))["case_id"]
         long = {**CASE, "resolution": f"{CASE['resolution']} {'It held. ' * 400}"}
         assert (await record(client, long))["status"] == "merged"
         path = f"/memory/cases/{case_id}"
-        (whole,) = (await client.get(path)).json()["reports"]
+        (whole,) = (await client.read(path))["reports"]
         assert len(whole["resolution"]) > 3_000
         voted = await client.post(f"{path}/feedback", json={"signal": "high_risk"})
         (short,) = voted.json()["reports"]
@@ -197,7 +185,7 @@ async def test_exported_cases_are_restored_once_but_not_their_confirmation(tmp_p
         wrong = (await record(client, CHINESE, environment="prod"))["case_id"]
         await client.post(f"/memory/cases/{kept}/feedback", json={"helpful": True})
         await client.post(f"/memory/cases/{wrong}/feedback", json={"signal": "stale"})
-        before = (await client.get(f"/memory/cases/{wrong}")).json()
+        before = await client.read(f"/memory/cases/{wrong}")
         lines = (await client.get("/memory/export")).text.splitlines()
     async with staged(tmp_path / "new") as stage, stage.client() as client:
         twice = [
@@ -205,10 +193,10 @@ async def test_exported_cases_are_restored_once_but_not_their_confirmation(tmp_p
         ]
         assert [(counts["stored"], counts["there"]) for counts in twice] == [(2, 0), (0, 2)]
         assert await find(client, "checkout answers 503") == [kept]
-        told = (await client.get(f"/memory/cases/{kept}")).json()
+        told = await client.read(f"/memory/cases/{kept}")
         assert (told["lifecycle"], told["confidence"]) == ("draft", 0.8)
         assert told["metadata"]["related_services"] == CASE["metadata"]["related_services"]
-        again = (await client.get(f"/memory/cases/{wrong}")).json()
+        again = await client.read(f"/memory/cases/{wrong}")
         assert {again[name] == before[name] for name in ("lifecycle", "environment")} == {True}
         broken = json.dumps({**json.loads(lines[0]), "content": {"diagnosis": "?"}})
         refused = (await client.post("/memory/import", json={"lines": [broken]})).json()

@@ -6,14 +6,14 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.service.http.stage import HOLD, LIMIT_S, assert_error, staged
+from tests.service.http.stage import HOLD, LIMIT_S, assert_error, one_client, staged
 
 
 async def test_a_message_starts_a_conversation_and_is_answered_with_a_turn_result(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path) as stage:
-        response = await stage.client().post("/chat", json={"message": "你好"})
+    async with one_client(tmp_path) as client:
+        response = await client.post("/chat", json={"message": "你好"})
         assert response.status_code == 200
         result = response.json()
         assert result["reply"] == "You said: 你好"
@@ -23,8 +23,7 @@ async def test_a_message_starts_a_conversation_and_is_answered_with_a_turn_resul
 
 
 async def test_the_same_key_and_body_give_the_first_result_again(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         body = {"message": "once", "idempotency_key": "k"}
         first = (await client.post("/chat", json=body)).json()
         assert (await client.post("/chat", json=body)).json() == first
@@ -51,13 +50,12 @@ async def test_an_answer_that_cannot_be_stored_is_not_waited_for_without_end(
         stage.release()
         path = f"/conversations/{error['details']['conversation_id']}/messages"
         with anyio.fail_after(LIMIT_S):
-            while (await client.get(path)).json()["messages"][-1]["state"] != "completed":
+            while (await client.read(path))["messages"][-1]["state"] != "completed":
                 await anyio.lowlevel.checkpoint()
 
 
 async def test_a_key_whose_turn_was_deleted_starts_nothing_anew(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         body = {"message": "once", "idempotency_key": "k"}
         first = (await client.post("/chat", json=body)).json()
         await client.delete(f"/conversations/{first['conversation_id']}")
@@ -65,17 +63,17 @@ async def test_a_key_whose_turn_was_deleted_starts_nothing_anew(tmp_path: Path) 
             assert_error(await client.post(path, json=body), 404, "not_found")
         other = await client.post("/chat", json={**body, "message": "twice"})
         assert_error(other, 409, "idempotency_key_reused")
-        assert (await client.get("/conversations")).json()["conversations"] == []
+        assert (await client.read("/conversations"))["conversations"] == []
 
 
 async def test_a_busy_conversation_refuses_when_asked_to(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage, anyio.create_task_group() as tasks:
         client = stage.client()
-        conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
+        conversation_id = await client.new_conversation()
         held = {"message": HOLD, "conversation_id": conversation_id}
         with anyio.fail_after(LIMIT_S):
             tasks.start_soon(lambda: client.post("/chat", json=held))
-            while (await client.get(f"/conversations/{conversation_id}")).json()["state"] == "idle":
+            while (await client.read(f"/conversations/{conversation_id}"))["state"] == "idle":
                 await anyio.lowlevel.checkpoint()
             refused = await client.post("/chat", json={**held, "when_busy": "reject"})
             error = assert_error(refused, 409, "conversation_busy")
@@ -84,8 +82,8 @@ async def test_a_busy_conversation_refuses_when_asked_to(tmp_path: Path) -> None
 
 
 async def test_too_many_turns_at_once_are_refused_with_a_time_to_come_back(tmp_path: Path) -> None:
-    async with staged(tmp_path, max_turns=0) as stage:
-        response = await stage.client().post("/chat", json={"message": "a"})
+    async with one_client(tmp_path, max_turns=0) as client:
+        response = await client.post("/chat", json={"message": "a"})
         error = assert_error(response, 503, "overloaded")
         assert int(response.headers["retry-after"]) > 0
         assert error["details"]["retry_after_s"] == int(response.headers["retry-after"])
@@ -102,13 +100,13 @@ async def test_a_server_that_goes_down_takes_nothing_new(tmp_path: Path) -> None
 async def test_a_client_that_leaves_does_not_stop_its_turn(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
+        conversation_id = await client.new_conversation()
         async with anyio.create_task_group() as tasks:
             body = {"message": HOLD, "conversation_id": conversation_id}
             tasks.start_soon(lambda: stage.client().post("/chat", json=body))
             with anyio.fail_after(LIMIT_S):
                 while True:
-                    view = (await client.get(f"/conversations/{conversation_id}")).json()
+                    view = await client.read(f"/conversations/{conversation_id}")
                     if view["state"] == "running":
                         break
             tasks.cancel_scope.cancel()
@@ -117,7 +115,7 @@ async def test_a_client_that_leaves_does_not_stop_its_turn(tmp_path: Path) -> No
         with anyio.fail_after(LIMIT_S):
             while True:
                 path = f"/conversations/{conversation_id}/messages"
-                answer = (await client.get(path)).json()["messages"][1]
+                answer = (await client.read(path))["messages"][1]
                 if answer["state"] == "completed":
                     break
         assert answer["result"]["outcome"] == "answered"
@@ -139,9 +137,9 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_a_body_that_does_not_fit_names_the_field(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for body, field in UNFIT:
-            response = await stage.client().post("/chat", json=body)
+            response = await client.post("/chat", json=body)
             error = assert_error(response, 422, "invalid_request")
             assert error["details"] == {"field": field}
             assert f"`{field}`" in error["message"]

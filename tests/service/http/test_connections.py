@@ -65,9 +65,7 @@ async def drip(client: RawClient, data: bytes) -> None:
         await anyio.sleep(0.005)
 
 
-async def test_a_connection_on_which_nothing_or_half_a_head_comes_is_closed(
-    tmp_path: Path,
-) -> None:
+async def test_a_connection_on_which_nothing_or_half_a_head_comes_is_closed(tmp_path: Path) -> None:
     async with on_the_wire(tmp_path, SOON) as (_, port), raw(port) as client, raw(port) as half:
         await half.send(b"GET /healthz HTTP/1.1\r\nHost: 127.0")
         assert await client.is_closed()
@@ -119,9 +117,7 @@ async def test_a_body_that_nobody_reads_any_more_is_not_taken_for_ever(tmp_path:
             tasks.cancel_scope.cancel()
 
 
-async def test_a_turn_that_takes_long_is_not_cut_by_the_deadlines_of_a_head(
-    tmp_path: Path,
-) -> None:
+async def test_a_turn_that_takes_long_is_not_cut_by_the_deadlines_of_a_head(tmp_path: Path) -> None:
     async with on_the_wire(tmp_path, SOON) as (stage, port), raw(port) as client:
         body = b'{"message": "%s"}' % HOLD.encode()
         length = b"Content-Length: %d" % len(body)
@@ -265,7 +261,7 @@ async def test_an_answer_that_has_begun_is_cut_when_its_request_turns_out_broken
     tmp_path: Path,
 ) -> None:
     async with on_the_wire(tmp_path) as (stage, port), raw(port) as client:
-        done = (await stage.client().post("/chat", json={"message": "a"})).json()
+        done = await stage.client().say("a")
         path = f"/conversations/{done['conversation_id']}/events?after={done['turn_id']}:0"
         chunked = b"Transfer-Encoding: chunked\r\n\r\n"
         await client.send(b"GET " + path.encode() + b" HTTP/1.1\r\n" + HOST + chunked)

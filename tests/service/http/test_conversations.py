@@ -8,21 +8,14 @@ import anyio
 import httpx
 import pytest
 
-from tests.service.http.reading import reading
-from tests.service.http.stage import DEAF, HOLD, Json, assert_error, staged
-
-
-async def say(client: httpx.AsyncClient, message: str, conversation_id: str | None = None) -> Json:
-    body: Json = {"message": message, "conversation_id": conversation_id}
-    answer: Json = (await client.post("/chat", json=body)).json()
-    return answer
+from tests.service.http.reading import streaming
+from tests.service.http.stage import DEAF, HOLD, Json, assert_error, one_client, staged
 
 
 async def test_a_conversation_is_shown_with_everything_that_a_page_needs(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        done = await say(client, "What is\nin here?")
-        shown = (await client.get(f"/conversations/{done['conversation_id']}")).json()
+    async with one_client(tmp_path) as client:
+        done = await client.say("What is\nin here?")
+        shown = await client.read(f"/conversations/{done['conversation_id']}")
         at = {key: shown.pop(key) for key in ("created_at", "last_activity_at")}
         assert all(value.endswith("Z") for value in at.values())
         assert shown == {
@@ -43,26 +36,17 @@ async def test_a_conversation_is_shown_with_everything_that_a_page_needs(tmp_pat
 
 
 async def test_conversations_are_listed_newest_first_page_by_page(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        made = [(await say(client, f"number {n}"))["conversation_id"] for n in range(5)]
-        found, cursor = [], ""
-        while True:
-            answer = await client.get("/conversations", params={"limit": 2, "cursor": cursor})
-            page = answer.json()
-            found += [conversation["id"] for conversation in page["conversations"]]
-            assert "queue" not in page["conversations"][0]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
-        assert found == made[::-1]
-        some = (await client.get("/conversations", params={"q": "NUMBER 3"})).json()
+    async with one_client(tmp_path) as client:
+        made = [(await client.say(f"number {n}"))["conversation_id"] for n in range(5)]
+        found = await client.pages("/conversations", "conversations", limit=2)
+        assert [conversation["id"] for conversation in found] == made[::-1]
+        assert "queue" not in found[0]
+        some = await client.read("/conversations", q="NUMBER 3")
         assert [conversation["id"] for conversation in some["conversations"]] == [made[3]]
 
 
 async def test_a_new_conversation_needs_no_body(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         answer = await client.post("/new-conversation")
         assert answer.status_code == 201
         assert set(answer.json()) == {"conversation_id"}
@@ -72,9 +56,8 @@ async def test_a_new_conversation_needs_no_body(tmp_path: Path) -> None:
 
 
 async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        one = f"/conversations/{(await say(client, 'a'))['conversation_id']}"
+    async with one_client(tmp_path) as client:
+        one = f"/conversations/{(await client.say('a'))['conversation_id']}"
         body = {
             "title": "T",
             "model": "m",
@@ -88,7 +71,7 @@ async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Pat
         second = (await client.patch(one, json={"memory": {"enabled": True}})).json()
         assert second["memory"] == {"enabled": True, "case_memory": True}
         assert second["title"] == "T"
-        assert (await client.get(one)).json() == second
+        assert await client.read(one) == second
         assert (await client.patch(one, json={"model": None})).json()["model"] is None
         trimmed = (await client.patch(one, json={"app_code": " 商店 "})).json()
         assert (trimmed["app_code"], trimmed["environment"]) == ("商店", "prod")
@@ -114,24 +97,22 @@ UNFIT: list[tuple[Json, str]] = [
 
 
 async def test_a_change_that_does_not_fit_changes_nothing(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        one = f"/conversations/{(await say(client, 'a'))['conversation_id']}"
-        before = (await client.get(one)).json()
+    async with one_client(tmp_path) as client:
+        one = f"/conversations/{(await client.say('a'))['conversation_id']}"
+        before = await client.read(one)
         for body, field in UNFIT:
             error = assert_error(await client.patch(one, json=body), 422, "invalid_request")
             assert error["details"] == {"field": field}
-        assert (await client.get(one)).json() == before
+        assert await client.read(one) == before
 
 
 async def test_messages_are_read_backwards_and_shown_forwards(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        conversation_id = (await say(client, "0"))["conversation_id"]
+    async with one_client(tmp_path) as client:
+        conversation_id = (await client.say("0"))["conversation_id"]
         for n in range(1, 4):
-            await say(client, str(n), conversation_id)
+            await client.say(str(n), conversation_id)
         path = f"/conversations/{conversation_id}/messages"
-        whole = (await client.get(path)).json()
+        whole = await client.read(path)
         assert [message["role"] for message in whole["messages"]] == ["user", "assistant"] * 4
         assert [message["text"] for message in whole["messages"][::2]] == ["0", "1", "2", "3"]
         assert whole["messages"][1]["result"]["reply"] == "You said: 0"
@@ -154,20 +135,17 @@ async def test_messages_are_read_backwards_and_shown_forwards(tmp_path: Path) ->
 async def test_the_queue_is_shown_and_a_message_can_be_taken_back(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
-        body = {"message": HOLD, "conversation_id": conversation_id}
+        conversation_id = await client.new_conversation()
         one = f"/conversations/{conversation_id}"
-        async with reading(client, "POST", "/chat/stream", json=body) as running:
+        async with streaming(client, HOLD, conversation_id) as running:
             began = await running.until("text.delta")
-            async with reading(
-                client, "POST", "/chat/stream", json={**body, "message": "later"}
-            ) as waiting:
+            async with streaming(client, "later", conversation_id) as waiting:
                 await waiting.until("turn.queued")
-                shown = (await client.get(one)).json()
+                shown = await client.read(one)
                 assert (shown["state"], shown["turns"]) == ("running", 2)
                 queued = shown["queue"][0]
                 assert (queued["message"], queued["position"]) == ("later", 1)
-                messages = (await client.get(f"{one}/messages")).json()["messages"]
+                messages = (await client.read(f"{one}/messages"))["messages"]
                 assert [message.get("state") for message in messages] == [
                     None,
                     "running",
@@ -184,7 +162,7 @@ async def test_the_queue_is_shown_and_a_message_can_be_taken_back(tmp_path: Path
             assert_error(refused, 404, "not_found")
             stage.release()
             await running.rest()
-        assert (await client.get(one)).json()["turns"] == 1
+        assert (await client.read(one))["turns"] == 1
 
 
 async def test_interrupting_can_wait_for_the_result(
@@ -192,10 +170,9 @@ async def test_interrupting_can_wait_for_the_result(
 ) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        conversation_id = (await client.post("/new-conversation")).json()["conversation_id"]
+        conversation_id = await client.new_conversation()
         one = f"/conversations/{conversation_id}"
         assert_error(await client.post(f"{one}/interrupt"), 409, "nothing_running")
-        body = {"message": DEAF, "conversation_id": conversation_id}
         answers: list[httpx.Response] = []
 
         interrupted = anyio.Event()
@@ -209,7 +186,7 @@ async def test_interrupting_can_wait_for_the_result(
         async def interrupt() -> None:
             answers.append(await client.post(f"{one}/interrupt?wait=1"))
 
-        async with reading(client, "POST", "/chat/stream", json=body) as stream:
+        async with streaming(client, DEAF, conversation_id) as stream:
             await stream.until("text.delta")
             assert_error(await client.post(f"{one}/interrupt?wait=2"), 422, "invalid_request")
             response = await client.post(f"{one}/interrupt")
@@ -218,7 +195,7 @@ async def test_interrupting_can_wait_for_the_result(
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(interrupt)
                 await interrupted.wait()
-                assert (await client.get(one)).json()["state"] == "stopping"
+                assert (await client.read(one))["state"] == "stopping"
                 assert not answers
                 stage.release()
             assert (answers[0].status_code, answers[0].json()["outcome"]) == (200, "answered")
@@ -226,15 +203,14 @@ async def test_interrupting_can_wait_for_the_result(
 
 
 async def test_a_fork_has_the_messages_up_to_its_turn(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        first = await say(client, "a")
-        await say(client, "b", first["conversation_id"])
+    async with one_client(tmp_path) as client:
+        first = await client.say("a")
+        await client.say("b", first["conversation_id"])
         one = f"/conversations/{first['conversation_id']}"
         answer = await client.post(f"{one}/fork", json={"turn_id": first["turn_id"]})
         assert answer.status_code == 201
         fork = answer.json()["conversation_id"]
-        messages = (await client.get(f"/conversations/{fork}/messages")).json()["messages"]
+        messages = (await client.read(f"/conversations/{fork}/messages"))["messages"]
         assert [message["text"] for message in messages[::2]] == ["a"]
         error = assert_error(await client.post(f"{one}/fork", json={}), 422, "invalid_request")
         assert error["details"] == {"field": "turn_id"}
@@ -243,36 +219,31 @@ async def test_a_fork_has_the_messages_up_to_its_turn(tmp_path: Path) -> None:
 async def test_every_branch_of_a_line_leads_to_the_others_from_where_they_part(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
 
         async def fork(turn: Json, message: str | None) -> Json:
             path = f"/conversations/{turn['conversation_id']}/fork"
             answer = await client.post(path, json={"turn_id": turn["turn_id"], "before": True})
             branch = {"conversation_id": answer.json()["conversation_id"]}
-            return branch if message is None else await say(client, message, **branch)
+            return branch if message is None else await client.say(message, **branch)
 
         async def ways_from(conversation: Json) -> list[tuple[str | None, str | None, str]]:
             path = f"/conversations/{conversation['conversation_id']}"
-            branches = (await client.get(f"{path}/branches")).json()["branches"]
-            messages = (await client.get(f"{path}/messages")).json()["messages"]
+            branches = (await client.read(f"{path}/branches"))["branches"]
+            messages = (await client.read(f"{path}/messages"))["messages"]
             texts = {message["turn_id"]: message["text"] for message in messages[::2]}
             return [
-                (
-                    texts.get(branch["after_turn_id"]),
-                    branch["message"],
-                    branch["conversation_id"],
-                )
+                (texts.get(branch["after_turn_id"]), branch["message"], branch["conversation_id"])
                 for branch in branches
             ]
 
-        a = await say(client, "a")
-        b = await say(client, "b", a["conversation_id"])
+        a = await client.say("a")
+        b = await client.say("b", a["conversation_id"])
         edited = await fork(b, "b2")
         again = await fork(edited, "b3")
         first = await fork(a, "a2")
         bare = await fork(b, None)
-        deeper = await say(client, "c", again["conversation_id"])
+        deeper = await client.say("c", again["conversation_id"])
         here = [one["conversation_id"] for one in (a, edited, again, first, bare)]
         assert await ways_from(a) == [
             ("a", "b2", here[1]),
@@ -287,7 +258,7 @@ async def test_every_branch_of_a_line_leads_to_the_others_from_where_they_part(
             ("a", None, here[4]),
         ]
         assert await ways_from(first) == [(None, "a", here[2])]
-        shown = [(await client.get(f"/conversations/{one}")).json()["root_id"] for one in here]
+        shown = [(await client.read(f"/conversations/{one}"))["root_id"] for one in here]
         assert shown == [None, *[here[0]] * 4]
         await client.delete(f"/conversations/{here[0]}")
         assert [way[2] for way in await ways_from(edited)] == here[2:]
@@ -296,16 +267,15 @@ async def test_every_branch_of_a_line_leads_to_the_others_from_where_they_part(
 async def test_a_pin_holds_for_all_branches_and_pinned_conversations_are_listed_alone(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        kept = await say(client, "kept")
-        other = await say(client, "other")
+    async with one_client(tmp_path) as client:
+        kept = await client.say("kept")
+        other = await client.say("other")
         path = f"/conversations/{kept['conversation_id']}"
         body = {"turn_id": kept["turn_id"]}
         fork = (await client.post(f"{path}/fork", json=body)).json()["conversation_id"]
 
         async def pinned() -> set[str]:
-            answer = (await client.get("/conversations", params={"pinned": "1"})).json()
+            answer = await client.read("/conversations", pinned="1")
             assert answer["next_cursor"] is None
             return {one["id"] for one in answer["conversations"]}
 
@@ -319,15 +289,14 @@ async def test_a_pin_holds_for_all_branches_and_pinned_conversations_are_listed_
 
 async def test_a_found_conversation_shows_what_stands_around_the_text(tmp_path: Path) -> None:
     """A letter may become two where case is ignored; the parts are cut out of the text as it is."""
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        one = await say(client, "the pool was exhausted at noon")
+    async with one_client(tmp_path) as client:
+        one = await client.say("the pool was exhausted at noon")
         long = f"{'ß' * 100} the POOL {'ß' * 100}"
-        later = await say(client, long, one["conversation_id"])
+        later = await client.say(long, one["conversation_id"])
         await client.patch(f"/conversations/{one['conversation_id']}", json={"title": "Pools"})
 
         async def found(query: str) -> Json | None:
-            answer = (await client.get("/conversations", params={"q": query})).json()
+            answer = await client.read("/conversations", q=query)
             match: Json | None = answer["conversations"][0].get("match")
             return match
 
@@ -344,22 +313,21 @@ async def test_a_found_conversation_shows_what_stands_around_the_text(tmp_path: 
             "after": "",
         }
         assert await found("pools") is None
-        assert "match" not in (await client.get("/conversations")).json()["conversations"][0]
+        assert "match" not in (await client.read("/conversations"))["conversations"][0]
 
 
 async def test_a_conversation_is_exported_whole_to_read_and_to_process(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        one = await say(client, "# first")
+    async with one_client(tmp_path) as client:
+        one = await client.say("# first")
         for n in range(60):
-            await say(client, f"message {n}", one["conversation_id"])
+            await client.say(f"message {n}", one["conversation_id"])
         path = f"/conversations/{one['conversation_id']}"
         await client.patch(path, json={"title": "A\n`title`"})
         answer = await client.get(f"{path}/export", params={"format": "jsonl"})
         head, *messages = map(json.loads, answer.text.splitlines())
         assert answer.headers["content-type"] == "application/x-ndjson"
         assert (head["type"], head["title"]) == ("conversation", "A\n`title`")
-        listed = (await client.get(f"{path}/messages", params={"limit": 200})).json()["messages"]
+        listed = (await client.read(f"{path}/messages", limit=200))["messages"]
         assert messages == [{"type": "message", **message} for message in listed]
 
         answer = await client.get(f"{path}/export", params={"format": "markdown"})
@@ -375,9 +343,8 @@ async def test_a_conversation_is_exported_whole_to_read_and_to_process(tmp_path:
 
 
 async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        one = f"/conversations/{(await say(client, 'a'))['conversation_id']}"
+    async with one_client(tmp_path) as client:
+        one = f"/conversations/{(await client.say('a'))['conversation_id']}"
         answer = await client.delete(one)
         assert (answer.status_code, answer.content) == (204, b"")
         for path in (one, f"{one}/messages", f"{one}/events"):
@@ -388,8 +355,8 @@ async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:
 async def test_the_usage_of_a_conversation_is_that_of_its_own_turns(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
-        one = await say(client, "a")
-        await say(client, "b", one["conversation_id"])
+        one = await client.say("a")
+        await client.say("b", one["conversation_id"])
         path = f"/conversations/{one['conversation_id']}"
         fork = (await client.post(f"{path}/fork", json={"turn_id": one["turn_id"]})).json()
         usage = {"input_tokens": 3, "output_tokens": 2, "cache_read_input_tokens": 40}
@@ -397,7 +364,7 @@ async def test_the_usage_of_a_conversation_is_that_of_its_own_turns(tmp_path: Pa
         await stage.database.write(lambda db: db.execute("UPDATE turns SET result = ?", (spent,)))
 
         answer = await client.get(f"{path}/usage")
-        own = (await client.get(f"/conversations/{fork['conversation_id']}/usage")).json()
+        own = await client.read(f"/conversations/{fork['conversation_id']}/usage")
 
         assert answer.json() == {
             "turns": 2,

@@ -1,20 +1,14 @@
 """A database whose file is damaged, removed or replaced, or cannot store events."""
 
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import anyio
-import httpx
 import pytest
 
-from gateway.http.application import create_app
 from gateway.lost_data import DATABASE
 from memory.errors import StoreUnavailable
-from tests.service.http.stage import LIMIT_S, Json, assert_error, staged
-from tests.support.services import RunningServices, running_services
+from tests.service.http.stage import LIMIT_S, Client, Json, assert_error, running, staged
 
 
 def damage(writer: sqlite3.Connection) -> None:
@@ -40,20 +34,11 @@ async def test_a_damaged_conversation_does_not_hide_the_others(
 ) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
-        made = [
-            (await client.post("/new-conversation")).json()["conversation_id"] for _ in range(4)
-        ]
+        made = [await client.new_conversation() for _ in range(4)]
         statement = "UPDATE conversations SET created_at = 'never' WHERE id = ?"
         await stage.database.write(lambda writer: writer.execute(statement, (made[1],)))
-        found: list[str] = []
-        cursor: str | None = ""
-        while cursor is not None:
-            answer = await client.get("/conversations", params={"limit": 1, "cursor": cursor})
-            assert answer.status_code == 200
-            page = answer.json()
-            found += [conversation["id"] for conversation in page["conversations"]]
-            cursor = page["next_cursor"]
-        assert found == [made[3], made[2], made[0]]
+        found = await client.pages("/conversations", "conversations", limit=1)
+        assert [conversation["id"] for conversation in found] == [made[3], made[2], made[0]]
         assert "conversation_damaged" in caplog.messages
 
 
@@ -63,9 +48,7 @@ async def test_a_damaged_turn_does_not_hide_the_others(
 ) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
-        said = {
-            "conversation_id": (await client.post("/new-conversation")).json()["conversation_id"]
-        }
+        said = {"conversation_id": await client.new_conversation()}
         for n in range(5):
             await client.post("/chat", json={"message": str(n)} | said)
         statement = "UPDATE turns SET result = '{' WHERE seq IN (2, 3)"
@@ -83,16 +66,7 @@ async def test_a_damaged_turn_does_not_hide_the_others(
         assert "turn_damaged" in caplog.messages
 
 
-@asynccontextmanager
-async def running(root: Path) -> AsyncIterator[tuple[RunningServices, httpx.AsyncClient]]:
-    async with running_services(root) as services:
-        app = await anyio.to_thread.run_sync(partial(create_app, services))
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(base_url="http://127.0.0.1", transport=transport) as client:
-            yield services, client
-
-
-async def fault_of(client: httpx.AsyncClient, part: str) -> str:
+async def fault_of(client: Client, part: str) -> str:
     answer = await client.get("/readyz")
     told: Json = answer.json()["parts"][part]
     assert (answer.status_code == 200) == told["ok"]

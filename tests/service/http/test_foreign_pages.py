@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.http.stage import Json, Stage, assert_error, staged
+from tests.service.http.stage import Client, Json, Stage, assert_error, one_client, staged
 from tests.service.http.test_connections import JSON, post
 from tests.service.http.wired import raw, wired
 
@@ -112,7 +112,7 @@ async def test_json_without_its_name_causes_nothing(tmp_path: Path) -> None:
         body = b'{"message": "hi"}'
         answer = await stage.client().post("/chat", content=body)
         assert_error(answer, 422, "invalid_request")
-        assert (await stage.client().get("/conversations")).json()["conversations"] == []
+        assert (await stage.client().read("/conversations"))["conversations"] == []
     async with staged(tmp_path) as stage, wired(stage.app) as port, raw(port) as client:
         twice = b"Content-Type: text/plain"
         length = b"Content-Length: %d" % len(body)
@@ -123,8 +123,7 @@ async def test_json_without_its_name_causes_nothing(tmp_path: Path) -> None:
 
 
 async def test_no_answer_lets_another_page_read_it(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         asked = {"Access-Control-Request-Method": "POST", "Origin": "https://evil.example"}
         answers = [
             await client.options("/chat", headers=asked),
@@ -138,7 +137,7 @@ async def test_no_answer_lets_another_page_read_it(tmp_path: Path) -> None:
 
 
 async def test_ones_own_page_and_a_terminal_are_let_through(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for headers in (
             {},
             {"Sec-Fetch-Site": "same-origin", "Origin": f"http://{OWN}"},
@@ -147,7 +146,7 @@ async def test_ones_own_page_and_a_terminal_are_let_through(tmp_path: Path) -> N
             {"Host": "[::1]:8000", "Origin": "http://[::1]:8000"},
             {"Host": "LocalHost:8000", "Origin": "http://localhost:8000"},
         ):
-            answer = await stage.client().post("/new-conversation", headers=headers)
+            answer = await client.post("/new-conversation", headers=headers)
             assert answer.status_code == 201, headers
 
 
@@ -155,7 +154,7 @@ async def _assert_cause_nothing(
     stage: Stage, given: Sequence[Headers], status: int, code: str
 ) -> None:
     client = stage.client()
-    done = (await client.post("/chat", json={"message": "before"})).json()
+    done = await client.say("before")
     before = await _state(client, done)
     place = f"/conversations/{done['conversation_id']}"
     requests: list[tuple[str, str, Mapping[str, Any] | None]] = [
@@ -182,7 +181,7 @@ async def _assert_cause_nothing(
     assert await _state(client, done) == before
 
 
-async def _state(client: httpx.AsyncClient, done: Json) -> list[Any]:
+async def _state(client: Client, done: Json) -> list[Any]:
     place = f"/conversations/{done['conversation_id']}"
     answers = [await client.get(value) for value in ("/conversations", place, f"{place}/messages")]
     return [answer.json() for answer in answers]

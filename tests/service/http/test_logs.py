@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 
-from tests.service.http.stage import Json, Stage, assert_error, staged
+from tests.service.http.stage import Client, Json, Stage, assert_error, staged
 from tests.service.http.wired import HOST, raw, wired
 
 
@@ -31,8 +30,8 @@ def _write(stage: Stage, turn: Json, at: int, lines: int = 2, tail: str = "") ->
     path.write_text(text + tail)
 
 
-async def _turn(stage: Stage, client: httpx.AsyncClient, at: int, **more: Any) -> Json:
-    turn: Json = (await client.post("/chat", json={"message": "a"})).json()
+async def _turn(stage: Stage, client: Client, at: int, **more: Any) -> Json:
+    turn: Json = await client.say("a")
     await anyio.to_thread.run_sync(lambda: _write(stage, turn, at, **more))
     return turn
 
@@ -41,15 +40,7 @@ async def test_logs_are_listed_newest_first_page_by_page(tmp_path: Path) -> None
     async with staged(tmp_path) as stage:
         client = stage.client()
         turns = [await _turn(stage, client, at) for at in range(5)]
-        found: list[Json] = []
-        cursor = ""
-        while True:
-            answer = await client.get("/logs", params={"limit": 2, "cursor": cursor})
-            page = answer.json()
-            found += page["logs"]
-            cursor = page["next_cursor"]
-            if cursor is None:
-                break
+        found = await client.pages("/logs", "logs", limit=2)
         assert [entry["turn_id"] for entry in found] == [turn["turn_id"] for turn in turns[::-1]]
         assert found[0] == {
             "log_file": turns[4]["log_file"],
@@ -71,11 +62,11 @@ async def test_a_list_holds_the_users_own_logs_alone(tmp_path: Path) -> None:
         for at in range(0, 12, 2):
             own.append(await _turn(stage, ada, at))
             await _turn(stage, bob, at + 1)
-        listed = (await ada.get("/logs", params={"limit": 4})).json()
+        listed = await ada.read("/logs", limit=4)
         assert [log["turn_id"] for log in listed["logs"]] == [
             turn["turn_id"] for turn in own[:1:-1]
         ]
-        rest = (await ada.get("/logs", params={"cursor": listed["next_cursor"]})).json()
+        rest = await ada.read("/logs", cursor=listed["next_cursor"])
         assert [log["turn_id"] for log in rest["logs"]] == [own[1]["turn_id"], own[0]["turn_id"]]
         assert_error(await bob.get(f"/logs/{own[0]['log_file']}"), 404, "not_found")
 
@@ -136,7 +127,7 @@ async def test_a_link_among_the_logs_leads_nowhere(tmp_path: Path) -> None:
             answer = await client.get(f"/logs/{name}")
             assert_error(answer, 404, "not_found")
             assert "outside" not in answer.text
-        listed = (await client.get("/logs")).json()["logs"]
+        listed = (await client.read("/logs"))["logs"]
         assert [entry["log_file"] for entry in listed] == [turn["log_file"]]
 
 
@@ -166,4 +157,4 @@ async def test_the_log_of_a_deleted_conversation_is_nobodys(tmp_path: Path) -> N
         turn = await _turn(stage, client, 1)
         await client.delete(f"/conversations/{turn['conversation_id']}")
         assert_error(await client.get(f"/logs/{turn['log_file']}"), 404, "not_found")
-        assert (await client.get("/logs")).json() == {"logs": [], "next_cursor": None}
+        assert await client.read("/logs") == {"logs": [], "next_cursor": None}

@@ -4,13 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 
 from memory.clock import utc_now
 from memory.intents.builders import Happening, intent_from_tool_result, intent_from_turn_received
 from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.outbox import enqueue_blocking
-from tests.service.http.stage import LIMIT_S, Json, Stage, assert_error, staged
+from tests.service.http.stage import (
+    LIMIT_S,
+    Client,
+    Json,
+    Stage,
+    assert_error,
+    one_client,
+    staged,
+    two_clients,
+)
 
 EPISODE: Json = {
     "episode_type": "bugfix",
@@ -26,14 +34,14 @@ EPISODE: Json = {
 }
 
 
-async def write(client: httpx.AsyncClient, **changes: Any) -> Json:
+async def write(client: Client, **changes: Any) -> Json:
     answer = await client.post("/memory/episodes", json={**EPISODE, **changes})
     assert answer.status_code == 201, answer.text
     written: Json = answer.json()
     return written
 
 
-async def find(client: httpx.AsyncClient, q: str, **params: Any) -> list[Json]:
+async def find(client: Client, q: str, **params: Any) -> list[Json]:
     answer = await client.get("/memory/search", params={"q": q, **params})
     assert answer.status_code == 200, answer.text
     assert set(answer.json()) >= {"items", "degraded"}
@@ -42,8 +50,7 @@ async def find(client: httpx.AsyncClient, q: str, **params: Any) -> list[Json]:
 
 
 async def test_an_episode_is_stored_found_shown_and_forgotten(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         written = await write(client)
         assert written["status"] == "stored"
         assert (written["clipped"], written["redacted"]) == ([], 0)
@@ -51,11 +58,11 @@ async def test_an_episode_is_stored_found_shown_and_forgotten(tmp_path: Path) ->
         (found,) = await find(client, "why did the nightly import fail?")
         assert found["id"] == item_id
         assert set(found) >= {
-            *("id", "kind", "title", "summary", "score", "why", "source", "occurred_at"),
+            *("id", "kind", "title", "summary", "score", "why", "source", "occurred_at")
         }
         assert (found["kind"], found["title"]) == ("episode", EPISODE["title"])
         assert 0 < found["score"] <= 1
-        shown = (await client.get(f"/memory/items/{item_id}")).json()
+        shown = await client.read(f"/memory/items/{item_id}")
         assert shown["sections"] == EPISODE["sections"]
         assert shown["source_refs"] == ["int_1"]
         assert shown["scope"] == EPISODE["scope"]
@@ -71,8 +78,7 @@ async def test_what_became_of_an_episode_is_told_by_its_fields(tmp_path: Path) -
     masked = f"The token {secret} is used against http://10.1.2.3/admin to restart the import."
     long = "\n".join(f"line {n}: the import of invoice {n * 7919} went well" for n in range(3000))
     call = "mcp__ata__q takes {topic: string}."
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         first = await write(client)
         again = await write(client)
         assert (again["status"], again["episode_id"]) == ("merged", first["episode_id"])
@@ -94,16 +100,14 @@ async def test_what_became_of_an_episode_is_told_by_its_fields(tmp_path: Path) -
 
 
 async def test_no_query_is_an_error(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         await write(client)
         for query in ('"', "* OR NEAR(", "AND", "a" * 5000, "🙂", "'; DROP TABLE items"):
             assert await find(client, query) == []
 
 
 async def test_labels_narrow_and_never_widen(tmp_path: Path) -> None:
-    async with staged(tmp_path, users=("ada", "bob")) as stage:
-        ada, bob = stage.client("ada"), stage.client("bob")
+    async with two_clients(tmp_path) as (ada, bob):
         await write(ada)
         assert len(await find(ada, "nightly import", project_id="billing")) == 1
         assert await find(ada, "nightly import", project_id="shop") == []
@@ -116,8 +120,7 @@ async def test_labels_narrow_and_never_widen(tmp_path: Path) -> None:
 
 
 async def test_a_context_pack_has_the_contracts_parts_within_its_budget(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         for n in range(12):
             sections = {"recipe": f"The nightly import of shop {n * 13} needs keepalive {n * 17}."}
             await write(client, title=f"Import of shop {n * 13}", sections=sections, tags=[f"s{n}"])
@@ -136,7 +139,7 @@ async def test_a_context_pack_has_the_contracts_parts_within_its_budget(tmp_path
 async def test_stale_knowledge_of_a_conversations_tools_is_held_back(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
-        chat = (await client.post("/chat", json={"message": "hello"})).json()
+        chat = await client.say("hello")
         stage.tools.note(chat["conversation_id"], "mcp__ata__article-list-query")
         note = stage.settings.workspace / "memory" / "tool.md"
         await anyio.Path(note.parent).mkdir(parents=True)
@@ -172,31 +175,31 @@ async def test_the_chronicle_is_listed_newest_first_page_by_page_and_ones_own(
         ada, bob = stage.client("ada"), stage.client("bob")
         for n in range(3):
             await told(stage, "ada", f"trn_{n}", "Bash")
-        first = (await ada.get("/memory/intents?limit=4")).json()
+        first = await ada.read("/memory/intents?limit=4")
         assert [intent["key"] for intent in first["intents"]] == [
             "tool.Bash.ok",
             "turn.received",
         ] * 2
-        rest = (await ada.get(f"/memory/intents?cursor={first['next_cursor']}")).json()
+        rest = await ada.read(f"/memory/intents?cursor={first['next_cursor']}")
         assert [intent["turn_id"] for intent in rest["intents"]] == ["trn_0", "trn_0"]
         assert rest["next_cursor"] is None
-        keyed = (await ada.get("/memory/intents?key=tool.Bash.ok&conversation_id=cnv_1")).json()
+        keyed = await ada.read("/memory/intents?key=tool.Bash.ok&conversation_id=cnv_1")
         assert len(keyed["intents"]) == 3
-        assert (await ada.get("/memory/intents?key=tool.")).json() == keyed | {"next_cursor": None}
-        none = (await ada.get("/memory/intents?key=tool.Read.ok&conversation_id=cnv_1")).json()
+        assert await ada.read("/memory/intents?key=tool.") == keyed | {"next_cursor": None}
+        none = await ada.read("/memory/intents?key=tool.Read.ok&conversation_id=cnv_1")
         assert none == {"intents": [], "next_cursor": None}
         family = await ada.get("/memory/intents", params={"key": "tool.{tool_name}.ok"})
         assert family.json()["intents"] == keyed["intents"]
         assert (await ada.get("/memory/intents?key=tool.Bash.won")).status_code == 422
         one = keyed["intents"][0]
-        assert (await ada.get(f"/memory/intents/{one['id']}")).json() == one
+        assert await ada.read(f"/memory/intents/{one['id']}") == one
         assert_error(await bob.get(f"/memory/intents/{one['id']}"), 404, "not_found")
-        fields = (await ada.get("/memory/intents/fields?key=tool.Bash.ok")).json()["fields"]
+        fields = (await ada.read("/memory/intents/fields?key=tool.Bash.ok"))["fields"]
         assert {"name": "tool_name", "type": "text", "seen": 3} in fields
-        assert (await bob.get("/memory/intents/fields?key=tool.Bash.ok")).json()["fields"] == []
+        assert (await bob.read("/memory/intents/fields?key=tool.Bash.ok"))["fields"] == []
         unknown = await ada.get("/memory/intents?conversation_id=cnv_none")
         assert_error(unknown, 404, "not_found")
-        assert (await bob.get("/memory/intents")).json()["intents"] == []
+        assert (await bob.read("/memory/intents"))["intents"] == []
 
 
 UNFIT: list[tuple[Json, str]] = [
@@ -220,22 +223,21 @@ UNFIT: list[tuple[Json, str]] = [
 
 
 async def test_an_episode_that_cannot_be_is_told_by_its_field(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         asked = {"queries": ["x"], "scope": {"owner_id": "ada"}}
-        answer = await stage.client().post("/memory/context", json=asked)
+        answer = await client.post("/memory/context", json=asked)
         assert "owner_id" in assert_error(answer, 422, "invalid_request")["message"]
         for change, field in UNFIT:
-            answer = await stage.client().post("/memory/episodes", json={**EPISODE, **change})
+            answer = await client.post("/memory/episodes", json={**EPISODE, **change})
             error = assert_error(answer, 422, "invalid_request")
             assert error["details"]["field"] == field
             assert "is not valid" not in error["message"]
 
 
 async def test_the_moment_of_an_episode_is_kept(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         written = await write(client, occurred_at="2025-03-01T10:00:00+08:00")
-        shown = (await client.get(f"/memory/items/{written['episode_id']}")).json()
+        shown = await client.read(f"/memory/items/{written['episode_id']}")
         assert shown["occurred_at"] == "2025-03-01T02:00:00.000Z"
 
 
@@ -249,7 +251,7 @@ async def test_a_dead_delivery_is_listed_and_tried_again(tmp_path: Path) -> None
         await stage.memory.database.write(lambda writer: enqueue_blocking(writer, [new], now))
         (taken,) = await stage.memory.outbox.due("memu", now, limit=1, until=now)
         await stage.memory.outbox.failed(taken, "It is full.", now, due_at=None)
-        (dead,) = (await ada.get("/memory/outbox?status=dead")).json()["deliveries"]
+        (dead,) = (await ada.read("/memory/outbox?status=dead"))["deliveries"]
         assert (dead["last_error"], dead["attempts"]) == ("It is full.", 1)
         assert_error(await bob.post(f"/memory/outbox/{dead['id']}/retry"), 404, "not_found")
         again = (await ada.post(f"/memory/outbox/{dead['id']}/retry")).json()
@@ -260,9 +262,8 @@ async def test_a_dead_delivery_is_listed_and_tried_again(tmp_path: Path) -> None
 
 
 async def test_what_is_told_of_conversations_is_recorded_in_the_background(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        first = (await client.post("/new-conversation")).json()["conversation_id"]
+    async with one_client(tmp_path) as client:
+        first = await client.new_conversation()
         body = {"conversation_id": first}
         second = (await client.post("/new-conversation", json=body)).json()["conversation_id"]
         with anyio.fail_after(LIMIT_S):
@@ -274,6 +275,6 @@ async def test_what_is_told_of_conversations_is_recorded_in_the_background(tmp_p
         assert reset["payload"]["from_conversation_id"] == first
 
 
-async def _conversations(client: httpx.AsyncClient) -> list[Json]:
-    found: list[Json] = (await client.get("/memory/intents?key=conversation.")).json()["intents"]
+async def _conversations(client: Client) -> list[Json]:
+    found: list[Json] = (await client.read("/memory/intents?key=conversation."))["intents"]
     return found

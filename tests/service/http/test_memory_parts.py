@@ -4,20 +4,27 @@ import json
 from pathlib import Path
 
 import anyio
-import httpx
 
 from memory.clock import utc_now
 from memory.facts.told import ToldTurn
 from memory.scope import Scope
-from tests.service.http.stage import Json, Stage, assert_error, staged
+from tests.service.http.stage import (
+    Client,
+    Json,
+    Stage,
+    assert_error,
+    one_client,
+    staged,
+    two_clients,
+)
 
 
-async def context_of(client: httpx.AsyncClient, query: str) -> str:
+async def context_of(client: Client, query: str) -> str:
     answer = await client.post("/memory/context", json={"queries": [query]})
     return str(answer.json()["text"])
 
 
-async def keep(client: httpx.AsyncClient, text: str, **more: object) -> Json:
+async def keep(client: Client, text: str, **more: object) -> Json:
     answer = await client.post("/memory/facts", json={"text": text, **more})
     assert answer.status_code == 201, answer.text
     fact: Json = answer.json()
@@ -25,8 +32,7 @@ async def keep(client: httpx.AsyncClient, text: str, **more: object) -> Json:
 
 
 async def test_a_fact_is_kept_changed_found_and_forgotten(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         fact = await keep(client, "my locker is number 12", project_id="gym")
         assert (fact["kind"], fact["origin"], fact["scope"]) == (
             "fact",
@@ -38,9 +44,9 @@ async def test_a_fact_is_kept_changed_found_and_forgotten(tmp_path: Path) -> Non
         path = f"/memory/items/{fact['id']}"
         changed = await client.patch(path, json={"text": "my locker is number 13"})
         assert (changed.status_code, changed.json()["revision"]) == (200, 2)
-        assert (await client.get(path)).json()["body"] == "my locker is number 13"
+        assert (await client.read(path))["body"] == "my locker is number 13"
         newer = await keep(client, "my locker is number 14", project_id="gym")
-        older = (await client.get(path)).json()
+        older = await client.read(path)
         assert (older["superseded_by"], older["valid_until"]) == (newer["id"], newer["valid_from"])
         text = await context_of(client, "which number has my locker?")
         assert "number 14" in text
@@ -51,8 +57,7 @@ async def test_a_fact_is_kept_changed_found_and_forgotten(tmp_path: Path) -> Non
 
 async def test_only_facts_can_be_changed(tmp_path: Path) -> None:
     episode = {"episode_type": "howto", "title": "t", "sections": {"recipe": "run make twice"}}
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         written = (await client.post("/memory/episodes", json=episode)).json()
         path = f"/memory/items/{written['episode_id']}"
         assert_error(await client.patch(path, json={"text": "x"}), 409, "conflict")
@@ -61,9 +66,8 @@ async def test_only_facts_can_be_changed(tmp_path: Path) -> None:
 
 
 async def test_a_profile_comes_first_in_every_context_of_its_person_alone(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
-        ada, bob = stage.client("ada"), stage.client("bob")
-        assert (await ada.get("/memory/profile")).json() == {"text": "", "updated_at": None}
+    async with two_clients(tmp_path, on_port=True) as (ada, bob):
+        assert await ada.read("/memory/profile") == {"text": "", "updated_at": None}
         put = await ada.put(
             "/memory/profile", json={"text": "I am Ada; the key is sk-ant-api03-" + "x" * 90}
         )
@@ -74,10 +78,10 @@ async def test_a_profile_comes_first_in_every_context_of_its_person_alone(tmp_pa
         assert text.index("I am Ada") < text.index("> - I like short answers")
         assert await context_of(bob, "anything at all") == ""
         await ada.patch(f"/memory/items/{fact['id']}", json={"text": "I like long answers"})
-        profile = (await ada.get("/memory/profile")).json()["text"]
+        profile = (await ada.read("/memory/profile"))["text"]
         assert ("short" in profile, "- I like long answers" in profile) == (False, True)
         await ada.delete(f"/memory/items/{fact['id']}")
-        assert "answers" not in (await ada.get("/memory/profile")).json()["text"]
+        assert "answers" not in (await ada.read("/memory/profile"))["text"]
         too_long = await ada.put("/memory/profile", json={"text": "x" * 2001})
         assert_error(too_long, 422, "invalid_request")
 
@@ -89,12 +93,12 @@ async def test_what_was_tidied_is_listed_and_undone_by_its_owner_alone(tmp_path:
         first = await keep(ada, words)
         await keep(ada, words.replace("stands always", "really stands always"))
         await stage.memory.fact_tidier.tidy()
-        (step,) = (await ada.get("/memory/tidied")).json()["tidied"]
+        (step,) = (await ada.read("/memory/tidied"))["tidied"]
         assert (step["action"], step["fact_id"]) == ("merged", first["id"])
         undo = f"/memory/tidied/{step['id']}/undo"
         assert_error(await bob.post(undo), 404, "not_found")
         assert (await ada.post(undo)).json()["undone_at"] is not None
-        assert (await ada.get(f"/memory/items/{first['id']}")).json()["valid_until"] is None
+        assert (await ada.read(f"/memory/items/{first['id']}"))["valid_until"] is None
 
 
 QUESTION = "what do you remember?"
@@ -120,11 +124,9 @@ async def context(stage: Stage, asked: Json) -> Json:
     return pack
 
 
-async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(
-    tmp_path: Path,
-) -> None:
+async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        chat = (await stage.client().post("/chat", json={"message": "hello"})).json()
+        chat = await stage.client().say("hello")
         stage.tools.note(chat["conversation_id"], "mcp__ata__article-list-query")
         await write_notes(stage, NOTES)
         asked: Json = {"queries": [QUESTION]}
@@ -132,7 +134,7 @@ async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(
         pack = await context(stage, asked | {"conversation_id": chat["conversation_id"]})
         ids = {item["id"]: item["source"] for item in open_pack["items"]}
         for item_id, source in ids.items():
-            item = (await stage.client().get(f"/memory/items/{item_id}")).json()
+            item = await stage.client().read(f"/memory/items/{item_id}")
             assert item["source"] == source
     assert set(ids.values()) == {f"memory/{name}" for name in NOTES}
     assert "SENTINEL" in open_pack["text"]
@@ -164,7 +166,7 @@ async def test_a_notes_delivery_that_was_given_up_is_listed_and_retried(tmp_path
         await stage.memory.outbox.failed(taken, "It is full.", now, due_at=None)
         for user in ("ada", "bob"):
             client = stage.client(user)
-            (dead,) = (await client.get("/memory/outbox?status=dead")).json()["deliveries"]
+            (dead,) = (await client.read("/memory/outbox?status=dead"))["deliveries"]
             assert (dead["item_id"], dead["last_error"]) == (taken.item_id, "It is full.")
             again = await client.post(f"/memory/outbox/{dead['id']}/retry")
             assert (again.status_code, again.json()["status"]) == (200, "pending")
@@ -179,7 +181,7 @@ CASE: Json = {
 }
 
 
-async def write(client: httpx.AsyncClient, title: str, day: int) -> None:
+async def write(client: Client, title: str, day: int) -> None:
     written = await client.post(
         "/memory/episodes",
         json={
@@ -193,15 +195,9 @@ async def write(client: httpx.AsyncClient, title: str, day: int) -> None:
     assert written.json()["status"] == "stored"
 
 
-async def titles(client: httpx.AsyncClient, **params: str | int) -> list[str]:
+async def titles(client: Client, **params: str | int) -> list[str]:
     """Return the titles of all pages."""
-    found: list[str] = []
-    while True:
-        page = (await client.get("/memory/items", params=params)).json()
-        found += [item["title"] for item in page["items"]]
-        if page["next_cursor"] is None:
-            return found
-        params["cursor"] = page["next_cursor"]
+    return [item["title"] for item in await client.pages("/memory/items", "items", **params)]
 
 
 async def test_what_a_user_has_is_listed_latest_first_and_found_by_its_words(
@@ -225,9 +221,9 @@ async def test_what_a_user_has_is_listed_latest_first_and_found_by_its_words(
         assert sorted(everything) == sorted([*mine, "Oil", CASE["symptom_summary"]])
         assert await titles(ada, q="öL 部署 PUMP") == ["Pump"]
         assert await titles(bob) == ["Oil", "Anvil"]
-        (shown,) = (await ada.get("/memory/items?kind=case")).json()["items"]
+        (shown,) = (await ada.read("/memory/items?kind=case"))["items"]
         assert (shown["id"], shown["why"]) == (hidden, "hidden: rejected")
-        (found,) = (await ada.get("/memory/items?q=cellar")).json()["items"]
+        (found,) = (await ada.read("/memory/items?q=cellar"))["items"]
         assert found["why"] == "remembered, contains cellar"
         for params, field in (({"kind": "novel"}, "kind"), ({"cursor": "x"}, "cursor")):
             answer = await ada.get("/memory/items", params=params)
@@ -237,19 +233,17 @@ async def test_what_a_user_has_is_listed_latest_first_and_found_by_its_words(
 async def test_a_page_begins_where_the_last_one_ended_whatever_went_meanwhile(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         for day in (1, 2, 3):
             await write(client, f"Day {day}", day)
-        first = (await client.get("/memory/items?limit=1")).json()
+        first = await client.read("/memory/items?limit=1")
         await client.delete(f"/memory/items/{first['items'][0]['id']}")
         await write(client, "Day 4", 4)
         assert await titles(client, cursor=first["next_cursor"]) == ["Day 2", "Day 1"]
 
 
 async def test_an_export_has_everything_of_the_user_and_nothing_of_others(tmp_path: Path) -> None:
-    async with staged(tmp_path, users=("ada", "bob")) as stage:
-        ada, bob = stage.client("ada"), stage.client("bob")
+    async with two_clients(tmp_path) as (ada, bob):
         await write(ada, "Pump", 3)
         await write(bob, "Anvil", 4)
         shown = (await ada.post("/memory/cases", json={"case": CASE | {"confidence": 0.8}})).json()
@@ -279,8 +273,7 @@ async def test_an_export_has_everything_of_the_user_and_nothing_of_others(tmp_pa
 async def test_an_export_is_imported_by_its_person_elsewhere_and_yields_to_what_is_newer(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path, users=("ada", "bob")) as stage:
-        ada, bob = stage.client("ada"), stage.client("bob")
+    async with two_clients(tmp_path) as (ada, bob):
         await write(ada, "backup", 2)
         for text in ("my locker is number 12", "the gate code changes on Mondays"):
             await ada.post("/memory/facts", json={"text": text})
@@ -302,7 +295,7 @@ async def test_an_export_is_imported_by_its_person_elsewhere_and_yields_to_what_
             "my locker is number 31",
             "the gate code changes on Mondays",
         }
-        assert (await bob.get("/memory/profile")).json()["text"] == "I am Ada."
+        assert (await bob.read("/memory/profile"))["text"] == "I am Ada."
 
 
 async def test_imported_facts_keep_ids_that_are_free_so_that_they_export_as_they_were(

@@ -6,32 +6,26 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import anyio
-import httpx
 from starlette.requests import Request
 
-from gateway.http.application import create_app
 from gateway.http.context import AppState, HttpLimits, RequestContext
 from gateway.ids import LOCAL_USER as ME
 from memory.assemble import FILE
-from tests.service.http.stage import assert_error
+from tests.service.http.stage import Client, assert_error, running
 from tests.support.services import RunningServices, running_services, script
 
 WROTE = script({"tool": "Bash", "input": {"command": "cat a.txt"}}, {"text": "Done."})
 
 
 @asynccontextmanager
-async def damaged(root: Path) -> AsyncIterator[tuple[RunningServices, httpx.AsyncClient]]:
+async def damaged(root: Path) -> AsyncIterator[tuple[RunningServices, Client]]:
     """Run the server on a memory of which the first page was overwritten."""
     async with running_services(root) as services:
         file = anyio.Path(services.settings.data_dir / FILE)
     whole = await file.read_bytes()
     await file.write_bytes(b"\xa5" * 4096 + whole[4096:])
-    async with running_services(root) as services:
-        app = await anyio.to_thread.run_sync(create_app, services)
-        async with httpx.AsyncClient(
-            base_url="http://127.0.0.1", transport=httpx.ASGITransport(app)
-        ) as client:
-            yield services, client
+    async with running(root) as told:
+        yield told
 
 
 async def test_it_is_ready_and_names_the_part_that_is_gone(tmp_path: Path) -> None:
@@ -110,13 +104,9 @@ async def test_damage_that_only_a_search_meets_is_told_from_then_on(tmp_path: Pa
         await services.ask(WROTE)
     file = services.settings.data_dir / FILE
     await anyio.to_thread.run_sync(damage_the_words_blocking, file)
-    async with running_services(tmp_path) as services:
-        app = await anyio.to_thread.run_sync(create_app, services)
-        transport = httpx.ASGITransport(app)
-        async with httpx.AsyncClient(base_url="http://127.0.0.1", transport=transport) as client:
-            found = (await client.get("/memory/search?q=cat")).json()
-        assert services.memory is not None
-        told = await services.memory.database.ping()
+    async with running(tmp_path) as (services, client):
+        found = await client.read("/memory/search?q=cat")
+        told = await services.open_memory.database.ping()
     assert found["degraded"] != []
     assert told is not None
     # Read or written: what is remembered later may meet it first.

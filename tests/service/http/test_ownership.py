@@ -15,8 +15,17 @@ import anyio
 import httpx
 
 from tests.service.http.every_route import routes_of
-from tests.service.http.reading import reading
-from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged
+from tests.service.http.reading import streaming
+from tests.service.http.stage import (
+    ASK,
+    HOLD,
+    Client,
+    Json,
+    Stage,
+    assert_error,
+    staged,
+    two_clients,
+)
 
 _ID = re.compile(r"\{(\w+)(?::path)?\}")
 NOT_OWNED = {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/{name:path}"}
@@ -67,9 +76,7 @@ ATTEMPTS = [
     Attempt("GET", "/logs", query={"conversation_id": "{conversation_id}"}),
     Attempt("GET", "/logs/{log_file:path}"),
     Attempt(
-        "POST",
-        "/memory/context",
-        {"queries": ["mine"], "conversation_id": "{conversation_id}"},
+        "POST", "/memory/context", {"queries": ["mine"], "conversation_id": "{conversation_id}"}
     ),
     Attempt("GET", "/memory/items/{item_id}"),
     Attempt("DELETE", "/memory/items/{item_id}"),
@@ -77,11 +84,7 @@ ATTEMPTS = [
     Attempt("POST", "/memory/outbox/{delivery_id}/retry"),
     Attempt("POST", "/memory/tidied/{step_id}/undo"),
     Attempt("GET", "/memory/intents/{intent_id}"),
-    Attempt(
-        "POST",
-        "/memory/cases",
-        {"case": CASE, "conversation_id": "{conversation_id}"},
-    ),
+    Attempt("POST", "/memory/cases", {"case": CASE, "conversation_id": "{conversation_id}"}),
     Attempt(
         "GET", "/memory/cases/search", query={"q": "mine", "conversation_id": "{conversation_id}"}
     ),
@@ -137,7 +140,7 @@ def fill(given: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
     return {key: one.format(**ids) if isinstance(one, str) else one for key, one in given.items()}
 
 
-async def attempt(client: httpx.AsyncClient, one: Attempt, ids: Mapping[str, str]) -> Any:
+async def attempt(client: Client, one: Attempt, ids: Mapping[str, str]) -> Any:
     path = one.template.replace(":path", "").format(**ids)
     body = fill(one.body, ids) if one.body else None
     return await client.request(one.method, path, params=fill(one.query, ids), json=body)
@@ -155,20 +158,16 @@ async def test_every_route_is_tried_or_belongs_to_nobody(tmp_path: Path) -> None
 
 
 @asynccontextmanager
-async def things_of(stage: Stage, client: httpx.AsyncClient) -> AsyncIterator[list[Json]]:
+async def things_of(stage: Stage, client: Client) -> AsyncIterator[list[Json]]:
     """Create one thing of each kind for a user: an ended, a running and a waiting turn, an approval."""
-    done = (await client.post("/chat", json={"message": "mine"})).json()
+    done = await client.say("mine")
     await _write_log(stage, done)
     ended = {key: done[key] for key in ("conversation_id", "turn_id", "log_file")}
-    async with (
-        reading(client, "POST", "/chat/stream", json={"message": ASK}) as asking,
-        reading(client, "POST", "/chat/stream", json={"message": HOLD}) as holding,
-    ):
+    async with streaming(client, ASK) as asking, streaming(client, HOLD) as holding:
         question = (await asking.until("approval.requested"))[-1].data
         runs = (await holding.until("text.delta"))[-1].data
         place = {"conversation_id": runs["conversation_id"]}
-        waiting = {"message": "waits", **place}
-        async with reading(client, "POST", "/chat/stream", json=waiting) as queued:
+        async with streaming(client, "waits", runs["conversation_id"]) as queued:
             waits = (await queued.until("turn.queued"))[-1].data
             yield [
                 {**UNKNOWN, **ended},
@@ -182,11 +181,11 @@ async def things_of(stage: Stage, client: httpx.AsyncClient) -> AsyncIterator[li
             assert (await queued.rest())[-1].data["outcome"] == "answered"
 
 
-async def _remembered(client: httpx.AsyncClient) -> dict[str, str]:
+async def _remembered(client: Client) -> dict[str, str]:
     sections = {"recipe": "restart the gateway with make run"}
     episode = {"episode_type": "howto", "title": "Restarting", "sections": sections}
     written = (await client.post("/memory/episodes", json=episode)).json()
-    deliveries = (await client.get("/memory/outbox")).json()["deliveries"]
+    deliveries = (await client.read("/memory/outbox"))["deliveries"]
     case = (await client.post("/memory/cases", json={"case": CASE})).json()
     return {
         "item_id": written["episode_id"],
@@ -203,7 +202,7 @@ async def _write_log(stage: Stage, turn: Json) -> None:
     await path.write_text(json.dumps(line, separators=(",", ":")) + "\n")
 
 
-async def _all_of(client: httpx.AsyncClient, things: list[Json]) -> list[Any]:
+async def _all_of(client: Client, things: list[Json]) -> list[Any]:
     """Read everything that a user has."""
     paths = [*LISTS, f"/logs/{things[0]['log_file']}"]
     for thing in things:
@@ -235,14 +234,14 @@ async def test_what_is_anothers_is_exactly_as_unknown_as_what_never_was(tmp_path
                 for ids in things:
                     assert _plain(await attempt(bob, trial, ids)) == _plain(unknown), (trial, ids)
             for path, name in LISTS.items():
-                assert (await bob.get(path)).json()[name] == []
+                assert (await bob.read(path))[name] == []
             assert await _all_of(ada, things) == before
 
 
 async def test_anothers_turn_is_unknown_in_ones_own_conversation_too(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
         ada, bob = stage.client("ada"), stage.client("bob")
-        own = (await bob.post("/chat", json={"message": "his"})).json()["conversation_id"]
+        own = (await bob.say("his"))["conversation_id"]
         tried = [trial for trial in ATTEMPTS if "turn_id" in repr(trial)]
         assert len(tried) == 5
         async with things_of(stage, ada) as things:
@@ -255,8 +254,7 @@ async def test_anothers_turn_is_unknown_in_ones_own_conversation_too(tmp_path: P
 
 
 async def test_a_key_against_repeats_is_each_users_own(tmp_path: Path) -> None:
-    async with staged(tmp_path, users=("ada", "bob")) as stage:
-        ada, bob = stage.client("ada"), stage.client("bob")
+    async with two_clients(tmp_path) as (ada, bob):
         body = {"message": "mine", "idempotency_key": "k"}
         first = (await ada.post("/chat", json=body)).json()
         other = (await bob.post("/chat", json=body)).json()

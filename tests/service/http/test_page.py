@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway.http.page_files import PageFiles
 from gateway.http.routes.page import WEB_DIR
-from tests.service.http.stage import assert_error, staged
+from tests.service.http.stage import assert_error, one_client
 
 
 async def test_every_file_of_the_page_is_served_by_a_type_that_browsers_take(
@@ -21,8 +21,7 @@ async def test_every_file_of_the_page_is_served_by_a_type_that_browsers_take(
         ".png": "image/png",
         ".webmanifest": "application/manifest+json",
     }
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         files = [path for path in (WEB_DIR / "static").rglob("*") if path.suffix in types]
         assert {file.suffix for file in files} == set(types)
         for file in files:
@@ -33,8 +32,7 @@ async def test_every_file_of_the_page_is_served_by_a_type_that_browsers_take(
 
 
 async def test_what_the_page_loads_is_kept_until_its_version_changes(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         names = re.findall(r'(?:href|src)="(static/[^"]+)"', (await client.get("/")).text)
         # One script and one style sheet, the rest pictures: addresses relative to the page's.
         assert sorted(Path(name).suffix for name in names if "icon" not in name) == [
@@ -52,13 +50,11 @@ async def test_what_the_page_loads_is_kept_until_its_version_changes(tmp_path: P
 async def test_texts_are_sent_compressed_as_the_client_takes_them(tmp_path: Path) -> None:
     file = WEB_DIR / "static" / "bundle.css"
     plain, brotli = file.read_bytes(), file.with_name("bundle.css.br").read_bytes()
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
 
         async def get(takes: str) -> tuple[str | None, bytes, str]:
             headers = {"Accept-Encoding": takes}
-            async with stage.client().stream(
-                "GET", "/static/bundle.css", headers=headers
-            ) as answer:
+            async with client.stream("GET", "/static/bundle.css", headers=headers) as answer:
                 raw = b"".join([part async for part in answer.aiter_raw()])
             return answer.headers.get("content-encoding"), raw, answer.headers["etag"]
 
@@ -98,8 +94,7 @@ def test_a_bundle_that_is_not_current_is_left_aside(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_is_known_is_not_sent_again(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         etag = (await client.get("/")).headers["etag"]
         for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
             answer = await client.get("/", headers={"If-None-Match": known})
@@ -110,8 +105,8 @@ async def test_a_file_that_is_known_is_not_sent_again(tmp_path: Path) -> None:
 
 
 async def test_head_tells_of_the_page_without_sending_it(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True) as stage:
-        answer = await stage.client().head("/")
+    async with one_client(tmp_path, on_port=True) as client:
+        answer = await client.head("/")
         assert (answer.status_code, answer.content) == (200, b"")
         assert int(answer.headers["content-length"]) > 0
 
@@ -124,6 +119,6 @@ UNLISTED = [
 
 
 async def test_a_name_that_is_not_listed_is_not_found(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for path in UNLISTED:
-            assert_error(await stage.client().get(path), 404, "not_found")
+            assert_error(await client.get(path), 404, "not_found")

@@ -118,7 +118,7 @@ async def test_who_sends_and_is_gone_at_once_causes_nothing(tmp_path: Path) -> N
             with anyio.fail_after(30):
                 await looked_up.wait()
         assert verdicts == [False]
-        assert (await stage.client().get("/conversations")).json()["conversations"] == []
+        assert (await stage.client().read("/conversations"))["conversations"] == []
 
 
 @LINUX

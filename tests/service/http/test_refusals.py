@@ -13,7 +13,7 @@ from gateway.files.access import WorkspaceAccess
 from gateway.http.bodies import UPLOADS
 from memory.memory import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
-from tests.service.http.stage import Json, assert_error, staged
+from tests.service.http.stage import Json, assert_error, one_client, staged
 
 
 async def test_the_list_holds_every_route(tmp_path: Path) -> None:
@@ -22,9 +22,9 @@ async def test_the_list_holds_every_route(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_route_is_not_found(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for path in ("/nope", "/chat/", "/conversations/", "/docs", "/redoc"):
-            assert_error(await stage.client().get(path), 404, "not_found")
+            assert_error(await client.get(path), 404, "not_found")
 
 
 METHODS = [
@@ -40,9 +40,9 @@ METHODS = [
 async def test_a_method_that_a_route_does_not_take_is_answered_with_those_it_takes(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for method, path, allowed in METHODS:
-            answer = await stage.client().request(method, path)
+            answer = await client.request(method, path)
             assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
             if method != "HEAD":
                 assert_error(answer, 405, "method_not_allowed")
@@ -69,9 +69,8 @@ PARAMETERS = [
 
 
 async def test_a_parameter_that_does_not_fit_is_named(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        done = (await client.post("/chat", json={"message": "a"})).json()
+    async with one_client(tmp_path) as client:
+        done = await client.say("a")
         for path, field in PARAMETERS:
             answer = await client.get(path.format(id=done["conversation_id"]))
             error = assert_error(answer, 422, "invalid_request")
@@ -122,13 +121,11 @@ async def test_a_store_that_cannot_be_read_is_told_as_a_fault_that_passes(tmp_pa
 
 
 async def test_every_answer_is_protected_and_named(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         seen = set()
         for method, template in ROUTES:
             for host in ("localhost", "evil"):
-                answer = await send(
-                    stage.client(), method, template, UNKNOWN, headers={"Host": host}
-                )
+                answer = await send(client, method, template, UNKNOWN, headers={"Host": host})
                 headers = answer.headers
                 assert headers["content-security-policy"] == (
                     "default-src 'none'; script-src 'self'; style-src 'self';"

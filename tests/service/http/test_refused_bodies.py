@@ -8,14 +8,14 @@ import anyio
 import anyio.abc
 
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, WITH_BODY, WITH_IDS, send
-from tests.service.http.stage import LIMIT_S, Stage, assert_error, staged
+from tests.service.http.stage import LIMIT_S, Stage, assert_error, one_client, staged
 
 
 async def test_every_route_refuses_a_body_that_says_it_is_too_large(tmp_path: Path) -> None:
-    async with staged(tmp_path, max_body_bytes=1024) as stage:
+    async with one_client(tmp_path, max_body_bytes=1024) as client:
         for method, template in ROUTES:
             answer = await send(
-                stage.client(), method, template, UNKNOWN, content=b'"' + b"x" * 1024 + b'"'
+                client, method, template, UNKNOWN, content=b'"' + b"x" * 1024 + b'"'
             )
             error = assert_error(answer, 413, "body_too_large")
             assert error["details"] == {"max_bytes": 1024}
@@ -32,8 +32,7 @@ TYPES = [None, "", "text/plain", "application/x-www-form-urlencoded", "applicati
 
 
 async def test_every_route_that_reads_a_body_refuses_a_broken_one(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         for method, template in WITH_BODY:
             for content in BROKEN:
                 if template == "/new-conversation" and not content:
@@ -53,20 +52,20 @@ async def test_every_route_that_reads_a_body_refuses_a_broken_one(tmp_path: Path
 
 async def test_a_body_must_be_called_json(tmp_path: Path) -> None:
     """Any page can make a browser send a simple type; JSON it has to ask for, and is not let."""
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for method, template in WITH_BODY:
             for media_type in TYPES:
                 headers = {} if media_type is None else {"Content-Type": media_type}
                 answer = await send(
-                    stage.client(), method, template, UNKNOWN, content=b"{}", headers=headers
+                    client, method, template, UNKNOWN, content=b"{}", headers=headers
                 )
                 error = assert_error(answer, 422, "invalid_request")
                 assert "application/json" in error["message"]
 
 
 async def test_json_may_name_its_charset(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        answer = await stage.client().post(
+    async with one_client(tmp_path) as client:
+        answer = await client.post(
             "/chat",
             content='{"message": "é"}'.encode(),
             headers={"Content-Type": "Application/JSON; charset=utf-8"},
@@ -84,8 +83,7 @@ OWN_HOSTS = ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "127.0.0.1:", "[::
 
 
 async def test_every_route_refuses_a_host_or_page_that_is_not_ours(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         for method, template in ROUTES:
             for headers in FOREIGN:
                 answer = await send(client, method, template, UNKNOWN, headers=headers)
@@ -98,8 +96,7 @@ async def test_every_route_refuses_a_host_or_page_that_is_not_ours(tmp_path: Pat
 async def test_what_changes_something_is_refused_to_another_site_that_names_no_page(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
+    async with one_client(tmp_path) as client:
         for method, template in ROUTES:
             headers = {"Sec-Fetch-Site": "cross-site"}
             if not template.endswith("/events"):
@@ -136,9 +133,9 @@ async def test_no_token_is_asked_for_before_the_size_of_a_body_is_known(tmp_path
 
 
 async def test_an_id_that_never_was_is_not_found(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
+    async with one_client(tmp_path) as client:
         for method, template in WITH_IDS:
-            assert_error(await send(stage.client(), method, template, UNKNOWN), 404, "not_found")
+            assert_error(await send(client, method, template, UNKNOWN), 404, "not_found")
 
 
 HEAD = (
@@ -174,19 +171,17 @@ async def test_a_body_in_pieces_is_counted_as_it_comes(tmp_path: Path) -> None:
 
 
 async def test_a_client_that_sends_far_too_much_still_gets_to_read_why(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True) as stage:
-        answer = await stage.client().post("/chat", content=b"x" * 20_000_000)
+    async with one_client(tmp_path, on_port=True) as client:
+        answer = await client.post("/chat", content=b"x" * 20_000_000)
         assert_error(answer, 413, "body_too_large")
 
 
-async def test_a_client_that_leaves_in_the_middle_of_its_body_does_no_harm(
-    tmp_path: Path,
-) -> None:
+async def test_a_client_that_leaves_in_the_middle_of_its_body_does_no_harm(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         assert stage.port is not None
         async with await anyio.connect_tcp("127.0.0.1", stage.port) as stream:
             await stream.send(HEAD + b'Content-Length: 20\r\n\r\n{"mess')
         answer = await stage.client().post("/chat", json={"message": "hi"})
         assert answer.status_code == 200
-        conversations = (await stage.client().get("/conversations")).json()["conversations"]
+        conversations = (await stage.client().read("/conversations"))["conversations"]
         assert len(conversations) == 1

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx
 
 from gateway.http.application import create_app
-from tests.service.http.reading import reading
+from tests.service.http.reading import streaming
+from tests.service.http.stage import Client
 from tests.service.http.wired import wired
 from tests.support.services import running_services, script
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
@@ -60,8 +60,7 @@ async def test_no_secret_leaves_by_any_way_out(tmp_path: Path) -> None:
         await anyio.Path(services.settings.workspace / "a.txt").write_text(_file())
         app = await anyio.to_thread.run_sync(partial(create_app, services))
         async with wired(app) as port, _client(port) as client:
-            body = {"message": script(*STEPS)}
-            async with reading(client, "POST", "/chat/stream", json=body) as stream:
+            async with streaming(client, script(*STEPS)) as stream:
                 events = await stream.rest()
             kinds = {event.type for event in events}
             assert {"text.delta", "tool.finished", "turn.completed"} <= kinds
@@ -77,12 +76,12 @@ async def test_no_secret_leaves_by_any_way_out(tmp_path: Path) -> None:
         assert_hidden(await anyio.Path(journal).read_text(encoding="utf-8"), "journal")
 
 
-async def _assert_stored_nowhere(client: httpx.AsyncClient, result: dict[str, Any]) -> None:
+async def _assert_stored_nowhere(client: Client, result: dict[str, Any]) -> None:
     place = f"/conversations/{result['conversation_id']}"
     log = await client.get(f"/logs/{result['log_file']}")
     assert log.status_code == 200
     assert_hidden(log.text, "log")
-    told = (await client.get(f"{place}/messages")).json()["messages"]
+    told = (await client.read(f"{place}/messages"))["messages"]
     own = [entry for entry in told if entry.get("role") == "user"]
     assert KEY in str(own), "one's own message is shown as it was written"
     assert_hidden(str([entry for entry in told if entry not in own]), "messages")
@@ -90,10 +89,8 @@ async def _assert_stored_nowhere(client: httpx.AsyncClient, result: dict[str, An
         assert_hidden((await client.get(path)).text, path)
 
 
-def _client(port: int) -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False, verify=False
-    )
+def _client(port: int) -> Client:
+    return Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False, verify=False)
 
 
 async def test_an_error_never_repeats_what_was_sent(tmp_path: Path) -> None:

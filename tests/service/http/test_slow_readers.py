@@ -47,12 +47,9 @@ async def with_a_long_conversation(directory: Path, patience_s: float) -> AsyncI
     limits = ConnectionLimits(patience_s=patience_s)
     connections = Connections(limits, lambda reason: dropped.update([reason]))
     with anyio.fail_after(DEADLINE_S):
-        async with (
-            staged(directory) as stage,
-            wired(stage.app, connections=connections) as port,
-        ):
+        async with staged(directory) as stage, wired(stage.app, connections=connections) as port:
             here = Here(stage, port, connections, dropped)
-            turn = (await stage.client().post("/chat", json={"message": "hi"})).json()
+            turn = await stage.client().say("hi")
             here.conversation_id, here.turn_id = turn["conversation_id"], turn["turn_id"]
             stored = await SqliteTurnStore(stage.database).get(TurnId(here.turn_id))
             assert stored is not None
@@ -76,9 +73,7 @@ async def asking(here: Here, after: str) -> AsyncIterator[socket.socket]:
         yield client
 
 
-async def test_readers_that_read_nothing_hold_little_memory_and_are_dropped(
-    tmp_path: Path,
-) -> None:
+async def test_readers_that_read_nothing_hold_little_memory_and_are_dropped(tmp_path: Path) -> None:
     async with with_a_long_conversation(tmp_path, 0.5) as here, AsyncExitStack() as stack:
         most = 0
         for _ in range(READERS):
@@ -108,10 +103,7 @@ async def test_a_reader_that_was_dropped_misses_nothing_when_it_comes_back(tmp_p
 
 
 async def test_a_turn_whose_reader_reads_nothing_goes_on(tmp_path: Path) -> None:
-    async with (
-        with_a_long_conversation(tmp_path, 0.2) as here,
-        asking(here, f"{here.turn_id}:0"),
-    ):
+    async with with_a_long_conversation(tmp_path, 0.2) as here, asking(here, f"{here.turn_id}:0"):
         body = json.dumps({"message": HOLD, "conversation_id": here.conversation_id})
         http = here.stage.client()
         async with anyio.create_task_group() as tasks:

@@ -4,19 +4,14 @@ import sqlite3
 from pathlib import Path
 
 import anyio
-import httpx
 
 from gateway.http.context import HttpLimits
-from tests.service.http.reading import Event, EventReader, reading
-from tests.service.http.stage import HOLD, LIMIT_S, LONG, Json, Stage, staged
+from tests.service.http.reading import Event, EventReader, following, reading, streaming
+from tests.service.http.stage import HOLD, LIMIT_S, LONG, Json, Stage, one_client, staged
 
 
 def numbers(events: list[Event]) -> list[int]:
     return [int(str(event.id).rpartition(":")[2]) for event in events]
-
-
-async def new_conversation(client: httpx.AsyncClient) -> str:
-    return str((await client.post("/new-conversation")).json()["conversation_id"])
 
 
 async def until_left(stage: Stage, conversation_id: str) -> None:
@@ -27,9 +22,7 @@ async def until_left(stage: Stage, conversation_id: str) -> None:
 
 async def test_a_turn_is_streamed_without_gaps_to_its_result(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True) as stage:
-        async with reading(
-            stage.client(), "POST", "/chat/stream", json={"message": "hi"}
-        ) as stream:
+        async with streaming(stage.client(), "hi") as stream:
             events = await stream.rest()
             assert stream.response.headers["cache-control"] == "no-store"
             assert stream.response.headers["x-accel-buffering"] == "no"
@@ -43,15 +36,10 @@ async def test_a_turn_is_streamed_without_gaps_to_its_result(tmp_path: Path) -> 
 async def test_a_waiting_message_is_told_its_place_and_its_stream_goes_on(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
-        async with (
-            reading(client, "POST", "/chat/stream", json=body) as first,
-            anyio.create_task_group() as tasks,
-        ):
+        chat = await client.new_conversation()
+        async with streaming(client, HOLD, chat) as first, anyio.create_task_group() as tasks:
             await first.until("text.delta")
-            async with reading(
-                client, "POST", "/chat/stream", json={**body, "message": "next"}
-            ) as second:
+            async with streaming(client, "next", chat) as second:
                 queued = await second.until("turn.queued")
                 assert queued[-1].data["position"] == 1
                 tasks.start_soon(first.rest)
@@ -69,19 +57,17 @@ async def test_a_client_that_leaves_leaves_its_subscription_and_not_the_turn(
 ) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
-        async with reading(client, "POST", "/chat/stream", json=body) as stream:
+        chat = await client.new_conversation()
+        async with streaming(client, HOLD, chat) as stream:
             seen = await stream.until("text.delta")
-            assert stage.readers_of(body["conversation_id"]) == 1
+            assert stage.readers_of(chat) == 1
             assert b"candor_sse_readers 1.0" in stage.metrics.render()[0]
-        await until_left(stage, body["conversation_id"])
+        await until_left(stage, chat)
         with anyio.fail_after(LIMIT_S):
             while b"candor_sse_readers 0.0" not in stage.metrics.render()[0]:
                 await anyio.lowlevel.checkpoint()
         stage.release()
-        path = f"/conversations/{body['conversation_id']}/events"
-        last = {"Last-Event-ID": str(seen[-1].id)}
-        async with reading(client, "GET", path, headers=last) as again:
+        async with following(client, chat, seen[-1].id) as again:
             rest = await again.until("turn.completed")
         assert numbers(seen + rest) == list(range(1, len(seen + rest) + 1))
         assert rest[-1].data["outcome"] == "answered"
@@ -93,35 +79,30 @@ async def test_a_client_that_leaves_while_it_is_sent_to_leaves_its_subscription(
     """The server's buffers are full then, so it waits to send and not for an event."""
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        conversation_id = await new_conversation(client)
-        body = {"message": LONG, "conversation_id": conversation_id}
-        done = [(await client.post("/chat", json=body)).json() for _ in range(5)]
-        path = f"/conversations/{conversation_id}/events?after={done[0]['turn_id']}:0"
-        async with reading(client, "GET", path) as stream:
+        chat = await client.new_conversation()
+        done = [await client.say(LONG, chat) for _ in range(5)]
+        async with following(client, chat, f"{done[0]['turn_id']}:0") as stream:
             await stream.next()
-        await until_left(stage, conversation_id)
+        await until_left(stage, chat)
 
 
 async def test_what_was_missed_comes_first_then_what_happens(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True) as stage:
-        client = stage.client()
-        conversation_id = await new_conversation(client)
-        body = {"message": "a", "conversation_id": conversation_id}
-        first = (await client.post("/chat", json=body)).json()
-        path = f"/conversations/{conversation_id}/events"
+    async with one_client(tmp_path, on_port=True) as client:
+        first = await client.say("a")
+        chat = first["conversation_id"]
+        path = f"/conversations/{chat}/events"
         async with reading(client, "GET", path, params={"after": f"{first['turn_id']}:1"}) as one:
             caught_up = await one.until("turn.completed")
             assert numbers(caught_up) == [2, 3]
-            second = (await client.post("/chat", json=body)).json()
+            second = await client.say("a", chat)
             live = await one.until("turn.completed")
             assert numbers(live) == [1, 2, 3]
             assert live[-1].data == second
 
 
 async def test_an_event_that_never_was_is_not_found(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True) as stage:
-        client = stage.client()
-        done = (await client.post("/chat", json={"message": "a"})).json()
+    async with one_client(tmp_path, on_port=True) as client:
+        done = await client.say("a")
         path, turn = f"/conversations/{done['conversation_id']}/events", done["turn_id"]
         for after in ("trn_no:1", "nonsense", f"{turn}:99", f"{turn}:x", ":"):
             response = await client.get(path, headers={"Last-Event-ID": after})
@@ -134,14 +115,11 @@ async def test_an_event_that_never_was_is_not_found(tmp_path: Path) -> None:
 
 async def test_silence_is_filled_with_comments(tmp_path: Path) -> None:
     quick = HttpLimits(keep_alive_s=0.01)
-    async with staged(tmp_path, on_port=True, limits=quick) as stage:
-        client = stage.client()
-        path = f"/conversations/{await new_conversation(client)}/events"
-        async with reading(client, "GET", path) as stream:
-            for _ in range(3):
-                event = await stream.next()
-                assert event is not None
-                assert event.comment == "keep-alive"
+    async with one_client(tmp_path, on_port=True, limits=quick) as client:
+        chat = await client.new_conversation()
+        async with following(client, chat) as stream:
+            events = [await stream.next() for _ in range(3)]
+            assert [event and event.comment for event in events] == ["keep-alive"] * 3
 
 
 async def _ended_with(stream: EventReader, code: str) -> Json:
@@ -158,26 +136,25 @@ async def _ended_with(stream: EventReader, code: str) -> Json:
 async def test_a_deleted_conversation_ends_its_streams_with_an_error(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        conversation_id = await new_conversation(client)
-        async with reading(client, "GET", f"/conversations/{conversation_id}/events") as stream:
+        chat = await client.new_conversation()
+        async with following(client, chat) as stream:
             with anyio.fail_after(LIMIT_S):
-                while not stage.readers_of(conversation_id):
+                while not stage.readers_of(chat):
                     await anyio.lowlevel.checkpoint()
-            assert (await client.delete(f"/conversations/{conversation_id}")).status_code == 204
+            assert (await client.delete(f"/conversations/{chat}")).status_code == 204
             error = await _ended_with(stream, "conversation_deleted")
             assert error["retryable"] is False
-        await until_left(stage, conversation_id)
+        await until_left(stage, chat)
 
 
 async def test_deleting_under_a_running_turn_ends_its_stream_with_the_result(
     tmp_path: Path,
 ) -> None:
-    async with staged(tmp_path, on_port=True) as stage:
-        client = stage.client()
-        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
-        async with reading(client, "POST", "/chat/stream", json=body) as stream:
+    async with one_client(tmp_path, on_port=True) as client:
+        chat = await client.new_conversation()
+        async with streaming(client, HOLD, chat) as stream:
             await stream.until("text.delta")
-            await client.delete(f"/conversations/{body['conversation_id']}")
+            await client.delete(f"/conversations/{chat}")
             rest = await stream.rest()
             assert [event.type for event in rest] == ["turn.completed"]
             assert rest[0].data["outcome"] == "interrupted"
@@ -188,20 +165,14 @@ async def test_a_server_that_goes_down_tells_how_turns_ended_and_then_that_it_go
 ) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        body = {"message": HOLD, "conversation_id": await new_conversation(client)}
-        path = f"/conversations/{body['conversation_id']}/events"
-        async with (
-            reading(client, "POST", "/chat/stream", json=body) as running,
-            reading(client, "GET", path) as following,
-        ):
+        chat = await client.new_conversation()
+        async with streaming(client, HOLD, chat) as running, following(client, chat) as follower:
             await running.until("text.delta")
-            async with reading(
-                client, "POST", "/chat/stream", json={**body, "message": "b"}
-            ) as waiting:
+            async with streaming(client, "b", chat) as waiting:
                 await waiting.until("turn.queued")
                 await stage.chat.intake.shut_down(grace_s=0)
                 assert (await running.rest())[-1].type == "turn.completed"
-                assert "turn.completed" in [item.type for item in await following.until("error")]
+                assert "turn.completed" in [item.type for item in await follower.until("error")]
                 error = await _ended_with(waiting, "shutting_down")
                 assert error["retryable"] is True
                 assert error["details"]["retry_after_s"] > 0
@@ -210,9 +181,9 @@ async def test_a_server_that_goes_down_tells_how_turns_ended_and_then_that_it_go
 async def test_a_stream_that_begins_while_the_server_goes_down_ends_too(tmp_path: Path) -> None:
     async with staged(tmp_path, on_port=True) as stage:
         client = stage.client()
-        conversation_id = await new_conversation(client)
+        chat = await client.new_conversation()
         await stage.chat.intake.shut_down(grace_s=0)
-        async with reading(client, "GET", f"/conversations/{conversation_id}/events") as stream:
+        async with following(client, chat) as stream:
             await _ended_with(stream, "shutting_down")
 
 

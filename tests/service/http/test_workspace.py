@@ -12,7 +12,7 @@ from gateway.files.access import WorkspaceAccess
 from policies.rules import load_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Verdict
-from tests.service.http.stage import Json, Stage, assert_error, staged
+from tests.service.http.stage import Client, Json, Stage, assert_error, staged
 
 PNG = b"\x89PNG\r\n\x1a\n\x00"
 
@@ -37,7 +37,7 @@ def _make(root: Path) -> None:
     os.mkfifo(root / "pipe")
 
 
-async def _get(client: httpx.AsyncClient, path: str) -> httpx.Response:
+async def _get(client: Client, path: str) -> httpx.Response:
     return await client.get("/workspace/file", params={"path": path})
 
 
@@ -147,7 +147,7 @@ def test_a_file_that_becomes_a_link_after_the_verdict_is_not_opened(
         WorkspaceAccess(root, gate, answers_questions=False).open_blocking("./a.txt")
 
 
-async def _upload(client: httpx.AsyncClient, *files: tuple[str, bytes]) -> httpx.Response:
+async def _upload(client: Client, *files: tuple[str, bytes]) -> httpx.Response:
     return await client.post("/workspace/files", files=[("files", one) for one in files])
 
 
