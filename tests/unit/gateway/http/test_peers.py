@@ -69,11 +69,6 @@ def test_an_address_that_differs_in_one_bit_is_another(raw: bytes, port: int) ->
     assert find_owner(row, (address, port % 65535 + 1), V4) is None
 
 
-def test_what_is_no_address_is_an_error() -> None:
-    with pytest.raises(ValueError, match="unix"):
-        find_owner(TCP, ("unix", 1), V4)
-
-
 def _tables(directory: Path, *texts: str) -> tuple[Path, ...]:
     paths = []
     for number, text in enumerate(texts):
@@ -81,17 +76,6 @@ def _tables(directory: Path, *texts: str) -> tuple[Path, ...]:
         path.write_text(text, encoding="ascii")
         paths.append(path)
     return tuple(paths)
-
-
-def test_only_the_users_that_are_named_are_served(tmp_path: Path) -> None:
-    users = LocalUsers(frozenset({1000, 0}), _tables(tmp_path, TCP, TCP6))
-    assert users.serves_blocking(("127.0.0.1", 0xD3BE), V4)
-    assert users.serves_blocking(("::1", 0xA001), V6)
-    assert not users.serves_blocking(("127.0.0.2", 0xD3CA), V4)
-    assert not users.serves_blocking(("127.0.0.1", 0xA002), V4)
-    assert not users.serves_blocking(("127.0.0.1", 0xD3CE), V4)
-    assert not users.serves_blocking(("127.0.0.1", 9), V4)
-    assert not users.serves_blocking(("unix", 9), V4)
 
 
 def test_a_peer_whose_table_is_gone_is_not_served(tmp_path: Path) -> None:
@@ -105,11 +89,3 @@ def test_where_the_system_does_not_tell_nothing_is_looked_up(
     assert local_users_blocking((tmp_path / "missing",)) is None
     assert local_users_blocking(_tables(tmp_path, "", HEAD)) is None
     assert [record.message for record in caplog.records] == ["peers_not_checked"] * 2
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux tells whose a socket is")
-def test_here_the_kernel_tells(caplog: pytest.LogCaptureFixture) -> None:
-    users = local_users_blocking()
-    assert users is not None
-    assert users.uids == {0, os.getuid()}
-    assert not caplog.records

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any, Self, cast
 
 import anyio
@@ -16,11 +14,9 @@ from prometheus_client import Gauge
 from starlette.types import Receive
 
 from gateway.conversations.feed import Subscription
-from gateway.conversations.model import Turn, TurnEvent
-from gateway.errors import ShuttingDown
-from gateway.http.sse import EventStream, StreamPlan, error_event, stream_pieces
-from gateway.http.views import MessagePage
-from gateway.ids import ConversationId, TurnId, UserId
+from gateway.conversations.model import TurnEvent
+from gateway.http.sse import EventStream, StreamPlan, stream_pieces
+from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 
 
@@ -50,22 +46,6 @@ def test_events_large_and_small_are_written_in_pieces_of_bounded_size() -> None:
     assert b"".join(pieces) == b"".join(b"".join(stream_pieces([event])) for event in events)
     assert max(map(len, pieces)) < 3 * 2 * 16_384  # three bytes a Chinese character
     assert len(pieces) < 20  # small ones go together
-
-
-def test_an_error_event_has_the_one_error_shape_and_no_id() -> None:
-    fault = ShuttingDown("The server is shutting down.", retry_after_s=5)
-    lines = error_event(fault, "req_1").decode().split("\n")
-    assert lines[0] == "event: error"
-    assert json.loads(lines[1].removeprefix("data: ")) == {
-        "error": {
-            "code": "shutting_down",
-            "message": "The server is shutting down.",
-            "retryable": True,
-            "request_id": "req_1",
-            "details": {"retry_after_s": 5},
-        }
-    }
-    assert lines[2:] == ["", ""]
 
 
 class Woken:
@@ -120,44 +100,3 @@ async def test_a_stream_that_is_woken_for_nothing_checks_at_most_once_a_second(
     assert checked == [100.5, 101.5, 110.0]
     assert woken.waits == [10, 9.5, 0.75, 8.5, 10]
     assert sent.count(b": keep-alive\n\n") == 1
-
-
-AT = datetime(2026, 11, 20, tzinfo=UTC)
-
-
-def _turns(seqs: Sequence[int]) -> list[Turn]:
-    return [
-        Turn(
-            id=TurnId(f"trn_{seq}"),
-            conversation_id=ConversationId("cnv_1"),
-            user_id=UserId("ada"),
-            seq=seq,
-            state="completed",
-            message=str(seq),
-            created_at=AT,
-        )
-        for seq in seqs
-    ]
-
-
-@given(seqs=st.sets(st.integers(1, 40)), limit=st.integers(1, 9))
-def test_pages_put_together_are_all_messages_each_once(seqs: set[int], limit: int) -> None:
-    stored = _turns(sorted(seqs))
-    found: list[tuple[str, str]] = []
-    before: int | None = None
-    while True:
-        page = MessagePage(limit, before)
-        end = page.before_seq
-        known = [turn for turn in stored if end is None or turn.seq < end]
-        messages, cursor = page.cut(known[-page.max_turns :])
-        assert len(messages) <= limit
-        found = [(message["turn_id"], message["role"]) for message in messages] + found
-        if cursor is None:
-            break
-        assert messages
-        before = int(cursor)
-    assert found == [(turn.id, role) for turn in stored for role in ("user", "assistant")]
-
-
-def test_a_conversation_without_turns_has_no_messages() -> None:
-    assert MessagePage(50, None).cut([]) == ([], None)

@@ -124,16 +124,6 @@ async def test_closing_starts_nothing_more_and_stops_what_runs_after_the_grace()
     assert lanes.waiting(HERE) == [second]
 
 
-async def test_the_first_reason_to_stop_stands() -> None:
-    control = TurnControl()
-    assert not control.is_stopping
-    control.stop("timeout")
-    control.stop("user_interrupt", "left")
-    assert (control.reason, control.cause, control.is_stopping) == ("timeout", None, True)
-    with anyio.fail_after(30):
-        await control.wait_stop()
-
-
 class FakeTime:
     """Loop time that stands still until it is moved."""
 

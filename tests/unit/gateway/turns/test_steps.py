@@ -1,9 +1,8 @@
 """The order of what a turn did, and what of it a turn result holds."""
 
 from gateway.engine.events import MessageBegun, MessageEnded, TextDelta, TextDone, ThinkingDelta
-from gateway.turns.reply import build_reply_text, closing_text
 from gateway.turns.steps import clean_steps
-from tests.support.builders import called, ending, evidence_of, failed, finished, returned
+from tests.support.builders import called, evidence_of, finished, returned
 
 
 def test_steps_stand_in_the_order_in_which_they_began() -> None:
@@ -41,18 +40,6 @@ def test_steps_stand_in_the_order_in_which_they_began() -> None:
         {"type": "text", "text": "I chan"},
         {"type": "text", "text": "Stopped.", "by": "gateway"},
     ]
-
-
-def test_the_texts_of_the_steps_are_the_reply() -> None:
-    for events in (
-        (TextDone(text="One."), called(), failed(), TextDone(text="Two."), finished()),
-        (called(), failed(), finished()),
-        (TextDelta(text="Half"),),
-    ):
-        evidence = evidence_of(*events)
-        steps = evidence.steps.fields(closing_text(evidence, ending()))
-        texts = [step["text"] for step in steps if step["type"] == "text"]
-        assert "\n\n".join(texts) == build_reply_text(evidence, ending())
 
 
 def test_thinking_is_bounded_and_a_secret_that_spans_two_texts_stays_masked() -> None:
