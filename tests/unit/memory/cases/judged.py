@@ -58,17 +58,26 @@ class Life:
         self.case = make_case(**fields)
         self.votes: list[Vote] = []
 
-    def vote(self, voter: str, *, by: Any = "agent", **fields: Any) -> Case:
-        vote = make_vote(voter, at=LATER, content_revision=self.case.content_revision, **fields)
+    def vote(self, voter: str, *, by: Any = "agent", on_first: bool = False, **fields: Any) -> Case:
+        revision = 1 if on_first else self.case.content_revision
+        vote = make_vote(voter, at=LATER, content_revision=revision, **fields)
         self.votes = with_vote(self.votes, vote)
         self.case = after_vote(self.case, self.votes, vote, LATER, by=by)
         return self.case
 
-    def rewrite(self, writer: str, *, by: Any = "agent", stated: Any = None, **fields: Any) -> Case:
+    def rewrite(
+        self,
+        writer: str,
+        *,
+        by: Any = "agent",
+        stated: Any = None,
+        content: Any = None,
+        **fields: Any,
+    ) -> Case:
         self.case = after_revision(
             self.case,
             self.votes,
-            content=make_content(**fields),
+            content=content or make_content(**fields),
             stated=stated,
             writer=writer,
             by=by,
