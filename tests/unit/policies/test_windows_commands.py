@@ -54,7 +54,10 @@ def test_the_names_of_cmd_are_aliases_where_powershell_alone_gets_the_line(
 def test_only_listing_changes_nothing(shared_workspace: Path) -> None:
     commands = ("Get-ChildItem", "New-Item x", "Copy-Item a.txt x", "Remove-Item a.txt", *CMD)
     verdicts = [judge(shared_workspace, command) for command in commands]
-    assert [v.changes for v in verdicts if isinstance(v, Allow)] == [False, *[True] * (3 + len(CMD))]
+    assert [v.changes for v in verdicts if isinstance(v, Allow)] == [
+        False,
+        *[True] * (3 + len(CMD)),
+    ]
 
 
 def test_what_a_command_touches_is_told(shared_workspace: Path) -> None:
@@ -131,13 +134,28 @@ def test_the_folder_that_the_command_runs_in_stays(shared_workspace: Path) -> No
 
 def test_patterns_may_take_protected_files_by_their_short_names(workspace: Path) -> None:
     (workspace / "CLAUDE.md").unlink()
-    for pattern in ("copy e* docs", "copy en* x.txt", "copy ??v* docs", "copy *~? x.txt", "move cl*.* x"):
+    for pattern in (
+        "copy e* docs",
+        "copy en* x.txt",
+        "copy ??v* docs",
+        "copy *~? x.txt",
+        "move cl*.* x",
+    ):
         assert isinstance(judge(workspace, pattern), Deny), pattern
 
 
 def test_a_working_directory_outside_refuses_everything(shared_workspace: Path) -> None:
     root = shared_workspace
-    for cwd in ("C:\\", str(root.parent), "src", f"{root}\\..\\outdir"):
+    elsewhere = (
+        "C:\\",
+        "\\",
+        "\\\\s\\s",
+        str(root.parent),
+        f"{root}-evil",
+        "src",
+        f"{root}\\..\\outdir",
+    )
+    for cwd in elsewhere:
         for command in ("del a.txt", "del {WS}\\a.txt", "Get-ChildItem"):
             assert judge(root, command, cwd=cwd).rule == "cwd_outside"
     assert validate_windows_command("del a.txt", root=root, cwd="").rule == "cwd_outside"

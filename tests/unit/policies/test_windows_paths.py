@@ -50,13 +50,6 @@ def test_relative_paths_start_from_the_working_directory(shared_workspace: Path)
     assert _rule(shared_workspace, "a.txt", cwd="C:\\elsewhere") == "cwd_outside"
 
 
-def test_a_working_directory_elsewhere_refuses_everything(shared_workspace: Path) -> None:
-    for cwd in ("", "src", "\\", "C:\\", "{WS}\\..", "{WS}-evil", "\\\\s\\s"):
-        filled = cwd.replace("{WS}", str(shared_workspace))
-        elsewhere = WindowsWorkspace(shared_workspace, filled)
-        assert denied(elsewhere.check_cwd) is not None, cwd
-
-
 def test_links_are_resolved_without_regard_to_case(workspace: Path) -> None:
     (workspace / "junc").symlink_to("../outdir")
     (workspace / "inner").symlink_to("src")
