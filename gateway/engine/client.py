@@ -8,7 +8,6 @@ inner queue of 100 messages, once full, blocks the permission requests too (SDK 
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import anyio
 import psutil
@@ -17,24 +16,14 @@ from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
     ClaudeSDKError,
-    Message,
     PermissionMode,
     ProcessError,
     StreamEvent,
-    SystemMessage,
 )
 
 from gateway.engine import processes
-from gateway.engine.events import (
-    ClientLost,
-    Observed,
-    RunFinished,
-    SessionReady,
-    ToolCalled,
-    ToolReturned,
-)
+from gateway.engine.agent_session import AgentSession, OnUnsolicited
 from gateway.engine.hooks import RunHooks
-from gateway.engine.message_filter import MessageFilter
 from gateway.engine.private_sdk import MessageParseError, rewind
 from gateway.engine.protocol import (
     ClientDead,
@@ -43,9 +32,7 @@ from gateway.engine.protocol import (
     Prompt,
 )
 from gateway.engine.runs import Interrupt, Rewind, SdkRun, Send
-from gateway.engine.translate import translate
 from gateway.engine.transport import AgentTransport, read_refusal, repair
-from gateway.relay.reports import ServiceReport
 from gateway.relay.supervisor import RelayProcess
 
 _log = logging.getLogger(__name__)
@@ -61,7 +48,6 @@ _STDERR_LINES = 200
 _MAX_COMMANDS = 16
 """One run and one interrupt wait at a time, so this is never reached."""
 
-OnUnsolicited = Callable[[Message], None]
 _Command = Send | Interrupt | Rewind
 
 
@@ -80,16 +66,10 @@ class SdkClient:
         self._client_id = client_id
         self._relay = relay
         self._mark = mark
-        self._hooks = hooks
-        self._on_unsolicited = on_unsolicited
-        self._session_id: str | None = None
+        self.session = AgentSession(hooks, on_unsolicited)
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._process: psutil.Process | None = None
-        self._filter = MessageFilter()
-        self._run: SdkRun | None = None
         self._dead = False
-        self._mode: PermissionMode = "default"
-        self._cost_usd = 0.0
         self._refusal: EngineError | None = None
         self._settled = anyio.Event()
         self._closing = anyio.Event()
@@ -106,7 +86,7 @@ class SdkClient:
 
     @property
     def session_id(self) -> str | None:
-        return self._session_id
+        return self.session.id
 
     @property
     def on_stderr(self) -> Callable[[str], None]:
@@ -127,11 +107,6 @@ class SdkClient:
     def memory_bytes_blocking(self) -> int:
         return processes.memory_bytes_blocking(self._process) if self._process else 0
 
-    def report_service(self, report: ServiceReport) -> None:
-        """Pass on what the relay saw of the model's service."""
-        if self._run is not None:
-            self._run.hear_service(report)
-
     async def rewind(self, run: SdkRun) -> bool:
         """Take the session back to before a run that has ended; return whether the agent did so."""
         command = Rewind(run)
@@ -141,15 +116,6 @@ class SdkClient:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return False
         return command.rewound
-
-    def leave_session(self) -> str:
-        """Forget the session so far, of which nothing is left, and return its id."""
-        session_id, self._session_id = self._session_id, None
-        return session_id or ""
-
-    def count_cost_from(self, spent_usd: float) -> None:
-        """Set the session's cost before this client; the agent program continues from it."""
-        self._cost_usd = spent_usd
 
     async def wait_connected(self) -> None:
         """Wait until a prompt can be taken.
@@ -165,15 +131,15 @@ class SdkClient:
         if not self.is_alive():
             self._dead = True
             raise ClientDead("The agent process has ended.")
-        if self._run is not None:  # its reader gave up; its later messages must not reach this run
+        if (
+            self.session.run is not None
+        ):  # its reader gave up; its later messages must not reach this run
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
         run = SdkRun(self.request_interrupt, prompt.calls_before, relayed=self._relay is not None)
-        self._run = run
         if self._relay is not None and prompt.context is not None:
             self._relay.hold(self._client_id, is_held=True)
-        self._filter.begin(run.uuid)
-        self._hooks.begin(prompt, run.calls)
+        self.session.begin(run, prompt)
         command = Send(run, prompt)
         try:
             self._commands_in.send_nowait(command)
@@ -184,14 +150,14 @@ class SdkClient:
             self._withdraw(command)
             raise
         if command.failure is not None:
-            self._end_run(run)
+            self.session.end(run)
             raise ClientDead("The agent process has ended.", detail=command.failure)
         return run
 
     def _withdraw(self, command: Send) -> None:
         """Withdraw a prompt whose caller was cancelled; if it was sent already, the client is given up."""
         command.is_withdrawn = True
-        self._end_run(command.run)
+        self.session.end(command.run)
         if command.is_taken:
             self._give_up()
 
@@ -230,7 +196,7 @@ class SdkClient:
 
     async def serve(self, options: ClaudeAgentOptions) -> None:
         """Own the SDK's client from connect to disconnect. The engine starts this as a task."""
-        transport = AgentTransport(options, self._deliver)
+        transport = AgentTransport(options, self.session.deliver)
         sdk = ClaudeSDKClient(options, transport=transport)
         try:
             async with anyio.create_task_group() as tasks:
@@ -280,9 +246,9 @@ class SdkClient:
         command.failure = "the client was closed"
         wanted: PermissionMode = "plan" if command.prompt.plan_first else "default"
         try:
-            if wanted != self._mode:
+            if wanted != self.session.mode:
                 await sdk.set_permission_mode(wanted)
-                self._mode = wanted
+                self.session.mode = wanted
             await sdk.query(command.messages())
             command.failure = None
         except (ClaudeSDKError, OSError, anyio.ClosedResourceError) as exc:
@@ -294,9 +260,9 @@ class SdkClient:
     async def _interrupt(self, sdk: ClaudeSDKClient, run: SdkRun) -> None:
         """Interrupt, within a bound: the SDK may never acknowledge it (TS #425)."""
         run.interrupt_waits = False
-        if run is not self._run:
+        if run is not self.session.run:
             return  # it has ended by itself; the next run must not be interrupted
-        self._filter.interrupt()
+        self.session.interrupt()
         try:
             with anyio.move_on_after(_INTERRUPT_ACK_S):
                 await sdk.interrupt()
@@ -312,16 +278,16 @@ class SdkClient:
             await anyio.sleep(_LAST_WORDS_S)
         finally:
             self._dead = True
-            self._lose_run(exit_code)
+            self.session.lose_run(exit_code, self.stderr_tail())
             self._closing.set()
 
     async def _drain(self, sdk: ClaudeSDKClient, transport: AgentTransport) -> int | None:
         while True:
             try:
                 async for message in sdk.receive_messages():
-                    if self._run is not None:
-                        await self._run.await_report(message)
-                    self._deliver(message)
+                    if self.session.run is not None:
+                        await self.session.run.await_report(message)
+                    self.session.deliver(message)
                     if isinstance(message, StreamEvent):
                         transport.received = message.event
             except ProcessError as exc:
@@ -331,7 +297,7 @@ class SdkClient:
                 if repaired is None:
                     _log.warning("agent_message_not_understood", exc_info=True)
                 else:
-                    self._deliver(repaired)
+                    self.session.deliver(repaired)
                 continue
             except ClaudeSDKError:
                 _log.warning("agent_line_not_understood", exc_info=True)
@@ -339,59 +305,6 @@ class SdkClient:
             except Exception:  # noqa: BLE001  this client ends and nothing else
                 _log.exception("agent_reader_failed")
             return None
-
-    def _deliver(self, message: Message) -> None:
-        if isinstance(message, SystemMessage):
-            self._mode = message.data.get("permissionMode", self._mode)
-        run = self._run
-        solicited = self._filter.is_solicited(message)
-        if run is not None:
-            run.hear(message)
-        if run is not None and not isinstance(message, StreamEvent):
-            # A piece is not recorded: the whole message follows, and secrets are not recognised in pieces.
-            run.queue.put(Observed(message=message, solicited=solicited))
-        if run is None or not solicited:
-            self._set_aside(message)
-            return
-        for event in translate(message):
-            match event:
-                case ToolCalled():
-                    run.calls.stream(event)
-                case ToolReturned():
-                    run.queue.put(run.calls.take_result(event))
-                case RunFinished():
-                    self._session_id = event.session_id or self._session_id
-                    self._end_run(run)
-                    denied = run.calls.denied_by_agent(getattr(message, "permission_denials", None))
-                    run.queue.put(replace(self._with_own_cost(event), denied_calls=denied))
-                case _:
-                    if isinstance(event, SessionReady):
-                        self._session_id = event.session_id
-                    run.queue.put(event)
-
-    def _set_aside(self, message: Message) -> None:
-        _log.debug("unsolicited_message", extra={"kind": type(message).__name__})
-        if self._on_unsolicited is not None:
-            self._on_unsolicited(message)
-
-    def _with_own_cost(self, event: RunFinished) -> RunFinished:
-        """Set the run's own cost: the agent program reports the cost of the whole session so far."""
-        total = event.cost_usd
-        before = self._cost_usd if total >= self._cost_usd else 0.0  # it counts from zero again
-        self._cost_usd = total
-        return replace(event, cost_usd=total - before)
-
-    def _lose_run(self, exit_code: int | None) -> None:
-        run = self._run
-        if run is not None:
-            self._end_run(run)
-            run.queue.put(ClientLost(exit_code=exit_code, stderr=self.stderr_tail()))
-
-    def _end_run(self, run: SdkRun) -> None:
-        if self._run is run:
-            self._run = None
-            self._filter.end()
-            self._hooks.end()
 
     async def _shut(self, sdk: ClaudeSDKClient) -> None:
         """Disconnect in order within the grace, then end every process of this client."""
@@ -409,7 +322,7 @@ class SdkClient:
                 await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark, left)
             finally:
                 self._refuse_commands()
-                self._lose_run(None)
+                self.session.lose_run(None, self.stderr_tail())
                 self._settled.set()
                 self._gone.set()
 

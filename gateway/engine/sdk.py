@@ -15,7 +15,8 @@ import claude_agent_sdk
 from anyio.abc import TaskGroup
 
 from gateway.engine import processes
-from gateway.engine.client import OnUnsolicited, SdkClient
+from gateway.engine.agent_session import OnUnsolicited
+from gateway.engine.client import SdkClient
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import AgentSetup, build_options, mark_of
 from gateway.engine.protocol import (
@@ -169,13 +170,13 @@ class SdkEngine:
             on_unsolicited=self._on_unsolicited,
             relay=relay,
         )
-        token = relay.admit(client_id, client.report_service) if relay else None
+        token = relay.admit(client_id, client.session.report_service) if relay else None
         options = build_options(self._setup, spec, origin, hooks, client_id, token)
         options.stderr = client.on_stderr
         self._tasks.start_soon(self._own, client, options)
         try:
             if origin.resume is not None:
-                client.count_cost_from(await self._spent_usd(origin.resume))
+                client.session.count_cost_from(await self._spent_usd(origin.resume))
             await client.wait_connected()
         except BaseException as exc:
             if isinstance(exc, EngineUnavailable):

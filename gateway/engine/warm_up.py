@@ -45,6 +45,6 @@ async def warm_up(client: SdkClient, relay: RelayProcess | None) -> str:
                 if not await client.rewind(run):
                     raise WarmUpFailed("The warm-up could not be rewound.")
                 relay.set_warm_up(client.client_id, None)
-            return client.leave_session()
+            return client.session.leave()
     except (TimeoutError, ClientDead) as exc:
         raise WarmUpFailed("The warm-up did not end.", detail=str(exc)) from exc

@@ -142,7 +142,7 @@ async def test_an_interrupt_that_comes_late_does_not_hit_the_next_run() -> None:
 
 async def test_a_run_costs_what_it_added_to_the_total() -> None:
     async with opened() as bench:
-        bench.client.count_cost_from(1.0)
+        bench.client.session.count_cost_from(1.0)
         costs = []
         for total in (1.25, 1.75, None, 0.5):  # a total that falls was begun anew
             run = await bench.begin()

@@ -1,0 +1,119 @@
+"""What an agent's messages say about its session: its id, mode and cost, and the run in progress."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from claude_agent_sdk import Message, PermissionMode, StreamEvent, SystemMessage
+
+from gateway.engine.events import (
+    ClientLost,
+    Observed,
+    RunFinished,
+    SessionReady,
+    ToolCalled,
+    ToolReturned,
+)
+from gateway.engine.hooks import RunHooks
+from gateway.engine.message_filter import MessageFilter
+from gateway.engine.protocol import Prompt
+from gateway.engine.runs import SdkRun
+from gateway.engine.translate import translate
+from gateway.relay.reports import ServiceReport
+
+_log = logging.getLogger(__name__)
+
+OnUnsolicited = Callable[[Message], None]
+
+
+class AgentSession:
+    """The session of one client; it has at most one run at a time."""
+
+    def __init__(self, hooks: RunHooks, on_unsolicited: OnUnsolicited | None) -> None:
+        self.id: str | None = None
+        """None before the first run has begun."""
+        self.run: SdkRun | None = None
+        self.mode: PermissionMode = "default"
+        self._hooks = hooks
+        self._on_unsolicited = on_unsolicited
+        self._filter = MessageFilter()
+        self._cost_usd = 0.0
+
+    def leave(self) -> str:
+        """Forget the session so far, of which nothing is left, and return its id."""
+        session_id, self.id = self.id, None
+        return session_id or ""
+
+    def count_cost_from(self, spent_usd: float) -> None:
+        """Set the session's cost before this client; the agent program continues from it."""
+        self._cost_usd = spent_usd
+
+    def report_service(self, report: ServiceReport) -> None:
+        """Pass on what the relay saw of the model's service."""
+        if self.run is not None:
+            self.run.hear_service(report)
+
+    def begin(self, run: SdkRun, prompt: Prompt) -> None:
+        """Give a run the messages that follow."""
+        self.run = run
+        self._filter.begin(run.uuid)
+        self._hooks.begin(prompt, run.calls)
+
+    def interrupt(self) -> None:
+        """Expect the messages of an interrupted run."""
+        self._filter.interrupt()
+
+    def end(self, run: SdkRun) -> None:
+        """Give a run no more messages. Idempotent."""
+        if self.run is run:
+            self.run = None
+            self._filter.end()
+            self._hooks.end()
+
+    def lose_run(self, exit_code: int | None, stderr: Sequence[str]) -> None:
+        """End the run in progress, if any, because the agent has ended."""
+        if (run := self.run) is not None:
+            self.end(run)
+            run.queue.put(ClientLost(exit_code=exit_code, stderr=stderr))
+
+    def deliver(self, message: Message) -> None:
+        """Take the next message of the agent."""
+        if isinstance(message, SystemMessage):
+            self.mode = message.data.get("permissionMode", self.mode)
+        run = self.run
+        solicited = self._filter.is_solicited(message)
+        if run is not None:
+            run.hear(message)
+        if run is not None and not isinstance(message, StreamEvent):
+            # A piece is not recorded: the whole message follows, and secrets are not recognised in pieces.
+            run.queue.put(Observed(message=message, solicited=solicited))
+        if run is None or not solicited:
+            self._set_aside(message)
+            return
+        for event in translate(message):
+            match event:
+                case ToolCalled():
+                    run.calls.stream(event)
+                case ToolReturned():
+                    run.queue.put(run.calls.take_result(event))
+                case RunFinished():
+                    self.id = event.session_id or self.id
+                    self.end(run)
+                    denied = run.calls.denied_by_agent(getattr(message, "permission_denials", None))
+                    run.queue.put(replace(self._with_own_cost(event), denied_calls=denied))
+                case _:
+                    if isinstance(event, SessionReady):
+                        self.id = event.session_id
+                    run.queue.put(event)
+
+    def _set_aside(self, message: Message) -> None:
+        _log.debug("unsolicited_message", extra={"kind": type(message).__name__})
+        if self._on_unsolicited is not None:
+            self._on_unsolicited(message)
+
+    def _with_own_cost(self, event: RunFinished) -> RunFinished:
+        """Set the run's own cost: the agent program reports the cost of the whole session so far."""
+        total = event.cost_usd
+        before = self._cost_usd if total >= self._cost_usd else 0.0  # it counts from zero again
+        self._cost_usd = total
+        return replace(event, cost_usd=total - before)
