@@ -12,20 +12,14 @@ _PATTERNS = read_patterns(__file__)
 _STAMP: Final = re.compile(_PATTERNS["stamp"])
 _LEVEL: Final = re.compile(_PATTERNS["level"])
 _CHANCE: Final = re.compile(_PATTERNS["chance"])
-_NUMBER: Final = re.compile(r"\d+")
-_TELLING: Final = re.compile(_PATTERNS["telling"], re.IGNORECASE)
 _MIN_SAME = 3
-_MIN_ALIKE = 6
-_ALIKE_HEAD = 2
 
 
 def drop_repeated_lines(text: str) -> str:
-    """Leave out log lines that were there before, and the middle of long runs of like lines."""
-    return _drop_alike(_drop_same(text))
+    """Leave out log lines that were there before, and equal lines that follow one another.
 
-
-def _drop_same(text: str) -> str:
-    """Equal but for time and chance: anywhere where it is a log's line, else only one after another."""
+    Lines are equal if they differ in time and chance alone.
+    """
     formed = [(_form(line), line) for line in text.split("\n")]
     logged = Counter(form for form, _ in formed if form.startswith("\0"))
     kept: list[str] = []
@@ -52,26 +46,3 @@ def _form(line: str) -> str:
     without, stamps = _STAMP.subn("", line)
     is_logged = bool(stamps) or bool(_LEVEL.search(line))
     return ("\0" if is_logged else " ") + _CHANCE.sub("#", without).rstrip()
-
-
-def _drop_alike(text: str) -> str:
-    """Of many lines in a row that differ in numbers alone, keep two and the last.
-
-    Lines that speak of failures are left: there the number may be what matters.
-    """
-    kept: list[str] = []
-    for form, run in groupby(text.split("\n"), _numberless):
-        lines = list(run)
-        middle = lines[_ALIKE_HEAD:-1]
-        remark = f"[… {len(middle)} lines like these]"
-        is_long = sum(map(len, middle)) + len(middle) > len(remark) + 1
-        if form and len(lines) >= _MIN_ALIKE and is_long:
-            lines[_ALIKE_HEAD:-1] = [remark]
-        kept += lines
-    return "\n".join(kept)
-
-
-def _numberless(line: str) -> str | None:
-    if not _NUMBER.search(line) or _TELLING.search(line):
-        return None
-    return _NUMBER.sub("#", line)
