@@ -13,7 +13,6 @@ from memory.clock import Now
 from memory.episodes.clipping.clip import clip_text
 from memory.episodes.episode import EpisodeDraft
 from memory.episodes.likeness import words_of
-from memory.episodes.markdown import HEADINGS
 from memory.episodes.redact import redact
 from memory.small_model import AskModel, RestingModel, read_json
 from memory.text_lines import one_line
@@ -60,7 +59,7 @@ class Extractor:
         return draft if answer is None else _with_found(draft, answer, record)
 
     def _record(self, draft: EpisodeDraft, reply: str) -> str:
-        parts = [f"## {HEADINGS[name]}\n{text}" for name, text in draft.sections.named().items()]
+        parts = [f"## {name.capitalize()}\n{text}" for name, text in draft.sections.named().items()]
         parts.append(f"## Answer\n{clip_text(reply, _MAX_REPLY_CHARS)}")
         whole = redact("\n\n".join(parts), known_secrets=self._known_secrets).text
         return f"<record>\n{clip_text(whole, _MAX_RECORD_CHARS)}\n</record>"

@@ -28,12 +28,12 @@ from memory.episodes.calls import (
 )
 from memory.episodes.conclusion import causes_of, conclusion_of, decisions_of
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
-from memory.episodes.local_paths import without_local_paths
 from memory.episodes.turn import ToolCall, Turn
 from memory.ids import derived_id
 from memory.scope import Scope
 from memory.text_lines import one_line
 from policies.content.parameters import parameter_names, signature
+from policies.patterns import read_patterns
 
 _MAX_TITLE_CHARS = 120
 _FIRST_CALLS = 24
@@ -50,6 +50,8 @@ _SPEC: Final = re.compile(
     r"(?:^|[/_\-. ])(?:spec|specs|requirements?|rfc|prd|adr)(?:[/_\-. ]|$)|需求|规范|规格",
     re.IGNORECASE,
 )
+_LOCAL: Final = re.compile(read_patterns(__file__)["local"])
+"""A path that only exists on one machine: below a home, a temporary or a mounted folder."""
 _POSTMORTEM: Final = re.compile(r"post-?mortem|复盘|事故报告", re.IGNORECASE)
 
 
@@ -82,10 +84,10 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
     return EpisodeDraft(
         episode_id=derived_id("epi", turn.turn_id),
         episode_type=_type(calls, decisions, solved=overcome is not None),
-        title=without_local_paths(_title(turn.message, calls)),
+        title=_without_local_paths(_title(turn.message, calls)),
         scope=Scope(owner_id=turn.owner_id, **turn.labels),
         sections=Sections.of(
-            {name: without_local_paths(text) for name, text in sections.named().items()}
+            {name: _without_local_paths(text) for name, text in sections.named().items()}
         ),
         tags=_tags(calls),
         source_refs=turn.intent_ids,
@@ -100,6 +102,11 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
         ),
         is_evidence=True,
     )
+
+
+def _without_local_paths(text: str) -> str:
+    """Return a text in which only the last two parts of local paths are left, after `…/`."""
+    return _LOCAL.sub(lambda found: f"…/{found['end']}", text)
 
 
 def _title(message: str, calls: Sequence[ToolCall]) -> str:

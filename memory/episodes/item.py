@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
+from memory.clock import rfc3339
 from memory.episodes.episode import Episode, SectionName, Sections
-from memory.episodes.markdown import body_of
 from memory.items import Item
 from memory.text_lines import one_line
 
@@ -21,6 +21,8 @@ _TELLING_FIRST: Final[tuple[SectionName, ...]] = (
 )
 _MARKS: Final = re.compile(r"^\s*(?:[-*•]|\d{1,3}\.)\s+|[=_\-*~]{4,}|`", re.MULTILINE)
 """Marks of lists, rulers and code, which only take room in one line."""
+_HEADING: Final = re.compile(r"^(\\*)(?=#)", re.MULTILINE)
+"""A line of a section that looks like a heading, which is escaped with a backslash."""
 
 
 def to_item(episode: Episode) -> Item:
@@ -31,7 +33,7 @@ def to_item(episode: Episode) -> Item:
         scope=episode.scope,
         title=episode.title,
         summary=summary_of(episode.sections),
-        body=body_of(episode),
+        body=_body(episode),
         source=source_of(episode),
         occurred_at=episode.occurred_at,
         updated_at=episode.updated_at,
@@ -42,6 +44,25 @@ def to_item(episode: Episode) -> Item:
         position=episode.position,
         revision=episode.revision,
     )
+
+
+def _body(episode: Episode) -> str:
+    """Return the sections and variants as Markdown; of a single section only its text."""
+    named = episode.sections.named()
+    if len(named) == 1 and not episode.variants:
+        return next(iter(named.values()))
+    parts = [f"## {name.capitalize()}\n\n{_escaped(text)}\n" for name, text in named.items()]
+    if episode.variants:
+        parts.append("## Variants\n")
+    parts += [
+        f"### {rfc3339(variant.occurred_at)}\n\n{_escaped(variant.text)}\n"
+        for variant in episode.variants
+    ]
+    return "\n".join(parts).strip()
+
+
+def _escaped(text: str) -> str:
+    return _HEADING.sub(lambda match: f"\\{match[1]}", text)
 
 
 def summary_of(sections: Sections) -> str:

@@ -17,17 +17,10 @@ _CODE: Final = frozenset(
 """Names before a dot in code, as in `self.local`."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "[::1]"})  # noqa: S104  named, not bound
 _INNER_NETWORKS: Final = tuple(
-    map(
-        ip_network,
-        (
-            "10.0.0.0/8",
-            "172.16.0.0/12",
-            "192.168.0.0/16",
-            "100.64.0.0/10",
-            "169.254.0.0/16",
-            "fc00::/7",
-            "fe80::/10",
-        ),
+    ip_network(network)
+    for network in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
+        *("fc00::/7", "fe80::/10"),
     )
 )
 

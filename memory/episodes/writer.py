@@ -1,7 +1,7 @@
 """Writes episodes: the one place where a draft becomes memory."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from memory.clock import Now
-from memory.episodes.episode import Episode, EpisodeDraft, Written
+from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.likeness import likeness_of
 from memory.episodes.preparation import Prepared, prepare, with_recalled, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
@@ -21,12 +21,8 @@ _MAX_PREPARING: Final = 2
 """Worker threads that prepare drafts."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A prepared draft; `new` is None if it was refused."""
-
-    prepared: Prepared
-    new: NewEpisode | None
+_Ready = tuple[Prepared, NewEpisode | None]
+"""A prepared draft; without an episode if it was refused."""
 
 
 class MemoryWriter:
@@ -61,13 +57,13 @@ class MemoryWriter:
         For a refused draft only the turn's mark is stored. Two equal drafts at once make one episode. If
         cancelled, everything or nothing was stored.
         """
-        (ready,) = await self._ready([draft])
+        ((prepared, new),) = await self._ready([draft])
         put: Put | None = None
-        if ready.new is not None:
-            (put,) = await self._store.put([replace(ready.new, remembers_turn=remembers_turn)])
+        if new is not None:
+            (put,) = await self._store.put([replace(new, remembers_turn=remembers_turn)])
         elif remembers_turn is not None:
             await self._store.mark_remembered(remembers_turn)
-        written = _written(ready.prepared, put)
+        written = _written(prepared, put)
         self._on_written([written])
         return written
 
@@ -78,11 +74,10 @@ class MemoryWriter:
         every other writer.
         """
         all_ready = await self._ready(drafts)
-        new = [ready.new for ready in all_ready if ready.new is not None]
-        puts = iter(await self._store.put(new))
+        puts = iter(await self._store.put([new for _, new in all_ready if new is not None]))
         written = [
-            _written(ready.prepared, next(puts) if ready.new is not None else None)
-            for ready in all_ready
+            _written(prepared, next(puts) if new is not None else None)
+            for prepared, new in all_ready
         ]
         self._on_written(written)
         return written
@@ -117,19 +112,17 @@ class MemoryWriter:
                 known_secrets=self._known_secrets,
                 keeps_contacts=self._keeps_contacts,
             )
-            new = self._new(prepared.episode, comes_back=draft.kept is not None)
-            ready.append(_Ready(prepared, new))
+            episode = prepared.episode
+            new = None
+            if episode is not None:
+                new = NewEpisode(
+                    episode=episode,
+                    likeness=likeness_of(episode),
+                    deliver_to=self._deliver_to,
+                    comes_back=draft.kept is not None,
+                )
+            ready.append((prepared, new))
         return ready
-
-    def _new(self, episode: Episode | None, *, comes_back: bool) -> NewEpisode | None:
-        if episode is None:
-            return None
-        return NewEpisode(
-            episode=episode,
-            likeness=likeness_of(episode),
-            deliver_to=self._deliver_to,
-            comes_back=comes_back,
-        )
 
 
 def _written(prepared: Prepared, put: Put | None) -> Written:
