@@ -5,7 +5,7 @@ are put before it.
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,6 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.masking import Mask
-from memory.items import Item
 from memory.notes.folder import FOLDER, NoteFile, NoteText, list_notes_blocking, read_note_blocking
 from memory.notes.memory_questions import asks_about_memory
 from memory.notes.sections import Piece, pieces_of
@@ -28,96 +27,6 @@ LEAST_LINE: Final = 40
 """Minimum room for the beginning of a line that does not fit whole."""
 _QUOTE: Final = "\n> "
 _CUT: Final = f"{_QUOTE}…"
-
-_Line = tuple[str, Item]
-"""A quoted line, with the line break before it, and its item."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """The bounds of the quotation of one note."""
-
-    room: int
-    """Characters, including its name."""
-    most_items: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quoted:
-    """A quotation; without text if not even a part of the first line fitted."""
-
-    text: str = ""
-    items: Sequence[QuotedItem] = ()
-    held_back: Sequence[HeldBack] = ()
-
-
-def quote(name: str, pieces: Iterable[Piece], bounds: Bounds, stale: StaleSchemaFilter) -> Quoted:
-    """Quote a note under its name: whole if it fits, otherwise its beginning."""
-    head = f"\n\n{name}:"
-    room = bounds.room - len(head)
-    lines: list[_Line] = []
-    held_back: list[HeldBack] = []
-    is_all, chars, taken = True, 0, 0
-    for piece in pieces:
-        if chars > room or taken == bounds.most_items:
-            is_all = False
-            break
-        if (held := stale.judge(piece.item)) is not None:
-            held_back.append(held)
-            continue
-        taken += 1
-        for line in "\n".join([*piece.lines, ""]).splitlines():  # at every kind of line break
-            lines.append((f"{_QUOTE}{line}", piece.item))
-            chars += len(_QUOTE) + len(line)
-    lines = _trimmed(lines)
-    is_all = is_all and sum(len(text) for text, _ in lines) <= room
-    kept = lines if is_all else _beginning(lines, room - len(_CUT))
-    if not kept:
-        return Quoted(held_back=held_back)
-    text = "".join([head, *(text for text, _ in kept), "" if is_all else _CUT])
-    return Quoted(text=text, items=_items(kept, lines), held_back=held_back)
-
-
-def _trimmed(lines: Sequence[_Line]) -> list[_Line]:
-    filled = [index for index, (text, _) in enumerate(lines) if _content(text)]
-    if not filled:
-        return []
-    kept = list(lines[filled[0] : filled[-1] + 1])
-    first, item = kept[0]
-    kept[0] = (f"{_QUOTE}{first.removeprefix(_QUOTE).lstrip()}", item)
-    last, item = kept[-1]
-    kept[-1] = (last.rstrip(), item)
-    return kept
-
-
-def _beginning(lines: Sequence[_Line], room: int) -> list[_Line]:
-    """Return the lines that fit, and the beginning of the next one if there is enough room."""
-    kept: list[_Line] = []
-    for text, item in lines:
-        if len(text) > room:
-            if room >= LEAST_LINE:
-                kept.append((text[:room], item))
-            break
-        kept.append((text, item))
-        room -= len(text)
-    return kept
-
-
-def _items(kept: Sequence[_Line], lines: Sequence[_Line]) -> list[QuotedItem]:
-    """Return the items of the kept lines, and whether they were kept whole."""
-    quoted: list[QuotedItem] = []
-    for item_id, item in {item.id: item for _, item in kept}.items():
-        mine = [text for text, owner in kept if owner.id == item_id]
-        first = next((text for text in mine if _content(text)), None)
-        if first is not None:
-            whole = [text for text, owner in lines if owner.id == item_id]
-            quoted.append(QuotedItem(item=item, line=first.strip("\n"), is_whole=mine == whole))
-    return quoted
-
-
-def _content(text: str) -> str:
-    return text.removeprefix(_QUOTE).strip()
-
 
 DEFAULT_BUDGET_CHARS: Final = 3000
 _MAX_READ: Final = 200
@@ -275,18 +184,34 @@ class _Quoter:
         return len(self._items) >= self._most_items or len(self._held_back) >= _MAX_HELD_BACK
 
     def _add(self, note: NoteText, room: int, seen: set[str]) -> int:
-        """Quote a note and mark it as seen unless it did not fit; return the room it took."""
+        """Quote a note under its name, whole or its beginning; return the room that it took.
+
+        It counts as seen unless nothing of it fitted.
+        """
         name = note.file.name
         if self._mask(name) != name:  # a file whose name holds a secret is no note
             return 0
-        bounds = Bounds(room=room, most_items=self._most_items - len(self._items))
-        quoted = quote(name, self._pieces(note), bounds, self._stale)
-        if quoted.text or quoted.held_back:
-            seen.add(name)
-        self._parts.append(quoted.text)
-        self._items += quoted.items
-        self._held_back += quoted.held_back
-        return len(quoted.text)
+        text = f"\n\n{name}:"
+        is_all, already = True, len(self._items)
+        for piece in self._pieces(note):
+            if len(self._items) == self._most_items or not is_all:
+                is_all = False
+                break
+            if (held := self._stale.judge(piece.item)) is not None:
+                self._held_back.append(held)
+                seen.add(name)
+                continue
+            between = _QUOTE if len(self._items) > already else ""
+            quoted, is_all = _quoted(piece, room - len(text) - len(between) - len(_CUT))
+            if quoted:
+                text += between + quoted
+                line = quoted.split("\n")[1]
+                self._items.append(QuotedItem(item=piece.item, line=line, is_whole=is_all))
+        if len(self._items) == already:
+            return 0
+        seen.add(name)
+        self._parts.append(text if is_all else f"{text}{_CUT}")
+        return len(self._parts[-1])
 
     def _pieces(self, note: NoteText) -> Iterator[Piece]:
         """Yield a note's pieces; read a note that was read in part again before its last piece is judged."""
@@ -310,6 +235,16 @@ class _Quoter:
                 return f"{text}…"
             text += more
         return text
+
+
+def _quoted(piece: Piece, room: int) -> tuple[str, bool]:
+    """Return the lines of a piece that fit, quoted, and whether these are all."""
+    lines = "\n".join(piece.lines).strip().splitlines()  # at every kind of line break
+    whole = "".join(f"{_QUOTE}{line}" for line in lines)
+    if len(whole) <= room:
+        return whole, True
+    before, _, last = whole[: max(0, room)].rpartition("\n")
+    return f"{before}\n{last}" if len(last) >= LEAST_LINE else before, False
 
 
 def _share(room: int, others: Sequence[NoteText]) -> int:
