@@ -16,16 +16,6 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXE
 
 
 @contextmanager
-def opened_below(name: str, folder: int) -> Iterator[int]:
-    """Open a folder in an open one. Raise `OSError` if it is missing, a link or no folder."""
-    opened = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
-    try:
-        yield opened
-    finally:
-        os.close(opened)
-
-
-@contextmanager
 def opened_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """Open the folder `parts` below `root`; `make` creates what is missing.
 

@@ -39,12 +39,6 @@ _COLOURS: Mapping[str, str] = {
 _ENVELOPE = ("ts", "seq", "conversation_id", "turn_id", "kind")
 _SHOWN_WHOLE: Mapping[str, str] = {"request": "message", "response": "reply"}
 """The field of a kind that is shown with all its lines."""
-_FIRST: Mapping[str, tuple[str, ...]] = {
-    "permission": ("tool", "name", "verdict", "rule", "reason"),
-    "tool": ("name", "status", "summary", "error", "duration_ms"),
-    "error": ("code", "message", "reason"),
-    "response": ("outcome", "stop_reason", "duration_ms", "model", "cost_usd"),
-}
 _MAX_SUMMARY_CHARS = 300
 
 
@@ -107,34 +101,16 @@ def _is_piece(line: LogLine) -> bool:
 
 
 def _summarise(kind: str, fields: Mapping[str, Any]) -> str:
-    message = fields.get("message")
-    if kind == "message" and isinstance(message, dict):
-        content = message.get("content")
-        blocks = content if isinstance(content, list) else [content or message.get("result")]
-        first = [message.get(name) for name in ("type", "subtype", "error")]
-        return _join(first + [_summarise_block(block) for block in blocks])
-    named = _FIRST.get(kind, ())
-    first = [fields.get(name) for name in named]
-    if kind in _SHOWN_WHOLE:
-        return _join(first)
-    rest = fields.keys() - {*named, *_ENVELOPE}
-    return _join(first + [f"{key}={_text(fields[key])}" for key in fields if key in rest])
-
-
-def _summarise_block(block: Any) -> str:
-    match block:
-        case {"type": "ToolUseBlock", "name": name, "input": given}:
-            return f"{_text(name)} {_text(given)}"
-        case {"type": "ToolResultBlock", "content": content, "is_error": failed}:
-            return f"{'failed' if failed else 'returned'}: {_text(content)}"
-        case {"text": text} | {"thinking": text}:
-            return _text(text)
-        case _:
-            return _text(block)
+    """Return the fields that say something; those of a message in its place."""
+    left_out = {*_ENVELOPE, _SHOWN_WHOLE.get(kind), "notices"}
+    shown = {name: value for name, value in fields.items() if name not in left_out}
+    if isinstance(shown.get("message"), dict):
+        shown |= shown.pop("message")
+    return _join(f"{name}={_text(value)}" for name, value in shown.items() if _text(value))
 
 
 def _join(values: Iterable[Any]) -> str:
-    return "  ".join(_text(value) for value in values if value not in (None, ""))
+    return "  ".join(map(_text, values))
 
 
 def _text(value: Any) -> str:

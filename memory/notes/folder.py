@@ -11,12 +11,13 @@ import os
 import stat
 import string
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from memory.descriptors import open_file, opened_below, opened_folder
+from memory.descriptors import open_file, opened_folder
 from memory.intents.masking import Mask
 from policies.paths.protected import find_protected_entry
 
@@ -59,11 +60,17 @@ class NoteText:
 def list_notes_blocking(workspace: Path) -> list[NoteFile]:
     """Return the notes of a workspace by name."""
     found: list[NoteFile] = []
-    for note in _notes_below(workspace):
-        found.append(note)
-        if len(found) >= MAX_FILES:
-            break
-    return sorted(found)
+    with suppress(OSError), opened_folder(workspace, [FOLDER]) as folder:
+        for path, folders, files, below in os.fwalk(".", dir_fd=folder):
+            name = f"{FOLDER}{path.removeprefix('.')}"
+            folders[:] = [entry for entry in sorted(folders) if _may_be_listed(entry, name)]
+            if name.count("/") == _MAX_DEPTH:
+                folders.clear()
+            notes = (entry for entry in sorted(files) if _may_be_listed(entry, name))
+            found += filter(None, (_listed(entry, name, below) for entry in notes))
+            if len(found) >= MAX_FILES:
+                break
+    return sorted(found[:MAX_FILES])
 
 
 def read_note_blocking(
@@ -91,42 +98,11 @@ def remove_note_blocking(workspace: Path, name: str) -> bool:
     return True
 
 
-def _notes_below(workspace: Path) -> Iterator[NoteFile]:
-    try:
-        with opened_folder(workspace, [FOLDER]) as folder:
-            yield from _walk(folder, FOLDER, _MAX_DEPTH)
-    except OSError:
-        return
-
-
-def _walk(folder: int, name: str, depth: int) -> Iterator[NoteFile]:
-    with os.scandir(folder) as entries:
-        listed = sorted(entries, key=lambda entry: entry.name)
-    for entry in listed:
-        path = f"{name}/{entry.name}"
-        if not _may_be_listed(entry, path):
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk_into(folder, entry.name, path, depth - 1)
-        elif _is_note_name(PurePosixPath(entry.name)):
-            yield from _listed(entry, path)
-
-
-def _walk_into(parent: int, entry: str, path: str, depth: int) -> Iterator[NoteFile]:
-    if depth < 0:
-        return
-    try:
-        with opened_below(entry, parent) as folder:
-            yield from _walk(folder, path, depth)
-    except OSError:
-        return
-
-
-def _may_be_listed(entry: os.DirEntry[str], path: str) -> bool:
-    """Return whether an entry may be a note or a folder of notes."""
-    if entry.name.startswith(".") or find_protected_entry(path.split("/")) is not None:
+def _may_be_listed(entry: str, folder: str) -> bool:
+    """Return whether an entry of a folder may be a note or a folder of notes."""
+    if entry.startswith(".") or find_protected_entry([*folder.split("/"), entry]) is not None:
         return False
-    return not any(unicodedata.category(char) in _BREAKS for char in entry.name)
+    return not any(unicodedata.category(char) in _BREAKS for char in entry)
 
 
 def _is_note_name(path: PurePosixPath) -> bool:
@@ -134,13 +110,15 @@ def _is_note_name(path: PurePosixPath) -> bool:
     return path.suffix.lower() in ENDINGS and path.stem.lower() != "readme"
 
 
-def _listed(entry: os.DirEntry[str], path: str) -> Iterator[NoteFile]:
+def _listed(entry: str, folder: str, descriptor: int) -> NoteFile | None:
+    if not _is_note_name(PurePosixPath(entry)):
+        return None
     try:
-        status = entry.stat(follow_symlinks=False)
+        status = os.stat(entry, dir_fd=descriptor, follow_symlinks=False)
     except OSError:
-        return
-    if _is_note(status):
-        yield NoteFile(path, min(max(0, status.st_mtime_ns), _MAX_TIME_NS), status.st_size)
+        return None
+    mtime_ns = min(max(0, status.st_mtime_ns), _MAX_TIME_NS)
+    return NoteFile(f"{folder}/{entry}", mtime_ns, status.st_size) if _is_note(status) else None
 
 
 def _is_note(status: os.stat_result) -> bool:

@@ -46,8 +46,10 @@ def run(
     return code, out.getvalue(), err.getvalue()
 
 
+BLOCK = '{"type":"ToolUseBlock","name":"Bash","input":{"command":"ls"},"id":"t"}'
+
+
 def turn(directory: Path) -> None:
-    block = {"type": "ToolUseBlock", "name": "Bash", "input": {"command": "ls"}, "id": "t"}
     put(
         directory,
         "2026-11-20/trn_a.jsonl",
@@ -55,7 +57,7 @@ def turn(directory: Path) -> None:
         line(2, "message", message={"type": "SystemMessage", "subtype": "init", "data": {}}),
         line(3, "message", message={"type": "StreamEvent", "event": {}}),
         line(4, "message", message={"type": "StreamEvent", "event": {}}),
-        line(5, "message", message={"type": "AssistantMessage", "content": [block]}),
+        line(5, "message", message={"type": "AssistantMessage", "content": [json.loads(BLOCK)]}),
         line(6, "permission", tool="Bash", verdict="allow", rule="bash_ls", reason="Reads."),
         line(7, "tool", name="Bash", status="ok", summary="ls", error=None, duration_ms=12),
         line(8, "error", code="x", message="it broke"),
@@ -111,14 +113,14 @@ def test_a_turn_is_shown_readably(tmp_path: Path, name: str) -> None:
         "10:00:01.000  request",
         "                          list the files",
         "                          please",
-        "10:00:02.000  message     SystemMessage  init",
+        "10:00:02.000  message     type=SystemMessage  subtype=init  data={}",
         "              2 pieces of an answer",
-        '10:00:05.000  message     AssistantMessage  Bash {"command":"ls"}',
-        "10:00:06.000  permission  Bash  allow  bash_ls  Reads.",
-        "10:00:07.000  tool        Bash  ok  ls  12",
-        "10:00:08.000  error       x  it broke",
+        f"10:00:05.000  message     type=AssistantMessage  content=[{BLOCK}]",
+        "10:00:06.000  permission  tool=Bash  verdict=allow  rule=bash_ls  reason=Reads.",
+        "10:00:07.000  tool        name=Bash  status=ok  summary=ls  duration_ms=12",
+        "10:00:08.000  error       code=x  message=it broke",
         "              damaged     line 9: {torn\\xff",
-        "10:00:09.000  response    answered  end_turn",
+        "10:00:09.000  response    outcome=answered  stop_reason=end_turn",
         "                          a.txt",
         "                          b.txt",
         "              notice      session_lost  It started afresh.",
@@ -217,12 +219,12 @@ def test_follow_shows_new_lines_of_all_files_new_files_and_new_days(tmp_path: Pa
     )
     assert shown == [
         "2026-11-20/trn_a.jsonl",
-        "10:00:10.000  error       late",
+        "10:00:10.000  error       code=late",
         "2026-11-20/trn_b.jsonl",
-        "10:00:01.000  error       new_file",
+        "10:00:01.000  error       code=new_file",
         "2026-11-21/trn_c.jsonl",
-        "10:00:01.000  error       new_day",
-        "10:00:02.000  error       again",
+        "10:00:01.000  error       code=new_day",
+        "10:00:02.000  error       code=again",
     ]
 
 
@@ -235,7 +237,7 @@ def test_follow_waits_for_the_end_of_a_line(tmp_path: Path) -> None:
             lambda: put(tmp_path, "2026-11-20/trn_a.jsonl", whole[20:]),
         ],
     )
-    assert shown == ["2026-11-20/trn_a.jsonl", "10:00:01.000  error       x"]
+    assert shown == ["2026-11-20/trn_a.jsonl", "10:00:01.000  error       code=x"]
 
 
 def test_follow_keeps_to_one_conversation(tmp_path: Path) -> None:
@@ -256,7 +258,7 @@ def test_follow_keeps_to_one_conversation(tmp_path: Path) -> None:
             ),
         ],
     )
-    assert shown == ["2026-11-20/trn_b.jsonl", "10:00:01.000  error       b"]
+    assert shown == ["2026-11-20/trn_b.jsonl", "10:00:01.000  error       code=b"]
 
 
 def test_follow_outlives_files_that_go_or_begin_anew(tmp_path: Path) -> None:
@@ -268,5 +270,5 @@ def test_follow_outlives_files_that_go_or_begin_anew(tmp_path: Path) -> None:
 
     assert follow(tmp_path, steps=[begin_anew, path.unlink, path.parent.rmdir]) == [
         "2026-11-20/trn_a.jsonl",
-        "10:00:01.000  error       anew",
+        "10:00:01.000  error       code=anew",
     ]
