@@ -48,7 +48,6 @@ from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import Breaker, BreakerLimits
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.plan import MemoryEvents, MemoryPlan, recorded_in
-from memory.recall.measuring import MeasuredItems, MeasuredRetriever
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
@@ -232,10 +231,11 @@ async def _build(
         plan.backends, now=now, mask=plan.mask, on_breaker=told.on_breaker
     )
     search = MemorySearch(
-        MeasuredItems(items, told.searches),
-        [MeasuredRetriever(retriever, told.searches) for retriever in retrievers],
+        items,
+        retrievers,
         now=now,
         on_words_alone=note_found,
+        events=told.searches,
     )
     cases = SqliteCaseStore(database, now, deliver_to=deliver_to)
     finder = CaseFinder(search, cases, now=now, on_found=note_found)

@@ -1,4 +1,4 @@
-"""`python -m bench.person DIRECTORY`: measure a set elsewhere."""
+"""`python -m bench.person DIRECTORY`: measure a set elsewhere, and with vectors of an embedder."""
 
 import argparse
 from functools import partial
@@ -8,14 +8,17 @@ import anyio
 
 from bench.person.corpus import DEFAULT
 from bench.person.measure import measure
+from bench.person.vectors import add_arguments
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.person")
     parser.add_argument("directory", type=Path, nargs="?", default=DEFAULT)
     parser.add_argument("--short", action="store_true", help="without long messages")
+    embedder_of = add_arguments(parser)
     options = parser.parse_args()
-    anyio.run(partial(measure, options.directory, with_long=not options.short))
+    work = partial(measure, options.directory, with_long=not options.short)
+    anyio.run(partial(work, embedder_of=partial(embedder_of, options)))
 
 
 main()

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,12 @@ import anyio
 
 from bench.person.corpus import DEFAULT, PersonSet, Question, moment_of, read, write_notes
 from bench.person.long_messages import long_messages
+from bench.person.vectors import EmbedderOf, indexed
 from bench.recall_memory import Memory, open_memory
 from bench.recall_plain import PlainIndex
 from bench.report import show
 from memory.clock import utc_now
+from memory.embeddings.protocol import TextEmbedder
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.intents.record import IntentRecorder
 from memory.items import Item
@@ -92,13 +94,15 @@ async def remembering(person: PersonSet) -> AsyncIterator[Memory]:
 
 
 @asynccontextmanager
-async def asking(person: PersonSet, *more: Retriever) -> AsyncIterator[Ask]:
+async def asking(person: PersonSet, embedder: TextEmbedder | None = None) -> AsyncIterator[Ask]:
     """Write a set into a memory, and ask it as a turn does."""
     now = [utc_now()]
-    async with remembering(person) as memory:
-        search = MemorySearch(
-            memory.items, [FulltextRetriever(memory.items), *more], now=lambda: now[0]
-        )
+    async with AsyncExitStack() as stack:
+        memory = await stack.enter_async_context(remembering(person))
+        retrievers: list[Retriever] = [FulltextRetriever(memory.items)]
+        if embedder is not None:
+            retrievers.append(await stack.enter_async_context(indexed(memory, embedder)))
+        search = MemorySearch(memory.items, retrievers, now=lambda: now[0])
         reader = RecallReader(search)
 
         async def ask(text: str, question: Question) -> Shown:
@@ -155,7 +159,12 @@ async def tally(person: PersonSet, ask: Ask, half: str, *, with_long: bool) -> T
     return counted
 
 
-async def measure(directory: Path = DEFAULT, *, with_long: bool = True) -> dict[str, Any]:
+async def measure(
+    directory: Path = DEFAULT,
+    *,
+    with_long: bool = True,
+    embedder_of: EmbedderOf = lambda _: None,
+) -> dict[str, Any]:
     person = read(directory)
     figures: dict[str, Any] = {}
     halves = sorted({question.half for question in person.questions}, reverse=True)
@@ -167,7 +176,7 @@ async def measure(directory: Path = DEFAULT, *, with_long: bool = True) -> dict[
         "items a question",
         "long messages",
     ]
-    async with asking(person) as ask:
+    async with asking(person, embedder_of(person)) as ask:
         for half in halves:
             candor = (await tally(person, ask, half, with_long=with_long)).row()
             plain = (await tally(person, asking_plain(person), half, with_long=with_long)).row()

@@ -11,7 +11,6 @@ import anyio.to_thread
 
 from memory.clock import Now
 from memory.embeddings.hashed import HashedEmbedder
-from memory.embeddings.minilm import MODEL_ID as MINILM
 from memory.embeddings.minilm import MiniLmEmbedder, is_present_blocking
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
@@ -22,8 +21,8 @@ _log = logging.getLogger(__name__)
 
 EmbedderName = Literal["auto", "hashed", "minilm", "onnx", "openai"]
 _MODEL_DIR: Final = "models/all-MiniLM-L6-v2"
-LEAST_COSINES: Final = {"hashed-1": 0.4, MINILM: 0.25}
-"""The least cosine that counts as near, where it was measured; for other models it is found."""
+LEAST_COSINES: Final = {HashedEmbedder.model_id: 0.4}
+"""The least cosine that counts as near, of models that are not asked what their cosines mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,10 @@ LEAST_CONFIDENCE: Final = 0.45
 _INTERCEPT: Final = -3.27
 _COEFFICIENTS: Final = (3.35, 1.55, -1.11, -1.09, -0.37, -0.39)
 """Of the fields of `Measures`, in their order."""
+_WORDLESS: Final = 0.23
+"""How likely an item is an answer that has hardly any of the words and whose vector says nothing."""
+_MOST_LIKELY: Final = 0.99
+"""Where words can be outweighed."""
 _UNKNOWN_WORD: Final = 0.5
 """Of the average of the known ones: how rare it is, is unknown, and the answer may have another one."""
 _UNKNOWN_LEAST: Final = 0.8
@@ -106,7 +110,8 @@ class Expectation:
 
     def share(self, having: AbstractSet[str]) -> float:
         """Return the share of the question that the words of an item are, 0 to 1."""
-        return self._sum(having) / (sum(self.worth.values()) + self.unknown or 1.0)
+        known = sum(value for term, value in self.worth.items() if term in having)
+        return known / (sum(self.worth.values()) + self.unknown or 1.0)
 
     def measures(self, having: AbstractSet[str], body: str) -> Measures:
         """Measure an item with these of the words."""
@@ -125,9 +130,6 @@ class Expectation:
             max(lacking, default=0.0),
         )
 
-    def _sum(self, having: AbstractSet[str]) -> float:
-        return sum(value for term, value in self.worth.items() if term in having)
-
 
 def case_confidence(worth: float, share: float) -> float:
     """Return how likely a case fits a question, 0 to 1; cases with less than `LEAST_CONFIDENCE` do not fit.
@@ -136,6 +138,12 @@ def case_confidence(worth: float, share: float) -> float:
     are worth as much as a word that stands in no case (1.0), or are most of the question.
     """
     return min(1.0, LEAST_CONFIDENCE * max(worth / _FITTING_WORTH, share / _FITTING_SHARE))
+
+
+def weighed(confidence: float, evidence: float) -> float:
+    """Return how likely an item is an answer: by its words, and by evidence that changes the log-odds."""
+    likely = min(confidence or _WORDLESS, _MOST_LIKELY)
+    return 1 / (1 + (1 / likely - 1) * exp(-evidence))
 
 
 def _nearest(body: str, having: AbstractSet[str]) -> str:

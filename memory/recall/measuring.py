@@ -1,15 +1,11 @@
 """Measures the stages of a search: each retriever, and reading what they found."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 import anyio
-
-from memory.items import Item
-from memory.recall.retrievers import Question, Retriever, RetrieverAnswer, RetrieverName
-from memory.recall.search import ItemSource
-from memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,34 +27,4 @@ class SearchEvents:
             self.on_stage(stage, anyio.current_time() - began)
 
 
-class MeasuredRetriever:
-    """A retriever whose time is reported under its name."""
-
-    def __init__(self, retriever: Retriever, events: SearchEvents) -> None:
-        self._retriever = retriever
-        self._events = events
-
-    @property
-    def name(self) -> RetrieverName:
-        """See `Retriever.name`."""
-        return self._retriever.name
-
-    async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
-        """See `Retriever.find`."""
-        with self._events.timing(self.name):
-            return await self._retriever.find(question, limit=limit)
-
-
-class MeasuredItems:
-    """A source of items that reports the time of reading, as `items`, and how many there were."""
-
-    def __init__(self, items: ItemSource, events: SearchEvents) -> None:
-        self._items = items
-        self._events = events
-
-    async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        """See `ItemSource.get_many`."""
-        with self._events.timing("items"):
-            found = await self._items.get_many(item_ids, scope)
-        self._events.on_scanned(len(found))
-        return found
+NO_EVENTS: Final = SearchEvents()

@@ -1,8 +1,8 @@
 """The retrievers of a search: each finds items in its own way, all of them at the same time."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
 import anyio
@@ -10,7 +10,8 @@ import anyio
 from memory.items import ItemKind
 from memory.itemstore import WordHit
 from memory.periods import AskedTime
-from memory.recall.confidence import LEAST_CONFIDENCE
+from memory.recall.confidence import LEAST_CONFIDENCE, weighed
+from memory.recall.measuring import NO_EVENTS, SearchEvents
 from memory.recall.query import Degradation
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
@@ -25,15 +26,10 @@ _LEAST_OF_CHINESE: Final = 0.1
 measured on dialogues, where it does not help in English. Cases are told in other words than asked for."""
 _DEPTH: Final = 60
 """Items that each retriever is asked for; fusion was measured to gain up to this depth."""
-_TIMEOUTS: Final[dict[RetrieverName, Degradation]] = {
-    "fulltext": "fulltext_timeout",
-    "vector": "vector_timeout",
-    "memu": "memu_timeout",
-}
-_ERRORS: Final[dict[RetrieverName, Degradation]] = {
-    "fulltext": "fulltext_error",
-    "vector": "vector_error",
-    "memu": "memu_error",
+_FAILURES: Final[dict[RetrieverName, tuple[Degradation, Degradation]]] = {
+    "fulltext": ("fulltext_timeout", "fulltext_error"),
+    "vector": ("vector_timeout", "vector_error"),
+    "memu": ("memu_timeout", "memu_error"),
 }
 
 
@@ -60,7 +56,7 @@ class Candidate:
     nearness: float | None = None
     """How near it comes to the best possible or found, 0 to 1; None: equal to `strength`."""
     confidence: float = LEAST_CONFIDENCE
-    """How likely it answers the question, 0 to 1."""
+    """How likely it answers the question, 0 to 1; 0 of a retriever that names the nearest however far they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +64,8 @@ class RetrieverAnswer:
     """What a retriever found, best first, and what was wrong with it."""
 
     candidates: Sequence[Candidate] = ()
-    seconded: Sequence[Candidate] = ()
-    """The nearest items of a retriever without a measure.
-
-    Nobody is sure of them unless another retriever has the item among its `candidates` and is.
-    """
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    """How what it knows of items changes the log-odds that words give them of being an answer."""
     degraded: Sequence[Degradation] = ()
 
 
@@ -158,36 +151,58 @@ class FulltextRetriever:
 
 
 async def gather(
-    retrievers: Sequence[Retriever], questions: Sequence[Question], *, bound_s: float
+    retrievers: Sequence[Retriever],
+    questions: Sequence[Question],
+    *,
+    bound_s: float,
+    events: SearchEvents = NO_EVENTS,
 ) -> Gathered:
     """Ask all retrievers all questions at once; a slow or broken one is left out and named."""
     asked = [(retriever, question) for question in questions for retriever in retrievers]
     answers = [RetrieverAnswer()] * len(asked)
 
     async def ask(index: int, retriever: Retriever, question: Question) -> None:
-        answers[index] = await _answer(retriever, question, bound_s)
+        with events.timing(retriever.name):
+            answers[index] = await _answer(retriever, question, bound_s)
 
     async with anyio.create_task_group() as tasks:
         for index, (retriever, question) in enumerate(asked):
             tasks.start_soon(ask, index, retriever, question)
-    sure = {
-        candidate.item_id
-        for answer in answers
-        for candidate in answer.candidates
-        if candidate.confidence >= LEAST_CONFIDENCE
-    }
-    found: list[Ranked] = []
-    for (retriever, _), answer in zip(asked, answers, strict=True):
-        seconded = [candidate for candidate in answer.seconded if candidate.item_id in sure]
-        rest = [
-            replace(candidate, confidence=0.0)
-            for candidate in answer.seconded
-            if candidate.item_id not in sure
-        ]
-        candidates = [*answer.candidates, *seconded, *rest]
-        found.append(Ranked(retriever=retriever.name, candidates=candidates))
+    for start in range(0, len(asked), len(retrievers) or 1):
+        of_question = slice(start, start + len(retrievers))
+        answers[of_question] = _weighed(answers[of_question])
+    found = [
+        Ranked(retriever=retriever.name, candidates=answer.candidates)
+        for (retriever, _), answer in zip(asked, answers, strict=True)
+    ]
     degraded = dict.fromkeys(reason for answer in answers for reason in answer.degraded)
     return Gathered(found=found, degraded=tuple(degraded))
+
+
+def _weighed(answers: Sequence[RetrieverAnswer]) -> list[RetrieverAnswer]:
+    """Return the answers to one question with the evidence of each in the confidence of all.
+
+    An item beyond a full list of evidence is no nearer than the last one in it.
+    """
+    evidence = {
+        item_id: change for answer in answers for item_id, change in answer.evidence.items()
+    }
+    if not evidence:
+        return list(answers)
+    beyond = min(evidence.values()) if len(evidence) >= _DEPTH else 0.0
+    by_words = {
+        candidate.item_id: candidate.confidence
+        for answer in answers
+        for candidate in ([] if answer.evidence else answer.candidates)
+        if candidate.confidence
+    }
+
+    def read(candidate: Candidate) -> Candidate:
+        change = evidence.get(candidate.item_id, beyond)
+        likely = weighed(by_words.get(candidate.item_id, 0.0), change)
+        return replace(candidate, confidence=likely)
+
+    return [replace(answer, candidates=list(map(read, answer.candidates))) for answer in answers]
 
 
 async def _answer(retriever: Retriever, question: Question, bound_s: float) -> RetrieverAnswer:
@@ -195,7 +210,7 @@ async def _answer(retriever: Retriever, question: Question, bound_s: float) -> R
         with anyio.fail_after(bound_s):
             return await retriever.find(question, limit=_DEPTH)
     except TimeoutError:
-        return RetrieverAnswer(degraded=(_TIMEOUTS[retriever.name],))
+        return RetrieverAnswer(degraded=_FAILURES[retriever.name][:1])
     except Exception:  # noqa: BLE001  a broken retriever must not stop the others
         _log.exception("recall_retriever_failed", extra={"retriever": retriever.name})
-        return RetrieverAnswer(degraded=(_ERRORS[retriever.name],))
+        return RetrieverAnswer(degraded=_FAILURES[retriever.name][1:])

@@ -18,6 +18,7 @@ from memory.periods import asked_time
 from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.distinct import distinct
 from memory.recall.fuse import Fusion, fuse
+from memory.recall.measuring import NO_EVENTS, SearchEvents
 from memory.recall.query import Degradation, Found, HeldBack, Hit
 from memory.recall.question_parts import question_parts
 from memory.recall.ranking import rank
@@ -57,12 +58,14 @@ class MemorySearch:
         now: Now,
         fusion: Fusion | None = None,
         on_words_alone: Callable[[Sequence[str]], None] = lambda _: None,
+        events: SearchEvents = NO_EVENTS,
     ) -> None:
         self._items = items
         self._retrievers = retrievers
         self._now = now
         self._fusion = fusion or Fusion()
         self._on_words_alone = on_words_alone
+        self._events = events
 
     async def search(
         self,
@@ -91,7 +94,8 @@ class MemorySearch:
         ]
         whole_s = _DEFAULT_DEADLINE_S if deadline_s is None else max(0.0, deadline_s)
         ends_at = anyio.current_time() + whole_s
-        gathered = await gather(self._retrievers, questions, bound_s=whole_s * _RETRIEVERS_SHARE)
+        bound_s = whole_s * _RETRIEVERS_SHARE
+        gathered = await gather(self._retrievers, questions, bound_s=bound_s, events=self._events)
         try:
             with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):
                 read = await self._read(gathered, scope)
@@ -134,7 +138,12 @@ class MemorySearch:
 
     async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:
         ids = _ids(gathered.found)
-        return await self._items.get_many(list(ids), scope) if ids else []
+        if not ids:
+            return []
+        with self._events.timing("items"):
+            found = await self._items.get_many(list(ids), scope)
+        self._events.on_scanned(len(found))
+        return found
 
     def _hits(self, lists: Sequence[Ranked], items: Mapping[str, Item]) -> list[Hit]:
         """Fuse and rank the candidates that may be shown."""

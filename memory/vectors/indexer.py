@@ -13,7 +13,8 @@ from typing import Final, Literal, Protocol
 import anyio
 from anyio.abc import TaskStatus
 
-from memory.embeddings.protocol import UNRELATED, TextEmbedder, Vector, least_similarity
+from memory.embeddings.calibration import TEXTS, Calibration, calibrated
+from memory.embeddings.protocol import TextEmbedder, Vector
 from memory.errors import StoreUnavailable
 from memory.items import Item
 from memory.itemstore import NumberedItem
@@ -60,7 +61,7 @@ class IndexFiles:
 class VectorIndexer:
     """The vector index as a backend, see `Backend`. `run` it in a task group; close it afterwards.
 
-    Without `least_cosine`, the least cosine that counts as near is found by asking the model.
+    What cosines mean is found by asking the model, unless `least_cosine` says which count as near.
     """
 
     name = BACKEND
@@ -79,7 +80,7 @@ class VectorIndexer:
         self._source = source
         self._states = states
         self._least_cosine = least_cosine
-        self._least = 1.0
+        self._calibration = Calibration(least=1.0)
         self._index: VectorIndex | None = None
         self._dimension = 0
         self._state: IndexerState = "rebuilding"
@@ -139,17 +140,18 @@ class VectorIndexer:
         except (IndexUnavailable, DimensionMismatch):
             self.rebuild()
             return RetrieverAnswer(degraded=("vector_error",))
-        least = self._least
-        near = [hit for hit in hits if hit.similarity >= least]
+        read = self._calibration
         return RetrieverAnswer(
             candidates=[
                 Candidate(
                     item_id=hit.item_id,
                     strength=min(1.0, hit.similarity),
-                    nearness=min(1.0, (hit.similarity - least) / (1.0 - least)),
+                    nearness=min(1.0, (hit.similarity - read.least) / (1.0 - read.least)),
                 )
-                for hit in near
-            ]
+                for hit in hits
+                if hit.similarity >= read.least
+            ],
+            evidence=read.evidence(vector, {hit.item_id: hit.similarity for hit in hits}),
         )
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
@@ -210,13 +212,13 @@ class VectorIndexer:
         return self._index
 
     async def _ask(self) -> int:
-        """Return the dimension of the embedder's vectors, and set the least cosine that counts."""
-        vectors = await self._embedder.embed(UNRELATED)
+        """Return the dimension of the embedder's vectors, and find what their cosines mean."""
+        vectors = await self._embedder.embed(TEXTS)
         dimensions = {len(vector) for vector in vectors if any(vector)}
         if len(dimensions) != 1:
             raise BackendUnavailable("The embedder made no vectors of one dimension.")
         given = self._least_cosine
-        self._least = least_similarity(vectors) if given is None else given
+        self._calibration = calibrated(vectors) if given is None else Calibration(least=given)
         return dimensions.pop()
 
     async def _as_delivery(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -102,10 +102,10 @@ async def test_it_is_asked_in_the_name_of_who_asks_for_five_and_without_secrets(
         Question(text="密码 hunter2 of the gateway", scope=ANN, kinds=KINDS), limit=60
     )
     assert world.memu.asked == [("密码 [masked] of the gateway", ANN, 5)]
-    assert answer.seconded == [
-        Candidate(item_id=name, strength=None) for name in ("epi_1", "epi_2")
+    assert answer.candidates == [
+        Candidate(item_id=name, strength=None, confidence=0.0) for name in ("epi_1", "epi_2")
     ]
-    assert (answer.candidates, answer.degraded) == ((), ())
+    assert answer.degraded == ()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
-from memory.embeddings.protocol import UNRELATED, least_similarity
 from memory.outbox.backend import BackendResting, BackendUnavailable
 from memory.outbox.breaker import BreakerLimits
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of
@@ -168,17 +167,3 @@ async def test_secrets_in_a_question_do_not_leave() -> None:
     async with opened(fake.answer, mask=lambda text: text.replace("hunter2", "***")) as embedder:
         await embedder.embed_question("why is hunter2 wrong?")
     assert fake.asked == [["why is *** wrong?"]]
-
-
-def test_the_least_cosine_is_above_what_unrelated_texts_have() -> None:
-    shifted = [[*vector_of(text), 2.0] for text in UNRELATED]
-    vectors = [[number / hypot(*vector) for number in vector] for vector in shifted]
-    least = least_similarity(vectors)
-    cosines = [
-        sum(a * b for a, b in zip(one, other, strict=True))
-        for at, one in enumerate(vectors)
-        for other in vectors[:at]
-    ]
-    assert sorted(cosines)[len(cosines) // 2] < least < 1
-    assert sum(cosine > least for cosine in cosines) <= len(cosines) // 50
-    assert least_similarity([[0.0, 0.0], [], [1.0, 0.0]]) == pytest.approx(0.95)

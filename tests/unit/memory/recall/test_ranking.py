@@ -139,11 +139,11 @@ SHELF = Shelf.of(*(make_item(item_id, "tea 茶") for item_id in NUMBERED))
 
 def naming(*ids: str) -> GivingRetriever:
     """A retriever that names ids, as memU does."""
-    return GivingRetriever("memu", RetrieverAnswer(seconded=_unmeasured(ids)))
+    return GivingRetriever("memu", RetrieverAnswer(candidates=_unmeasured(ids)))
 
 
 def _unmeasured(ids: Sequence[str]) -> list[Candidate]:
-    return [Candidate(item_id=item_id, strength=None) for item_id in ids]
+    return [Candidate(item_id=item_id, strength=None, confidence=0.0) for item_id in ids]
 
 
 def search_on(*retrievers: Retriever, shelf: Shelf = SHELF) -> MemorySearch:
@@ -160,8 +160,8 @@ async def seconded(*retrievers: Retriever, shelf: Shelf = SHELF) -> tuple[list[s
 async def test_why_says_that_memu_found_it_and_claims_no_measure() -> None:
     search = search_on(GivingRetriever.of("not_01"), naming("not_07", "not_01"))
     answer = await search.search("tea", scope=ANN)
-    assert answer.hits[0].why == "found by its words (place 1, fit 90%) and memU (place 1); today"
-    assert answer.hits[1].why == "found by memU (place 2); today"
+    assert answer.hits[0].why == "found by its words (place 1, fit 90%) and memU (place 2); today"
+    assert answer.hits[1].why == "found by memU (place 1); today"
     assert answer.hits[0].fit == pytest.approx(0.9)
     assert (answer.hits[1].fit, answer.hits[1].confidence) == (0, 0)
 

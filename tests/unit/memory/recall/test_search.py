@@ -38,6 +38,8 @@ from tests.support.recall import (
 STALE = make_item("not_stale", "article-list-query 参数格式：topic 字符串")
 TEA = make_item("not_tea", "Ann likes green tea")
 OWNER = make_item("not_owner", "article-list-query 负责人：平台组，参数格式见门户")
+LIKELY_TEA = Candidate(item_id="not_tea", strength=0.9, confidence=0.6)
+UNLIKELY = Candidate(item_id="not_owner", strength=0.1, confidence=0.1)
 IN_USE = ("mcp__ata__article-list-query",)
 
 
@@ -100,6 +102,40 @@ async def test_a_hit_has_the_confidence_of_the_retriever_that_is_surest_of_it() 
         (TEA, True),
         (OWNER, False),
     ]
+
+
+async def test_evidence_of_vectors_speaks_for_an_item_without_words_and_against_one_with_them() -> (
+    None
+):
+    words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[LIKELY_TEA]))
+    near = Candidate(item_id="not_owner", strength=0.6)
+    evidence = {"not_tea": -1.0, "not_owner": 2.0}
+    vectors = GivingRetriever("vector", RetrieverAnswer(candidates=[near], evidence=evidence))
+    found = await search_on(Shelf.of(TEA, OWNER), words, vectors).search("tea", scope=ANN)
+    assert {hit.item.id: hit.confidence >= LEAST_CONFIDENCE for hit in found.hits} == {
+        "not_tea": False,
+        "not_owner": True,
+    }
+
+
+async def test_an_item_beyond_the_nearest_has_the_least_evidence_and_else_what_words_say() -> None:
+    words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[LIKELY_TEA]))
+    for count, is_likely in ((60, False), (59, True)):
+        evidence = {f"not_{number}": -1.0 for number in range(count)}
+        vectors = GivingRetriever("vector", RetrieverAnswer(evidence=evidence))
+        found = await search_on(Shelf.of(TEA), words, vectors).search("tea", scope=ANN)
+        assert [hit.confidence >= LEAST_CONFIDENCE for hit in found.hits] == [is_likely]
+
+
+async def test_while_vectors_are_late_words_decide_as_without_them() -> None:
+    words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[LIKELY_TEA, UNLIKELY]))
+    shelf = Shelf.of(TEA, OWNER)
+    alone = await search_on(shelf, words).search("tea", scope=ANN)
+    with anyio.fail_after(30):
+        late = await search_on(shelf, words, StuckRetriever()).search(
+            "tea", scope=ANN, deadline_s=0.2
+        )
+    assert late == replace(alone, degraded=("vector_timeout",))
 
 
 async def test_items_of_others_and_of_other_kinds_and_labels_are_not_found() -> None:

@@ -1,0 +1,75 @@
+"""The vectors beside the words: an embedder as the gateway uses it, or a stand-in."""
+
+import argparse
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from bench.person.corpus import PersonSet
+from bench.person.stand_in import StandIn
+from bench.recall_memory import Memory
+from memory.clock import utc_now
+from memory.embeddings.choice import LEAST_COSINES
+from memory.embeddings.hashed import HashedEmbedder
+from memory.embeddings.onnx import OnnxEmbedder
+from memory.embeddings.openai import Embeddings, OpenAiEmbedder
+from memory.embeddings.protocol import TextEmbedder, ThreadedEmbedder
+from memory.stores.sqlite.vectors import SqliteIndexState
+from memory.vectors.chroma import ChromaVectorIndex
+from memory.vectors.indexer import IndexFiles, VectorIndexer, VectorRetriever
+
+EmbedderOf = Callable[[PersonSet], TextEmbedder | None]
+
+
+def add_arguments(
+    parser: argparse.ArgumentParser,
+) -> Callable[[argparse.Namespace, PersonSet], TextEmbedder | None]:
+    """Add arguments that name an embedder; return what makes it of them, None without one."""
+    parser.add_argument("--url", help="an embeddings server's, as CANDOR_EMBEDDINGS_URL")
+    parser.add_argument("--model", default="", help="of the server")
+    parser.add_argument("--key", default="", help="of the server")
+    parser.add_argument("--onnx", type=Path, help="a model's folder")
+    parser.add_argument("--hashed", action="store_true", help="hashed vectors")
+    parser.add_argument("--stand-in", type=float, metavar="SEPARATION", help="see stand_in.py")
+    return _embedder
+
+
+def _embedder(options: argparse.Namespace, person: PersonSet) -> TextEmbedder | None:
+    if options.url:
+        server = Embeddings(base_url=options.url, model=options.model, api_key=options.key)
+        return OpenAiEmbedder(server, mask=str, now=utc_now)
+    if options.stand_in is not None:
+        return StandIn(person, options.stand_in)
+    if options.onnx or options.hashed:
+        return ThreadedEmbedder(OnnxEmbedder(options.onnx) if options.onnx else HashedEmbedder())
+    return None
+
+
+@asynccontextmanager
+async def indexed(memory: Memory, embedder: TextEmbedder) -> AsyncIterator[VectorRetriever]:
+    """Index what a memory holds, and search it while the block runs."""
+
+    async def is_sound(model_id: str, dimension: int) -> bool:  # noqa: RUF029  as `IndexFiles` asks
+        del model_id, dimension
+        return True
+
+    async with anyio.TemporaryDirectory(prefix="vectors-") as name:
+
+        def opened(model_id: str, dimension: int) -> ChromaVectorIndex:
+            return ChromaVectorIndex(Path(name), model_id=model_id, dimension=dimension)
+
+        indexer = VectorIndexer(
+            IndexFiles(open=opened, is_sound=is_sound),
+            embedder,
+            memory.items,
+            SqliteIndexState(memory.database),
+            least_cosine=LEAST_COSINES.get(embedder.model_id),
+        )
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(indexer.run)
+            await indexer.wait_settled()
+            yield VectorRetriever(indexer)
+            tasks.cancel_scope.cancel()
+        await indexer.close()
