@@ -26,7 +26,10 @@ from gateway.relay.reports import ServiceReport
 
 _REPORT_GRACE_S = 0.25
 _GROUP_S = 0.008
-"""How long a piece of text that follows another one waits for more at most."""
+"""How long a piece of text that follows another one waits for more at most, while few streams run."""
+_MOST_GROUPS = 4
+_FEW_READERS = 8
+"""Each further so many readers that are woken together make the wait longer by `_GROUP_S`."""
 
 
 class EventQueue:
@@ -60,7 +63,7 @@ class EventQueue:
             self._more.set()
         elif not self._waits_for_tick:
             self._waits_for_tick = True
-            _wake_at_tick(self)
+            _tickers.setdefault(asyncio.get_running_loop(), _Ticker()).add(self)
 
     def wake(self) -> None:
         """Let the reader have the pieces that wait: it is the tick."""
@@ -94,22 +97,36 @@ class EventQueue:
         return event
 
 
-_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, list[EventQueue]] = WeakKeyDictionary()
-"""The queues whose readers wait for the loop's next tick."""
+def next_tick(now_s: float, readers: int) -> float:
+    """Return when to wake the readers that wait; `readers` were woken last.
+
+    Each piece that is woken for alone costs as much as several that are joined.
+    """
+    interval_s = _GROUP_S * min(_MOST_GROUPS, max(1, readers // _FEW_READERS))
+    return math.ceil(now_s / interval_s) * interval_s
 
 
-def _wake_at_tick(queue: EventQueue) -> None:
-    loop = asyncio.get_running_loop()
-    queues = _waiting.setdefault(loop, [])
-    if not queues:
-        loop.call_at(math.ceil(loop.time() / _GROUP_S) * _GROUP_S, _wake_all, queues)
-    queues.append(queue)
+class _Ticker:
+    """Wakes the queues of one loop whose readers wait."""
+
+    def __init__(self) -> None:
+        self._queues: list[EventQueue] = []
+        self._woken = 0
+
+    def add(self, queue: EventQueue) -> None:
+        if not self._queues:
+            loop = asyncio.get_running_loop()
+            loop.call_at(next_tick(loop.time(), self._woken), self._wake)
+        self._queues.append(queue)
+
+    def _wake(self) -> None:
+        self._woken = len(self._queues)
+        for queue in self._queues:
+            queue.wake()
+        self._queues.clear()
 
 
-def _wake_all(queues: list[EventQueue]) -> None:
-    for queue in queues:
-        queue.wake()
-    queues.clear()
+_tickers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Ticker] = WeakKeyDictionary()
 
 
 class SdkRun:

@@ -115,6 +115,12 @@ async def test_the_tick_wakes_the_readers_of_all_queues() -> None:
     assert got == [TextDelta(text="a"), TextDelta(text="b")] * 2
 
 
+def test_the_tick_gets_rarer_with_the_readers_that_wait_and_has_a_bound() -> None:
+    ticks = [round(runs.next_tick(0.001, readers) * 1000) for readers in (0, 15, 16, 31, 60, 900)]
+    assert ticks == [8, 8, 16, 24, 32, 32]
+    assert runs.next_tick(0.033, 60) == pytest.approx(0.064)
+
+
 async def test_the_last_event_is_the_last() -> None:
     queue = EventQueue()
     finished = RunFinished(subtype="success", is_error=False, result="")
