@@ -61,8 +61,7 @@ def test_a_leave_for_one_file_is_for_that_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "word",
-    ["handle:1:0:4096", "path:65536:/usr", "port:64:443", "writable:/no/such/place"],
+    "word", ["handle:1:0:4096", "path:65536:/usr", "port:64:443", "writable:/no/such/place"]
 )
 def test_what_cannot_be_done_ends_the_start(tmp_path: Path, word: str) -> None:
     words = [word] if word.startswith("handle") else [_ALL, *system(), word]

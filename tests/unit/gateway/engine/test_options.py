@@ -12,14 +12,7 @@ import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 from claude_agent_sdk._internal.query import Query
 
-from gateway.engine.environment import (
-    DEFAULT_BASE_URL,
-    KEEPS,
-    PROVIDERS,
-    agent_environment,
-    kept_names,
-    pins,
-)
+from gateway.engine.environment import DEFAULT_BASE_URL, KEEPS, PROVIDERS, agent_environment, pins
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import HOST_ROUTES, AgentSetup, advisory_schema, build_options
 from gateway.engine.own_tools import OwnServer, OwnTool
@@ -77,28 +70,34 @@ def test_every_call_is_asked_for_and_no_file_has_hooks() -> None:
     assert settings["cleanupPeriodDays"] > 10_000
 
 
-def test_the_gate_stands_twice_and_fails_closed() -> None:
+def test_the_gate_stands_twice_and_fails_closed_and_prompts_are_left_as_they_are() -> None:
     made = options()
     assert made.can_use_tool is not None
     assert made.hooks is not None
     (matcher,) = made.hooks["PreToolUse"]
     assert (matcher.matcher, matcher.on_failure, len(matcher.hooks)) == (None, "block", 1)
+    assert (made.max_buffer_size or 0) >= 16 * 1024 * 1024
+    assert (made.include_partial_messages, made.verbatim_prompts) == (True, True)
 
 
-def test_long_lines_and_streams_are_taken_and_prompts_left_as_they_are() -> None:
-    made = options()
-    assert made.max_buffer_size is not None
-    assert made.max_buffer_size >= 16 * 1024 * 1024
-    assert made.include_partial_messages is True
-    assert made.verbatim_prompts is True
+ENVIRONMENTS: list[tuple[dict[str, Any], dict[str, str | None]]] = [
+    ({}, {MARK: "owner:c1", "CLAUDE_CONFIG_DIR": "/data/sessions", HOST_ROUTES: "1"}),
+    ({}, {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1"}),
+    ({"config_dir": None}, {"CLAUDE_CONFIG_DIR": None}),
+    ({"workspace": Path("/a/b/ws")}, {"CLAUDE_CODE_AUTOMOUNT_ROOTS": "/a/b:/a:/"}),
+    # the host rules the routes unless a person is logged in
+    ({"takes_login": True}, {HOST_ROUTES: None}),
+    # temporary files go where no other user can foresee their names
+    ({"temp_dir": Path("/data/tmp")}, {"TMPDIR": "/data/tmp", "CLAUDE_CODE_TMPDIR": "/data/tmp"}),
+]
 
 
-def test_the_environment_marks_the_process_and_keeps_it_to_itself() -> None:
-    env = options().env
-    assert env[MARK] == "owner:c1"
-    assert env["CLAUDE_CONFIG_DIR"] == "/data/sessions"
-    assert env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"] == "1"
-    assert "CLAUDE_CONFIG_DIR" not in options(config_dir=None).env
+def test_the_environment_says_what_the_process_may_know() -> None:
+    for changes, expected in ENVIRONMENTS:
+        env = options(**changes).env
+        assert {name: env.get(name) for name in expected} == expected
+        told = {name for name, value in expected.items() if value is not None}
+        assert told <= set(env[KEEPS].split(" ")), "the launcher takes away what it is not told of"
 
 
 def test_the_launcher_is_told_every_name_that_is_meant_for_the_agent() -> None:
@@ -109,10 +108,6 @@ def test_the_launcher_is_told_every_name_that_is_meant_for_the_agent() -> None:
     assert KEEPS not in kept
     assert (env["HOME"], env["SHELL"]) == ("/data/home", "/bin/bash")
     assert "LANG" not in env
-
-
-def test_nothing_above_the_workspace_is_looked_into() -> None:
-    assert options(workspace=Path("/a/b/ws")).env["CLAUDE_CODE_AUTOMOUNT_ROOTS"] == "/a/b:/a:/"
 
 
 def test_the_settings_repeat_no_secret() -> None:
@@ -126,11 +121,6 @@ def test_the_settings_repeat_no_secret() -> None:
     pinned = json.loads(made.settings)["env"]
     assert not {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "HTTPS_PROXY"} & pinned.keys()
     assert pinned["HTTP_PROXY"] == pinned["BASH_ENV"] == ""
-
-
-def test_the_host_rules_the_routes_unless_a_person_is_logged_in() -> None:
-    assert options().env[HOST_ROUTES] == "1"
-    assert HOST_ROUTES not in options(takes_login=True).env
 
 
 def test_a_skill_of_tools_of_our_own_is_off_for_a_client_without_them() -> None:
@@ -168,7 +158,6 @@ def test_the_model_is_told_what_it_may_run_and_where_its_memory_is() -> None:
     assert "one plain command a call: cat, ls." in told
     assert "To read them use Read." in told
     assert "`memory/`" in told
-    assert made.env["CLAUDE_CODE_DISABLE_AUTO_MEMORY"] == "1"
     assert "In Bash" not in str(options(tools=("Read",)).system_prompt)
     assert "workspace" not in str(options(tools=()).system_prompt)
 
@@ -189,51 +178,35 @@ def test_the_sdks_own_sandbox_is_on_if_asked_for_and_approves_nothing() -> None:
     }
 
 
-def test_temporary_files_go_where_no_other_user_can_foresee_their_names() -> None:
-    made = options(temp_dir=Path("/data/tmp")).env
-    assert (made["TMPDIR"], made["CLAUDE_CODE_TMPDIR"]) == ("/data/tmp", "/data/tmp")
-    assert {"TMPDIR", "CLAUDE_CODE_TMPDIR"} <= set(made[KEEPS].split(" "))
-
-
-SECRETS = {
-    "OPENAI_API_KEY": "x",
-    "DATABASE_URL": "postgres://u:p@h/d",
-    "GITHUB_TOKEN": "x",
-    "AWS_SECRET_ACCESS_KEY": "x",
-    "GOOGLE_APPLICATION_CREDENTIALS": "/x",
-    "AZURE_CLIENT_SECRET": "x",
-    "CANDOR_TOKENS_FILE": "/x",
-    "SSH_AUTH_SOCK": "/x",
-    "PYTHONPATH": "/x",
-    "LD_PRELOAD": "/x",
-    "BASH_ENV": "/x",
-    "NODE_OPTIONS": "--require /x",
-    "XDG_CONFIG_HOME": "/x",
-    "GIT_CONFIG_GLOBAL": "/x",
-    "CLAUDE_CODE_SHELL_PREFIX": "/x",
-    "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS": "1",
-    "PATH": "/x",
-    "HOME": "/x",
-}
-WANTED = {
-    "ANTHROPIC_API_KEY": "k",
-    "ANTHROPIC_BASE_URL": "u",
-    "ANTHROPIC_CUSTOM_HEADERS": "h",
-    "CLAUDE_CODE_OAUTH_TOKEN": "t",
-    "CLAUDE_CODE_MAX_RETRIES": "1",
-    "HTTPS_PROXY": "p",
-    "no_proxy": "n",
-    "NODE_EXTRA_CA_CERTS": "c",
-    "LANG": "zh_CN.UTF-8",
-    "LC_ALL": "C",
-    "TZ": "UTC",
-    "TERM": "xterm",
-    "TMPDIR": "/tmp",
-}
+UNWANTED = [
+    *("OPENAI_API_KEY", "DATABASE_URL", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK"),
+    *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_SECRET", "CANDOR_TOKENS_FILE", "PYTHONPATH"),
+    *(
+        "LD_PRELOAD",
+        "BASH_ENV",
+        "NODE_OPTIONS",
+        "XDG_CONFIG_HOME",
+        "GIT_CONFIG_GLOBAL",
+        "PATH",
+        "HOME",
+    ),
+    *("CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"),
+]
+ORDINARY = ["LANG", "LC_ALL", "TZ", "TERM", "TMPDIR"]
+WANTED = [
+    *(
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "HTTPS_PROXY",
+        "no_proxy",
+    ),
+    *("CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES", "NODE_EXTRA_CA_CERTS", *ORDINARY),
+]
 
 
 def test_what_is_on_the_list_is_kept_and_nothing_else() -> None:
-    assert agent_environment({**SECRETS, **WANTED}) == WANTED
+    assert [*agent_environment(dict.fromkeys([*UNWANTED, *WANTED], "1"))] == WANTED
 
 
 @pytest.mark.parametrize("switch", PROVIDERS)
@@ -248,8 +221,8 @@ def test_a_clouds_own_variables_come_with_its_switch(switch: str) -> None:
 
 
 def test_the_demo_model_needs_none_of_it() -> None:
-    kept = agent_environment({**WANTED, "CLAUDE_CODE_USE_BEDROCK": "1"}, demo=True)
-    assert kept.keys() == {"LANG", "LC_ALL", "TZ", "TERM", "TMPDIR"}
+    environ = dict.fromkeys([*WANTED, "CLAUDE_CODE_USE_BEDROCK"], "1")
+    assert [*agent_environment(environ, demo=True)] == ORDINARY
 
 
 def test_keys_are_not_put_where_others_can_read_them() -> None:
@@ -265,29 +238,17 @@ def test_keys_are_not_put_where_others_can_read_them() -> None:
     assert pins({"ANTHROPIC_BASE_URL": "http://own"}, [])["ANTHROPIC_BASE_URL"] == "http://own"
 
 
-def test_the_list_for_the_launcher_holds_what_is_set_and_inherited() -> None:
-    kept = kept_names(["WANTED"], ["LC_ALL"]).split(" ")
-    assert {"WANTED", "LC_ALL", "HOME", "PWD"} <= set(kept)
-    assert KEEPS not in kept
-
-
-def test_a_client_sends_control_requests_through_its_query() -> None:
+def test_what_is_used_of_the_sdks_own_parts_is_there() -> None:
     assert ClaudeSDKClient()._query is None  # noqa: SLF001
     assert "self._query = Query(" in inspect.getsource(ClaudeSDKClient)
     send = Query._send_control_request  # noqa: SLF001
     assert inspect.iscoroutinefunction(send)
     assert list(inspect.signature(send).parameters) == ["self", "request", "timeout"]
-
-
-def test_the_transport_is_what_is_wrapped() -> None:
     source = inspect.getsource(SubprocessCLITransport)
     assert "self._stdout_stream = TextReceiveStream(" in source
     assert "self._process = await anyio.open_process(" in source
     assert "self._max_buffer_size" in source
     assert list(inspect.signature(SubprocessCLITransport).parameters)[:2] == ["prompt", "options"]
-
-
-def test_the_parser_names_what_it_refused() -> None:
     assert list(inspect.signature(parse_message).parameters) == ["data"]
     assert MessageParseError("x", {"a": 1}).data == {"a": 1}
 
@@ -310,11 +271,16 @@ def setup_below(root: Path) -> AgentSetup:
     )
 
 
-async def test_it_is_well_until_something_acts_that_nobody_approved(tmp_path: Path) -> None:
-    setup = await anyio.to_thread.run_sync(setup_below, tmp_path)
+async def test_it_is_well_until_a_start_fails_or_something_acts_that_nobody_approved(
+    tmp_path: Path,
+) -> None:
+    setup = await anyio.to_thread.run_sync(setup_below, tmp_path)  # its program cannot be run
     async with anyio.create_task_group() as tasks:
         engine = SdkEngine(setup, tasks)
         assert await engine.ping() is None
+        with pytest.raises(EngineUnavailable) as failed:
+            await engine.connect(ClientSpec(), SessionOrigin())
+        assert await engine.ping() == str(failed.value), "the failure of the last start is told"
         await anyio.Path(setup.workspace / ".mcp.json").write_text(ATTACK)
         assert "python app.py policy trust" in (await engine.ping() or "")
         with pytest.raises(WorkspaceUntrusted) as refused:
@@ -335,13 +301,3 @@ async def test_a_folder_that_cannot_be_looked_at_is_no_place_to_start(tmp_path: 
             await engine.connect(ClientSpec(), SessionOrigin())
         missing = SdkEngine(replace(setup, cli_path=tmp_path / "gone"), tasks)
         assert "agent program is missing" in (await missing.ping() or "")
-
-
-async def test_the_failure_of_the_last_start_is_told(tmp_path: Path) -> None:
-    setup = await anyio.to_thread.run_sync(setup_below, tmp_path)  # its program cannot be run
-    async with anyio.create_task_group() as tasks:
-        engine = SdkEngine(setup, tasks)
-        assert await engine.ping() is None
-        with pytest.raises(EngineUnavailable) as failed:
-            await engine.connect(ClientSpec(), SessionOrigin())
-        assert await engine.ping() == str(failed.value)

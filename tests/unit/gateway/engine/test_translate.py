@@ -105,10 +105,7 @@ CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
         (assistant(TextBlock(text="")), [EntryRecorded(entry_id="e")]),
         (assistant(TextBlock(text="a"), uuid=None), [TextDone(text="a")]),
         (assistant(TextBlock(text="by a subagent"), parent_tool_use_id="t"), []),
-        (
-            assistant(TextBlock(text="a"), model="<synthetic>"),
-            [EntryRecorded(entry_id="e")],
-        ),
+        (assistant(TextBlock(text="a"), model="<synthetic>"), [EntryRecorded(entry_id="e")]),
         (
             assistant(TextBlock(text="API Error"), error="server_error"),
             [ModelFailed(kind="server_error", text="API Error"), EntryRecorded(entry_id="e")],
