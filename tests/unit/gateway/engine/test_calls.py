@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import anyio
-import pytest
 from claude_agent_sdk import Message, SystemMessage, UserMessage
 
 from gateway.engine.calls import RunCalls
@@ -89,23 +88,13 @@ async def test_a_denied_call_is_never_given_anothers_success() -> None:
     assert run.result() is None
 
 
-async def test_a_failure_is_of_the_call_that_ran_and_a_refusal_of_the_one_no_hook_was_shown() -> (
-    None
-):
-    for texts in ([REFUSED, "Exit code 1"], ["Exit code 1", REFUSED]):
+async def test_a_result_is_of_the_call_that_ran_and_a_refusal_of_the_one_no_hook_saw() -> None:
+    for texts in ([REFUSED, "Exit code 1"], ["Exit code 1", REFUSED], ["Done.", REFUSED]):
         run = Run()
         run.streams({}, LISTING, name="Bash")
         assert await run.runs(LISTING, "Bash") == 2
-        found = {text: run.result(text, is_error=True) for text in texts}
-        assert found == {REFUSED: 1, "Exit code 1": 2}
-
-
-async def test_a_success_is_of_the_call_that_ran_whatever_came_before() -> None:
-    run = Run()
-    run.streams({}, LISTING, name="Bash")
-    await run.runs(LISTING, "Bash")
-    assert run.result() == 2
-    assert run.result(REFUSED, is_error=True) == 1
+        found = {text: run.result(text, is_error=text != "Done.") for text in texts}
+        assert found == {text: 1 if text == REFUSED else 2 for text in texts}
 
 
 async def test_of_calls_with_one_id_only_one_runs_at_a_time() -> None:
@@ -138,20 +127,12 @@ async def test_the_end_of_the_run_lets_a_waiting_call_go() -> None:
             run.calls.end()
 
 
-@pytest.mark.parametrize(
-    "completed",
-    [
-        {"file_path": "/ws/in.txt", "content": "x"},
-        {"content": "x", "file_path": "/ws/in.txt", "mode": "default"},
-    ],
-)
-async def test_a_call_is_known_by_an_input_that_the_agent_program_completed(
-    completed: dict[str, Any],
-) -> None:
-    run = Run()
-    run.streams({"file_path": "b.txt", "content": "x"}, {"file_path": "in.txt", "content": "x"})
-    assert await run.runs(completed) == 2
-    assert run.result() == 2
+async def test_a_call_is_known_by_an_input_that_the_agent_program_completed() -> None:
+    for completed in (INSIDE, {"mode": "default", **INSIDE}):
+        run = Run()
+        run.streams({**INSIDE, "file_path": "b.txt"}, {**INSIDE, "file_path": "in.txt"})
+        assert await run.runs(completed) == 2
+        assert run.result() == 2
 
 
 async def test_where_it_is_a_guess_which_call_ran_no_result_is_attributed() -> None:
@@ -241,18 +222,16 @@ def test_a_result_is_taken_by_the_prompts_it_names() -> None:
     assert begun().is_solicited(result()), "no other turn explains it"
 
 
-def test_an_interrupted_run_may_get_a_result_without_a_name() -> None:
+def test_an_interrupted_run_may_get_a_result_without_a_name_but_not_a_background_turns() -> None:
     filter_ = begun()
+    assert not filter_.is_solicited(result(origin=BACKGROUND))
     filter_.interrupt()
     assert filter_.is_solicited(result(uuids=[]))
     assert not filter_.is_solicited(result(uuids=["other"]))
-
-
-def test_a_background_turns_result_is_not_taken_even_by_an_interrupted_run() -> None:
-    filter_ = begun()
     assert not filter_.is_solicited(result(origin=BACKGROUND))
-    filter_.interrupt()
-    assert not filter_.is_solicited(result(origin=BACKGROUND))
+    filter_.begin("next")
+    filter_.is_solicited(says("other", uuids=["other"]))
+    assert not filter_.is_solicited(result(uuids=[])), "this run is not interrupted"
 
 
 def test_without_a_run_nothing_is_solicited() -> None:
@@ -290,53 +269,39 @@ def test_the_name_last_told_holds_until_the_next() -> None:
     assert sorted_by(filter_, *messages) == [True, True, False, False, True]
 
 
-def test_a_new_run_is_not_taken_for_an_interrupted_one() -> None:
-    filter_ = begun()
-    filter_.interrupt()
-    filter_.begin("next")
-    filter_.is_solicited(says("other", uuids=["other"]))
-    assert not filter_.is_solicited(result(uuids=[]))
+SHOWN = {
+    "<tool_use_error>File does not exist.</tool_use_error>": "File does not exist.",
+    "PreToolUse:Bash hook error: Pipes are not allowed.": "Pipes are not allowed.",
+    "<persisted-output>\nOutput too large (9KB). Full output saved to: /data/x y.txt\n\n"
+    "Preview (first 2KB):\nline\n...\n</persisted-output>": (
+        "Output too large (9KB).\n\nPreview (first 2KB):\nline\n...\n"
+    ),
+    "a <b> hook error: 报告 saved to: x": "a <b> hook error: 报告 saved to: x",
+}
 
 
-@pytest.mark.parametrize(
-    ("raw", "shown"),
-    [
-        ("<tool_use_error>File does not exist.</tool_use_error>", "File does not exist."),
-        ("PreToolUse:Bash hook error: Pipes are not allowed.", "Pipes are not allowed."),
-        (
-            (
-                "<persisted-output>\nOutput too large (9KB). Full output saved to: /data/x y.txt\n\n"
-                "Preview (first 2KB):\nline\n...\n</persisted-output>"
-            ),
-            "Output too large (9KB).\n\nPreview (first 2KB):\nline\n...\n",
-        ),
-        ("a <b> hook error: 报告 saved to: x", "a <b> hook error: 报告 saved to: x"),
-    ],
-)
-def test_what_the_agent_program_wraps_around_a_result_is_taken_off(raw: str, shown: str) -> None:
-    assert plain_result(raw) == shown
+def test_what_the_agent_program_wraps_around_a_result_is_taken_off() -> None:
+    assert {raw: plain_result(raw) for raw in SHOWN} == SHOWN
 
 
-def test_a_short_result_stays_as_it_is() -> None:
-    response = {"stdout": "行\n" * 3_000, "stderr": "", "interrupted": False}
-    assert shorten(response) == response
+LONG: list[Any] = [
+    {"stdout": "x" * 30_000, "stderr": "", "persistedOutputPath": "/data/x.txt"},
+    {"stdout": "字" * 17_999, "stderr": "e" * 9_000},
+    {"mode": "content", "content": "1:x\n" * 90_000},
+    {"mode": "files_with_matches", "filenames": [f"src/{i}.py" for i in range(9_000)]},
+    [{"type": "text", "text": "x" * 60_000}],
+]
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        {"stdout": "x" * 30_000, "stderr": "", "persistedOutputPath": "/data/x.txt"},
-        {"stdout": "字" * 17_999, "stderr": "e" * 9_000},
-        {"mode": "content", "content": "1:x\n" * 90_000},
-        {"mode": "files_with_matches", "filenames": [f"src/{i}.py" for i in range(9_000)]},
-        [{"type": "text", "text": "x" * 60_000}],
-    ],
-)
-def test_a_long_result_is_cut_and_says_so(response: Any) -> None:
-    told = "\n".join(strings(shorten(response)))
-    assert len(told) < 19_000
-    assert "left out here" in told
-    assert "/data/x.txt" not in told
+def test_a_long_result_is_cut_and_says_so_and_a_short_one_or_an_image_is_not() -> None:
+    for response in LONG:
+        told = "\n".join(strings(shorten(response)))
+        assert len(told) < 19_000
+        assert "left out here" in told
+        assert "/data/x.txt" not in told
+    short = {"stdout": "行\n" * 3_000, "stderr": "", "interrupted": False}
+    image = [{"type": "image", "source": {"data": "x" * 90_000}}]
+    assert (shorten(short), shorten(image)) == (short, image)
 
 
 def strings(value: Any) -> list[str]:
@@ -345,8 +310,3 @@ def strings(value: Any) -> list[str]:
         return [value]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
     return [text for part in parts for text in strings(part)]
-
-
-def test_an_image_is_not_cut() -> None:
-    image = [{"type": "image", "source": {"data": "x" * 90_000}}]
-    assert shorten(image) == image
