@@ -1,4 +1,4 @@
-"""The server's own log."""
+"""The server's own log, and what it does with records that repeat."""
 
 import io
 import json
@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 import structlog
 
-from gateway.observability.logging import LevelError, bind_turn, configure_logging
+from gateway.observability.logging import LevelError, RepeatLimit, bind_turn, configure_logging
 
 SECRET = "s3cret"
 
@@ -83,8 +83,7 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
     assert text.count("with base 10: '***'") == 2
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-def test_any_value_can_be_logged(as_json: bool) -> None:  # noqa: FBT001
+def test_any_value_can_be_logged() -> None:
     class Silent:
         def __str__(self) -> str:
             raise RuntimeError
@@ -93,12 +92,12 @@ def test_any_value_can_be_logged(as_json: bool) -> None:  # noqa: FBT001
 
     loop: dict[str, Any] = {}
     loop["self"] = loop
-    stream = configure(Stream(), as_json=as_json)
-    logging.getLogger("a").info(
-        "odd", extra={"o": Silent(), "nan": float("nan"), "s": "\ud800", "b": b"\xff", "loop": loop}
-    )
-    assert stream.getvalue().count("\n") == 1
-    stream.getvalue().encode()
+    odd = {"o": Silent(), "nan": float("nan"), "s": "\ud800", "b": b"\xff", "loop": loop}
+    for as_json in (True, False):
+        stream = configure(Stream(), as_json=as_json)
+        logging.getLogger("a").info("odd", extra=odd)
+        assert stream.getvalue().count("\n") == 1
+        stream.getvalue().encode()
 
 
 def test_columns_are_coloured_on_a_terminal_alone() -> None:
@@ -146,12 +145,9 @@ def test_the_level_holds_and_talkative_libraries_are_quiet() -> None:
     logging.getLogger("httpx").info("no")
     logging.getLogger("httpx").warning("yes")
     assert [record["event"] for record in stream.records()] == ["yes"]
-
-
-@pytest.mark.parametrize("level", ["", "loud", "NOTSET", "20"])
-def test_an_unknown_level_is_refused(level: str) -> None:
-    with pytest.raises(LevelError):
-        configure(Stream(), level=level)
+    for unknown in ("", "loud", "NOTSET", "20"):
+        with pytest.raises(LevelError):
+            configure(Stream(), level=unknown)
 
 
 def test_the_log_goes_to_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,3 +186,37 @@ def test_an_inner_binding_keeps_the_outer_ids_and_gives_them_back() -> None:
     assert (inside["request_id"], inside["turn_id"]) == ("req_1", "trn_1")
     assert "request_id" not in outside
     assert "turn_id" not in outside
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def record(event: str, level: int = logging.ERROR) -> logging.LogRecord:
+    return logging.LogRecord("ours", level, "f.py", 1, event, (), None)
+
+
+def test_a_burst_passes_and_then_one_now_and_then_that_counts_the_rest() -> None:
+    clock = Clock()
+    limit = RepeatLimit(clock)
+    passed = [limit.filter(record("accept_failed")) for _ in range(1000)]
+    assert (sum(passed), passed[:20]) == (20, [True] * 20)
+    clock.now += 2
+    later = record("accept_failed")
+    assert limit.filter(later)
+    assert later.__dict__["left_out"] == 980
+    assert not limit.filter(record("accept_failed"))
+    assert limit.filter(record("accept_failed", logging.WARNING)), "this is another one"
+    assert limit.filter(record("turn_failed"))
+
+
+def test_the_log_is_limited_for_both_sorts_of_loggers() -> None:
+    stream = configure(Stream())
+    for _ in range(50):
+        logging.getLogger("ours").warning("disk_full")
+        structlog.get_logger("theirs").warning("disk_full")
+    assert [row["logger"] for row in stream.records()] == ["ours", "theirs"] * 20

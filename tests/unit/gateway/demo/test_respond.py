@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.demo.respond import find_value, recognise
+from gateway.demo.respond import recognise
 from gateway.demo.server import DemoModel
 from tests.support.tables import read_pairs
 from tests.unit.gateway.demo.dialogue import (
@@ -72,16 +72,13 @@ def test_a_write_that_needs_reading_first_reads_and_writes_again() -> None:
     assert words_of(MODEL.reply(read(*talk))).startswith("I wrote a.txt.")
 
 
-def test_notes_are_begun_where_there_are_none() -> None:
+def test_notes_are_begun_where_there_are_none_and_keep_what_they_hold() -> None:
     """Reading a missing file would be a failed call of the turn."""
     talk = [REMEMBER, *called("Glob", "No files found")]
     first = {"file_path": "memory/notes.md", "content": "# Notes\n\n- tea is good\n"}
     assert calls_of(MODEL.reply(read(*talk))) == [("Write", first)]
     talk += called("Write", "created")
     assert words_of(MODEL.reply(read(*talk))).startswith("I wrote it down")
-
-
-def test_notes_keep_what_they_hold() -> None:
     talk = [REMEMBER, *called("Glob", "/w/memory/notes.md")]
     assert calls_of(MODEL.reply(read(*talk))) == [("Read", {"file_path": "memory/notes.md"})]
     talk += called("Read", "1\t# Notes\n2\t- a\n3\t")
@@ -188,41 +185,43 @@ def test_system_messages_after_the_prompt_carry_the_hooks_context() -> None:
     assert "later" not in "".join(conversation.context)
 
 
-def test_an_empty_answer_is_counted_by_the_notice_it_caused() -> None:
-    conversation = read(user("say nothing\n", EMPTY_NOTICE))
-    assert (conversation.last.text, conversation.last.answered_count) == ("say nothing", 1)
-    after_tool = [assistant(tool_use("t1")), user(tool_result("t1", "ok"), EMPTY_NOTICE)]
-    assert read(user("go"), *after_tool).last.answered_count == 2
-
-
-def test_a_notice_after_an_answer_that_left_a_message_is_not_counted_twice() -> None:
-    notice = user("Output token limit hit. Resume directly — no apology.")
-    conversation = read(user("go on"), assistant("cut"), notice)
-    assert (conversation.last.text, conversation.last.answered_count) == ("go on", 1)
-
-
-def test_what_comes_before_a_compaction_is_not_a_prompt() -> None:
-    continued = (
-        "This session is being continued from a previous conversation that ran out of context."
-    )
-    conversation = read(
-        user(continued),
-        assistant("kept"),
-        user("<local-command-stdout>Compacted </local-command-stdout>\n", "next"),
-    )
-    assert [prompt.text for prompt in conversation.prompts] == ["next"]
-
-
-def test_the_text_of_a_skill_and_the_note_that_it_is_loaded_are_not_prompts() -> None:
-    texts = (
-        "Base directory for this skill: /w/.claude/skills/heron\n\nLook at the water.",
-        "Skill /heron is already loaded above; instructions unchanged.",
-    )
-    for text in texts:
-        conversation = read(
-            user("go"), assistant(tool_use("t1", "Skill")), user(tool_result("t1", "ok"), text)
+CONTINUED = "This session is being continued from a previous conversation that ran out of context."
+LIMIT = "Output token limit hit. Resume directly — no apology."
+AFTER_TOOL = [user("go"), assistant(tool_use("t1")), user(tool_result("t1", "ok"), EMPTY_NOTICE)]
+LOADED = (
+    "Base directory for this skill: /w/.claude/skills/heron\n\nLook at the water.",
+    "Skill /heron is already loaded above; instructions unchanged.",
+)
+LAST: list[tuple[list[dict[str, object]], str, int]] = [
+    # an empty answer is counted by the notice that it caused, one that left a message is not counted twice
+    ([user("say nothing\n", EMPTY_NOTICE)], "say nothing", 1),
+    (AFTER_TOOL, "go", 2),
+    ([user("go on"), assistant("cut"), user(LIMIT)], "go on", 1),
+    # neither what comes before a compaction nor the text of a skill is a prompt
+    (
+        [
+            *(user(CONTINUED), assistant("kept")),
+            user("<local-command-stdout>Compacted </local-command-stdout>\n", "next"),
+        ],
+        "next",
+        0,
+    ),
+    *(
+        (
+            [user("go"), assistant(tool_use("t1", "Skill")), user(tool_result("t1", "ok"), text)],
+            "go",
+            1,
         )
-        assert [prompt.text for prompt in conversation.prompts] == ["go"]
+        for text in LOADED
+    ),
+]
+
+
+def test_what_the_agent_program_adds_to_a_conversation_is_no_prompt() -> None:
+    for messages, prompt, answered_count in LAST:
+        conversation = read(*messages)
+        assert [each.text for each in conversation.prompts] == [prompt]
+        assert conversation.last.answered_count == answered_count, prompt
 
 
 UNDERSTOOD: dict[str, tuple[str, str, dict[str, str]]] = read_pairs("plain-requests")
@@ -247,9 +246,3 @@ def test_everything_else_asks_for_help() -> None:
     assert {item.kind for item in found.values()} == {"help"}
     assert {prompt: one.language for prompt, one in found.items()} == NOT_UNDERSTOOD
     assert recognise(f"read {'x' * 5000}").kind == "help"
-
-
-def test_a_value_is_found_by_its_key() -> None:
-    assert find_value("Codeword", "my codeword is plum") == "plum"
-    assert find_value("暗号", "我的暗号是李子") == "李子"
-    assert find_value("name", "my codeword is plum") is None

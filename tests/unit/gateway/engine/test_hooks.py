@@ -15,11 +15,10 @@ from claude_agent_sdk import (
 
 from gateway.engine.hooks import RunHooks
 from policies.tools import ToolCall
-from policies.verdict import Allow, Deny
+from policies.verdict import Deny
 from tests.support.engine_talk import Gate, LateContext, prompt, unheard_calls
 
 NO = Deny(rule="no", reason="Never.", hint="Do otherwise.")
-STOP = Deny(rule="no", reason="Never.", interrupt=True)
 CONTEXT = cast("HookContext", {"signal": None})
 INPUT = {"command": "ls"}
 
@@ -55,13 +54,6 @@ async def test_a_call_is_shown_with_the_directory_it_runs_in() -> None:
     assert gate.asked == [("judge", call), ("decide", call)]
 
 
-async def test_a_denial_tells_its_reason_and_its_hint() -> None:
-    hooks = begun(Gate(judge=NO))
-    told = (await judged(hooks))["hookSpecificOutput"]
-    assert told["permissionDecision"] == "deny"
-    assert told["permissionDecisionReason"] == "Never. Do otherwise."
-
-
 async def test_without_a_run_everything_is_denied() -> None:
     gate = Gate()
     hooks = begun(gate)
@@ -92,24 +84,6 @@ async def test_a_yes_that_comes_after_its_run_is_a_no() -> None:
     assert isinstance(await decided(hooks), PermissionResultDeny)
 
 
-async def test_an_interrupting_denial_waits_for_the_last_word_and_stands() -> None:
-    for answer in (STOP, Allow(rule="yes", reason="Always.")):
-        hooks = begun(Gate(judge=STOP, decide=answer))
-        assert await judged(hooks) == {}
-        told = await decided(hooks)
-        assert isinstance(told, PermissionResultDeny)
-        assert told.interrupt
-
-
-async def test_a_changed_input_is_what_runs() -> None:
-    for changed in (None, {"command": "ls -l"}):
-        hooks = begun(Gate(decide=Allow(rule="yes", reason="", updated_input=changed)))
-        await judged(hooks)
-        told = await decided(hooks)
-        assert isinstance(told, PermissionResultAllow)
-        assert told.updated_input == changed
-
-
 async def test_more_calls_than_can_be_remembered_are_denied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -119,16 +93,6 @@ async def test_more_calls_than_can_be_remembered_are_denied(
         assert await judged(hooks, f"t{number}") == {}
     assert await judged(hooks, "one more") != {}
     assert isinstance(await decided(hooks, "one more"), PermissionResultDeny)
-
-
-async def test_context_is_given_where_there_is_some() -> None:
-    for context in ("", "The tea is green."):
-        hooks = begun(Gate(), context)
-        (matcher,) = hooks.matchers()["UserPromptSubmit"]
-        with anyio.fail_after(30):
-            answer = await matcher.hooks[0](cast("HookInput", {}), None, CONTEXT)
-        told = cast("dict[str, Any]", answer).get("hookSpecificOutput", {})
-        assert told.get("additionalContext", "") == context
 
 
 async def test_context_that_comes_when_the_run_is_over_is_not_given() -> None:

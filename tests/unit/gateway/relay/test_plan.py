@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from gateway.credentials import Credential
 from gateway.relay.answers import AnswerReader
 from gateway.relay.plan import agent_variables, plan_relay, proxy_for
@@ -18,63 +16,43 @@ SERVER = Credential(kind="server", found="ANTHROPIC_BASE_URL")
 Environ = Mapping[str, str]
 
 
-@pytest.mark.parametrize(
-    ("credential", "environ", "headers"),
-    [
-        (KEY, {"ANTHROPIC_API_KEY": " k "}, [("x-api-key", "k")]),
-        (KEY, {"ANTHROPIC_AUTH_TOKEN": "t"}, [("authorization", "Bearer t")]),
-        (
-            KEY,
-            {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"},
-            [("authorization", "Bearer t"), ("x-api-key", "k")],
-        ),
-        (SERVER, {}, [("x-api-key", "no-key")]),
-        (
-            KEY,
-            {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_CUSTOM_HEADERS": "A: b:c\n\nno colon\nD:e"},
-            [("A", "b:c"), ("D", "e"), ("x-api-key", "k")],
-        ),
-    ],
-)
-def test_it_sends_what_the_agent_program_would(
-    credential: Credential, environ: Environ, headers: object
-) -> None:
-    target = plan_relay(URL, credential, environ)
-    assert isinstance(target, Target)
-    assert target.headers == headers
+BOTH = {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}
+MORE = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_CUSTOM_HEADERS": "A: b:c\n\nno colon\nD:e"}
+HEADERS: list[tuple[Credential, Environ, list[tuple[str, str]]]] = [
+    (KEY, {"ANTHROPIC_API_KEY": " k "}, [("x-api-key", "k")]),
+    (KEY, {"ANTHROPIC_AUTH_TOKEN": "t"}, [("authorization", "Bearer t")]),
+    (KEY, BOTH, [("authorization", "Bearer t"), ("x-api-key", "k")]),
+    (SERVER, {}, [("x-api-key", "no-key")]),
+    (KEY, MORE, [("A", "b:c"), ("D", "e"), ("x-api-key", "k")]),
+]
+REASONS: list[tuple[Credential, Environ, str]] = [
+    (Credential(kind="provider", found="CLAUDE_CODE_USE_BEDROCK"), {}, "sign in (CLAUDE_CODE"),
+    (Credential(kind="login", found="a login"), {}, "sign in (a login)"),
+    (Credential(kind="key", found="CLAUDE_CODE_OAUTH_TOKEN"), {}, "sign in (CLAUDE_CODE_OAUTH"),
+    (KEY, {"ANTHROPIC_UNIX_SOCKET": "/run/x"}, "ANTHROPIC_UNIX_SOCKET"),
+    (KEY, {"HTTPS_PROXY": "socks5://p:1080"}, "proxy"),
+]
+PROXIES: list[tuple[Environ, str | None]] = [
+    ({}, None),
+    ({"HTTPS_PROXY": "p:3128", "HTTP_PROXY": "q"}, "http://p:3128"),
+    ({"HTTPS_PROXY": "http://p", "https_proxy": "http://small"}, "http://small"),
+    ({"ALL_PROXY": "http://p"}, "http://p"),
+    ({"HTTPS_PROXY": "http://p", "NO_PROXY": "other, .example"}, None),
+    ({"HTTPS_PROXY": "http://p", "NO_PROXY": "API.example"}, None),
+    ({"HTTPS_PROXY": "http://p", "NO_PROXY": "pi.example,"}, "http://p"),
+    ({"HTTPS_PROXY": "http://p", "no_proxy": "*"}, None),
+]
 
 
-@pytest.mark.parametrize(
-    ("credential", "environ", "reason"),
-    [
-        (Credential(kind="provider", found="CLAUDE_CODE_USE_BEDROCK"), {}, "sign in (CLAUDE_CODE"),
-        (Credential(kind="login", found="a login"), {}, "sign in (a login)"),
-        (Credential(kind="key", found="CLAUDE_CODE_OAUTH_TOKEN"), {}, "sign in (CLAUDE_CODE_OAUTH"),
-        (KEY, {"ANTHROPIC_UNIX_SOCKET": "/run/x"}, "ANTHROPIC_UNIX_SOCKET"),
-        (KEY, {"HTTPS_PROXY": "socks5://p:1080"}, "proxy"),
-    ],
-)
-def test_where_it_cannot_stand_in_between_it_says_why(
-    credential: Credential, environ: Environ, reason: str
-) -> None:
-    assert reason in str(plan_relay(URL, credential, environ))
-
-
-@pytest.mark.parametrize(
-    ("environ", "proxy"),
-    [
-        ({}, None),
-        ({"HTTPS_PROXY": "p:3128", "HTTP_PROXY": "q"}, "http://p:3128"),
-        ({"HTTPS_PROXY": "http://p", "https_proxy": "http://small"}, "http://small"),
-        ({"ALL_PROXY": "http://p"}, "http://p"),
-        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "other, .example"}, None),
-        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "API.example"}, None),
-        ({"HTTPS_PROXY": "http://p", "NO_PROXY": "pi.example,"}, "http://p"),
-        ({"HTTPS_PROXY": "http://p", "no_proxy": "*"}, None),
-    ],
-)
-def test_the_proxy_is_the_one_that_programs_take(environ: Environ, proxy: str | None) -> None:
-    assert proxy_for(URL, environ) == proxy
+def test_it_sends_what_the_agent_program_would_or_says_why_it_cannot() -> None:
+    for credential, environ, headers in HEADERS:
+        target = plan_relay(URL, credential, environ)
+        assert isinstance(target, Target)
+        assert target.headers == headers
+    for credential, environ, reason in REASONS:
+        assert reason in str(plan_relay(URL, credential, environ))
+    for environ, proxy in PROXIES:
+        assert proxy_for(URL, environ) == proxy, environ
 
 
 def test_the_relay_is_reached_past_the_proxy() -> None:
@@ -106,16 +84,17 @@ def read(content_type: str, *pieces: bytes) -> tuple[bytes, str | None]:
     return out, reader.fault
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_an_answer_passes_unchanged_however_it_is_cut(size: int) -> None:
+def test_an_answer_passes_unchanged_however_it_is_cut() -> None:
     text = {"type": "content_block_delta", "delta": {"text": 'tool_use "content_block_start" 你'}}
-    parts = (
-        *(BEGIN, event(start("Bash")), event(text), event(start(5, "server")), END),
-        b": end\r\n\r\nx",
-    )
-    whole = b"".join(parts)
-    pieces = [whole[n : n + size] for n in range(0, len(whole), size)]
-    assert read(STREAM, *pieces) == (whole, None)
+    start_, other = event(start("Bash")), event(start(5, "server"))
+    whole = b"".join((BEGIN, start_, event(text), other, END, b": end\r\n\r\nx"))
+    for size in (1, 2, 7, 1000):
+        pieces = [whole[n : n + size] for n in range(0, len(whole), size)]
+        assert read(STREAM, *pieces) == (whole, None)
+    for body in (b'{"content" : [ {"type":"tool_use","name":"x"} ]}', b'{"input_tokens":3 }'):
+        assert read(JSON, body[:5], body[5:]) == (body, None)
+    line = b"data: " + b"x" * 3_000_000
+    assert read(STREAM, line, line)[0] == line * 2, "an endless line is passed on"
 
 
 def test_a_whole_line_does_not_wait() -> None:
@@ -124,39 +103,25 @@ def test_a_whole_line_does_not_wait() -> None:
     assert reader.take(b"}\n") == b"data: {}\n"
 
 
-@pytest.mark.parametrize("name", [7, None, True, ["Bash"], {"a": 1}])
-def test_a_call_without_a_usable_name_gets_one(name: Any) -> None:
-    out, fault = read(STREAM, BEGIN + event(start(name)) + event({"type": "message_stop"}))
-    assert out == BEGIN + event(start("unnamed")) + event({"type": "message_stop"})
-    body = {"content": [start(name)["content_block"], start("Bash")["content_block"]]}
-    out, _ = read(JSON, json.dumps(body).encode())
-    assert [block["name"] for block in json.loads(out)["content"]] == ["unnamed", "Bash"]
-    assert fault is None
+def test_a_call_without_a_usable_name_gets_one() -> None:
+    names: list[Any] = [7, None, True, ["Bash"], {"a": 1}]
+    for name in names:
+        out, fault = read(STREAM, BEGIN + event(start(name)) + END)
+        assert (out, fault) == (BEGIN + event(start("unnamed")) + END, None)
+        body = {"content": [start(name)["content_block"], start("Bash")["content_block"]]}
+        out, _ = read(JSON, json.dumps(body).encode())
+        assert [block["name"] for block in json.loads(out)["content"]] == ["unnamed", "Bash"]
 
 
-def test_a_whole_body_passes_byte_for_byte() -> None:
-    for body in (b'{"content" : [ {"type":"tool_use","name":"x"} ]}', b'{"input_tokens":3 }'):
-        assert read(JSON, body[:5], body[5:]) == (body, None)
+NO_ANSWERS = [
+    *(("text/html", b"<html>"), (JSON, b"{not json"), (JSON, b'{"choices": []}')),
+    *((STREAM, b"event: x\ndata: {oops\n\n"), (STREAM, b"data: [DONE]\n\n"), (STREAM, b"")),
+]
 
 
-@pytest.mark.parametrize(
-    ("content_type", "body"),
-    [
-        ("text/html", b"<html>"),
-        (JSON, b"{not json"),
-        (JSON, b'{"choices": []}'),
-        (STREAM, b"event: x\ndata: {oops\n\n"),
-        (STREAM, b"data: [DONE]\n\n"),
-        (STREAM, b""),
-    ],
-)
-def test_what_is_no_answer_is_noticed_and_passes(content_type: str, body: bytes) -> None:
-    assert read(content_type, body) == (body, "not_messages")
-
-
-def test_an_endless_line_is_passed_on() -> None:
-    line = b"data: " + b"x" * 3_000_000
-    assert read(STREAM, line, line)[0] == line * 2
+def test_what_is_no_answer_is_noticed_and_passes() -> None:
+    for content_type, body in NO_ANSWERS:
+        assert read(content_type, body) == (body, "not_messages")
 
 
 def test_a_stream_that_ends_early_is_noticed() -> None:
@@ -172,14 +137,10 @@ def test_an_error_in_the_stream_is_noticed_at_once() -> None:
     assert (before, reader.fault, reader.status) == (None, "refused", 429)
 
 
-@pytest.mark.parametrize(
-    ("piece", "pieces"),
-    [
-        *((PING, 0), (PING + PING, 0), (b": alive\n\n", 0), (b"data: {", 0)),
-        *((BEGIN, 1), (PING + event({"type": "x", "text": "ping"}), 1)),
-    ],
-)
-def test_a_sign_of_life_is_no_content(piece: bytes, pieces: int) -> None:
-    reader = AnswerReader(STREAM)
-    reader.take(piece)
-    assert reader.has_content == bool(pieces)
+def test_a_sign_of_life_is_no_content() -> None:
+    text = event({"type": "x", "text": "ping"})
+    signs = {PING: False, PING + PING: False, b": alive\n\n": False, b"data: {": False}
+    for piece, has_content in (signs | {BEGIN: True, PING + text: True}).items():
+        reader = AnswerReader(STREAM)
+        reader.take(piece)
+        assert reader.has_content == has_content
