@@ -4,13 +4,12 @@ A repeated id, an input that is no object, one nested too deep, a name that is n
 reported by itself, at its place, with what became of it.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.live_server import LiveClient, LiveServer, bash, script, started_server
+from tests.support.live_server import LiveClient, LiveServer, bash, script
 
 pytestmark = pytest.mark.e2e
 
@@ -25,24 +24,6 @@ def write(path: str | Path, **more: Any) -> dict[str, Any]:
 
 def run(command: str, **more: Any) -> dict[str, Any]:
     return {"name": "Bash", "input": {"command": command}, **more}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("calls")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def conversation(server: LiveServer) -> str:
-    """Return a conversation for what needs none of its own."""
-    return server.new_conversation()
-
-
-@pytest.fixture(scope="module")
-def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("asking"), approvals="on") as server:
-        yield server
 
 
 async def told(server: LiveServer, client: LiveClient, result: dict[str, Any]) -> list[str]:
@@ -85,11 +66,16 @@ async def test_an_allowed_and_a_denied_write_under_one_id_are_told_apart(
             assert not outside.exists()
 
 
-async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(server: LiveServer) -> None:
+async def test_a_failure_is_not_hidden_by_a_later_success_under_its_id(
+    server: LiveServer, conversation: str
+) -> None:
     async with server.client() as client:
         calls = [run("cat nothere.txt", **SAME), run("ls", **SAME)]
-        for steps in ([{"tools": calls}], [{"tools": [call]} for call in calls]):
-            result = await client.ask(script(*steps, DONE))
+        for steps, place in (
+            ([{"tools": calls}], conversation),
+            ([{"tools": [call]} for call in calls], None),
+        ):
+            result = await client.ask(script(*steps, DONE), place)
             assert await told(server, client, result) == ["failed", "ok"]
             assert result["outcome"] == "answered_with_failures"
             assert "nothere.txt" in result["tools"][0]["error"]
@@ -144,10 +130,9 @@ async def test_what_only_comments_a_call_and_a_cycle_of_calls_are_doom_loops(
 
 
 BROKEN: list[dict[str, Any]] = [
-    *({"input": [1, 2]}, {"input": "ls"}, {"input": 5}),
+    *({"input": [1, 2]}, {"input": "ls"}),
     *({"raw_input": '{"command": '}, {"raw_input": DEEP}),
-    *({"name": 7}, {"name": ["Bash"]}, {"name": None}, {"name": ""}),
-    *({"id": None}, {"id": ["x"]}),
+    *({"name": ["Bash"]}, {"name": None}, {"name": ""}, {"id": None}),
 ]
 
 
@@ -212,22 +197,21 @@ async def test_an_agent_that_breaks_off_by_itself_does_not_get_the_next_message(
     server: LiveServer, conversation: str
 ) -> None:
     async with server.client() as client:
-        for _ in range(2):
-            nameless = [{"name": 5, "input": {}}]
-            broken = await client.ask(script({"tools": nameless}, DONE), conversation)
-            after = await client.ask(script(DONE), broken["conversation_id"])
-            assert (after["outcome"], after["reply"]) == ("answered", "Done.")
+        nameless = [{"name": 5, "input": {}}]
+        await client.ask(script({"tools": nameless}, DONE), conversation)
+        after = await client.ask(script(DONE), conversation)
+        assert (after["outcome"], after["reply"]) == ("answered", "Done.")
 
 
 async def test_an_answer_of_a_person_binds_to_the_call_that_was_asked_about(
-    asking_server: LiveServer,
+    asking_server: LiveServer, asking_conversation: str
 ) -> None:
     server = asking_server
     important = server.workspace / "important.txt"
     important.write_text("keep")
     calls = [run("mkdir allowed", **SAME), run("rm important.txt", **SAME)]
     async with server.client() as client:
-        async with client.stream(script({"tools": calls}, DONE)) as events:
+        async with client.stream(script({"tools": calls}, DONE), asking_conversation) as events:
             for index, decision in ((1, "allow"), (2, "deny")):
                 asked = await events.until("approval.requested")
                 assert asked.data["index"] == index

@@ -1,7 +1,6 @@
 """The problems of the field log, each met by the real agent process; the docstring says which one."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -61,10 +60,12 @@ def messages(lines: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [item for item in found if item["type"] == kind]
 
 
-async def test_the_init_line_of_the_journal_names_the_four_skills(server: LiveServer) -> None:
+async def test_the_init_line_of_the_journal_names_the_four_skills(
+    server: LiveServer, conversation: str
+) -> None:
     """Problem 1: as skills and as slash commands. Problem 3: and nothing of the user's own settings."""
     async with server.client() as client:
-        result = await client.ask(script({"text": "Here."}))
+        result = await client.ask(script({"text": "Here."}), conversation)
     lines = server.journal(result)
     init = messages(lines, "SystemMessage")[0]
     assert init["subtype"] == "init"
@@ -80,19 +81,13 @@ async def test_a_new_conversation_forgets_and_the_old_one_remembers(server: Live
     """Problem 2: by another agent process, and by asking what the model is really sent."""
     async with server.client() as client:
         old = (await client.ask("my codeword is plum"))["conversation_id"]
-        assert "plum" in (await client.ask("what is my codeword?", old))["reply"]
-        question = script({"echo": "messages"})
-        made = await client.post("/new-conversation", status=201, conversation_id=old)
-        by_route = await client.ask(question, made["conversation_id"])
-        by_field = await client.ask(question, old, new_conversation=True)
-        for fresh in (by_route, by_field):
-            assert fresh["conversation_id"] != old
-            assert "candor-script" in fresh["reply"]
-            said, _, _ = fresh["reply"].partition("Memory, found for this message")
-            assert "plum" not in said  # memory may still show it, as what another conversation said
-            shown = await client.get(f"/conversations/{fresh['conversation_id']}/messages")
-            (asked, _) = shown["messages"]
-            assert "plum" not in asked["text"]
+        fresh = await client.ask(script({"echo": "messages"}), old, new_conversation=True)
+        assert fresh["conversation_id"] != old
+        assert "candor-script" in fresh["reply"]
+        said, _, _ = fresh["reply"].partition("Memory, found for this message")
+        assert "plum" not in said  # memory may still show it, as what another conversation said
+        shown = await client.get(f"/conversations/{fresh['conversation_id']}/messages")
+        assert "plum" not in shown["messages"][0]["text"]
         assert "plum" in (await client.ask("what is my codeword?", old))["reply"]
 
 
@@ -196,25 +191,6 @@ async def test_no_secret_comes_out_again(server: LiveServer, conversation: str) 
         assert secret not in server.err_file.read_text(encoding="utf-8")
 
 
-async def test_a_secret_that_is_streamed_in_pieces_comes_out_in_none(
-    server: LiveServer, conversation: str
-) -> None:
-    """Problem 7: the model's service cuts where it likes, here 40 characters into the key."""
-    message = script({"text": f"a b c {OWN_KEY} d", "delta_delay_ms": 5}, say="Say it.")
-    message = message.replace(OWN_KEY, "".join(f"\\u{ord(item):04x}" for item in OWN_KEY))
-    async with server.client() as client, client.stream(message, conversation) as events:
-        told = await events.rest()
-    result = told[-1].data
-    streamed = "".join(item.data["text"] for item in told if item.type == "text.delta")
-    logged = server.journal_text(result)
-    assert streamed.startswith("a b c ")
-    for at in range(len(OWN_KEY) - 16):
-        piece = OWN_KEY[at : at + 16]
-        assert piece not in result["reply"]
-        assert piece not in streamed
-        assert piece not in logged
-
-
 async def _done(client: LiveClient, conversation: str, *commands: str) -> list[str]:
     message = script(*map(bash, commands), {"text": "Said nothing else."})
     result = await client.ask(message, conversation)
@@ -247,53 +223,3 @@ async def test_file_commands_inside_the_workspace_really_happen(
     assert (root / "备份" / "deep er").is_dir()
     for gone in ("新 文件夹", "报告 一.txt", "-dash.txt", "it's.txt"):
         assert not (root / gone).exists()
-
-
-async def test_commands_outside_the_workspace_are_denied_and_change_nothing(
-    server: LiveServer, conversation: str, tmp_path: Path
-) -> None:
-    """Problem 11: no path out, no dangerous syntax, no other command; also through links and other tools."""
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "theirs.txt").write_text("theirs", encoding="utf-8")
-    (server.workspace / "mine.txt").write_text("mine", encoding="utf-8")
-    (server.workspace / "way-out").symlink_to(outside)
-    up = os.path.relpath(outside, server.workspace)
-    target = str(outside / "theirs.txt")
-    commands = [
-        f"rm {target}",
-        f"rm -rf {up}",
-        f"mv mine.txt {up}/theirs.txt",
-        "cp mine.txt way-out/new.txt",
-        "mv way-out/theirs.txt .",
-        f"cat {target}",
-        f"mkdir {up}/new",
-        f"ls; rm {target}",
-        f"ls && rm {target}",
-        f"ls | tee {target}",
-        f"ls > {target}",
-        f"cat $(rm {target})",
-        f"cat `rm {target}`",
-        "python -c 'import os'",
-        f"ln -s {outside} link",
-        "chmod 777 mine.txt",
-        "cp mine.txt .claude/skills/x.md",
-        "cat .env",
-    ]
-    files = [
-        {"tool": "Write", "input": {"file_path": target, "content": "changed"}},
-        {"tool": "Read", "input": {"file_path": target}},
-        {"tool": "Write", "input": {"file_path": "way-out/new.txt", "content": "new"}},
-    ]
-    async with server.client() as client:
-        steps = [*map(bash, commands), *files]
-        result = await client.ask(script(*steps, {"text": "I tried."}), conversation)
-    ended = [tool["status"] for tool in result["tools"]]
-    assert ended[: len(commands)] == ["denied"] * len(commands)
-    # the agent program refuses to overwrite an unread file by itself; the gate judges that call all the same
-    assert ended[len(commands) :] == ["denied"] * len(files)
-    assert all(tool["error"] for tool in result["tools"])
-    assert [entry.name for entry in outside.iterdir()] == ["theirs.txt"]
-    assert (outside / "theirs.txt").read_text("utf-8") == "theirs"
-    assert (server.workspace / "mine.txt").read_text("utf-8") == "mine"
-    assert not (server.workspace / "link").exists()

@@ -1,7 +1,6 @@
 """Memory through the whole program: the real server, the real agent process, the demo model."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -75,57 +74,3 @@ async def test_a_note_is_found_and_a_question_about_memory_is_answered_from_it(
         later = await client.ask(script(ECHO, say="鲸鱼计划谁负责？"))
         assert item["id"] in [entry["id"] for entry in later["memory"]["injected"]]
         assert "小王" in later["reply"]
-
-
-async def test_what_a_person_tells_is_in_the_next_conversations_model_request(
-    fresh_server: LiveServer,
-) -> None:
-    told = [
-        "remember that my locker is number 12",
-        "记住我的车牌是沪A12345",
-        "I am Ana and I like short answers",
-        "remember that the demo is on Thursday",
-        "no, the demo is on Friday now",
-    ]
-    done = {"text": "Noted."}
-    first, next_one = fresh_server.new_conversation(), fresh_server.new_conversation()
-    async with fresh_server.client() as client:
-        saved = [
-            entry
-            for message in told
-            for entry in (await client.ask(script(done, say=message), first))["memory"]["saved"]
-        ]
-        assert len(saved) == len(told)
-        question = script(ECHO, say="What is the number of my locker?")
-        locker = await client.ask(question, next_one)
-        assert "my locker is number 12" in locker["reply"]
-        assert "I am Ana and I like short answers" in locker["reply"]
-        plate = await client.ask(script(ECHO, say="我的车牌是多少？"), next_one)
-        assert "沪A12345" in plate["reply"]
-        question = script(ECHO, say="Is the demo on Friday or on Thursday?")
-        demo = await client.ask(question, next_one)
-        assert "the demo is on Friday now" in demo["reply"]
-        assert "the demo is on Thursday" not in demo["reply"]
-
-
-@pytest.fixture
-def fresh_server(tmp_path: Path) -> Iterator[LiveServer]:
-    with started_server(tmp_path) as server:
-        yield server
-
-
-async def test_memory_itself_is_asked_and_told_in_plain_words(fresh_server: LiveServer) -> None:
-    """As a first visitor does: nothing there, two notes, and all of them told."""
-    conversation = fresh_server.new_conversation()
-    async with fresh_server.client() as client:
-        for question in ("记忆系统里有什么？", "你记得什么"):
-            asked = await client.ask(question, conversation)
-            assert (asked["outcome"], asked["tools"]) == ("answered", [])
-            assert asked["reply"].startswith("记忆里还没有内容。")
-        first = await client.ask("remember that tea is good", conversation)
-        second = await client.ask("记住我喜欢绿色", conversation)
-        assert (first["outcome"], second["outcome"]) == ("answered", "answered")
-        told = await client.ask("what do you remember?")
-        assert (told["outcome"], told["tools"]) == ("answered", [])
-        assert "tea is good" in told["reply"]
-        assert "我喜欢绿色" in told["reply"]

@@ -4,7 +4,6 @@ What a turn result must never be is held for each of them by `assert_honest`: a 
 agent program's error text, a text that is there twice, a journal or an event that says otherwise.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from tests.support.live_server import (
     bash,
     running_server,
     script,
-    started_server,
 )
 
 pytestmark = pytest.mark.e2e
@@ -42,12 +40,6 @@ FETCH = {"tool": "WebFetch", "input": {"url": "http://a.example", "prompt": "x"}
 def in_chinese(*steps: dict[str, Any]) -> str:
     """Write a script in a message that is Chinese all the same."""
     return script(*steps, say="请按照下面的脚本一步一步地执行，并且如实地告诉我每一步的结果。" * 3)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("outcomes")) as server:
-        yield server
 
 
 async def assert_honest(server: LiveServer, client: LiveClient, result: dict[str, Any]) -> None:
@@ -97,9 +89,6 @@ class Row:
 
 
 TABLE = {
-    "text": Row(
-        message=script({"text": "All is well."}), outcome="answered", reply=["All is well."]
-    ),
     "text after a tool": Row(
         message=script({"text": "I look. "} | bash("ls"), {"text": "I looked."}),
         outcome="answered",
@@ -134,29 +123,12 @@ TABLE = {
         notices=["tools_failed"],
         reply=["It is not there."],
     ),
-    "one of two fails": Row(
-        message=script(bash("ls"), bash("cat nothere.txt"), {"text": "Half of it."}),
-        outcome="answered_with_failures",
-        tools=["ok", "failed"],
-        notices=["tools_failed"],
-        reply=["Half of it."],
-    ),
     "a tool that is not offered": Row(
         message=script(FETCH, {"text": "I cannot."}),
         outcome="answered_with_failures",
         tools=["failed"],
         notices=["tools_failed"],
         reply=["I cannot."],
-    ),
-    "plain deny, no text": Row(
-        message=script(bash("curl http://a.example"), SILENCE, NO_SUMMARY),
-        outcome="tool_failed",
-        tools=["denied"],
-        notices=["forced_summary", "summary_failed", "tools_failed"],
-        reply=[
-            "This was not carried out. Bash: curl http://a.example was denied: ",
-            "The whole story",
-        ],
     ),
     "failing tool, no text": Row(
         message=script(bash("cat nothere.txt"), SILENCE, NO_SUMMARY),
@@ -189,16 +161,6 @@ TABLE = {
         notices=["tools_failed"],
         reply=[
             "I stopped this turn: the same calls were repeated 5 times in a row, Bash ls memory last."
-        ],
-    ),
-    "a loop of denied calls": Row(
-        message=script({"repeat": bash("curl a"), "times": 30}, {"text": "never said"}),
-        outcome="stopped",
-        stop_reason="doom_loop",
-        tools=["denied", "denied", "denied", "denied", KEPT],
-        notices=["tools_failed"],
-        reply=[
-            "I stopped this turn: the same calls were repeated 5 times in a row, Bash curl a last."
         ],
     ),
     "nothing at all": Row(
@@ -273,12 +235,6 @@ TABLE = {
 }
 
 
-@pytest.fixture(scope="module")
-def conversation(server: LiveServer) -> str:
-    """Return the one conversation of the table: however a turn ended, the next one is answered."""
-    return server.new_conversation()
-
-
 @pytest.mark.parametrize("row", TABLE.values(), ids=TABLE.keys())
 async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
     server: LiveServer, conversation: str, row: Row
@@ -299,21 +255,6 @@ async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
         await assert_honest(server, client, result)
     assert not (server.workspace / "by-summary").exists()
     assert (server.workspace / "memory").is_dir()
-
-
-async def test_a_notice_says_which_calls_did_not_succeed_and_why(
-    server: LiveServer, conversation: str
-) -> None:
-    steps = (bash("ls"), bash("cat nothere.txt"), bash("curl a"), {"text": "So so."})
-    async with server.client() as client:
-        english = await client.ask(script(*steps), conversation)
-        chinese = await client.ask(in_chinese(*steps), conversation)
-    (notice,) = english["notices"]
-    assert notice["message"].startswith("2 of 3 tool calls did not succeed: Bash: cat nothere.txt")
-    assert "No such file" in notice["message"]
-    assert "curl is not allowed" in notice["message"]
-    (notice,) = chinese["notices"]
-    assert notice["message"].startswith("3 次工具调用中有 2 次没有成功：")
 
 
 async def test_the_text_of_assistant_and_result_messages_counts_once(
@@ -373,22 +314,6 @@ async def test_a_user_stops_an_answer_and_keeps_what_was_said(server: LiveServer
         assert closing.startswith("You stopped this turn")
 
 
-async def test_leaving_a_conversation_ends_what_runs_there(server: LiveServer) -> None:
-    async with (
-        server.client() as client,
-        client.stream(in_chinese(bash("ls memory"), {"hang": True})) as events,
-    ):
-        finished = await events.until("tool.finished")
-        left = finished.data["conversation_id"]
-        fresh = await client.post("/new-conversation", status=201, conversation_id=left)
-        result = (await events.until("turn.completed")).data
-        assert fresh["conversation_id"] != left
-        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
-        assert statuses(result) == ["ok"]
-        assert result["reply"].startswith("这一轮还在运行时你离开了此对话")
-        assert (await client.get(f"/conversations/{left}"))["hot"] is False
-
-
 async def test_the_time_limit_ends_a_turn_and_what_it_started(tmp_path: Path) -> None:
     """Two at once, because each waits for the same limit."""
     ended: dict[str, dict[str, Any]] = {}
@@ -397,7 +322,7 @@ async def test_the_time_limit_ends_a_turn_and_what_it_started(tmp_path: Path) ->
         "command": script(bash("cat pipe"), {"text": "never said"}),
     }
     async with (
-        running_server(tmp_path, turn_timeout_s=6, prewarmed_clients=2) as server,
+        running_server(tmp_path, turn_timeout_s=4, prewarmed_clients=2) as server,
         server.client() as client,
     ):
         server.make_pipe("pipe")
@@ -412,8 +337,8 @@ async def test_the_time_limit_ends_a_turn_and_what_it_started(tmp_path: Path) ->
         for result in ended.values():
             assert (result["outcome"], result["stop_reason"]) == ("stopped", "timeout")
             await assert_honest(server, client, result)
-        sentence = "I stopped this turn: it took longer than 6 seconds."
-        assert ended["silence"]["reply"].startswith("我停止了这一轮：用时超过 6 秒。")
+        sentence = "I stopped this turn: it took longer than 4 seconds."
+        assert ended["silence"]["reply"].startswith("我停止了这一轮：用时超过 4 秒。")
         assert ended["command"]["reply"].startswith(f"{sentence} Until then: Bash: cat pipe was")
         assert statuses(ended["command"]) == ["interrupted"]
         assert [agent for agent in server.agents().values() if agent.name() == "cat"] == []

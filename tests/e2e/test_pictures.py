@@ -14,18 +14,14 @@ pytestmark = pytest.mark.e2e
 SCRIPT = script({"echo": "messages"})
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("pictures"), demo_cadence_ms=0) as server:
-        yield server
-
-
-async def test_a_named_picture_reaches_the_model_and_the_record(server: LiveServer) -> None:
+async def test_a_named_picture_reaches_the_model_and_the_record(
+    server: LiveServer, conversation: str
+) -> None:
     (server.workspace / "one pixel.png").write_bytes(png())
     (server.workspace / "two.JPG").write_bytes(png(200))  # its content decides
     async with server.client() as client:
         message = f"Look at `one pixel.png` and `two.JPG`, not at `none.png`.\n{SCRIPT}"
-        result = await client.ask(message)
+        result = await client.ask(message, conversation)
     for shade in (0, 200):
         assert b64encode(png(shade)).decode() in result["reply"]
     assert result["reply"].count('"type": "image"') == 2
@@ -37,7 +33,7 @@ async def test_a_named_picture_reaches_the_model_and_the_record(server: LiveServ
     ]
 
 
-async def test_what_cannot_be_shown_is_told(server: LiveServer) -> None:
+async def test_what_cannot_be_shown_is_told(server: LiveServer, conversation: str) -> None:
     for number in range(MAX_PICTURES + 1):
         (server.workspace / f"{number}.png").write_bytes(png(number))
     (server.workspace / "large.png").write_bytes(png() + bytes(MAX_PICTURE_BYTES))

@@ -1,11 +1,10 @@
 """The agent's questions to the person (`AskUserQuestion`), asked and answered through the real agent process."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support.live_server import LiveServer, script, started_server
+from tests.support.live_server import LiveServer, script
 
 pytestmark = pytest.mark.e2e
 
@@ -19,15 +18,11 @@ ASK = {"tool": "AskUserQuestion", "input": {"questions": QUESTIONS, "answers": {
 DONE = {"text": "Thank you."}
 
 
-@pytest.fixture(scope="module")
-def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("asking"), approvals="on") as server:
-        yield server
-
-
-async def answered(server: LiveServer, **body: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
+async def answered(
+    server: LiveServer, conversation: str, **body: Any
+) -> tuple[dict[str, Any], dict[str, Any], str]:
     """Ask; return the event of the answer, the turn's result and what the model was told."""
-    async with server.client() as client, client.stream(script(ASK, DONE)) as events:
+    async with server.client() as client, client.stream(script(ASK, DONE), conversation) as events:
         asked = (await events.until("approval.requested")).data
         assert (asked["name"], asked["summary"]) == ("AskUserQuestion", f"{WHICH} {MORE}")
         assert asked["permits"] == []
@@ -40,15 +35,20 @@ async def answered(server: LiveServer, **body: Any) -> tuple[dict[str, Any], dic
     return resolved, result, finished["output"] or finished["error"]
 
 
-async def test_a_refusal_reaches_the_model_with_its_word(asking_server: LiveServer) -> None:
-    _, result, told = await answered(asking_server, decision="deny", message="Choose yourself.")
+async def test_a_refusal_reaches_the_model_with_its_word(
+    asking_server: LiveServer, asking_conversation: str
+) -> None:
+    body = {"decision": "deny", "message": "Choose yourself."}
+    _, result, told = await answered(asking_server, asking_conversation, **body)
     assert result["outcome"] == "answered_with_failures"
     assert "Choose yourself." in told
 
 
-async def test_the_tool_is_offered_where_people_are_asked(asking_server: LiveServer) -> None:
+async def test_the_tool_is_offered_where_people_are_asked(
+    asking_server: LiveServer, asking_conversation: str
+) -> None:
     async with asking_server.client() as client:
-        result = await client.ask(script({"echo": "tools"}))
+        result = await client.ask(script({"echo": "tools"}), asking_conversation)
     assert "AskUserQuestion" in result["reply"]
 
 

@@ -2,12 +2,12 @@
 
 import re
 import ssl
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
+import httpx
 import pytest
 
 from tests.support.fact_service import (
@@ -36,13 +36,10 @@ EVENTS = say(HEAD + b"event: x\ndata: {oops\n\n")
 FAILED = r"The model's service failed \((.*)\); attempt \d follows in \d\.\d s\."
 NOT_MESSAGES = "The model's service answered with something that is not the Messages API."
 CUT = "The connection to the model's service kept failing (ECONNRESET)."
-SILENT = "The model's service was silent for 6 seconds, so this turn was ended."
+SILENT = "The model's service was silent for 4 seconds, so this turn was ended."
 
 FACTS: dict[str, tuple[Fact, dict[str, Any], list[str], str]] = {
     # what the service does; the report; the notices; the reply
-    "s401": (Fact(refuse(401)), {"status": 401}, [], "The model's service did not accept the"),
-    "s403": (Fact(refuse(403)), {"status": 403}, [], "The model's service denied access (403)."),
-    "s404": (Fact(refuse(404), unstreamed=refuse(404)), {"status": 404}, [], "The model's service does not know the model"),
     "s429": (Fact(refuse(429)), {"status": 429}, ["429, too many requests"] * 2,
              "The model's service kept refusing because of too many requests (429)."),
     "s429_hour": (Fact(refuse(429, retry_after="3600")), {"status": 429, "retry_after_s": 3600.0}, [],
@@ -53,7 +50,6 @@ FACTS: dict[str, tuple[Fact, dict[str, Any], list[str], str]] = {
              "The model's service kept failing with an error of its own (500)."),
     "s503_day": (Fact(refuse(503, retry_after="86400")), {"retry_after_s": 86400.0}, [],
                  "The model's service refused the request (status 503; it asks to wait 24 hours)."),
-    "s529": (Fact(refuse(529), times=1), {"status": 529}, ["529, overloaded"], SENTENCE),
     "s307": (Fact(refuse(307, location="https://u:p@login.example/x?t=1")),
              {"kind": "redirected", "detail": "https://login.example"}, [],
              "The model's service redirects to another address (https://login.example) instead of answering (307)."),
@@ -86,10 +82,19 @@ def server(tmp_path_factory: pytest.TempPathFactory, service: FactService) -> It
         tmp_path_factory.mktemp("facts"),
         command=None,
         model="candor-demo",
-        model_silence_s=6,
+        model_silence_s=4,
         environ=environ(service.url),
     ) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def conversation(server: LiveServer) -> str:
+    """Return the one conversation of the facts, which goes on after each; memory would repeat their names."""
+    conversation = server.new_conversation()
+    url = f"{server.url}/conversations/{conversation}"
+    assert httpx.patch(url, json={"memory": {"enabled": False}}, trust_env=False).is_success
+    return conversation
 
 
 def environ(url: str) -> dict[str, str]:
@@ -114,9 +119,11 @@ def kept(events: list[Event]) -> str:
 
 
 @pytest.mark.parametrize("name", FACTS)
-async def test_a_fact_of_the_service_is_told(server: LiveServer, name: str) -> None:
+async def test_a_fact_of_the_service_is_told(
+    server: LiveServer, conversation: str, name: str
+) -> None:
     _, report, notices, reply = FACTS[name]
-    async with server.client() as client, client.stream(f"FACT:{name}") as stream:
+    async with server.client() as client, client.stream(f"FACT:{name}", conversation) as stream:
         events = await stream.rest()
     result = events[-1].data
     assert result["reply"].startswith(reply)
@@ -130,37 +137,20 @@ async def test_a_fact_of_the_service_is_told(server: LiveServer, name: str) -> N
     assert KEY not in str(events)
 
 
-@contextmanager
-def tls_listener(directory: Path) -> Iterator[str]:
-    """Accept TLS connections with a certificate that nobody trusts; yields the address."""
-    key, cert = directory / "key.pem", directory / "cert.pem"
+async def test_a_service_that_proves_no_identity_is_told(tmp_path: Path) -> None:
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
-    made = ["openssl", *words.split(), "subjectAltName=DNS:localhost", "-keyout", str(key), "-out"]
-    subprocess.run([*made, str(cert)], check=True, capture_output=True)
+    made = ["openssl", *words.split(), "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert]
+    await anyio.run_process(list(map(str, made)))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(cert, key)
     with fact_service({}, context) as service:
-        yield service.url.replace("http://127.0.0.1", "https://localhost")
-
-
-@pytest.mark.parametrize(
-    ("fault", "sentence"),
-    [
-        ("connection", "The model's service could not be reached (ECONNREFUSED)."),
-        ("dns", "The model's service could not be reached (ENOTFOUND)."),
-        ("tls", "The model's service could not be reached safely (CERTIFICATE_VERIFY_FAILED)."),
-    ],
-)
-async def test_a_service_that_cannot_be_reached_is_told(
-    tmp_path: Path, fault: str, sentence: str
-) -> None:
-    with tls_listener(tmp_path) as tls:
-        url = {"connection": "http://127.0.0.1:9", "dns": "http://model.invalid", "tls": tls}[fault]
-        options = {"command": "serve", "model": "candor-demo", "prewarmed_clients": 0}
+        url = service.url.replace("http://127.0.0.1", "https://localhost")
         async with (
-            running_server(tmp_path, environ=environ(url), **options) as server,
+            running_server(tmp_path, command=None, model="any", environ=environ(url)) as server,
             server.client() as client,
         ):
             result = await client.ask("hello")
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
+    sentence = "The model's service could not be reached safely (CERTIFICATE_VERIFY_FAILED)."
     assert result["reply"].startswith(sentence)

@@ -1,25 +1,12 @@
 """What a person types after a slash either works or is answered plainly, with the real agent process."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support.live_server import LiveServer, script, started_server
+from tests.support.live_server import LiveServer, script
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("commands"), demo_cadence_ms=0) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def conversation(server: LiveServer) -> str:
-    """Return a conversation that the tests share: each new one costs a process."""
-    return server.new_conversation()
 
 
 def codes(result: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A model's service on raw sockets: each prompt names the fact that the service shows, `FACT:name`.
+"""A model's service on raw sockets: the last prompt names the fact that the service shows, `FACT:name`.
 
 It counts the requests for each prompt, so that a fact can end after some of them.
 """
@@ -119,7 +119,7 @@ class FactService:
         """Answer one request."""
         async with stream:
             _, body = await read_request(stream)
-            name = re.findall(rb"FACT:(\w+)", body)[0].decode()
+            name = re.findall(rb"FACT:(\w+)", body)[-1].decode()
             self.asked[name] += 1
             fact = self.facts.get(name, Fact(answer()))
             streams = b'"stream":true' in body.replace(b" ", b"")

@@ -1,0 +1,33 @@
+"""Servers and a conversation for all tests of a worker that need none of their own: an agent costs a second."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.live_server import LiveServer, started_server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server with its default settings."""
+    with started_server(tmp_path_factory.mktemp("server"), demo_cadence_ms=0) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def conversation(server: LiveServer) -> str:
+    """A conversation: however a turn of it ends, the next one is answered."""
+    return server.new_conversation()
+
+
+@pytest.fixture(scope="session")
+def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server that asks a person about each call that changes something."""
+    with started_server(tmp_path_factory.mktemp("asking"), approvals="on") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def asking_conversation(asking_server: LiveServer) -> str:
+    """A conversation of that server."""
+    return asking_server.new_conversation()
