@@ -136,6 +136,19 @@ async def test_a_conversation_deleted_while_it_is_woken_leaves_no_process(tmp_pa
         bench.services.assert_nothing_is_left()
 
 
+async def test_a_turn_whose_conversation_is_dropped_while_it_waits_for_the_process_gets_none(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as bench:
+        await bench.open_while_held(bench.asleep[0])
+        accepted = await bench.services.send(ECHO, bench.asleep[0])
+        await anyio.wait_all_tasks_blocked()
+        await bench.services.pool.drop(bench.asleep[0])
+        assert bench.services.pool.live_count == 0
+        assert (await bench.services.result_of(accepted))["outcome"] == "engine_failed"
+        bench.services.assert_nothing_is_left()
+
+
 async def test_a_conversation_opened_while_it_falls_asleep_is_woken_when_its_process_is_gone(
     tmp_path: Path,
 ) -> None:
@@ -178,6 +191,33 @@ async def test_where_all_places_are_in_use_nothing_is_woken_and_nothing_ends(
         await anyio.wait_all_tasks_blocked()
         assert bench.services.pool.is_hot(in_use)
     assert bench.engine.order == []
+
+
+async def test_nothing_is_woken_beyond_the_memory_that_agents_may_hold(tmp_path: Path) -> None:
+    async with opened(tmp_path, max_live_mb=1) as bench:
+        bench.engine.living[0].memory_bytes = 1 << 20
+        await bench.services.pool.keep_memory_bound()
+        await bench.services.messages_of(bench.asleep[0])
+        await anyio.wait_all_tasks_blocked()
+    assert bench.engine.order == []
+
+
+async def test_waking_waits_for_a_turn_without_text_and_for_another_waking(tmp_path: Path) -> None:
+    async with opened(tmp_path, 2) as bench:
+        running = await bench.services.send(script({"hang": True}))
+        await until(lambda: bench.services.pool.live_count == 1)
+        for conversation_id in bench.asleep:
+            await bench.services.messages_of(conversation_id)
+        await anyio.wait_all_tasks_blocked()
+        assert bench.engine.order == []
+        bench.engine.hold_connect = anyio.Event()
+        await bench.services.stop(running)
+        await until(lambda: bench.engine.order != [])
+        await anyio.wait_all_tasks_blocked()
+        assert len(set(bench.engine.order) - {None}) == 1
+        bench.engine.hold_connect.set()
+        await until(lambda: bench.services.pool.is_hot(bench.asleep[1]))
+        assert not bench.services.pool.is_hot(bench.asleep[0])
 
 
 async def test_an_unused_one_makes_room_for_the_next_opened_and_for_any_turn(
@@ -233,8 +273,11 @@ async def test_a_lost_session_and_a_refused_start_are_told_in_the_turn(tmp_path:
 
 async def test_an_unused_one_sleeps_again_and_polling_does_not_wake_it(tmp_path: Path) -> None:
     async with opened(tmp_path, idle_client_s=0.05) as bench:
-        await bench.wake(bench.asleep[0])
-        await until(lambda: bench.services.pool.live_count == 0)
+        for _ in range(2):
+            bench.engine.order.clear()
+            bench.services.pool._opened_at.clear()  # noqa: SLF001
+            await bench.wake(bench.asleep[0])
+            await until(lambda: bench.services.pool.live_count == 0)
         for _ in range(3):
             await bench.services.messages_of(bench.asleep[0])
             await anyio.wait_all_tasks_blocked()
