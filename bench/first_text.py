@@ -1,7 +1,8 @@
 """How long until the first text: the gateway against the bare SDK and other servers, taking turns in one run.
 
 Warm: a conversation that is running. Fresh: a new conversation (prewarmed) against connect and ask.
-Woken: a sleeping conversation against the SDK's resume. Burst: the last of six new conversations that begin
+Woken: a sleeping conversation against the SDK's resume; opened first: the same after a front end has read its
+messages and its agent is there, as while a person types. Burst: the last of six new conversations that begin
 at once. Same stand-in, same agent program. Beside them stands a server that starts a process for each
 request, with the SDK's `query`; more are named by `--peer NAME=URL`.
 """
@@ -29,6 +30,7 @@ _BURST_SHARE = 5
 _SETTLE_S = 1.2
 """Between samples that start processes, so that the next prewarmed one is ready."""
 _BURST_SETTLE_S = 6.0
+_LOOK_AGAIN_S = 0.05
 BARE, GATEWAY, PER_REQUEST = "bare SDK", "gateway", "process a request"
 
 Ask = Callable[[], Awaitable[float]]
@@ -108,12 +110,14 @@ async def _measure(
             new[peer.name] = lambda peer=peer: peer.ask(SCRIPT, Conversation())  # type: ignore[misc]
         fresh = await _in_turns(new, rounds, _SETTLE_S)
         woken = await _woken(gateway, directory, url, rounds)
+        opened = await _woken(gateway, directory, url, rounds, opened_first=True)
         last = {side: lambda ask=ask: _last_of_burst(ask) for side, ask in new.items()}
         burst = await _in_turns(last, _bursts(rounds), _BURST_SETTLE_S)
     return {
         "warm": warm,
         "fresh": fresh,
         "woken": woken,
+        "opened first": opened,
         f"last of {BURST}": burst,
         "memory": {GATEWAY: [memory_mb]},
     }
@@ -173,7 +177,9 @@ async def _warm(
     return samples, memory_mb
 
 
-async def _woken(gateway: Gateway, directory: Path, url: str, rounds: int) -> Samples:
+async def _woken(
+    gateway: Gateway, directory: Path, url: str, rounds: int, *, opened_first: bool = False
+) -> Samples:
     """One conversation that falls asleep (after a second) between the samples."""
     workspace, config_dir = directory / "workspace", directory / "bare"
     _, session = await bare.connect_and_ask(bare.options(workspace, url, config_dir), SCRIPT)
@@ -183,7 +189,13 @@ async def _woken(gateway: Gateway, directory: Path, url: str, rounds: int) -> Sa
         body = {"message": SCRIPT, "conversation_id": result["conversation_id"]}
         await anyio.sleep(_SETTLE_S)
 
+        path = f"/conversations/{result['conversation_id']}"
+
         async def ask_gateway() -> float:
+            if opened_first:
+                await link.call("GET", f"{path}/messages")
+                while not (await link.call("GET", path))[1]["hot"]:  # noqa: ASYNC110
+                    await anyio.sleep(_LOOK_AGAIN_S)
             return (await link.ask(body))[0]
 
         async def resume_and_ask() -> float:
