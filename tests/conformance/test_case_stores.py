@@ -1,10 +1,9 @@
 """The store of cases against its suite, and the suite against deliberately wrong stores."""
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from tests.conformance.suites.case_values import ANN, Opening
 from tests.conformance.suites.cases import CaseStoreSuite
 from tests.conformance.suites.opened import run_test
 from tests.support.cases import cases_on, opening
+from tests.support.other_words import expect_caught
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable, KeyError)
 
@@ -27,40 +27,6 @@ class TestSqliteCases(CaseStoreSuite):
     @pytest.fixture
     def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
-
-
-class OtherWords:
-    """A database whose statements say something else in one place."""
-
-    def __init__(self, database: Database, old: str, new: str) -> None:
-        self._database = database
-        self._old, self._new = old, new
-        self.was_there = False
-
-    def _said(self, sql: str) -> str:
-        self.was_there |= self._old in sql
-        return sql.replace(self._old, self._new)
-
-    async def rows(self, sql: str, parameters: Any = ()) -> Any:
-        return await self._database.rows(self._said(sql), parameters)
-
-    async def row(self, sql: str, parameters: Any = ()) -> Any:
-        return await self._database.row(self._said(sql), parameters)
-
-    async def write(self, work: Callable[[Any], Any]) -> Any:
-        return await self._database.write(lambda connection: work(_Spoken(connection, self._said)))
-
-
-class _Spoken:
-    def __init__(self, connection: sqlite3.Connection, said: Callable[[str], str]) -> None:
-        self._connection = connection
-        self._said = said
-
-    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
-        return self._connection.execute(self._said(sql), parameters)
-
-    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
-        return self._connection.executemany(self._said(sql), rows)
 
 
 S = CaseStoreSuite()
@@ -119,15 +85,10 @@ def named(part: str) -> Any:
 async def test_the_suite_catches_a_wrong_statement(
     tmp_path: Path, old: str, new: str, part: str, case: dict[str, Any]
 ) -> None:
-    spoken: list[OtherWords] = []
+    def opens(speaking: Callable[[Database], Database]) -> Opening:
+        return opening(tmp_path, lambda database, now: cases_on(speaking(database), now))
 
-    def make(database: Database, now: Now) -> SqliteCaseStore:
-        spoken.append(OtherWords(database, old, new))
-        return cases_on(cast("Database", spoken[-1]), now)
-
-    with pytest.raises(FAILURES):
-        await run_test(named(part), opening(tmp_path, make), **case)
-    assert any(entry.was_there for entry in spoken), "no statement says that"
+    await expect_caught(named(part), old, new, opens, **case)
 
 
 class TwoSteps(SqliteCaseStore):
