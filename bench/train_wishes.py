@@ -3,7 +3,8 @@
 `python -m bench.train_wishes` writes `memory/facts/sentence_model.json`. The training messages are
 `wishes/train_*.jsonl`: `message`, and `marks`, the sentences that ask something, each with its label; and
 `wishes/templates.txt`, expanded here with a fixed seed. With `--folds N` nothing is written: each message is
-judged by a model that has not seen it or another one of its template.
+judged by a model that has not seen it or another one of its template. `--measure FILE` counts what is found in
+lines of JSON instead: `text`, and what it `wants`: remember, forget, correct or none.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from bench.train_tool_usage import expand
 from memory.facts import sentence_model
+from memory.facts.requests import read_wishes
 from memory.facts.sentence_model import LABELS, features_of
 from memory.own_words import SentenceInContext, own_sentences
 
@@ -276,11 +278,29 @@ def cross_validate(examples: Sequence[Example], folds: int, *, verbose: bool) ->
         print(f"{truth:11}", *(f"{counts[truth, given]:11}" for given in LABELS))
 
 
+WANTS = {"request": "remember", "statement": "remember", "correction": "correct", "undo": "forget"}
+
+
+def measure(path: Path) -> None:
+    """Print how often each wish was found as which; the first of a message counts."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        wishes = [wished.wish for wished in read_wishes(row["text"]) if wished.is_firm]
+        counts[row["wants"], WANTS.get(wishes[0], wishes[0]) if wishes else "none"] += 1
+    for (wants, found), count in sorted(counts.items()):
+        print(f"{wants} as {found}: {count}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.train_wishes")
     parser.add_argument("--folds", type=int, default=0)
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--measure", type=Path, metavar="FILE")
     options = parser.parse_args()
+    if options.measure:
+        measure(options.measure)
+        return
     examples = read_examples()
     if options.folds:
         cross_validate(examples, options.folds, verbose=options.verbose)

@@ -13,17 +13,18 @@ from typing import Final
 import anyio.to_thread
 
 from memory.clock import Now
-from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin
-from memory.facts.matching import corrected, meant, repeated, superseded
+from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin, to_item
+from memory.facts.matching import corrected, corrected_line, meant, repeated, superseded
 from memory.facts.profile import Profile, with_fact
 from memory.facts.requests import Wished, read_wishes
-from memory.facts.told import Learn, NewFact, ToldTurn
+from memory.facts.told import Kept, Learn, NewFact, ToldTurn
 from memory.facts.wording import subject_of, words_of
 from memory.ids import derived_id, opaque_id
 from memory.intents.builders import Happening, intent_from_memory_saved
 from memory.intents.chronicle import Recording
 from memory.intents.masking import Mask
 from memory.intents.registry import MemoryIntent
+from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import record_blocking
 from memory.stores.sqlite.database import Database
@@ -35,14 +36,9 @@ from memory.stores.sqlite.facts import (
     put_fact_blocking,
     put_profile_blocking,
 )
-from memory.text_lines import flat
+from memory.text_lines import flat, one_line
 
-_MADE_OF_TURN_BEFORE: Final = """
-    SELECT id FROM items WHERE owner_id = ?1 AND kind IN ('fact', 'turn', 'episode') AND turn_id = (
-      SELECT turn_id FROM intents WHERE owner_id = ?1 AND conversation_id = ?2 AND turn_id != ?3
-      ORDER BY seq DESC LIMIT 1
-    ) AND (kind != 'episode' OR revision = 1)
-"""  # a later revision of an episode is of other turns as well
+_MAX_LINE_CHARS: Final = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,24 +87,25 @@ class FactKeeper:
         self._learns = learns
         self._on_written = on_written
 
-    async def keep_told(self, turn: ToldTurn) -> Sequence[Fact]:
-        """Do what a turn's message asks of memory; return the facts that were written.
+    async def keep_told(self, turn: ToldTurn) -> Kept:
+        """Do what a turn's message asks of memory; return what was written and forgotten.
 
-        A second call for the same turn changes nothing and returns the same facts.
+        A second call for the same turn writes nothing and returns the same facts.
         """
         if self._learns == "off":
-            return ()
+            return Kept()
         new: list[NewFact] = []
+        forgotten: list[Item] = []
         for wish in await anyio.to_thread.run_sync(_wishes_blocking, turn):
             if wish.wish == "forget":
-                await self._forget_meant(wish.text, turn.scope)
+                forgotten += await self._forget_meant(wish.text, turn.scope)
             elif wish.wish != "undo":
-                new.append(_new_fact(wish))
+                new.append(await self._with_note_line(_new_fact(wish), turn.scope))
             elif new:
                 del new[-1]
             else:
-                await self._forget_turn_before(turn)
-        return await self.keep(new, turn) if new else ()
+                forgotten += await self._forget_turn_before(turn)
+        return Kept(saved=await self.keep(new, turn) if new else (), forgotten=forgotten)
 
     async def keep(self, new: Sequence[NewFact], turn: ToldTurn) -> Sequence[Fact]:
         """Keep statements of a turn; return the facts that were written, each once."""
@@ -179,22 +176,36 @@ class FactKeeper:
         )
         return Profile(text=clean, updated_at=now)
 
-    async def _forget_meant(self, text: str, scope: Scope) -> None:
+    async def _with_note_line(self, new: NewFact, scope: Scope) -> NewFact:
+        """Return a statement with the line of a note that it corrects, if it may correct one."""
+        if new.stands_alone and new.origin != "correction":
+            return new
+        lines = await self._store.note_lines(scope)
+        says_so = new.origin == "correction" and new.is_firm
+        find = partial(corrected_line, new.text, lines, says_so=says_so)
+        return replace(new, note_line=await anyio.to_thread.run_sync(find))
+
+    async def _forget_meant(self, text: str, scope: Scope) -> list[Item]:
         """Forget what the words mean, with what it superseded and the turns that told it."""
         held = await self._store.holding(scope.owner_id)
+        forgotten: list[Item] = []
         for fact in meant(text, held):
             for told in [*await self._store.older(fact.id), fact]:
                 await self._forget(told.id, scope)
                 if told.turn_id is not None:
                     await self._forget(told.turn_id, scope)
+            forgotten.append(to_item(fact))
             self._on_written([])
+        return forgotten
 
-    async def _forget_turn_before(self, turn: ToldTurn) -> None:
+    async def _forget_turn_before(self, turn: ToldTurn) -> list[Item]:
         """Forget what was made of the turn before this one in its conversation."""
-        rows = await self._database.rows(_MADE_OF_TURN_BEFORE, (turn.scope.owner_id, turn.conversation_id, turn.turn_id))  # fmt: skip
-        for row in rows:
-            await self._forget(row["id"], turn.scope)
+        made = await self._store.made_of_turn_before(
+            turn.scope.owner_id, turn.conversation_id, turn.turn_id
+        )
+        forgotten = [item for item in made if await self._forget(item.id, turn.scope)]
         self._on_written([])
+        return [item for item in forgotten if item.kind == "fact"] or forgotten[:1]
 
     async def _write(self, new: Sequence[NewFact], source: _Source) -> Sequence[Fact]:
         written = await self._database.write(
@@ -346,7 +357,9 @@ def _change(told: NewFact, held: Sequence[Fact], source: _Source) -> _Change | N
         if old is not None and not subject_of(text):
             text = f"{text} [earlier: {old.text}]"  # it may not say by itself what it is about
     replaced += [fact for fact in superseded(told.text, held) if fact not in replaced]
-    if not replaced and not told.stands_alone:
+    if not replaced and told.note_line is not None:
+        text = f"{text} [earlier: {one_line(told.note_line, _MAX_LINE_CHARS)}]"
+    elif not replaced and not told.stands_alone:
         return None
     fact = Fact(
         id=_id_of(told, source),

@@ -34,7 +34,7 @@ class TurnCompletion:
         self.cause: Cause | None = None
         self.cost_usd = 0.0
         self.first_text_s: float | None = None
-        self._saved: list[dict[str, str]] = []
+        self._told: dict[str, Any] = {}
 
     async def close(self, memory: Mapping[str, Any], session_id: str | None) -> None:
         """Make, store and publish the result; if that fails, a bare one."""
@@ -93,7 +93,7 @@ class TurnCompletion:
             evidence,
             ending,
             turn=context.turn,
-            memory={**memory, "saved": self._saved},
+            memory={**memory, **self._told},
             cost_usd=self.cost_usd,
             started_at=context.started_at,
             finished_at=finished_at,
@@ -122,7 +122,7 @@ class TurnCompletion:
         context = self._context
         uses = context.evidence.tools.values()
         try:
-            self._saved = await context.chronicle.keep_told(context.conversation, uses)
+            self._told = await context.chronicle.keep_told(context.conversation, uses)
         except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("facts_not_kept")
 

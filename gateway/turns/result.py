@@ -42,6 +42,7 @@ def memory_fields(pack: ContextPack) -> dict[str, Any]:
         "degraded": list(pack.degraded),
         "profile": pack.has_profile,
         "saved": [],
+        "forgotten": [],
     }
 
 

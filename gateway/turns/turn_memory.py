@@ -19,7 +19,7 @@ from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
 from memory.fact_keeper import FactKeeper
-from memory.facts.fact import Fact, to_item
+from memory.facts.fact import to_item
 from memory.facts.told import ToldTurn
 from memory.intents.builders import (
     Happening,
@@ -37,6 +37,7 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
+from memory.items import Item
 from memory.recall.tools import MemoryTools
 from memory.scope import LABELS, Scope
 from policies.content.parameters import parameter_names
@@ -171,14 +172,14 @@ class TurnChronicle:
 
     async def keep_told(
         self, conversation: Conversation | None, uses: Iterable[ToolUse]
-    ) -> list[dict[str, str]]:
-        """Keep what the message asks to be remembered; return `memory.saved` of the turn result.
+    ) -> dict[str, Any]:
+        """Do what the message asks of memory; return `saved` and `forgotten` of the result's `memory`.
 
         A failure is logged only: what cannot be written now, `record` cannot write either, and reports it.
         """
         keeper, turn = self._memory.facts, self._turn
         if keeper is None or self._recorder is None:
-            return []
+            return {}
         project_id = getattr(conversation, "project_id", None)
         told = ToldTurn(
             message=turn.message,
@@ -189,11 +190,14 @@ class TurnChronicle:
             notes=[text for use in uses if use.status == "ok" for text in _noted(use.input)],
         )
         try:
-            facts = await keeper.keep_told(told)
+            kept = await keeper.keep_told(told)
         except (StoreUnavailable, IntentRefused):
             _log.exception("facts_not_kept", extra={"turn_id": turn.id})
-            return []
-        return [saved_fields(fact) for fact in facts]
+            return {}
+        return {
+            "saved": [_named(to_item(fact)) for fact in kept.saved],
+            "forgotten": [_forgotten_fields(item) for item in kept.forgotten],
+        }
 
     @property
     def failure(self) -> str:
@@ -242,9 +246,14 @@ class TurnChronicle:
         return {"intent": intent.key, **({"text": line} if line is not None else {})}
 
 
-def saved_fields(fact: Fact) -> dict[str, str]:
-    """Return one entry of `memory.saved`."""
-    return {"id": fact.id, "kind": "fact", "title": to_item(fact).title}
+def _named(item: Item) -> dict[str, Any]:
+    return {"id": item.id, "kind": item.kind, "title": item.title}
+
+
+def _forgotten_fields(item: Item) -> dict[str, Any]:
+    """Return one entry of `memory.forgotten`, with what it takes to tell a fact again."""
+    text = item.body if item.kind == "fact" else None
+    return {**_named(item), "text": text, "project_id": item.scope.project_id}
 
 
 def _noted(tool_input: Mapping[str, Any]) -> list[str]:

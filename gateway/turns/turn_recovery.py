@@ -146,8 +146,8 @@ async def _close_crashed(
     chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
     if turn.result is None:
         result = _cut_off(turn, stored, evidence, events, lines, now)
-        saved = await chronicle.keep_told(conversation, evidence.tools.values())
-        result["memory"]["saved"] = saved
+        told = await chronicle.keep_told(conversation, evidence.tools.values())
+        result["memory"] |= told
         turn = replace(turn, finished_at=now, result=result)
         await events.note_ending(turn)
     else:

@@ -1,4 +1,4 @@
-"""Which of a person's facts a new statement repeats, corrects, or means."""
+"""Which of a person's facts, or lines of notes, a new statement repeats, corrects, or means."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +16,8 @@ _MIN_SHARED: Final = 0.1
 """Of the weight of a fact's words, for a sentence that says that it corrects or forgets something."""
 _MIN_SHARED_UNSAID: Final = 0.5
 """The same, for a sentence that may be an ordinary one."""
+_MIN_SHARED_NOTE: Final = 0.3
+"""Of the weight of a note's line, for a correction of no fact."""
 _MAX_MEANT: Final = 3
 """A request to forget that fits more facts equally well is too vague to act on."""
 
@@ -41,27 +43,39 @@ def corrected(text: str, facts: Sequence[Fact], *, is_firm: bool) -> Fact | None
     of_subject = superseded(text, facts)
     if of_subject:
         return of_subject[0]
-    nearest = _nearest(text, facts, _MIN_SHARED if is_firm else _MIN_SHARED_UNSAID)
+    nearest = _nearest_facts(text, facts, _MIN_SHARED if is_firm else _MIN_SHARED_UNSAID)
     return nearest[0] if len(nearest) == 1 else None
+
+
+def corrected_line(text: str, lines: Sequence[str], *, says_so: bool) -> str | None:
+    """Return the line of a note that a statement corrects: of its subject, or the nearest if it says so."""
+    same = [line for line in lines if supersedes(text, line)]
+    if not same and says_so:
+        same = [lines[at] for at in _nearest(text, lines, _MIN_SHARED_NOTE)]
+    return same[0] if len(set(same)) == 1 else None
 
 
 def meant(text: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts that a request to forget means: the nearest in words."""
-    nearest = _nearest(text, facts, _MIN_SHARED)
+    nearest = _nearest_facts(text, facts, _MIN_SHARED)
     return nearest if len(nearest) <= _MAX_MEANT else []
 
 
-def _nearest(text: str, facts: Sequence[Fact], min_shared: float) -> list[Fact]:
-    """Return the facts that share the most weight of words with a text; a word of fewer facts weighs more."""
+def _nearest_facts(text: str, facts: Sequence[Fact], min_shared: float) -> list[Fact]:
+    return [facts[at] for at in _nearest(text, [fact.text for fact in facts], min_shared)]
+
+
+def _nearest(text: str, texts: Sequence[str], min_shared: float) -> list[int]:
+    """Return the places of the texts that share the most weight of words; a word of fewer texts weighs more."""
     asked = _words(text)
-    words = [_words(fact.text) for fact in facts]
+    words = [_words(known) for known in texts]
     known = Counter(word for each in words for word in each)
-    weight = {word: _base(word) * log(1 + len(facts) / known[word]) for word in known}
+    weight = {word: _base(word) * log(1 + len(texts) / known[word]) for word in known}
     shared = [sum(weight[word] for word in each & asked) for each in words]
     best = max(shared, default=0.0)
     return [
-        fact
-        for fact, each, score in zip(facts, words, shared, strict=True)
+        at
+        for at, (each, score) in enumerate(zip(words, shared, strict=True))
         if score == best and score >= min_shared * sum(weight[word] for word in each) > 0
     ]
 

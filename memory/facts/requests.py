@@ -34,6 +34,11 @@ _LITTLE: Final = 3
 """Terms; a request with fewer of them is about the sentence before alone."""
 _SHORT: Final = 8
 _POINTS_BACK: Final = re.compile(r"\b(?:that|this|it|those|these)\b|[这這那它此]", re.IGNORECASE)
+_NAMES_NONE: Final = re.compile(
+    r"\b(?:it|them)\b|\b(?:that|this|those)\W*(?:please|now|thanks)?$|它|[这那](?:个|条|些|件事)?[吧了]?$",
+    re.IGNORECASE,
+)
+"""What a request to forget says of a thing that the sentence before names."""
 _PATTERNS = read_patterns(__file__)
 _INTRODUCTION: Final = re.compile(_PATTERNS["introduction"], re.IGNORECASE)
 _DENIAL: Final = re.compile(_PATTERNS["denial"], re.IGNORECASE)
@@ -106,6 +111,8 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
     if label == "keep":
         text = _kept(sentences, at, content)
         return Wished("request", text, lasting=bool(_ALWAYS.search(text))) if text else None
+    if label == "forget" and at and len(terms(content)) < _SHORT and _NAMES_NONE.search(content):
+        return Wished("forget", sentences[at - 1].text.strip(_EDGES))
     stands_alone = label != "correction" or _DENIES.match(sentence.text) is not None
     return Wished(_WISHES[label], content, lasting=label == "self", stands_alone=stands_alone)
 

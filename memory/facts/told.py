@@ -1,11 +1,12 @@
-"""What a turn told, before it is kept."""
+"""What a turn told, before it is kept, and what became of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from memory.facts.fact import Origin
+from memory.facts.fact import Fact, Origin
+from memory.items import Item
 from memory.scope import Scope
 
 Learn = Literal["off", "explicit", "model"]
@@ -34,4 +35,15 @@ class NewFact:
     evidence: str | None = None
     is_firm: bool = True
     stands_alone: bool = True
-    """False if it counts only where it corrects a fact."""
+    """False if it counts only where it corrects a fact or a note."""
+    note_line: str | None = None
+    """The line of a note that it corrects unless it corrects a fact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What a message changed in memory."""
+
+    saved: Sequence[Fact] = ()
+    forgotten: Sequence[Item] = ()
+    """As it was; without what went with it, such as the turn in which a fact was told."""

@@ -1,8 +1,9 @@
 """Marks found items that a newer found item about the same thing replaces.
 
 Two items are about the same thing if their headings are and their texts have words in common, or if the
-newer one says that something has changed and has many words of the older one. Both are kept; recall
-shows the newer one, and its reason names the older.
+newer one says that something has changed and has many words of the older one. A fact that corrects a line of
+a note replaces the note if it says little else. Both are kept; recall shows the newer one, and its reason
+names the older.
 """
 
 import re
@@ -24,6 +25,9 @@ _READ_CHARS: Final = 600
 _SAME_HEADING: Final = 0.6
 _SAME_TEXT: Final = 0.2
 _CORRECTED_TEXT: Final = 0.3
+_CORRECTED_NOTE: Final = 0.5
+"""Of a note's words, in a fact that corrects one of its lines."""
+_CORRECTS_NOTE: Final = " [earlier: "
 _LEAST_SHARED: Final = 2
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}(?:-\d{1,2})?")
 _CHANGED: Final = re.compile(
@@ -67,7 +71,8 @@ def mark_superseded(hits: Sequence[Hit], asked: Period | None) -> list[Hit]:
     likely = [
         hit
         for hit in hits
-        if hit.confidence >= LEAST_CONFIDENCE / 2 and hit.item.kind in _REPLACED_KINDS
+        if hit.confidence >= LEAST_CONFIDENCE / 2
+        and (hit.item.kind in _REPLACED_KINDS or _CORRECTS_NOTE in hit.item.body)
     ][:_MAX_COMPARED]
     by_age = sorted(likely, key=lambda hit: hit.item.occurred_at, reverse=True)
     wordings = {hit.item.id: _Wording.of(hit.item) for hit in by_age}
@@ -81,11 +86,14 @@ def mark_superseded(hits: Sequence[Hit], asked: Period | None) -> list[Hit]:
 def _is_replaced(
     older: Item, newer: Item, wordings: dict[str, _Wording], asked: Period | None
 ) -> bool:
-    if older.occurred_at == newer.occurred_at:
+    if older.occurred_at == newer.occurred_at or older.kind not in _REPLACED_KINDS:
         return False
     if asked is not None and asked.covers(older.occurred_at) > asked.covers(newer.occurred_at):
         return False
-    return wordings[newer.id].replaces(wordings[older.id])
+    new, old = wordings[newer.id], wordings[older.id]
+    if newer.kind == "fact":
+        return len(new.text & old.text) >= _CORRECTED_NOTE * len(old.text)
+    return new.replaces(old)
 
 
 def _mark(hits: list[Hit], older: Item, newer: Item) -> None:

@@ -197,6 +197,22 @@ def test_what_a_turn_saved_is_shown_and_taken_back(chat: ChatPage, server: LiveS
     assert left == []
 
 
+def test_what_a_turn_forgot_is_shown_and_told_again(chat: ChatPage, server: LiveServer) -> None:
+    chat.ask(script({"text": "Noted."}, say="remember that my kayak is orange")).expect_end(
+        "answered"
+    )
+    turn = chat.ask(script({"text": "Gone."}, say="You can drop what I told you about my kayak."))
+    forgotten = turn.at.get_by_test_id("forgotten")
+    expect(forgotten).to_contain_text("1 forgotten")
+    asked = {"kind": "fact", "q": "kayak"}
+    left = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
+    assert left == []
+    forgotten.get_by_test_id("forgotten-undo").click()
+    expect(forgotten).to_contain_text("Undone")
+    told = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
+    assert [item["title"] for item in told] == ["my kayak is orange"]
+
+
 def test_a_turn_that_memory_showed_links_to_its_conversation(chat: ChatPage) -> None:
     said = "The otter's canoe is painted turquoise."
     chat.ask(f"{said}\n{script({'text': 'Noted.'})}").expect_end("answered")

@@ -100,7 +100,7 @@ async def keep(database: Database) -> list[str]:
         )
         for number, message in enumerate(TOLD)
     ]
-    return [fact.id for facts in kept for fact in facts]
+    return [fact.id for told in kept for fact in told.saved]
 
 
 async def prepare_nothing(directory: Path) -> None:

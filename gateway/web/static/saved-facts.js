@@ -1,20 +1,22 @@
-// What a turn saved in memory, each with an undo. Hidden if it saved nothing.
+// What a turn saved in memory and what it forgot, each with an undo. Hidden if it did neither.
 
 import { el, setText } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { writeFact } from "/static/memory-routes.js";
 import { forgetItem } from "/static/routes.js";
 import { showHidden } from "/static/visible.js";
 
-function savedItem(item) {
+/** `takeBack(item)` undoes what happened to an item; without it nothing can. */
+function changedItem(kind, item, takeBack) {
   const state = el("span", { class: "memory-why", role: "status" });
-  const undo = el("button", { class: "link-button", type: "button", "data-testid": "saved-undo", onclick: takeBack }, icon("undo"), t("saved_undo"));
-  const row = el("li", { "data-testid": "saved-item" }, el("span", { class: "memory-title", dir: "auto" }, showHidden(item.title || t("kind_fact"))), undo, state);
+  const undo = el("button", { class: "link-button", type: "button", "data-testid": `${kind}-undo`, onclick: undone }, icon("undo"), t("saved_undo"));
+  const row = el("li", { "data-testid": `${kind}-item` }, el("span", { class: "memory-title", dir: "auto" }, showHidden(item.title || t("kind_fact"))), takeBack && undo, state);
 
-  async function takeBack() {
+  async function undone() {
     undo.disabled = true;
     try {
-      await forgetItem(item.id);
+      await takeBack(item);
       undo.remove();
       setText(state, t("saved_undone"));
       row.classList.add("is-undone");
@@ -27,10 +29,20 @@ function savedItem(item) {
   return row;
 }
 
-/** The list as an element, or null where nothing was saved. */
-export function savedFacts(memory) {
-  if (!memory?.saved?.length) return null;
-  return el("details", { class: "chip memory saved", open: true, "data-testid": "saved" },
-    el("summary", {}, icon("book"), el("span", {}, t("saved_count", { count: memory.saved.length }))),
-    el("div", { class: "chip-body" }, el("ul", {}, memory.saved.map(savedItem))));
+const forgetAgain = (item) => forgetItem(item.id);
+const tellAgain = (item) => writeFact(item.text, item.project_id ?? null);
+
+function chip(kind, items, undoOf) {
+  return el("details", { class: "chip memory saved", open: true, "data-testid": kind },
+    el("summary", {}, icon("book"), el("span", {}, t(`${kind}_count`, { count: items.length }))),
+    el("div", { class: "chip-body" }, el("ul", {}, items.map((item) => changedItem(kind, item, undoOf(item))))));
+}
+
+/** The lists as elements: what the turn saved, and what it forgot. */
+export function memoryChanges(memory) {
+  const { saved = [], forgotten = [] } = memory ?? {};
+  return [
+    saved.length && chip("saved", saved, () => forgetAgain),
+    forgotten.length && chip("forgotten", forgotten, (item) => item.text && tellAgain),
+  ].filter(Boolean);
 }

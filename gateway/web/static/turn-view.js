@@ -11,7 +11,7 @@ import { noticeLine, outcomeLine } from "/static/outcome.js";
 import { messagePictures } from "/static/message-pictures.js";
 import { renderProse } from "/static/prose.js";
 import { readToolCall } from "/static/routes.js";
-import { savedFacts } from "/static/saved-facts.js";
+import { memoryChanges } from "/static/saved-facts.js";
 import { MessageTools, replyTools } from "/static/turn-tools.js";
 import { ToolCallView } from "/static/tool-call.js";
 import { isOpen } from "/static/turn.js";
@@ -208,7 +208,7 @@ export class TurnView {
 
   #drawEnd(turn) {
     this.#end ??= [
-      savedFacts(turn.result.memory),
+      ...memoryChanges(turn.result.memory),
       outcomeLine(turn.result, this.#actions.openLog, replyTools(turn, this.#actions)),
     ];
     return this.#end;

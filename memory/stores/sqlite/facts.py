@@ -8,6 +8,7 @@ from typing import Any, Final
 from memory.clock import from_rfc3339, rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
+from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
@@ -27,6 +28,15 @@ _SELECT: Final = (
     f"SELECT {', '.join(f'items.{name} AS {name}' for name in COLUMNS.split(', '))},"  # noqa: S608  names of our own
     " origin, lasting, evidence, superseded_by FROM facts JOIN items ON items.id = fact_id"
 )
+
+
+_MADE_OF_TURN_BEFORE: Final = f"""
+    SELECT {COLUMNS} FROM items WHERE owner_id = ?1 AND kind IN ('fact', 'turn', 'episode') AND turn_id = (
+      SELECT turn_id FROM intents WHERE owner_id = ?1 AND conversation_id = ?2 AND turn_id != ?3
+      ORDER BY seq DESC LIMIT 1
+    ) AND (kind != 'episode' OR revision = 1)
+"""  # noqa: S608  names of our own; a later revision of an episode is of other turns as well
+_NOTES: Final = "SELECT body FROM items WHERE kind = 'note' AND owner_id IN (?, ?)"
 
 
 class SqliteFactStore:
@@ -50,6 +60,19 @@ class SqliteFactStore:
         replaced = await self._database.values(fact_of, sql, (fact_id,))
         before = [fact for old in replaced for fact in await self.older(old.id)]
         return [*before, *replaced]
+
+    async def made_of_turn_before(
+        self, owner_id: str, conversation_id: str | None, turn_id: str
+    ) -> list[Item]:
+        """Return what was made of the turn before this one in its conversation."""
+        values = (owner_id, conversation_id, turn_id)
+        return await self._database.values(item_of, _MADE_OF_TURN_BEFORE, values)
+
+    async def note_lines(self, scope: Scope) -> list[str]:
+        """Return the lines of the notes that a person sees, without marks of lists and headings."""
+        rows = await self._database.rows(_NOTES, scope.readable_owners)
+        lines = [line.strip(" #*->") for row in rows for line in row["body"].splitlines()]
+        return [line for line in lines if line]
 
     async def profile(self, owner_id: str) -> Profile:
         """Return a person's profile; an empty one if there is none."""

@@ -1,5 +1,6 @@
 """What persons tell in plain words is kept after the turn and known in the next conversation."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +116,13 @@ async def test_a_request_that_names_nothing_forgets_the_turn_before(tmp_path: Pa
         first = await services.ask("remember that my locker is number 12")
         chat = first["conversation_id"]
         await services.ask("记住我的车牌是沪A12345", conversation_id=chat)
-        await services.ask("把刚才记的那条删掉", conversation_id=chat)
+        result = await services.ask("把刚才记的那条删掉", conversation_id=chat)
+        assert [one["text"] for one in result["memory"]["forgotten"]] == ["我的车牌是沪A12345"]
         assert await held(services) == ["my locker is number 12"]
-        await services.ask("Don't remember that.", conversation_id=chat)
+        result = await services.ask("Don't remember that.", conversation_id=chat)
+        assert [(one["kind"], one["text"]) for one in result["memory"]["forgotten"]] == [
+            ("turn", None)
+        ]
         assert await held(services) == ["my locker is number 12"], "it means the turn before alone"
         result = await services.ask("Remember that my shoe size is 43. No, don't save that.")
         assert result["memory"]["saved"] == []
@@ -130,7 +135,9 @@ async def test_forgetting_in_words_forgets_what_was_superseded_too(tmp_path: Pat
         await services.ask("remember that my locker is number 12")
         await services.ask("no, my locker is number 14 now")
         await services.ask("记住我喜欢绿色")
-        await services.ask("please forget my locker number")
+        result = await services.ask("please forget my locker number")
+        (forgotten,) = result["memory"]["forgotten"]
+        assert (forgotten["kind"], forgotten["text"]) == ("fact", "my locker is number 14 now")
         assert await held(services) == ["我喜欢绿色"]
         told = [intent.text for intent in await intents_of(services)]
         kept = [text for text in told if text.startswith(("The person", "Saved"))]
@@ -157,3 +164,26 @@ async def test_nothing_is_kept_twice_or_where_memory_or_learning_is_off(tmp_path
     async with running_services(tmp_path / "off", learn="off") as services:
         assert (await services.ask("remember my code is 4417"))["memory"]["saved"] == []
         assert await held(services) == []
+
+
+async def test_a_correction_of_what_a_note_says_is_kept_and_comes_before_it(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        folder = services.settings.workspace / "memory"
+        await anyio.Path(folder).mkdir()
+        (folder / "choir.md").write_text("# Choir\n- The rehearsal is on Monday at 7 pm\n")
+        (folder / "team.md").write_text("# Team\n- 例会在周三\n")
+        os.utime(folder / "choir.md", (1_700_000_000, 1_700_000_000))
+        await services.open_memory.notes.scan()
+        for told in ("No, it rains on Tuesdays.", "The weather moved to Denmark."):
+            assert (await services.ask(told))["memory"]["saved"] == []
+        await services.ask("No, the rehearsal is at 8 pm now")
+        await services.ask("例会改到周四了")
+        assert await held(services) == [
+            "the rehearsal is at 8 pm now [earlier: The rehearsal is on Monday at 7 pm]",
+            "例会改到周四了 [earlier: 例会在周三]",
+        ]
+        asked = await services.ask("When is the rehearsal?")
+        assert "8 pm" in asked["memory"]["injected"][0]["title"]
+        assert "superseded" in {one["reason"] for one in asked["memory"]["suppressed"]}

@@ -123,6 +123,7 @@ export default {
   memory_parts_missing: "Parts of memory that did not answer",
   memory_why: "why: {why}",
   saved_count: "{count} saved in memory",
+  forgotten_count: "{count} forgotten",
   saved_undo: "Undo",
   saved_undone: "Undone",
   forget_this: "Forget this",

@@ -118,6 +118,7 @@ export default {
   memory_parts_missing: "没有及时响应的记忆部分",
   memory_why: "原因：{why}",
   saved_count: "已记住 {count} 条",
+  forgotten_count: "已忘记 {count} 条",
   saved_undo: "撤销",
   saved_undone: "已撤销",
   forget_this: "忘记这条",

@@ -121,6 +121,7 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
             "degraded": ["vector_timeout"],
             "profile": False,
             "saved": [],
+            "forgotten": [],
         },
         "changes": {"files": 0, "added": 0, "removed": 0, "complete": True},
         "model": "m1",

@@ -198,3 +198,20 @@ def test_the_content_of_a_request_is_kept(message: str, text: str) -> None:
 )
 def test_quoted_and_pasted_text_is_no_request(message: str) -> None:
     assert [wish for wish in read_wishes(message) if wish.is_firm] == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "You can drop what I told you about my locker.",
+        "You still know where my locker is? Please get rid of that.",
+        "I quit the gym, so there's no need to hold on to my locker number.",
+        "柜子号不用再留着了",
+    ],
+)
+def test_what_is_no_longer_to_be_known_is_forgotten_also_by_what_was_said_before(
+    message: str,
+) -> None:
+    facts = ["my locker is number 12", "我的柜子号是十二", "I get up at six", "我喜欢绿色"]
+    (known,) = forgotten({"message": message, "facts": facts})
+    assert known in facts[:2]
