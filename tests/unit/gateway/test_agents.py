@@ -112,14 +112,9 @@ def test_a_clouds_own_login_and_metadata_are_reached(machine: Machine) -> None:
 
 
 def test_a_proxy_and_certificates_of_ones_own_are_reached(machine: Machine) -> None:
-    environ = {
-        "ANTHROPIC_API_KEY": "key-of-the-person",
-        "HTTPS_PROXY": "http://proxy.lan:3128",
-        "NODE_EXTRA_CA_CERTS": "/srv/corp.pem",
-        "DATABASE_URL": "postgres://db.lan:5432/x",
-        "ADMIN_URL": "http://127.0.0.1:8000",
-    }
-    places = machine.places(environ)
+    environ = {"ANTHROPIC_API_KEY": "k", "HTTPS_PROXY": "http://proxy.lan:3128"}
+    environ |= {"NODE_EXTRA_CA_CERTS": "/srv/corp.pem", "ADMIN_URL": "http://127.0.0.1:8000"}
+    places = machine.places(environ | {"DATABASE_URL": "postgres://db.lan:5432/x"})
     assert list(places.ports) == [443, 3128]
     assert Path("/srv/corp.pem") in places.readable
 
@@ -138,25 +133,24 @@ def test_directories_of_the_rules_are_opened_as_they_say(machine: Machine) -> No
     assert list(places.writable) == [machine.root / "drop"]
 
 
-def test_a_wall_that_is_required_and_missing_stops_the_start(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> Protection:
-        raise EngineUnavailable("There is none.")
-
-    monkeypatch.setattr(agents, "protect_blocking", refuse)
-    with pytest.raises(StartError, match=r"There is none\."):
-        machine.places({})
-
-
-def test_a_disk_without_room_for_the_trial_stops_the_start(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (EngineUnavailable("There is none."), r"There is none\."),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            r"data cannot be written \(No space left on device\)",
+        ),
+    ],
+)
+def test_a_wall_that_is_missing_or_cannot_be_tried_stops_the_start(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, fault: Exception, told: str
 ) -> None:
     def fail(*_: object) -> Protection:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise fault
 
     monkeypatch.setattr(agents, "protect_blocking", fail)
-    with pytest.raises(StartError, match=r"data cannot be written \(No space left on device\)"):
+    with pytest.raises(StartError, match=told):
         machine.places({})
 
 
@@ -168,9 +162,6 @@ def test_a_directory_that_cannot_be_made_is_told(machine: Machine) -> None:
 
 
 def test_a_plan_knows_whose_login_it_takes() -> None:
-    assert not AgentPlan(demo=True, credential=_login()).takes_login
-    assert AgentPlan(demo=False, credential=_login()).takes_login
-
-
-def _login() -> Credential:
-    return Credential(kind="login", found="a login on this machine")
+    login = Credential(kind="login", found="a login on this machine")
+    assert not AgentPlan(demo=True, credential=login).takes_login
+    assert AgentPlan(demo=False, credential=login).takes_login

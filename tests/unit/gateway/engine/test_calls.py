@@ -214,14 +214,6 @@ def begun(run_uuid: str = "mine") -> MessageFilter:
     return filter_
 
 
-def test_a_result_is_taken_by_the_prompts_it_names() -> None:
-    assert begun().is_solicited(result(uuids=["other", "mine"]))
-    assert begun().is_solicited(result(user_message_uuid="mine"))
-    assert not begun().is_solicited(result(uuids=["other"]))
-    assert not begun().is_solicited(result(user_message_uuid="other"))
-    assert begun().is_solicited(result()), "no other turn explains it"
-
-
 def test_an_interrupted_run_may_get_a_result_without_a_name_but_not_a_background_turns() -> None:
     filter_ = begun()
     assert not filter_.is_solicited(result(origin=BACKGROUND))
@@ -255,18 +247,6 @@ def test_a_turn_that_takes_the_prompt_in_becomes_the_runs_own() -> None:
     filter_.begin("mine")
     messages = (streams("a", uuids=["mine"]), says("a"), result(uuids=["mine"], origin=BACKGROUND))
     assert sorted_by(filter_, *messages) == [True] * 3
-
-
-def test_the_name_last_told_holds_until_the_next() -> None:
-    filter_ = begun()
-    messages = (
-        streams("a", uuids=["mine"]),
-        says("a"),
-        says("b", uuids=["other"]),
-        streams("b"),
-        says("c", uuids=["other", "mine"]),
-    )
-    assert sorted_by(filter_, *messages) == [True, True, False, False, True]
 
 
 SHOWN = {

@@ -11,9 +11,6 @@ from anyio.abc import ByteReceiveStream
 from anyio.streams.text import TextReceiveStream
 from claude_agent_sdk import (
     AssistantMessage,
-    ClaudeAgentOptions,
-    Message,
-    StreamEvent,
     ToolResultBlock,
     ToolUseBlock,
     UserMessage,
@@ -30,9 +27,8 @@ from gateway.engine.events import (
     TextDelta,
     ThinkingDelta,
 )
-from gateway.engine.private_sdk import SubprocessCLITransport
 from gateway.engine.runs import EventQueue
-from gateway.engine.transport import AgentTransport, BoundedLines, repair
+from gateway.engine.transport import BoundedLines, repair
 from gateway.nesting import depth_of
 
 LOST = ClientLost(exit_code=None)
@@ -43,15 +39,17 @@ async def read(queue: EventQueue) -> list[EngineEvent]:
         return [event async for event in queue.read()]
 
 
-async def test_what_came_before_the_reader_is_kept_in_order() -> None:
+async def test_what_came_before_the_reader_is_kept_in_order_up_to_the_last_event() -> None:
     queue = EventQueue()
     events = [MessageBegun(context_tokens=number) for number in range(1000)]
+    finished = RunFinished(subtype="success", is_error=False, result="")
     for event in events:
         queue.put(event)
     ended = [queue.is_ended]
+    queue.put(finished)
     queue.put(LOST)
     assert [*ended, queue.is_ended] == [False, True]
-    assert await read(queue) == [*events, LOST]
+    assert await read(queue) == [*events, finished]
     assert await read(queue) == []
 
 
@@ -121,14 +119,6 @@ def test_the_tick_gets_rarer_with_the_readers_that_wait_and_has_a_bound() -> Non
     assert runs.next_tick(0.033, 60) == pytest.approx(0.064)
 
 
-async def test_the_last_event_is_the_last() -> None:
-    queue = EventQueue()
-    finished = RunFinished(subtype="success", is_error=False, result="")
-    queue.put(finished)
-    queue.put(LOST)
-    assert await read(queue) == [finished]
-
-
 async def test_a_waiting_reader_gets_each_event_and_a_cancelled_one_loses_none() -> None:
     queue = EventQueue()
     got: list[EngineEvent] = []
@@ -167,55 +157,20 @@ async def read_lines(*chunks: bytes, max_chars: int = 1_000_000) -> list[str]:
     return [text async for text in BoundedLines(TextReceiveStream(Chunks(chunks)), max_chars)]
 
 
-@pytest.mark.parametrize("size", [1, 7, 64, 10_000])
-async def test_lines_come_whole_and_unchanged_however_they_are_cut(size: int) -> None:
+async def test_lines_come_whole_and_unchanged_however_they_are_cut() -> None:
     text = '{"a": "你好\u2028[["}\r\n\n{"b": [1, 2]}\n{"unfinished'
     data = text.encode()
-    pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    assert "".join(await read_lines(*pieces)) == text
+    for size in (1, 7, 64, 10_000):
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        assert "".join(await read_lines(*pieces)) == text
 
 
-async def test_a_line_that_is_nested_too_deep_is_cut_and_the_others_are_not() -> None:
+async def test_a_line_that_is_nested_too_deep_is_cut_and_one_too_long_is_for_the_reader() -> None:
     deep = "[" * 5000 + "]" * 5000
     lines = "".join(await read_lines(f'{{"a": {deep}}}\n{{"b": 1}}\n'.encode())).split("\n")
     assert depth_of(lines[0]) == 100
     assert json.loads(lines[1]) == {"b": 1}
-
-
-async def test_a_line_that_is_too_long_is_handed_on_for_the_reader_to_refuse() -> None:
     assert len(await read_lines(b"x" * 60, b"x" * 60, b"x" * 60, max_chars=100)) == 2
-
-
-async def test_a_piece_passes_the_sdk_by_only_when_all_before_it_has_come_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def event(kind: str, number: int) -> dict[str, Any]:
-        told = {"type": kind, "index": number}
-        return {"type": "stream_event", "uuid": "u", "session_id": "s", "event": told}
-
-    delta = "content_block_delta"
-    sent = [
-        *(event("content_block_start", 0), event(delta, 1), event(delta, 2)),
-        {"type": "control_request"},
-        *(event(delta, 3), {"type": "assistant", "uuid": "a"}, event(delta, 4), event(delta, 5)),
-        *({"type": "stream_event", "event": {"type": delta}}, {"type": "result"}, event(delta, 6)),
-    ]
-
-    async def agent(_: object) -> AsyncIterator[dict[str, Any]]:
-        for data in sent:
-            await anyio.lowlevel.checkpoint()
-            yield data
-
-    monkeypatch.setattr(SubprocessCLITransport, "read_messages", agent)
-    delivered: list[Message] = []
-    transport = AgentTransport(ClaudeAgentOptions(), delivered.append)
-    through = []
-    async for data in transport.read_messages():
-        through.append(data)
-        if data in (sent[1], sent[6]):  # the client has read so far
-            transport.received = data["event"]
-    assert through == [sent[index] for index in (0, 1, 3, 5, 6, 8, 9, 10)]
-    assert [m.event["index"] for m in delivered if isinstance(m, StreamEvent)] == [2, 3, 5]
 
 
 def refused(kind: str, content: object) -> MessageParseError:
@@ -233,15 +188,13 @@ def test_calls_and_results_without_an_id_or_a_name_are_read_all_the_same() -> No
     assert isinstance(result, UserMessage)
     assert result.content == [ToolResultBlock(_any(None), content="out", is_error=True)]
     assert result.uuid == "u"
+    nothing: list[dict[str, Any] | None] = [None, {}, {"message": 1}, {"message": {"content": "x"}}]
+    for data in nothing:
+        assert repair(MessageParseError("odd", data)) is None
 
 
 def _any(value: object) -> Any:
     return value
-
-
-@pytest.mark.parametrize("data", [None, {}, {"message": 1}, {"message": {"content": "text"}}])
-def test_what_holds_no_blocks_is_not_repaired(data: dict[str, Any] | None) -> None:
-    assert repair(MessageParseError("odd", data)) is None
 
 
 ONE = "11111111-1111-4111-8111-111111111111"
@@ -260,19 +213,15 @@ def cost(usd: object) -> dict[str, object]:
     return {"type": "cost-state", "sessionId": ONE, "totalCostUSD": usd}
 
 
-@pytest.mark.parametrize("padding", [0, 10, 1 << 16, 300_000])
-def test_the_last_cost_counts_wherever_blocks_end(tmp_path: Path, padding: int) -> None:
-    text = {"type": "user", "text": "x" * padding}
-    write(tmp_path, ONE, cost(1), text, cost(2.5), text, text)
-    assert sdk.spent_usd_blocking(tmp_path, ONE) == 2.5
-
-
-def test_what_only_looks_like_a_cost_is_none(tmp_path: Path) -> None:
+def test_the_last_cost_counts_wherever_blocks_end_and_what_only_looks_like_one_is_none(
+    tmp_path: Path,
+) -> None:
+    for padding in (0, 10, 1 << 16, 300_000):
+        text = {"type": "user", "text": "x" * padding}
+        write(tmp_path, ONE, cost(1), text, cost(2.5), text, text)
+        assert sdk.spent_usd_blocking(tmp_path, ONE) == 2.5
     write(tmp_path, ONE, cost(1), {"text": '"cost-state"'}, '{"type":"cost-state"', cost("much"))
     assert sdk.spent_usd_blocking(tmp_path, ONE) == 1
-
-
-def test_without_a_cost_or_a_session_nothing_was_spent(tmp_path: Path) -> None:
     write(tmp_path, ONE)
     for session_id in (ONE, OTHER, "*", "../x", ""):
         assert sdk.spent_usd_blocking(tmp_path, session_id) == 0
