@@ -7,12 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.engine.events import (
-    ClientLost,
-    EngineEvent,
-    EntryRecorded,
-    TextDelta,
-)
+from gateway.engine.events import ClientLost, EngineEvent, EntryRecorded, TextDelta
 from gateway.engine.protocol import (
     AgentClient,
     ClientDead,
@@ -21,16 +16,7 @@ from gateway.engine.protocol import (
     SessionGone,
     SessionOrigin,
 )
-from tests.support.engine_talk import (
-    LONG_S,
-    Gate,
-    Told,
-    ask,
-    bash,
-    prompt,
-    read,
-    script,
-)
+from tests.support.engine_talk import LONG_S, Gate, Told, ask, bash, prompt, read, script
 
 SPEC = ClientSpec(model="candor-demo")
 NOWHERE = "11111111-1111-4111-8111-111111111111"

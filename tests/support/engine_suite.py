@@ -28,10 +28,7 @@ from gateway.engine.events import (
     ToolReturned,
 )
 from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool
-from gateway.engine.protocol import (
-    ClientSpec,
-    SessionOrigin,
-)
+from gateway.engine.protocol import ClientSpec, SessionOrigin
 from policies.verdict import Allow, Deny
 from tests.support.engine_lifecycle_suite import EngineLifecycleSuite
 from tests.support.engine_talk import (

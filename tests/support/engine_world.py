@@ -75,10 +75,7 @@ async def real_world(
         )
         world = RealWorld(SdkEngine(setup, tasks), setup, tasks, review)
         world.engine = SdkEngine(
-            replace(setup, **changes),
-            tasks,
-            on_unsolicited=world.unsolicited.append,
-            review=review,
+            replace(setup, **changes), tasks, on_unsolicited=world.unsolicited.append, review=review
         )
         world.setup = replace(setup, **changes)
         try:

@@ -58,12 +58,8 @@ from tests.support.scripted_steps import (
 _WORDS = re.compile(r"\S+\s*|\s+")
 _MAX_RETRIES = 10
 _RETRY_MS = 10
-_KINDS = {
-    401: "authentication_failed",
-    403: "authentication_failed",
-    404: "model_not_found",
-    429: "rate_limit",
-}
+_LOGIN = "authentication_failed"
+_KINDS = {401: _LOGIN, 403: _LOGIN, 404: "model_not_found", 429: "rate_limit"}
 _RETRIED = frozenset({401, 408, 409, 429})
 """Besides server errors; the agent program gives up on every other status at once."""
 
@@ -319,15 +315,8 @@ class ScriptedRun:
         is_retried = status is None or status in _RETRIED or status >= _SERVER_ERROR
         retries = self.max_retries if is_retried else 0
         for attempt in range(1, min(step.get("times", 1), retries) + 1):
-            self._emit(
-                ModelRetrying(
-                    attempt=attempt,
-                    max_attempts=retries,
-                    delay_ms=_RETRY_MS,
-                    status=status,
-                    error=told,
-                )
-            )
+            failing: dict[str, Any] = {"status": status, "error": told, "delay_ms": _RETRY_MS}
+            self._emit(ModelRetrying(attempt=attempt, max_attempts=retries, **failing))
             await anyio.sleep(_RETRY_MS / 1000)
         if step.get("times", 1) <= retries:
             return None
@@ -366,11 +355,8 @@ class ScriptedRun:
             tool_use_id=scripted.tool_use_id,
             index=self._calls,
         )
-        self._emit(
-            ToolCalled(
-                tool_use_id=call.tool_use_id, name=call.name, input=call.input, index=call.index
-            )
-        )
+        which: dict[str, Any] = {"tool_use_id": call.tool_use_id, "index": call.index}
+        self._emit(ToolCalled(name=call.name, input=call.input, **which))
         goes_on, is_error = True, True
         try:
             text, is_error = await self._gated(call), False
@@ -378,11 +364,7 @@ class ScriptedRun:
             text, goes_on = str(refused), not refused.interrupt
         except (OSError, ValueError, KeyError) as exc:
             text = str(exc)
-        self._emit(
-            ToolReturned(
-                tool_use_id=call.tool_use_id, is_error=is_error, text=text, index=call.index
-            )
-        )
+        self._emit(ToolReturned(is_error=is_error, text=text, **which))
         return goes_on
 
     async def _gated(self, call: ToolCall) -> str:

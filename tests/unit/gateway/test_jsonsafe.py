@@ -13,14 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.jsonsafe import (
-    MAX_DEPTH,
-    MAX_ITEMS,
-    clean_text,
-    estimate_chars,
-    json_safe,
-    json_text,
-)
+from gateway.jsonsafe import MAX_DEPTH, MAX_ITEMS, clean_text, estimate_chars, json_safe, json_text
 from gateway.nesting import TOO_DEEP, bound_depth, depth_of
 
 

@@ -5,13 +5,7 @@ import pytest
 from gateway.demo.answer import Answer, Broken, Text, Thinking, ToolCall
 from gateway.demo.script import ScriptError, find_script
 from gateway.demo.server import DemoModel
-from tests.unit.gateway.demo.dialogue import (
-    HOOK,
-    read,
-    system,
-    user,
-    words_of,
-)
+from tests.unit.gateway.demo.dialogue import HOOK, read, system, user, words_of
 
 NOT_SCRIPTS = [
     *("nonsense", "{}", "[1]", '[{"txt": "a"}]', '[{"text": 1}]', "[{}]", '[{"tools": [{}]}]'),

@@ -9,12 +9,7 @@ import anyio
 import pytest
 from anyio.abc import ByteReceiveStream
 from anyio.streams.text import TextReceiveStream
-from claude_agent_sdk import (
-    AssistantMessage,
-    ToolResultBlock,
-    ToolUseBlock,
-    UserMessage,
-)
+from claude_agent_sdk import AssistantMessage, ToolResultBlock, ToolUseBlock, UserMessage
 from claude_agent_sdk._errors import MessageParseError
 from claude_agent_sdk._internal.message_parser import parse_message
 

@@ -83,9 +83,7 @@ def test_the_file_and_what_is_kept_of_it_hold_no_token(tmp_path: Path) -> None:
     assert sha256(token.encode()).hexdigest() in kept
 
 
-def test_every_token_is_compared_and_none_ends_the_search(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_token_is_compared_and_none_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long an answer takes tells nothing about how near a guess was, nor about whose it is."""
     compared: list[str] = []
 

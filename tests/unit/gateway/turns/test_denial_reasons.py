@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from gateway.turns.sentences import DENIALS, describe_denial
 from policies.verdict import Deny
 
@@ -110,22 +108,16 @@ def test_every_rule_has_its_reason_in_chinese_and_no_other_has() -> None:
         assert not reason.endswith(("。", ".")), "it stands inside a sentence"
 
 
-@pytest.mark.parametrize(
-    ("denial", "english", "chinese"),
-    [
-        (
-            Deny("outside_workspace", "/etc is outside the workspace.", "Use paths inside."),
-            "/etc is outside the workspace. Use paths inside.",
-            "路径在工作区之外",
-        ),
-        (
-            Deny("approval_denied", "A person denied this. They said: Not now", quoted="Not now"),
-            "A person denied this. They said: Not now",
-            "询问过的人拒绝了这次调用，并说：Not now",
-        ),
-        (Deny("not_known_here", "It is so."), "It is so.", "It is so."),
-    ],
-)
-def test_a_reason_is_in_the_persons_language(denial: Deny, english: str, chinese: str) -> None:
-    assert describe_denial(denial, "en") == english
-    assert describe_denial(denial, "zh") == chinese
+OUTSIDE = Deny("outside_workspace", "/etc is outside the workspace.", "Use paths inside.")
+DENIED = Deny("approval_denied", "A person denied this. They said: Not now", quoted="Not now")
+REASONS = [
+    (OUTSIDE, "/etc is outside the workspace. Use paths inside.", "路径在工作区之外"),
+    (DENIED, DENIED.reason, "询问过的人拒绝了这次调用，并说：Not now"),
+    (Deny("not_known_here", "It is so."), "It is so.", "It is so."),
+]
+
+
+def test_a_reason_is_in_the_persons_language() -> None:
+    for denial, english, chinese in REASONS:
+        assert describe_denial(denial, "en") == english
+        assert describe_denial(denial, "zh") == chinese

@@ -12,14 +12,7 @@ from gateway.engine.events import (
     TextDone,
 )
 from gateway.turns.evidence import Evidence, StopReason
-from tests.support.builders import (
-    broken_off,
-    called,
-    evidence_of,
-    failed,
-    finished,
-    returned,
-)
+from tests.support.builders import broken_off, called, evidence_of, failed, finished, returned
 
 
 def test_the_result_is_the_text_only_where_no_block_told_any() -> None:

@@ -85,10 +85,7 @@ OUTCOMES: dict[tuple[str, str], list[Evidence | tuple[Cause, Evidence]]] = {
         ("untrusted", evidence_of()),
         ("internal", evidence_of(TEXT, finished())),
     ],
-    ("empty", "end_turn"): [
-        evidence_of(finished()),
-        evidence_of(called(), returned(), finished()),
-    ],
+    ("empty", "end_turn"): [evidence_of(finished()), evidence_of(called(), returned(), finished())],
     ("empty", "refusal"): [evidence_of(REFUSED)],
     ("answered", "refusal"): [evidence_of(TEXT, REFUSED)],
 }

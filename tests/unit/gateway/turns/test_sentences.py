@@ -10,18 +10,8 @@ import pytest
 
 from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
 from gateway.turns import sentences
-from gateway.turns.sanitizer import (
-    OUTPUT_CHARS,
-    SUMMARY_CHARS,
-    OutputSanitizer,
-    off_loop,
-)
-from gateway.turns.sentences import (
-    PROMPTS,
-    SENTENCES,
-    describe_concerns,
-    language_of,
-)
+from gateway.turns.sanitizer import OUTPUT_CHARS, SUMMARY_CHARS, OutputSanitizer, off_loop
+from gateway.turns.sentences import PROMPTS, SENTENCES, describe_concerns, language_of
 from gateway.turns.typed_commands import (
     GatewayAnswer,
     SkillRequest,
@@ -65,26 +55,22 @@ def test_chinese_sentences_are_chinese_and_english_ones_are_not() -> None:
         assert not any("\u4e00" <= each_item <= "\u9fff" for each_item in SENTENCES["en"][key]), key
 
 
-@pytest.mark.parametrize(
-    ("message", "language"),
-    [
-        ("list the files", "en"),
-        ("", "en"),
-        ("42 !?", "en"),
-        ("列出文件", "zh"),
-        ("请列出 memory/ 下的文件 a.txt", "zh"),
-        ("please translate 你好 into English for the whole team, thank you very much", "en"),
-        ("bonjour", "en"),
-        (
-            "请帮我看看这是什么错误，谢谢。\n```\n" + "connection refused by peer\n" * 30 + "```",
-            "zh",
-        ),
-        ("怎么回事？\n~~~log\n" + "connection refused by peer\n" * 30, "zh"),
-        ("What does this say?\n```\n" + "连接被拒绝\n" * 30 + "```\nThank you.", "en"),
-    ],
-)
-def test_the_language_is_the_messages(message: str, language: str) -> None:
-    assert language_of(message) == language
+REFUSED = "connection refused by peer\n" * 30
+ENGLISH = [
+    *("list the files", "", "42 !?", "bonjour"),
+    "please translate 你好 into English for the whole team, thank you very much",
+    f"What does this say?\n```\n{'连接被拒绝' * 30}\n```\nThank you.",
+]
+CHINESE = [
+    *("列出文件", "请列出 memory/ 下的文件 a.txt"),
+    f"请帮我看看这是什么错误，谢谢。\n```\n{REFUSED}```",
+    f"怎么回事？\n~~~log\n{REFUSED}",
+]
+
+
+def test_the_language_is_the_messages() -> None:
+    assert {language_of(message) for message in ENGLISH} == {"en"}
+    assert {language_of(message) for message in CHINESE} == {"zh"}
 
 
 def test_what_was_not_approved_is_named_in_the_persons_language() -> None:
@@ -114,31 +100,26 @@ PATHS = PathView(["/srv/app/ws"], ["/srv/app", "/var/candor data"])
 SANITIZER = OutputSanitizer(PATHS, partial(mask_secrets, known=("known-secret-4711",)))
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("/srv/app/ws/a.txt", "a.txt"),
-        ("rm '/srv/app/ws/a b.txt'", "rm 'a b.txt'"),
-        ("/srv/app/ws", "."),
-        ("/srv/app/ws/", "."),
-        ("look into /srv/app/ws.", "look into the workspace."),
-        ("'/srv/app/ws/'", "'.'"),
-        ("file:///srv/app/ws/a.txt", "file://a.txt"),
-        ("/srv/app/ws/.env and /srv/app/ws/记忆.md", ".env and 记忆.md"),
-        ("/srv/app/ws2/a.txt", HIDDEN),
-        ("/srv/app/ws-old, gone", f"{HIDDEN}, gone"),
-        ("saved to: /srv/app/.candor/记录/x.txt\nText", f"saved to: {HIDDEN}\nText"),
-        ("'/var/candor data/a'", f"'{HIDDEN}'"),
-        ("in /srv/app.", f"in {HIDDEN}."),
-        ("/srv/apple and /mnt/srv/app2", "/srv/apple and /mnt/srv/app2"),
-        ("nothing here", "nothing here"),
-        ("", ""),
-    ],
-)
-def test_paths_are_told_from_the_workspace_and_the_servers_not_at_all(
-    text: str, shown: str
-) -> None:
-    assert SANITIZER.text(text) == shown
+SHOWN = {
+    "/srv/app/ws/a.txt": "a.txt",
+    "rm '/srv/app/ws/a b.txt'": "rm 'a b.txt'",
+    "/srv/app/ws": ".",
+    "/srv/app/ws/": ".",
+    "look into /srv/app/ws.": "look into the workspace.",
+    "'/srv/app/ws/'": "'.'",
+    "file:///srv/app/ws/a.txt": "file://a.txt",
+    "/srv/app/ws/.env and /srv/app/ws/记忆.md": ".env and 记忆.md",
+    "/srv/app/ws2/a.txt": HIDDEN,
+    "/srv/app/ws-old, gone": f"{HIDDEN}, gone",
+    "saved to: /srv/app/.candor/记录/x.txt\nText": f"saved to: {HIDDEN}\nText",
+    "'/var/candor data/a'": f"'{HIDDEN}'",
+    "in /srv/app.": f"in {HIDDEN}.",
+    **{text: text for text in ("/srv/apple and /mnt/srv/app2", "nothing here", "")},
+}
+
+
+def test_paths_are_told_from_the_workspace_and_the_servers_not_at_all() -> None:
+    assert {text: SANITIZER.text(text) for text in SHOWN} == SHOWN
 
 
 def test_a_workspace_behind_a_link_is_known_by_both_its_names(tmp_path: Path) -> None:
@@ -161,21 +142,21 @@ def test_a_secret_at_the_cut_is_masked_before_the_text_is_cut() -> None:
         assert "characters left out" in shown
 
 
-@pytest.mark.parametrize(
-    ("tool_input", "summary"),
-    [
-        ({"command": "mv a.txt b.txt", "description": "Move"}, "mv a.txt b.txt"),
-        ({"file_path": "/srv/app/ws/notes/a.md"}, "notes/a.md"),
-        ({"pattern": "*.md", "path": "/srv/app/ws"}, "*.md"),
-        ({"command": "ls\n  -l"}, "ls -l"),
-        ({"command": "  ", "file_path": "a"}, "a"),
-        ({"todos": [{"content": "写"}]}, '{"todos":[{"content":"写"}]}'),
-        ({}, ""),
-        ({"command": "x" * 900}, "x" * (SUMMARY_CHARS - 1) + "…"),
-    ],
-)
-def test_a_call_is_told_in_one_line(tool_input: dict[str, object], summary: str) -> None:
-    assert SANITIZER.summary(tool_input) == summary
+SUMMARIES: list[tuple[dict[str, object], str]] = [
+    ({"command": "mv a.txt b.txt", "description": "Move"}, "mv a.txt b.txt"),
+    ({"file_path": "/srv/app/ws/notes/a.md"}, "notes/a.md"),
+    ({"pattern": "*.md", "path": "/srv/app/ws"}, "*.md"),
+    ({"command": "ls\n  -l"}, "ls -l"),
+    ({"command": "  ", "file_path": "a"}, "a"),
+    ({"todos": [{"content": "写"}]}, '{"todos":[{"content":"写"}]}'),
+    ({}, ""),
+    ({"command": "x" * 900}, "x" * (SUMMARY_CHARS - 1) + "…"),
+]
+
+
+def test_a_call_is_told_in_one_line() -> None:
+    for tool_input, summary in SUMMARIES:
+        assert SANITIZER.summary(tool_input) == summary
 
 
 def test_a_tools_input_is_shown_without_secrets_server_paths_and_endless_texts() -> None:
@@ -225,37 +206,26 @@ async def test_two_threads_at_most_compute_so_that_the_loop_has_the_interpreter(
 SKILLS = ("memory-capture", "deploy_it")
 
 
-@pytest.mark.parametrize(
-    ("message", "asked"),
-    [
-        ("/memory-capture", SkillRequest("memory-capture", "")),
-        (" /memory-capture\n", SkillRequest("memory-capture", "")),
-        ("/memory-capture the\nport  is 1", SkillRequest("memory-capture", "the\nport  is 1")),
-        ("/deploy_it 到测试环境", SkillRequest("deploy_it", "到测试环境")),
-        ("/clear", GatewayAnswer("command_clear", "clear")),
-        ("/CLEAR", GatewayAnswer("command_clear", "CLEAR")),
-        ("／clear", GatewayAnswer("command_clear", "clear")),
-        ("/compact", GatewayAnswer("command_compact", "compact")),
-        ("/compact keep the names", GatewayAnswer("command_compact", "compact")),
-        ("/Memory-Capture", GatewayAnswer("command_unknown", "Memory-Capture")),
-        ("/nonsense", GatewayAnswer("command_unknown", "nonsense")),
-        ("/etc/hosts is wrong", None),
-        ("/etc/hosts", None),
-        ("/tmp is full", None),
-        ("/clear the table", None),
-        ("use /memory-capture", None),
-        ("//memory-capture", None),
-        ("/", None),
-        ("/ clear", None),
-        ("/你好", None),
-        ("", None),
-    ],
-)
-def test_a_command_is_one_word_after_a_slash(
-    message: str, asked: SkillRequest | GatewayAnswer | None
-) -> None:
-    assert read_command(message, SKILLS) == asked
-    assert starts_afresh(message) is (asked is not None and asked.name.lower() == "clear")
+ASKED: dict[str, SkillRequest | GatewayAnswer | None] = {
+    **dict.fromkeys(("/memory-capture", " /memory-capture\n"), SkillRequest("memory-capture", "")),
+    "/memory-capture the\nport  is 1": SkillRequest("memory-capture", "the\nport  is 1"),
+    "/deploy_it 到测试环境": SkillRequest("deploy_it", "到测试环境"),
+    **dict.fromkeys(("/clear", "／clear"), GatewayAnswer("command_clear", "clear")),
+    "/CLEAR": GatewayAnswer("command_clear", "CLEAR"),
+    **dict.fromkeys(
+        ("/compact", "/compact keep the names"), GatewayAnswer("command_compact", "compact")
+    ),
+    "/Memory-Capture": GatewayAnswer("command_unknown", "Memory-Capture"),
+    "/nonsense": GatewayAnswer("command_unknown", "nonsense"),
+    **dict.fromkeys(("/etc/hosts is wrong", "/etc/hosts", "/tmp is full", "/clear the table")),
+    **dict.fromkeys(("use /memory-capture", "//memory-capture", "/", "/ clear", "/你好", "")),
+}
+
+
+def test_a_command_is_one_word_after_a_slash() -> None:
+    for message, asked in ASKED.items():
+        assert read_command(message, SKILLS) == asked, message
+        assert starts_afresh(message) is (asked is not None and asked.name.lower() == "clear")
 
 
 def test_the_skills_are_those_of_the_workspace(tmp_path: Path) -> None:
