@@ -17,7 +17,12 @@ from policies.patterns import read_patterns
 _NUMERALS: Final = "一二三四五六七八九十"
 _WORDS: Final = ("", "a", "one", "two", "three", "four", "five", "six")
 _BACK: Final = {"上上": 2, "前年": 2} | dict.fromkeys(("last", "past", "previous", "上", "去年"), 1)
-_UNITS: Final = {"天": "day", "周": "week", "星期": "week", "月": "month"}
+_UNITS: Final = {"天": "day", "周": "week", "星期": "week", "月": "month"} | dict.fromkeys(
+    ("季", "季度"), "quarter"
+)
+_MONTHS: Final = {"month": 1, "quarter": 3, "year": 12}
+_SEASONS: Final = ("spring", "summer", "autumn", "winter", "春", "夏", "秋", "冬")
+_QUARTERS: Final = ("first", "second", "third", "fourth", *"一二三四", *"1234")
 _PATTERNS: Final = read_patterns(__file__)
 _NEWEST: Final = re.compile(_PATTERNS["newest"])
 
@@ -51,7 +56,10 @@ class AskedTime:
 
 
 def asked_time(question: str, now: datetime) -> AskedTime:
-    """Return the first period that a question names, and whether it asks for the newest."""
+    """Return the first period that a question names, and whether it asks for the newest.
+
+    A period to come is not one: what is planned for it was said before, in these words.
+    """
     folded = unicodedata.normalize("NFKC", question).casefold()
     for match, period in _matches(folded, _RULES, now.astimezone(UTC).date()):
         rest = f"{folded[: match.start()]} {folded[match.end() :]}"
@@ -62,7 +70,7 @@ def asked_time(question: str, now: datetime) -> AskedTime:
 def date_in(text: str) -> datetime | None:
     """Return the beginning of the first date with a year in a text, or None."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    for _, period in _matches(folded, _DATES, date.min):
+    for _, period in _matches(folded, _DATES, date.max):
         return datetime.combine(period.first, time(), UTC)
     return None
 
@@ -77,9 +85,9 @@ def _matches(
     for expression, read in rules:
         for match in list(re.finditer(expression, text)):
             parts = {name: value for name, value in match.groupdict().items() if value}
-            if (period := read(parts, today)) is not None:
+            if (period := read(parts, today)) is not None and period.first <= today:
                 yield match, period
-            else:  # 30 February is not some day of February
+            else:  # 30 February is not some day of February, and next March not the last one
                 text = f"{text[: match.start()]}{' ' * len(match[0])}{text[match.end() :]}"
 
 
@@ -87,12 +95,26 @@ def _dated(parts: _Parts, today: date) -> Period | None:
     """Return a year, month or day; without a year the latest one that has begun."""
     month = _month(parts["month"]) if "month" in parts else None
     day = _number(parts["day"]) if "day" in parts else None
+    return _latest(parts, today, lambda year: _period(year, month, day))
+
+
+def _part_of_year(parts: _Parts, today: date) -> Period | None:
+    """Return a season or a quarter; see `_latest`."""
+    name = parts["part"].replace("fall", "autumn")
+    names, first = (_SEASONS, 2) if name in _SEASONS else (_QUARTERS, 0)
+    month = first + names.index(name) % 4 * 3
+    return _latest(parts, today, lambda year: _months(year * 12 + month, 3))
+
+
+def _latest(parts: _Parts, today: date, of_year: Callable[[int], Period | None]) -> Period | None:
+    """Return the period of the named year; without one the latest that has begun or, if "last", ended."""
     if "year" in parts:
-        return _period(int(parts["year"]), month, day)
+        return of_year(int(parts["year"]))
     if "back" in parts:
-        return _period(today.year - _BACK.get(parts["back"], 0), month, day)
-    both = (_period(year, month, day) for year in (today.year, today.year - 1))
-    return next((period for period in both if period and period.first <= today), None)
+        return of_year(today.year - _BACK.get(parts["back"], 0))
+    periods = filter(None, map(of_year, range(today.year, today.year - 3, -1)))
+    reached = (p for p in periods if (p.last < today if "last" in parts else p.first <= today))
+    return next(reached, None)
 
 
 def _days_ago(count: int) -> Callable[[_Parts, date], Period]:
@@ -130,7 +152,7 @@ def _named_span(parts: _Parts, today: date) -> Period:
 
 def _latest_span(parts: _Parts, today: date) -> Period:
     unit = _UNITS.get(parts["unit"], parts["unit"])
-    days = {"day": 1, "week": 7, "month": 31}.get(unit, 366)
+    days = {"day": 1, "week": 7, "month": 31, "quarter": 92}.get(unit, 366)
     return Period(today - timedelta(days=days * _number(parts["count"])), today)
 
 
@@ -142,6 +164,7 @@ def _span_ago(parts: _Parts, today: date) -> Period:
 _READERS: Final[Mapping[str, Callable[[_Parts, date], Period | None]]] = {
     "date": _dated,
     "dated": _dated,
+    "part_of_year": _part_of_year,
     "since": _since,
     "three_days_ago": _days_ago(3),
     "two_days_ago": _days_ago(2),
@@ -181,23 +204,23 @@ def _period(year: int, month: int | None, day: int | None) -> Period | None:
         return None
     if day is not None:
         return _one_day(first)
-    last_month = month or 12
-    return Period(first, date(year, last_month, monthrange(year, last_month)[1]))
+    return _months(year * 12 + first.month - 1, 1 if month else 12)
 
 
 def _whole(unit: str, back: int, today: date) -> Period:
-    """Return the week, month or year that lies so many of them back."""
+    """Return the week, month, quarter or year that lies so many of them back."""
     if unit == "week":
         monday = today - timedelta(days=today.weekday() + 7 * back)
         return Period(monday, monday + timedelta(days=6))
-    months = today.year * 12 + today.month - 1 - back
-    period = (
-        _period(months // 12, months % 12 + 1, None)
-        if unit == "month"
-        else _period(today.year - back, None, None)
-    )
-    assert period is not None, "every month and year of this era exists"
-    return period
+    count = _MONTHS[unit]
+    return _months(((today.year * 12 + today.month - 1) // count - back) * count, count)
+
+
+def _months(first: int, count: int) -> Period:
+    """Return some months; the first one is counted from January of the year 0."""
+    year, month = divmod(first + count - 1, 12)
+    last = date(year, month + 1, monthrange(year, month + 1)[1])
+    return Period(date(first // 12, first % 12 + 1, 1), last)
 
 
 def _number(text: str) -> int:
