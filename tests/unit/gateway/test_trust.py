@@ -75,6 +75,9 @@ def test_the_skills_that_are_shipped_need_no_approval() -> None:
 def test_what_was_approved_is_trusted_until_it_changes(settings: Settings) -> None:
     file = write(settings, ".claude/settings.json", HOOKS)
     after = trust_blocking(settings)
+    (approvals,) = settings.data_dir.iterdir()
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (approvals, settings.data_dir)]
+    assert modes == [0o600, 0o700]
     assert (after.is_trusted, after.approved) == (True, (".claude/settings.json",))
     assert after.lines() == [".claude/settings.json: approved"]
     file.write_text(HOOKS + " ", encoding="utf-8")
@@ -101,14 +104,6 @@ def test_an_approval_is_for_one_workspace(settings: Settings, tmp_path: Path) ->
     assert not review_blocking(other).is_trusted
     assert trust_blocking(other).is_trusted
     assert review_blocking(settings).is_trusted
-
-
-def test_approvals_are_this_users_alone_and_whole(settings: Settings) -> None:
-    write(settings, ".claude/settings.json", HOOKS)
-    trust_blocking(settings)
-    (file,) = settings.data_dir.iterdir()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(settings.data_dir.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"workspaces": 1}', '{"workspaces": {"x": 1}}'])

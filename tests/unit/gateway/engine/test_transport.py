@@ -9,7 +9,15 @@ import anyio
 import pytest
 from anyio.abc import ByteReceiveStream
 from anyio.streams.text import TextReceiveStream
-from claude_agent_sdk import AssistantMessage, ToolResultBlock, ToolUseBlock, UserMessage
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    Message,
+    StreamEvent,
+    ToolResultBlock,
+    ToolUseBlock,
+    UserMessage,
+)
 from claude_agent_sdk._errors import MessageParseError
 from claude_agent_sdk._internal.message_parser import parse_message
 
@@ -22,8 +30,9 @@ from gateway.engine.events import (
     TextDelta,
     ThinkingDelta,
 )
+from gateway.engine.private_sdk import SubprocessCLITransport
 from gateway.engine.runs import EventQueue
-from gateway.engine.transport import BoundedLines, repair
+from gateway.engine.transport import AgentTransport, BoundedLines, repair
 from gateway.nesting import depth_of
 
 LOST = ClientLost(exit_code=None)
@@ -166,6 +175,38 @@ async def test_a_line_that_is_nested_too_deep_is_cut_and_one_too_long_is_for_the
     assert depth_of(lines[0]) == 100
     assert json.loads(lines[1]) == {"b": 1}
     assert len(await read_lines(b"x" * 60, b"x" * 60, b"x" * 60, max_chars=100)) == 2
+
+
+async def test_a_piece_passes_the_sdk_by_only_when_all_before_it_has_come_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def event(kind: str, number: int) -> dict[str, Any]:
+        told = {"type": kind, "index": number}
+        return {"type": "stream_event", "uuid": "u", "session_id": "s", "event": told}
+
+    delta = "content_block_delta"
+    sent = [
+        *(event("content_block_start", 0), event(delta, 1), event(delta, 2)),
+        {"type": "control_request"},
+        *(event(delta, 3), {"type": "assistant", "uuid": "a"}, event(delta, 4), event(delta, 5)),
+        *({"type": "stream_event", "event": {"type": delta}}, {"type": "result"}, event(delta, 6)),
+    ]
+
+    async def agent(_: object) -> AsyncIterator[dict[str, Any]]:
+        for data in sent:
+            await anyio.lowlevel.checkpoint()
+            yield data
+
+    monkeypatch.setattr(SubprocessCLITransport, "read_messages", agent)
+    delivered: list[Message] = []
+    transport = AgentTransport(ClaudeAgentOptions(), delivered.append)
+    through = []
+    async for data in transport.read_messages():
+        through.append(data)
+        if data in (sent[1], sent[6]):  # the client has read so far
+            transport.received = data["event"]
+    assert through == [sent[index] for index in (0, 1, 3, 5, 6, 8, 9, 10)]
+    assert [m.event["index"] for m in delivered if isinstance(m, StreamEvent)] == [2, 3, 5]
 
 
 def refused(kind: str, content: object) -> MessageParseError:
