@@ -118,11 +118,13 @@ class CaseWorld:
 
 
 @asynccontextmanager
-async def case_world(directory: Path, **options: Any) -> AsyncIterator[CaseWorld]:
+async def case_world(
+    directory: Path, make: Making = cases_on, **options: Any
+) -> AsyncIterator[CaseWorld]:
     """Open a book in a directory while the block runs; `options` are the book's."""
     async with open_memory(directory) as database:
         now = ticking()
-        store = cases_on(database, now)
+        store = make(database, now)
         told: list[str] = []
         given: dict[str, Any] = {
             "store": store,

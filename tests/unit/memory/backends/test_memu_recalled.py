@@ -11,7 +11,6 @@ import anyio.lowlevel
 import pytest
 
 from memory import assemble
-from memory.assemble import open_memory
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
 from memory.clock import utc_now
@@ -21,9 +20,10 @@ from memory.episodes.episode import EpisodeDraft, Sections
 from memory.memory import Memory
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import BreakerState
-from memory.plan import MemoryEvents, MemoryPlan
+from memory.plan import MemoryEvents
 from memory.recall.query import ContextPack, QueryPack
 from memory.scope import Scope
+from tests.support.memories import whole_memory
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
 
 ANN = Scope(owner_id="ann")
@@ -82,16 +82,15 @@ def kind(request: pytest.FixtureRequest) -> Iterator[Kind]:
 async def opened(
     directory: Path, *backends: Backend, events: MemoryEvents | None = None
 ) -> AsyncIterator[Memory]:
-    (directory / "workspace" / "memory").mkdir(parents=True, exist_ok=True)
-    plan = MemoryPlan(
-        data_dir=directory,
-        workspace=directory / "workspace",
-        mask=lambda text: text.replace("hunter2", "[masked]"),
-        backends=backends,
-        serves_vectors=False,
-    )
     with anyio.fail_after(WAIT_S):
-        async with open_memory(plan, now=utc_now, draw=lambda: 0.0, events=events) as memory:
+        async with whole_memory(
+            directory,
+            events=events,
+            mask=lambda text: text.replace("hunter2", "[masked]"),
+            embedder=EmbedderChoice(),
+            backends=backends,
+            serves_vectors=False,
+        ) as memory:
             yield memory
 
 
@@ -196,15 +195,8 @@ async def test_what_the_index_and_memu_share_is_imported_before_either_is_opened
             return BackendHealth(name=self.name, state="ok")
 
     monkeypatch.setattr(assemble, "import_module", done.append)
-    plan = MemoryPlan(
-        data_dir=tmp_path,
-        workspace=tmp_path,
-        mask=str,
-        embedder=EmbedderChoice(name="hashed"),
-        backends=[Noting("http://127.0.0.1:9")],
-        serves_vectors=serves_vectors,
-    )
+    backends = [Noting("http://127.0.0.1:9")]
     with anyio.fail_after(WAIT_S):
-        async with open_memory(plan, now=utc_now, draw=lambda: 0.0):
+        async with whole_memory(tmp_path, backends=backends, serves_vectors=serves_vectors):
             await opening.wait()
     assert done == ["numpy", "memU is opened"][0 if serves_vectors else 1 :]

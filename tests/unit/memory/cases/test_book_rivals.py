@@ -25,7 +25,6 @@ from tests.support.cases import (
     INCIDENT,
     INCIDENT_ZH,
     CaseWorld,
-    Listed,
     caller,
     case_world,
     cases_on,
@@ -50,20 +49,17 @@ class Rival(SqliteCaseStore):
 async def test_it_decides_anew_where_somebody_was_faster_and_gives_up_in_words(
     tmp_path: Path, rivals: int
 ) -> None:
-    async with case_world(tmp_path) as first:
-        store = Rival(first.database, ticking(), deliver_to=())
-        async with case_world(
-            tmp_path, store=store, candidates=Listed(first.database, store)
-        ) as world:
-            case_id = (await world.upsert(caller(), **INCIDENT)).case.case_id
-            store.faster = rivals
-            if rivals < 8:
-                answer = await world.vote(caller("cnv_2"), case_id, helpful=True)
-                assert answer.case.confidence == 0.9
-                return
-            with pytest.raises(CaseRefused) as caught:
-                await world.vote(caller("cnv_2"), case_id, helpful=True)
-            assert caught.value.code == "STORE_UNAVAILABLE"
+    async with case_world(tmp_path, partial(Rival, deliver_to=())) as world:
+        assert isinstance(world.store, Rival)
+        case_id = (await world.upsert(caller(), **INCIDENT)).case.case_id
+        world.store.faster = rivals
+        if rivals < 8:
+            answer = await world.vote(caller("cnv_2"), case_id, helpful=True)
+            assert answer.case.confidence == 0.9
+            return
+        with pytest.raises(CaseRefused) as caught:
+            await world.vote(caller("cnv_2"), case_id, helpful=True)
+        assert caught.value.code == "STORE_UNAVAILABLE"
 
 
 class Slow:
@@ -119,19 +115,15 @@ async def test_what_is_written_is_answered_also_where_the_reminder_to_judge_fail
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: Any
 ) -> None:
     monkeypatch.setattr(book, "_UNREVIEWED_S", 0.05)
-    async with case_world(tmp_path) as first:
-        store = Unreminding(first.database, ticking(), deliver_to=())
-        store.hangs = hangs
-        async with case_world(
-            tmp_path, store=store, candidates=Listed(first.database, store)
-        ) as world:
-            with anyio.fail_after(30):
-                one = await world.upsert(caller(), **INCIDENT)
-                voted: FeedbackAnswer = await world.vote(
-                    caller("cnv_2"), one.case.case_id, helpful=True
-                )
-            assert (one.status, voted.feedback.helpful) == ("created", 1)
-            assert (tuple(one.unreviewed_cases), tuple(voted.unreviewed_cases)) == ((), ())
+    monkeypatch.setattr(Unreminding, "hangs", hangs)
+    async with case_world(tmp_path, partial(Unreminding, deliver_to=())) as world:
+        with anyio.fail_after(30):
+            one = await world.upsert(caller(), **INCIDENT)
+            voted: FeedbackAnswer = await world.vote(
+                caller("cnv_2"), one.case.case_id, helpful=True
+            )
+        assert (one.status, voted.feedback.helpful) == ("created", 1)
+        assert (tuple(one.unreviewed_cases), tuple(voted.unreviewed_cases)) == ((), ())
 
 
 WRONG = {

@@ -1,8 +1,7 @@
 """Fingerprints of cases: which reports have the same, and how those of older rules are renewed."""
 
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,11 @@ from typing import Any
 import anyio.to_thread
 import pytest
 
-from memory import assemble
 from memory.cases.case import CaseContent, CaseMetadata
 from memory.cases.fingerprint import fingerprint_of, same_texts
-from memory.clock import utc_now
-from memory.embeddings.choice import EmbedderChoice
 from memory.errors import StoreUnavailable
-from memory.memory import Memory
-from memory.plan import MemoryPlan
 from memory.stores.sqlite.case_fingerprints import renew_fingerprints, rules_digest_blocking
 from memory.stores.sqlite.database import Database
-from policies.secrets import mask_secrets
 from tests.conformance.suites.case_values import ANN
 from tests.support.cases import (
     INCIDENT,
@@ -32,6 +25,7 @@ from tests.support.cases import (
     retold,
 )
 from tests.support.episodes import FILE, open_memory
+from tests.support.memories import whole_memory
 
 BEFORE = CaseContent(
     symptom_summary="checkout answers 503",
@@ -88,19 +82,6 @@ KEYS = "SELECT case_id, fingerprint FROM cases ORDER BY case_id"
 TOLD = (INCIDENT, INCIDENT_ZH, OTHER_INCIDENT)
 
 
-@asynccontextmanager
-async def assembled(root: Path) -> AsyncIterator[Memory]:
-    plan = MemoryPlan(
-        data_dir=root,
-        workspace=root,
-        mask=mask_secrets,
-        embedder=EmbedderChoice(name="hashed"),
-        serves_vectors=False,
-    )
-    async with assemble.open_memory(plan, now=utc_now, draw=lambda: 0.5) as memory:
-        yield memory
-
-
 async def keys(database: Database) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in await database.rows(KEYS)]
 
@@ -134,7 +115,7 @@ async def test_what_was_found_wrong_under_older_rules_does_not_come_back_as_new(
 async def test_memory_renews_them_before_it_is_open(tmp_path: Path) -> None:
     async with case_world(tmp_path) as world:
         now = await made_by_older_rules(world)
-    async with assembled(tmp_path):
+    async with whole_memory(tmp_path, serves_vectors=False):
         pass
     async with open_memory(tmp_path) as database:
         assert await keys(database) == now

@@ -10,7 +10,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.assemble import open_memory
 from memory.cases import unit_of_work
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.case_reader import CaseReader
@@ -22,15 +21,12 @@ from memory.cases.results import (
     UpsertAnswer,
 )
 from memory.cases.tools import CaseTools
-from memory.clock import utc_now
-from memory.embeddings.choice import EmbedderChoice
 from memory.errors import StoreUnavailable
 from memory.memory import Memory
-from memory.plan import MemoryPlan
 from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
-from policies.secrets import mask_secrets
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
+from tests.support.memories import whole_memory
 
 
 class Asked:
@@ -279,22 +275,6 @@ async def test_a_cancelled_call_is_cancelled_and_no_answer(tmp_path: Path) -> No
         assert scope.cancelled_caught
 
 
-@asynccontextmanager
-async def memory_on(root: Path) -> AsyncIterator[Memory]:
-    workspace, data = root / "workspace", root / "data"
-    workspace.mkdir(exist_ok=True)
-    data.mkdir(exist_ok=True)
-    plan = MemoryPlan(
-        data_dir=data,
-        workspace=workspace,
-        mask=mask_secrets,
-        embedder=EmbedderChoice(name="hashed"),
-        serves_vectors=False,
-    )
-    async with open_memory(plan, now=utc_now, draw=lambda: 0.5) as memory:
-        yield memory
-
-
 async def record(memory: Memory, who: CaseCaller, incident: Any) -> Case:
     answer = await memory.cases.upsert(who, dict(incident))
     assert isinstance(answer, UpsertAnswer)
@@ -304,7 +284,7 @@ async def record(memory: Memory, who: CaseCaller, incident: Any) -> Case:
 async def test_twenty_near_duplicates_at_once_are_one_case_by_the_real_search(
     tmp_path: Path,
 ) -> None:
-    async with memory_on(tmp_path) as memory:
+    async with whole_memory(tmp_path, serves_vectors=False) as memory:
         await record(memory, caller("cnv_x"), OTHER_INCIDENT)
         ids = []
 

@@ -55,7 +55,11 @@ async def opened(
 
 
 async def test_texts_get_unit_vectors_in_their_order_in_batches() -> None:
-    fake = FakeEmbeddings(lambda texts: rows(*([3 * x for x in vector_of(t)] for t in texts)))
+    def backwards(texts: list[str]) -> Reply:
+        status, said = rows(*([3 * x for x in vector_of(text)] for text in texts))
+        return status, {"data": said["data"][::-1]}
+
+    fake = FakeEmbeddings(backwards)
     texts = [f"text number {n}" for n in range(120)] + ["x" * 40_000] * 2
     async with opened(fake.answer) as embedder:
         vectors = await embedder.embed(["", *texts])
@@ -68,7 +72,13 @@ async def test_texts_get_unit_vectors_in_their_order_in_batches() -> None:
         assert (embedder.model_id, "sk-hidden" in repr(vars(embedder))) == ("openai:bge-m3", False)
 
 
-TEMPORARY: list[Reply] = [(429, {"error": {}}), (500, {}), (503, b"<html>busy</html>"), (408, {})]
+TEMPORARY: list[Reply] = [
+    (429, {"error": {}}),
+    (500, {}),
+    (503, b"<html>busy</html>"),
+    (408, {}),
+    (302, {}),
+]
 FOR_GOOD: list[tuple[Reply, str]] = [
     ((401, {}), "CANDOR_EMBEDDINGS_KEY"),
     ((403, {}), "CANDOR_EMBEDDINGS_KEY"),
@@ -79,6 +89,13 @@ FOR_GOOD: list[tuple[Reply, str]] = [
     (rows([float("nan")]), "no vectors"),
     (rows("abc"), "no vectors"),
     (rows([1.0], [1.0]), "no vectors"),
+    (rows([]), "no vectors"),
+    (rows(["a"]), "no vectors"),
+    ((200, b"[" * 100_000), "no vectors"),
+    ((200, []), "no vectors"),
+    ((200, {"data": None}), "no vectors"),
+    ((200, {"data": [{"index": 0}]}), "no vectors"),
+    ((200, {"data": [{"index": 7, "embedding": [1.0]}]}), "no vectors"),
 ]
 
 

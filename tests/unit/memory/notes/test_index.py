@@ -31,6 +31,15 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
+@pytest.fixture
+async def scanned(notes: Indexed, reads: list[str]) -> Indexed:
+    """Return an index that has read everything and had it delivered."""
+    await notes.index.scan()
+    await notes.deliver_all()
+    reads.clear()
+    return notes
+
+
 async def written(notes: Indexed) -> int:
     """Count the rows that were ever written through this database."""
     return await notes.database.write(lambda writer: writer.total_changes)
@@ -60,79 +69,65 @@ async def test_where_nothing_changed_nothing_is_read_or_written(
 
 
 async def test_of_what_changed_that_file_alone_is_read_and_delivered(
-    notes: Indexed, reads: list[str]
+    scanned: Indexed, reads: list[str]
 ) -> None:
-    await notes.index.scan()
-    await notes.deliver_all()
-    reads.clear()
-    change(notes, "tea.yaml", "tea: black")
-    assert await notes.index.scan() == Scanned(indexed=1)
+    change(scanned, "tea.yaml", "tea: black")
+    assert await scanned.index.scan() == Scanned(indexed=1)
     assert reads == ["tea.yaml"]
-    assert await notes.items("tea.yaml") == {"tea": 2}
-    assert await notes.items("zh/部署.md") == {"部署": 1}
-    assert await notes.deliveries() == Counter([("put", await notes.item_id("tea"))])
-    assert len(notes.changes) == 2
+    assert await scanned.items("tea.yaml") == {"tea": 2}
+    assert await scanned.items("zh/部署.md") == {"部署": 1}
+    assert await scanned.deliveries() == Counter([("put", await scanned.item_id("tea"))])
+    assert len(scanned.changes) == 2
 
 
-async def test_a_section_that_is_gone_is_forgotten_and_the_others_stay(notes: Indexed) -> None:
-    await notes.index.scan()
-    await notes.deliver_all()
-    kept, gone = await notes.item_id("Where"), await notes.item_id("Who")
-    change(notes, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
-    await notes.index.scan()
-    assert await notes.items("ops.md") == {"Ops": 2, "Where": 2}
-    waiting = await notes.deliveries()
+async def test_a_section_that_is_gone_is_forgotten_and_the_others_stay(scanned: Indexed) -> None:
+    kept, gone = await scanned.item_id("Where"), await scanned.item_id("Who")
+    change(scanned, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
+    await scanned.index.scan()
+    assert await scanned.items("ops.md") == {"Ops": 2, "Where": 2}
+    waiting = await scanned.deliveries()
     assert waiting == Counter(
-        [("put", await notes.item_id("Ops")), ("put", kept), ("forget", gone)]
+        [("put", await scanned.item_id("Ops")), ("put", kept), ("forget", gone)]
     )
-    await notes.check_whole()
+    await scanned.check_whole()
 
 
 async def test_a_file_that_is_gone_is_taken_out_without_reading(
-    notes: Indexed, reads: list[str]
+    scanned: Indexed, reads: list[str]
 ) -> None:
-    await notes.index.scan()
-    await notes.deliver_all()
-    reads.clear()
-    gone = await notes.item_id("部署")
-    (notes.workspace / "memory" / "zh" / "部署.md").unlink()
-    assert await notes.index.scan() == Scanned(removed=1)
+    gone = await scanned.item_id("部署")
+    (scanned.workspace / "memory" / "zh" / "部署.md").unlink()
+    assert await scanned.index.scan() == Scanned(removed=1)
     assert reads == []
-    assert await notes.deliveries() == Counter([("forget", gone)])
-    assert await notes.files() == ["ops.md", "tea.yaml"]
-    assert len(notes.changes) == 2
-    await notes.check_whole()
+    assert await scanned.deliveries() == Counter([("forget", gone)])
+    assert await scanned.files() == ["ops.md", "tea.yaml"]
+    assert len(scanned.changes) == 2
+    await scanned.check_whole()
 
 
-async def test_a_renamed_file_is_another_one(notes: Indexed, reads: list[str]) -> None:
-    await notes.index.scan()
-    await notes.deliver_all()
-    reads.clear()
-    before = await notes.item_id("tea")
-    memory = notes.workspace / "memory"
+async def test_a_renamed_file_is_another_one(scanned: Indexed, reads: list[str]) -> None:
+    before = await scanned.item_id("tea")
+    memory = scanned.workspace / "memory"
     (memory / "tea.yaml").rename(memory / "green-tea.yaml")
-    assert await notes.index.scan() == Scanned(indexed=1, removed=1)
+    assert await scanned.index.scan() == Scanned(indexed=1, removed=1)
     assert reads == ["green-tea.yaml"]
-    after = await notes.item_id("green-tea")
-    assert await notes.deliveries() == Counter([("put", after), ("forget", before)])
-    await notes.check_whole()
+    after = await scanned.item_id("green-tea")
+    assert await scanned.deliveries() == Counter([("put", after), ("forget", before)])
+    await scanned.check_whole()
 
 
 async def test_of_a_file_that_was_only_touched_the_date_is_noted_and_nothing_else(
-    notes: Indexed, reads: list[str]
+    scanned: Indexed, reads: list[str]
 ) -> None:
-    await notes.index.scan()
-    await notes.deliver_all()
-    reads.clear()
-    change(notes, "tea.yaml", NOTES["tea.yaml"])
-    assert await notes.index.scan() == Scanned()
+    change(scanned, "tea.yaml", NOTES["tea.yaml"])
+    assert await scanned.index.scan() == Scanned()
     assert reads == ["tea.yaml"]
-    assert await notes.items("tea.yaml") == {"tea": 1}
-    assert await notes.deliveries() == Counter()
-    assert await notes.index.scan() == Scanned()
+    assert await scanned.items("tea.yaml") == {"tea": 1}
+    assert await scanned.deliveries() == Counter()
+    assert await scanned.index.scan() == Scanned()
     assert reads == ["tea.yaml"], "the date was noted"
-    assert len(notes.changes) == 1
-    await notes.check_whole()
+    assert len(scanned.changes) == 1
+    await scanned.check_whole()
 
 
 @pytest.mark.parametrize(("content", "earlier_ns"), [("tea: matcha", 0), ("tea: black", 1)])
@@ -147,19 +142,17 @@ async def test_a_change_shows_in_the_size_or_in_the_date_alone(
     assert await notes.index.scan() == Scanned(indexed=1)
 
 
-async def test_a_note_that_comes_back_is_delivered_again(notes: Indexed) -> None:
-    await notes.index.scan()
-    await notes.deliver_all()
-    item_id = await notes.item_id("tea")
-    path = notes.workspace / "memory" / "tea.yaml"
+async def test_a_note_that_comes_back_is_delivered_again(scanned: Indexed) -> None:
+    item_id = await scanned.item_id("tea")
+    path = scanned.workspace / "memory" / "tea.yaml"
     path.unlink()
-    await notes.index.scan()
-    await notes.deliver_all()
+    await scanned.index.scan()
+    await scanned.deliver_all()
     for content in ("tea: green", "tea: black"):
-        change(notes, "tea.yaml", content)
-        await notes.index.scan()
-        assert await notes.deliveries() == Counter([("put", item_id)])
-        await notes.deliver_all()
+        change(scanned, "tea.yaml", content)
+        await scanned.index.scan()
+        assert await scanned.deliveries() == Counter([("put", item_id)])
+        await scanned.deliver_all()
 
 
 async def test_a_note_that_cannot_be_read_is_taken_out_until_it_can(

@@ -73,49 +73,30 @@ TOLD = (
     "Since:\n> article-list-query 失败调用：SENTINEL-4417\n> article-list-query 已知问题 TOKEN-7731"
 )
 
+CHOOSING = replace(QUERY, mode="llm")
 PATHS: Sequence[tuple[str, RecallReader, QueryPack]] = [
     ("rag", reader_on(EVERYTHING), QUERY),
     ("rag with both retrievers", reader_on(EVERYTHING, VECTORS), QUERY),
     ("vectors alone", reader_on(BrokenRetriever("fulltext"), VECTORS), QUERY),
     ("vectors broken", reader_on(EVERYTHING, BrokenRetriever()), QUERY),
     ("vectors slow", reader_on(EVERYTHING, StuckRetriever()), replace(QUERY, deadline_s=0.4)),
-    (
-        "vectors degraded",
-        reader_on(EVERYTHING, VECTORS.degraded("vector_rebuilding")),
-        QUERY,
-    ),
-    ("no model", reader_on(EVERYTHING), replace(QUERY, mode="llm")),
-    ("model", reader_on(EVERYTHING, model=Model(ALL_IDS)), replace(QUERY, mode="llm")),
+    ("vectors degraded", reader_on(EVERYTHING, VECTORS.degraded("vector_rebuilding")), QUERY),
+    ("no model", reader_on(EVERYTHING), CHOOSING),
+    ("model", reader_on(EVERYTHING, model=Model(ALL_IDS)), CHOOSING),
     (
         "model that chooses only what is held back",
         reader_on(EVERYTHING, model=Model('["not_stale", "not_stale_en"]')),
-        replace(QUERY, mode="llm"),
+        CHOOSING,
     ),
-    (
-        "model that knows no such ids",
-        reader_on(EVERYTHING, model=Model('["x"]')),
-        replace(QUERY, mode="llm"),
-    ),
-    (
-        "model that talks",
-        reader_on(EVERYTHING, model=Model("SENTINEL-4417!")),
-        replace(QUERY, mode="llm"),
-    ),
+    ("model that knows no such ids", reader_on(EVERYTHING, model=Model('["x"]')), CHOOSING),
+    ("model that talks", reader_on(EVERYTHING, model=Model("SENTINEL-4417!")), CHOOSING),
     (
         "model that fails",
         reader_on(EVERYTHING, model=Model(breaks_with=ModelUnavailable("no"))),
-        replace(QUERY, mode="llm"),
+        CHOOSING,
     ),
-    (
-        "model that breaks",
-        reader_on(EVERYTHING, model=Model(breaks_with=OSError("no"))),
-        replace(QUERY, mode="llm"),
-    ),
-    (
-        "model that is slow",
-        reader_on(EVERYTHING, model=Model(is_stuck=True)),
-        replace(QUERY, mode="llm"),
-    ),
+    ("model that breaks", reader_on(EVERYTHING, model=Model(breaks_with=OSError("no"))), CHOOSING),
+    ("model that is slow", reader_on(EVERYTHING, model=Model(is_stuck=True)), CHOOSING),
     (
         "model that is slower than the deadline",
         reader_on(EVERYTHING, model=Model(is_stuck=True)),
@@ -189,7 +170,7 @@ async def test_where_the_model_is_no_help_what_was_found_first_stands(
     model: Model | None, reason: str
 ) -> None:
     with anyio.fail_after(30):
-        pack = await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
+        pack = await reader_on(EVERYTHING, model=model).recall(CHOOSING)
     assert [item.id for item in pack.items] == ["not_path", "not_tea"]
     assert pack.degraded == (reason,)
 
@@ -211,14 +192,14 @@ class LeakingSelector(Selector):
 async def test_the_filter_runs_once_more_after_the_choice() -> None:
     search = MemorySearch(SHELF, [GivingRetriever.of("not_path", "not_tea")], now=lambda: AT)
     reader = RecallReader(search, selector=LeakingSelector(Model()))
-    pack = await reader.recall(replace(QUERY, mode="llm"))
+    pack = await reader.recall(CHOOSING)
     assert [item.id for item in pack.items] == ["not_path", "not_tea"]
     assert [held.id for held in pack.held_back] == ["not_stale"]
 
 
 async def test_the_model_chooses_and_orders() -> None:
     model = Model('Here: ["not_tea", "not_path", "not_tea"]')
-    pack = await reader_on(EVERYTHING, model=model).recall(replace(QUERY, mode="llm"))
+    pack = await reader_on(EVERYTHING, model=model).recall(CHOOSING)
     assert [item.id for item in pack.items] == ["not_tea", "not_path"]
     assert "chosen by the model" in pack.items[0].why
     assert pack.degraded == ()

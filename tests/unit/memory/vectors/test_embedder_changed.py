@@ -8,16 +8,13 @@ from typing import Any
 
 import anyio
 
-from memory.assemble import open_memory
-from memory.clock import utc_now
 from memory.embeddings.calibration import TEXTS
 from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.memory import Memory
-from memory.plan import MemoryPlan
 from memory.scope import Scope
-from policies.secrets import mask_secrets
+from tests.support.memories import whole_memory
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of
 
 SCOPE = Scope(owner_id="ada")
@@ -28,11 +25,8 @@ SAME = {"门禁": "badge"}
 
 @asynccontextmanager
 async def remembering(directory: Path, embedder: EmbedderChoice) -> AsyncIterator[Memory]:
-    plan = MemoryPlan(
-        data_dir=directory, workspace=directory / "ws", mask=mask_secrets, embedder=embedder
-    )
     with anyio.fail_after(WAIT_S):
-        async with open_memory(plan, now=utc_now, draw=lambda: 0.0) as memory:
+        async with whole_memory(directory, embedder=embedder) as memory:
             yield memory
 
 
