@@ -1,10 +1,13 @@
-"""Leaves out turns that tell what a better hit tells."""
+"""Leaves out turns that tell what a better hit tells, and puts those that only ask behind what answers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from memory.items import Item
+from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import Hit
+from memory.terms import terms
 from memory.text_lines import flat
 
 _MOSTLY: Final = 3
@@ -37,3 +40,29 @@ def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
             told |= own
             kept.append(hit)
     return kept
+
+
+def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
+    """Return the hits, with turns of the same question behind the other likely hits, and no surer than these.
+
+    Such a turn has all words of the question, whether or not anything in it answers.
+    """
+    asked = [set(terms(query)) for query in queries]
+    repeated = [
+        hit
+        for hit in hits
+        if hit.item.kind == "turn"
+        and any(words.issuperset(terms(hit.item.title)) for words in asked)
+    ]
+    others = [hit for hit in hits if hit not in repeated]
+    likely = [hit for hit in others if hit.confidence >= LEAST_CONFIDENCE]
+    if not likely:
+        return list(hits)
+    place = others.index(likely[-1]) + 1
+    fit = max(hit.fit for hit in likely)
+    confidence = max(hit.confidence for hit in likely)
+    behind = [
+        replace(hit, fit=min(hit.fit, fit), confidence=min(hit.confidence, confidence))
+        for hit in repeated
+    ]
+    return [*others[:place], *behind, *others[place:]]

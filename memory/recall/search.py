@@ -16,7 +16,7 @@ from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
 from memory.periods import asked_time
 from memory.recall.confidence import LEAST_CONFIDENCE
-from memory.recall.distinct import distinct
+from memory.recall.distinct import answers_first, distinct
 from memory.recall.fuse import Fusion, fuse
 from memory.recall.measuring import NO_EVENTS, SearchEvents
 from memory.recall.query import Degradation, Found, HeldBack, Hit
@@ -123,6 +123,7 @@ class MemorySearch:
         hits = distinct(self._hits(gathered.found, kept), [item for item in read if seen.has(item)])
         if len(parts) > len(queries):  # a place among what was pasted says little
             hits.sort(key=lambda hit: -hit.confidence)
+        hits = answers_first(hits, queries)
         by_vector = _ids(gathered.found, "vector")
         words_alone = [
             i for i in _ids(gathered.found, "fulltext") if i not in by_vector and i in kept

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from memory.recall.distinct import distinct
+from memory.recall.distinct import answers_first, distinct
 from memory.recall.query import Found, Hit
 from memory.recall.recent_tools import RecentTools, RecordedCall
 from memory.recall.select import MAX_MANIFEST_BYTES, Selector
+from memory.recall.shown import worth_showing
 from memory.recall.stale_schema import StaleSchemaFilter, split_stale_blocking, without_stale_lines
 from tests.support.recall import Model, make_hit, make_item
 
@@ -204,3 +205,23 @@ def test_a_symptom_does_not_show_a_case_that_describes_a_call() -> None:
     described = "The tool web_search expects the parameter `query`, not `q`."
     assert stale.judge(replace(item, body=body.format(described)))
     assert not stale.judge(replace(item, body=body.format("With web_search the index was empty.")))
+
+
+@pytest.mark.parametrize(
+    ("message", "likelihood", "order"),
+    [
+        ("Which locker is mine?", 0.6, ["fac_1", "trn_1"]),
+        ("Which locker is mine? 我的柜子在二楼", 0.6, ["trn_1", "fac_1"]),
+        ("Which locker is mine?", 0.3, ["trn_1", "fac_1"]),
+    ],
+    ids=["asks the same", "says more", "nothing answers"],
+)
+def test_a_turn_that_asks_the_same_stands_behind_what_answers(
+    message: str, likelihood: float, order: list[str]
+) -> None:
+    turn = replace(make_item("trn_1", message, title=message), kind="turn", turn_id="trn_0")
+    asked = replace(make_hit(turn), fit=1.0, confidence=0.9)
+    told = replace(make_hit(FACT, 0.5), fit=0.4, confidence=likelihood)
+    hits = answers_first([asked, told], ["So which locker is mine?"])
+    assert [hit.item.id for hit in hits] == order
+    assert [hit.item.id for hit in worth_showing(Found(hits=hits)).hits][:1] == order[:1]
