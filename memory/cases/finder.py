@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from memory.cases.case import Case, CaseCaller, CaseContent
-from memory.cases.ranking import Candidate, rank, summarize, varied
+from memory.cases.ranking import RankedCase, rank, summarize, varied
 from memory.cases.relations import Nearby
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
 from memory.cases.store import CaseStore
@@ -79,7 +79,7 @@ class CaseFinder:
         cases = await self._cases(hits, scope)
         votes = await self._store.votes(list(cases)) if cases else {}
         candidates = [
-            Candidate(case=cases[hit.item.id], relevance=hit.fit, why=hit.why)
+            RankedCase(case=cases[hit.item.id], score=hit.fit, why=hit.why)
             for hit in hits
             if hit.item.id in cases
         ]

@@ -42,23 +42,14 @@ _WHERE: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class RankedCase:
     """A case that a search found."""
 
     case: Case
-    relevance: float
-    """0 to 1; comparable within one search."""
-    why: str = ""
-    """How it was found."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedCase:
-    """A case with its final score."""
-
-    case: Case
     score: float
-    why: str
+    """Its relevance, 0 to 1 and comparable within one search, and once it is ranked its trust as well."""
+    why: str = ""
+    """How it was found, and why it stands where it stands."""
 
 
 def wilson(helpful: int, votes: int) -> float:
@@ -81,7 +72,7 @@ def trust(case: Case, counted: ScopedTally, now: datetime) -> float:
 
 
 def rank(
-    candidates: Sequence[Candidate],
+    candidates: Sequence[RankedCase],
     votes: Mapping[str, Sequence[Vote]],
     scope: Scope,
     now: datetime,
@@ -98,7 +89,7 @@ def rank(
     return sorted(ranked, key=lambda found: (-found.score, found.case.case_id))
 
 
-def _ranked(hit: Candidate, counted: ScopedTally, scope: Scope, now: datetime) -> RankedCase:
+def _ranked(hit: RankedCase, counted: ScopedTally, scope: Scope, now: datetime) -> RankedCase:
     case = hit.case
     trusted = trust(case, counted, now)
     boost = _TRUST_BOOST * (2 * trusted - 1) + _LIFECYCLE_BOOST.get(case.lifecycle, 0.0)
@@ -107,8 +98,8 @@ def _ranked(hit: Candidate, counted: ScopedTally, scope: Scope, now: datetime) -
     if None not in {environment, scope.environment} and environment != scope.environment:
         boost += _ELSEWHERE_BOOST
         parts.append(f"from another environment: {environment}")
-    score = hit.relevance * (1 + min(MAX_BOOST, max(-MAX_BOOST, boost)))
-    return RankedCase(case=case, score=score, why="; ".join(part for part in parts if part))
+    score = hit.score * (1 + min(MAX_BOOST, max(-MAX_BOOST, boost)))
+    return replace(hit, score=score, why="; ".join(filter(None, parts)))
 
 
 def _votes_in_words(counted: ScopedTally) -> str:

@@ -5,7 +5,6 @@ call would mislead.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
 from memory.episodes.clipping.clip import clip_text
@@ -36,14 +35,6 @@ _OF_SERVER: Final = re.compile(r"^mcp__(?P<server>[^_]+(?:_[^_]+)*)__|^(?P<other
 _PATTERNS = read_patterns(__file__)
 _CHECKING: Final = re.compile(_PATTERNS["checking"], re.IGNORECASE)
 _FORM_ERROR: Final = re.compile(_PATTERNS["form_error"], re.IGNORECASE)
-_PROGRAM: Final = re.compile(r"^[a-z][\w.+\-]{1,20}$")
-_EVERYDAY: Final = frozenset(
-    (
-        *("cd", "ls", "cat", "echo", "grep", "rg", "find", "head", "tail", "pwd", "rm", "mv", "cp"),
-        *("mkdir", "touch", "sed", "awk", "wc", "sort", "which", "test", "sudo", "env", "export"),
-        *("true", "false", "printf", "sleep", "chmod"),
-    )
-)
 
 
 def tells(call: ToolCall) -> bool:
@@ -126,13 +117,3 @@ def file_of(call: ToolCall) -> str | None:
     """Return the file that a call read or changed."""
     value = call.input.get("file_path") or call.input.get("notebook_path")
     return one_line(value, MAX_ASKED_CHARS) if isinstance(value, str) and value.strip() else None
-
-
-def program_of(call: ToolCall) -> str | None:
-    """Return the program that a command runs, unless it is an everyday one."""
-    command = call.input.get("command")
-    if not isinstance(command, str):
-        return None
-    words: Sequence[str] = command[:_LOOKED_AT].split()
-    first = next((word for word in words if "=" not in word), "").rpartition("/")[2].lower()
-    return first if _PROGRAM.match(first) and first not in _EVERYDAY else None

@@ -21,7 +21,6 @@ from memory.episodes.calls import (
     named,
     only_looks,
     outcome,
-    program_of,
     reason,
     server_of,
     tells,
@@ -44,7 +43,6 @@ _MAX_TRIVIAL_CALLS = 2
 _MAX_FILES = 30
 _MAX_STEPS = 12
 _TAG_FILES = 5
-_TAG_PROGRAMS = 3
 
 _SPEC: Final = re.compile(
     r"(?:^|[/_\-. ])(?:spec|specs|requirements?|rfc|prd|adr)(?:[/_\-. ]|$)|需求|规范|规格",
@@ -225,12 +223,10 @@ def _links(calls: Sequence[ToolCall]) -> str:
 
 
 def _tags(calls: Sequence[ToolCall]) -> tuple[str, ...]:
-    """Return the changed files and the programs that ran."""
+    """Return the names of the changed files."""
     files = {
         name.replace("\\", "/").rpartition("/")[2]
         for name in map(file_of, filter(_changed, calls))
         if name
     }
-    programs = Counter(filter(None, map(program_of, calls)))
-    ranked = sorted(programs, key=lambda name: (-programs[name], name))
-    return tuple(sorted({*sorted(files)[:_TAG_FILES], *ranked[:_TAG_PROGRAMS]}))
+    return tuple(sorted(files)[:_TAG_FILES])

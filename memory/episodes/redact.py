@@ -37,51 +37,31 @@ _SHARE: Final = re.compile(_PATTERNS["share"], re.ASCII)
 
 
 def redact(text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False) -> Masked:
-    """Mask secrets, internal addresses, and, unless they are kept, contacts; idempotent."""
-    masked = mask_secrets_counted(text, known=known_secrets)
-    inner = redact_addresses(masked.text)
-    count = masked.count + inner.count
-    if keeps_contacts:
-        return Masked(inner.text, count)
-    outer = redact_contacts(inner.text)
-    return Masked(outer.text, count + outer.count)
+    """Mask secrets, internal addresses, and, unless they are kept, contacts; idempotent.
 
-
-def redact_contacts(text: str) -> Masked:
-    """Replace e-mail addresses, phone numbers and the values of `account:` and `login:`."""
-    return _redacted(text, _CONTACTS)
-
-
-def redact_addresses(text: str) -> Masked:
-    """Replace internal addresses and accounts with `[internal URL]`, `[account]` and so on.
-
-    Addresses of `localhost` stay.
+    Addresses, accounts and contacts become `[internal URL]`, `[account]`, `[phone]` and so on; those of
+    `localhost` stay.
     """
-    return _redacted(text, _PLACES)
+    masked = mask_secrets_counted(text, known=known_secrets)
+    for sign, pattern, replace in _PLACES if keeps_contacts else (*_PLACES, *_CONTACTS):
+        if sign in masked.text:
+            masked = _substituted(masked, pattern, replace)
+    return masked
 
 
-def _redacted(text: str, places: "Sequence[_Place]") -> Masked:
-    count = 0
-    for sign, pattern, replace in places:
-        if sign in text:
-            masked = _substitute(text, pattern, replace)
-            text, count = masked.text, count + masked.count
-    return Masked(text, count)
-
-
-def _substitute(
-    text: str, pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str]
+def _substituted(
+    masked: Masked, pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str]
 ) -> Masked:
     """Replace the matches of a pattern; unchanged ones do not count."""
-    count = 0
+    count = masked.count
 
-    def count_and_replace(match: re.Match[str]) -> str:
+    def counted(match: re.Match[str]) -> str:
         nonlocal count
         replaced = replace(match)
         count += replaced != match[0]
         return replaced
 
-    return Masked(pattern.sub(count_and_replace, text), count)
+    return Masked(pattern.sub(counted, masked.text), count)
 
 
 def _url(match: re.Match[str]) -> str:

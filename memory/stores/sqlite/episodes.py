@@ -33,7 +33,7 @@ from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import is_any_forgotten
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import deliver_item_blocking
-from memory.stores.sqlite.statements import insert_blocking, placeholders
+from memory.stores.sqlite.statements import first_row, insert_blocking, placeholders
 
 _NEWEST_OF_A_MARK: Final = 24
 _MAX_RECALLED: Final = 200
@@ -125,9 +125,7 @@ def _put_back(connection: sqlite3.Connection, new: NewEpisode, now: datetime) ->
 
 
 def _owner_of(connection: sqlite3.Connection, episode_id: str) -> str | None:
-    row = connection.execute(
-        "SELECT owner_id FROM episodes WHERE episode_id = ?", (episode_id,)
-    ).fetchone()
+    row = first_row(connection, "SELECT owner_id FROM episodes WHERE episode_id = ?", (episode_id,))
     return row[0] if row is not None else None
 
 
@@ -201,12 +199,12 @@ def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | 
 
 
 def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = connection.execute(
+    return first_row(
+        connection,
         "SELECT episodes.* FROM episode_forms JOIN episodes ON episodes.id = episode"
         " WHERE fingerprint = ?",
         (new.likeness.fingerprint,),
-    ).fetchone()
-    return row
+    )
 
 
 def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> sqlite3.Row | None:
@@ -216,20 +214,18 @@ def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> sqlite3.R
     moment = episode.occurred_at  # the window around it is cut where the calendar ends
     begin = moment - min(MERGE_WINDOW, moment - _FIRST_MOMENT)
     end = moment + min(MERGE_WINDOW, _LAST_MOMENT - moment)
-    row: sqlite3.Row | None = connection.execute(
+    return first_row(
+        connection,
         "SELECT * FROM episodes WHERE realm = ? AND episode_type = ? AND tags_key = ?"
         " AND room > 0 AND last_at BETWEEN ? AND ? ORDER BY last_at DESC, id DESC LIMIT 1",
         (realm_of(episode), episode.episode_type, tags_key, rfc3339(begin), rfc3339(end)),
-    ).fetchone()
-    return row
+    )
 
 
 def _like_by_text(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
     words, realm = new.likeness.words, realm_of(new.episode)
     for number in _candidates(connection, new.likeness.marks):
-        row: sqlite3.Row | None = connection.execute(
-            "SELECT * FROM episodes WHERE id = ?", (number,)
-        ).fetchone()
+        row = first_row(connection, "SELECT * FROM episodes WHERE id = ?", (number,))
         if row is None or row["realm"] != realm or row["room"] == 0:
             continue
         if tell_the_same(words_of(compared_text(read_episode(row["value"]))), words):
@@ -259,9 +255,9 @@ def delete_episode_blocking(
 
     These include the intents of what was merged into it. None if there is no such episode.
     """
-    row = connection.execute(
-        "SELECT id, marks FROM episodes WHERE episode_id = ?", (episode_id,)
-    ).fetchone()
+    row = first_row(
+        connection, "SELECT id, marks FROM episodes WHERE episode_id = ?", (episode_id,)
+    )
     if row is None:
         return None
     number = row["id"]

@@ -25,6 +25,7 @@ from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
 from memory.stores.sqlite.statements import (
     IN_IDS,
+    first_row,
     id_list,
     insert_blocking,
     is_storable,
@@ -105,10 +106,9 @@ def item_blocking(connection: sqlite3.Connection, item_id: str) -> Item | None:
 
 
 def _place_blocking(connection: sqlite3.Connection, item_id: str) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = connection.execute(
-        "SELECT seq, owner_id, thread, position FROM items WHERE id = ?", (item_id,)
-    ).fetchone()
-    return row
+    return first_row(
+        connection, "SELECT seq, owner_id, thread, position FROM items WHERE id = ?", (item_id,)
+    )
 
 
 class SqliteItemStore:

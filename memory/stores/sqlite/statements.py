@@ -22,6 +22,14 @@ def insert_blocking(
     return connection.execute(_insertion(table, tuple(values), conflict, verb), values)
 
 
+def first_row(
+    connection: sqlite3.Connection, sql: str, values: Sequence[Any] | Mapping[str, Any]
+) -> sqlite3.Row | None:
+    """Return the first row of a statement; None if it has none."""
+    row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
+    return row
+
+
 @lru_cache(maxsize=200)
 def _insertion(table: str, columns: tuple[str, ...], conflict: str, verb: str) -> str:
     places = ", ".join(f":{name}" for name in columns)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import Case, Vote
-from memory.cases.ranking import MAX_BOOST, Candidate, RankedCase, rank, summarize, trust, wilson
+from memory.cases.ranking import MAX_BOOST, RankedCase, rank, summarize, trust, wilson
 from memory.cases.results import CaseSummary, FeedbackTally
 from memory.cases.votes import tally_for
 from memory.scope import Scope
@@ -66,15 +66,15 @@ def test_trust_fades_from_the_last_feedback_on_and_slower_where_confirmed(
     assert trusted(judged, [], AT) == 1.0
 
 
-def order(hits: list[Candidate], scope: Scope = ANN, **votes: list[Vote]) -> list[str]:
+def order(hits: list[RankedCase], scope: Scope = ANN, **votes: list[Vote]) -> list[str]:
     return [ranked_case.case.case_id for ranked_case in rank(hits, votes, scope, AT)]
 
 
 def test_an_accepted_case_passes_a_draft_that_was_found_one_place_before_it() -> None:
-    draft = Candidate(case=make_case(case_id="cas_a"), relevance=1.0)
+    draft = RankedCase(case=make_case(case_id="cas_a"), score=1.0)
     confirmed = make_case(case_id="cas_b", lifecycle="accepted")
-    assert order([draft, Candidate(case=confirmed, relevance=11 / 12)]) == ["cas_b", "cas_a"]
-    assert order([draft, Candidate(case=confirmed, relevance=0.85)]) == ["cas_a", "cas_b"]
+    assert order([draft, RankedCase(case=confirmed, score=11 / 12)]) == ["cas_b", "cas_a"]
+    assert order([draft, RankedCase(case=confirmed, score=0.85)]) == ["cas_a", "cas_b"]
 
 
 def test_another_environment_stands_a_little_below_and_is_told() -> None:
@@ -82,7 +82,7 @@ def test_another_environment_stands_a_little_below_and_is_told() -> None:
     there = make_case(case_id="cas_a")
     here = make_case(case_id="cas_b", scope=scope)
     anywhere = make_case(case_id="cas_c", scope=ANN)
-    hits = [Candidate(case=case, relevance=0.8) for case in (there, here, anywhere)]
+    hits = [RankedCase(case=case, score=0.8) for case in (there, here, anywhere)]
     ranked = rank(hits, {}, scope, AT)
     assert [ranked_case.case.case_id for ranked_case in ranked] == ["cas_b", "cas_c", "cas_a"]
     assert [
@@ -98,7 +98,7 @@ def test_another_environment_stands_a_little_below_and_is_told() -> None:
 def test_why_tells_how_it_was_found_and_what_is_thought_of_it() -> None:
     case = make_case(confidence=0.6)
     votes = [make_vote(f"cnv_{number}", helpful=number > 0) for number in range(3)]
-    hit = Candidate(case=case, relevance=0.5, why="found by its words")
+    hit = RankedCase(case=case, score=0.5, why="found by its words")
     (first,) = rank([hit], {}, ANN, AT)
     assert first.why == "found by its words; draft, trust 60%; not judged yet"
     (judged,) = rank([hit], {"cas_1": votes}, ANN, AT)
@@ -120,7 +120,7 @@ def test_trust_moves_a_case_by_at_most_a_fifth(
     votes = [make_vote(f"cnv_{number}", helpful=one) for number, one in enumerate(said)]
     scope = Scope(owner_id="ann", environment=there)
     (ranked,) = rank(
-        [Candidate(case=case, relevance=relevance)], {"cas_1": votes}, scope, days_later(days)
+        [RankedCase(case=case, score=relevance)], {"cas_1": votes}, scope, days_later(days)
     )
     assert ranked.score == pytest.approx(relevance, rel=MAX_BOOST + 1e-9)
 

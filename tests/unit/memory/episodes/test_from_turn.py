@@ -75,7 +75,7 @@ def test_a_failure_that_was_overcome_is_a_bugfix_told_whole() -> None:
             verification="- `pytest -q`: ok, 3 passed in 0.3s",
             links="- app/pay.py (changed)",
         ),
-        tags=("pay.py", "pytest"),
+        tags=("pay.py",),
         source_refs=("int_1", "int_2"),
         occurred_at=AT,
         conversation_id="cnv_1",

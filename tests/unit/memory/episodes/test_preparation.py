@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory.episodes.clipping.clip import MAX_EPISODE_CHARS
 from memory.episodes.episode import SECTIONS, EpisodeDraft, Kept, Sections, Variant
 from memory.episodes.preparation import MAX_TAG_CHARS, MAX_TAGS, Prepared, prepare
-from memory.episodes.redact import redact, redact_addresses, redact_contacts
+from memory.episodes.redact import redact
 from memory.scope import Scope
 from tests.support.tables import read_rows
 
@@ -211,7 +211,7 @@ def test_what_differs_from_what_was_recalled_is_kept(news: str) -> None:
 def test_inner_addresses_go_and_others_stay(text: str, redacted: str) -> None:
     if "printer.lan" in text:
         redacted = "[internal host] and [internal host]."
-    assert redact_addresses(text).text == redacted
+    assert redact(text, keeps_contacts=True).text == redacted
 
 
 def test_user_and_password_before_a_host_go() -> None:
@@ -251,4 +251,4 @@ def test_contacts_go_unless_they_are_kept(text: str, redacted: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_contact_stays(text: str) -> None:
-    assert redact_contacts(text).text == text
+    assert redact(text).text == text

@@ -183,7 +183,7 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(database: Databas
     found = await opened.store.get(episode_id, Scope(owner_id="ann", project_id="shop"))
     assert found is not None
     assert (found.episode_type, found.title, found.turn_id) == ("bugfix", "修复支付", "trn_1")
-    assert found.tags == ("pay.py", "pytest")
+    assert found.tags == ("pay.py",)
     assert found.sections.decisions == "- 最终决定向上取整。"
     assert "rm -rf /srv` was denied: outside the workspace" in found.sections.pitfalls
     assert found.sections.verification == "- `pytest -q`: ok, 3 passed in 0.3s"
