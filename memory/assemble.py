@@ -18,7 +18,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from memory.backends.memu_retriever import memu_retrievers
+from memory.backends.memu_retriever import MemuRetriever
 from memory.background import keep_running
 from memory.cases.book import CaseBook
 from memory.cases.case_reader import CaseReader
@@ -44,7 +44,7 @@ from memory.intents.record import IntentRecorder
 from memory.intents.turns import ChronicleTurns
 from memory.memory import Memory
 from memory.notes.index import NoteIndex
-from memory.outbox.backend import Backend, BackendHealth
+from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
 from memory.outbox.breaker import Breaker, BreakerLimits
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.plan import MemoryEvents, MemoryPlan, recorded_in
@@ -227,8 +227,15 @@ async def _build(
     retrievers: list[Retriever] = [FulltextRetriever(items)]
     if vectors is not None:
         retrievers.append(VectorRetriever(vectors))
-    retrievers += memu_retrievers(
-        plan.backends, now=now, mask=plan.mask, on_breaker=told.on_breaker
+    retrievers += (
+        MemuRetriever(
+            backend,
+            now=now,
+            mask=plan.mask,
+            on_breaker=partial(told.on_breaker, f"{backend.name}_reading"),
+        )
+        for backend in plan.backends
+        if isinstance(backend, RetrievingBackend)
     )
     search = MemorySearch(
         items,

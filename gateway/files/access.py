@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 from gateway.errors import Forbidden, NotFound
 from memory.descriptors import open_file, opened_folder
-from policies.tools import ToolCall
-from policies.verdict import Ask, Deny, Verdict
+from policies.tools import ToolCall, ToolGate
+from policies.verdict import Ask, Deny
 
 MAX_ENTRIES: Final = 1000
 """The most entries of a folder that are listed."""
@@ -25,13 +25,6 @@ MAX_SEEN: Final = 20_000
 """The most entries that one search looks at, those near the root first."""
 
 EntryKind = Literal["folder", "file", "other"]
-
-
-class Judge(Protocol):
-    """Decides what may happen; `policies.tools.ToolGate` is the one in use."""
-
-    def judge(self, call: ToolCall) -> Verdict:
-        """Return whether a call may run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +54,11 @@ class Listing:
 class WorkspaceAccess:
     """The workspace's files for persons."""
 
-    def __init__(self, root: Path, policy: Judge, *, answers_questions: bool) -> None:
-        """Take the workspace.
+    def __init__(self, root: Path, policy: ToolGate, *, answers_questions: bool) -> None:
+        """Take the workspace and the policy that its agents are under.
 
-        Args:
-            root: the workspace.
-            policy: the one that the agents of this workspace are under.
-            answers_questions: approvals are on. A call that the policy asks a person about is then allowed,
-                because a person makes it; without approvals it is denied, as for the agent.
+        With `answers_questions` (approvals are on) a call that the policy asks a person about is allowed,
+        because a person makes it; without approvals it is denied, as for the agent.
         """
         self.root = root
         self._policy = policy
@@ -77,9 +67,7 @@ class WorkspaceAccess:
     def list_blocking(self, path: str) -> Listing:
         """List a folder; the empty path is the workspace itself.
 
-        Raises:
-            Forbidden: the policy denies it.
-            NotFound: there is no such folder.
+        Raise `Forbidden` if the policy denies it, `NotFound` if there is no such folder.
         """
         parts = self._judged_parts("Glob", {"pattern": "*"}, "path", path or ".")
         try:
@@ -132,9 +120,7 @@ class WorkspaceAccess:
     def open_blocking(self, path: str) -> int:
         """Open a file for reading; the caller closes the descriptor.
 
-        Raises:
-            Forbidden: the policy denies it.
-            NotFound: there is no such file.
+        Raise `Forbidden` if the policy denies it, `NotFound` if there is no such file.
         """
         parts = self._judged_parts("Read", {}, "file_path", path)
         try:

@@ -49,10 +49,7 @@ def create_app(
 ) -> FastAPI:
     """Return the application. Reads the tokens file, if there is one; blocking.
 
-    Without tokens only `local_users` are served; None: every client is.
-
-    Raises:
-        StartError: see `check_exposure`.
+    Without tokens only `local_users` are served; None: every client is. Raises as `check_exposure` does.
     """
     settings = services.settings
     tokens = check_exposure(settings)

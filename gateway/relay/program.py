@@ -223,11 +223,7 @@ class _Conversation:
             self._writer.close()
 
     async def _read(self) -> tuple[h11.Request, bytes]:
-        """Return the next request.
-
-        Raises:
-            EOFError: there is none.
-        """
+        """Return the next request. Raise `EOFError` if there is none."""
         request: h11.Request | None = None
         body: list[bytes] = []
         while True:

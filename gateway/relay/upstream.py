@@ -92,8 +92,7 @@ class Answer:
     async def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, first what came with the head (may be empty).
 
-        Raises:
-            OSError, h11.ProtocolError: the connection broke, or the response is not HTTP.
+        Raise `OSError` or `h11.ProtocolError` if the connection broke, or the response is not HTTP.
         """
         connection = self._connection
         while True:
@@ -128,8 +127,7 @@ class Service:
     async def ask(self, method: bytes, path: bytes, headers: Headers, body: bytes) -> Answer:
         """Send a request and return its answer once its head is there.
 
-        Raises:
-            ServiceUnreachable: no answer began.
+        Raise `ServiceUnreachable` if no answer began.
         """
         connection = await self._connect()
         connection.beginning = b""

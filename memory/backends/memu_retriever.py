@@ -7,15 +7,13 @@ from where one is asked, and nobody else sees. And it has no say over cases, whi
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Final
 
 import anyio
 
 from memory.clock import Now
 from memory.outbox.backend import (
-    Backend,
     BackendResting,
     BackendUnavailable,
     DeliveryRefused,
@@ -76,20 +74,3 @@ class MemuRetriever:
                 Candidate(item_id=item_id, strength=None, confidence=0.0) for item_id in ids
             ]
         )
-
-
-def memu_retrievers(
-    backends: Sequence[Backend],
-    *,
-    now: Now,
-    mask: Callable[[str], str],
-    on_breaker: Callable[[str, BreakerState], None],
-) -> list[MemuRetriever]:
-    """Make a retriever of each backend that can be asked; its breaker is told under a name of its own."""
-    return [
-        MemuRetriever(
-            backend, now=now, mask=mask, on_breaker=partial(on_breaker, f"{backend.name}_reading")
-        )
-        for backend in backends
-        if isinstance(backend, RetrievingBackend)
-    ]

@@ -79,11 +79,9 @@ class CaseBook:
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
         """Record a case, or update the one that it names; merge a repeated report into its case.
 
-        If cancelled, everything or nothing was changed; repeating the call changes nothing more.
-
-        Raises:
-            CaseRefused: the input is not valid, or the caller has no case of that id.
-            StoreUnavailable: nothing was written.
+        If cancelled, everything or nothing was changed; repeating the call changes nothing more. Raise
+        `CaseRefused` if the input is not valid, or the caller has no case of that id; `StoreUnavailable` if
+        nothing was written.
         """
         case = await self._threads.run(partial(read_case, sent, known_secrets=self._known_secrets))
         write = self._record if case.case_id is None else self._update
@@ -102,11 +100,8 @@ class CaseBook:
     ) -> FeedbackAnswer:
         """Count the vote of the caller's conversation on a case; it replaces its earlier one.
 
-        It judges the content that the conversation was shown, not what was written meanwhile.
-
-        Raises:
-            CaseRefused: the caller has no such case.
-            StoreUnavailable: nothing was written.
+        It judges the content that the conversation was shown, not what was written meanwhile. Raise
+        `CaseRefused` if the caller has no such case, `StoreUnavailable` if nothing was written.
         """
         vote = Vote(
             case_id=case_id,
@@ -146,9 +141,8 @@ class CaseBook:
     async def absorb(self, caller: CaseCaller, case_id: str, other_id: str) -> UpsertAnswer:
         """Merge the content of another case into a case, as a report; the other stays as it is.
 
-        Raises:
-            CaseRefused: the caller has no such cases, or they are one.
-            StoreUnavailable: nothing was written.
+        Raise `CaseRefused` if the caller has no such cases, or they are one; `StoreUnavailable` if nothing
+        was written.
         """
         if case_id == other_id:
             raise CaseRefused("INVALID_CASE", "A case cannot be merged into itself.")

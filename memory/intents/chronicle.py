@@ -67,10 +67,8 @@ class Chronicle(Protocol):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         """Write all of them or none, in one transaction; return the ids that were new.
 
-        An id that is already there is skipped. A `turn.completed` marks its turn as ended.
-
-        Raises:
-            StoreUnavailable: nothing was written.
+        An id that is already there is skipped. A `turn.completed` marks its turn as ended. Raise
+        `StoreUnavailable` if nothing was written.
         """
 
     async def page(

@@ -53,9 +53,8 @@ class IntentRecorder:
     async def record_intent(self, intent: MemoryIntent) -> bool:
         """Record one intent; return False if it was recorded before, so that nothing changed.
 
-        Raises:
-            IntentRefused: the intent does not match the registry; nothing was written.
-            StoreUnavailable: the chronicle cannot be written; nothing was written.
+        Raise `IntentRefused` if the intent does not match the registry, `StoreUnavailable` if the chronicle
+        cannot be written; nothing was written then.
         """
         return bool(await self.record_intents([intent]))
 

@@ -41,17 +41,14 @@ class Backend(Protocol):
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
         """Store an item or its newer revision; return links to what was made of it.
 
-        Raises:
-            BackendUnavailable: try again later.
-            DeliveryRefused: do not try again.
+        Raise `BackendUnavailable` to be tried again later, `DeliveryRefused` if that does not help.
         """
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
         """Remove all that was made of an item, if there is any.
 
-        Raises:
-            BackendUnavailable: try again later.
-            DeliveryRefused: it cannot forget everything; the text says what is left.
+        Raise `BackendUnavailable` to be tried again later, `DeliveryRefused` if it cannot forget everything;
+        the text says what is left.
         """
 
     async def check(self) -> BackendHealth:
@@ -72,11 +69,7 @@ class TaskBackend(Backend, Protocol):
     async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
         """Begin the work, or find in `links` what an earlier try of this delivery began.
 
-        Returns the links to store instead of `links`.
-
-        Raises:
-            BackendUnavailable: try again later; what is stored stays.
-            DeliveryRefused: do not try again.
+        Returns the links to store instead of `links`. Raises as `put` does; what is stored stays.
         """
 
     async def finish(self, item: Item, links: Sequence[Link]) -> Sequence[Link]:
@@ -94,8 +87,5 @@ class RetrievingBackend(Backend, Protocol):
         """Return the ids of items of the scope's owners, the nearest first, however far away.
 
         An item may have been forgotten meanwhile, so callers load it by the scope. Stops at once when cancelled.
-
-        Raises:
-            BackendUnavailable: it did not answer.
-            DeliveryRefused: it will never answer this.
+        Raise `BackendUnavailable` if it did not answer, `DeliveryRefused` if it will never answer this.
         """

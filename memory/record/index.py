@@ -75,8 +75,7 @@ class RecordIndex:
     async def apply(self, changes: Sequence[TurnChange]) -> None:
         """Make the items of some turns what the turns are now, in one transaction.
 
-        Raises:
-            StoreUnavailable: nothing was changed.
+        Raise `StoreUnavailable` if nothing was changed.
         """
         if not changes:
             return

@@ -61,8 +61,7 @@ def apply_case_change_blocking(
 ) -> None:
     """Write a change within the caller's transaction.
 
-    Raises:
-        sqlite3.IntegrityError: the case is not what the decision was made on, or its scope would change.
+    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope would change.
     """
     _put_case(connection, change)
     case = change.case

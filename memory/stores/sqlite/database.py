@@ -127,12 +127,7 @@ class Database:
     async def values(
         self, decode: Callable[[sqlite3.Row], T], sql: str, parameters: Parameters = ()
     ) -> list[T]:
-        """Return rows as values.
-
-        Raises:
-            StoreDamaged: a row cannot be decoded.
-            StoreUnavailable: the file cannot be read, or is closed.
-        """
+        """Return rows as values. Raise `StoreDamaged` if one cannot be decoded, else as `rows` does."""
         found = await self.rows(sql, parameters)
         with self._translating_errors("read"), decoding_rows():
             return [decode(row) for row in found]
