@@ -23,11 +23,13 @@ LOOKS: dict[str, tuple[Literal["light", "dark"], int]] = {
     "en-US": ("light", 1280),
     "zh-CN": ("dark", PHONE),
 }
-JUDGE = """async () => {
-  const { violations } = await axe.run(document, { resultTypes: ["violations"], iframes: false });
-  const place = ({ target, any }) => `${target}: ${any[0]?.message ?? ""}`;
-  return violations.map(({ id, nodes }) => `${id} (${nodes.length}) ${nodes.slice(0, 2).map(place).join("; ")}`);
+JUDGE = """async (place) => {
+  const within = document.querySelector(place ?? "dialog[open]") ?? document;
+  const { violations } = await axe.run(within, { resultTypes: ["violations"], iframes: false });
+  const where = ({ target, any }) => `${target}: ${any[0]?.message ?? ""}`;
+  return violations.map(({ id, nodes }) => `${id} (${nodes.length}) ${nodes.slice(0, 2).map(where).join("; ")}`);
 }"""
+"""Judges one element, else the open dialog, behind which nothing can be reached, else the page."""
 OPENERS = "[aria-haspopup=dialog]:visible:enabled"
 
 

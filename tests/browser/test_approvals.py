@@ -14,6 +14,7 @@ from tests.support.live_server import LiveServer, bash, script, started_server
 pytestmark = pytest.mark.browser
 
 NAME = "<img src=x onerror=alert(1)>"
+CARD = "[data-testid=approval]"
 QUESTION = {
     "question": "Which?",
     "header": "Which",
@@ -211,7 +212,7 @@ def test_the_agents_questions_are_answered_in_place(asked: ChatPage) -> None:
     asked.page.evaluate(AXE.read_text("utf-8"))
     for scheme in ("light", "dark"):
         asked.page.emulate_media(color_scheme=scheme)
-        assert asked.page.evaluate(JUDGE) == []
+        assert asked.page.evaluate(JUDGE, CARD) == []
     first, second = card.get_by_role("group").all()
     asked.page.keyboard.press("Alt+a")
     asked.page.keyboard.press("Space")
@@ -260,7 +261,7 @@ def test_a_plan_is_read_sent_back_with_a_word_and_approved_by_keyboard(
     expect(card.get_by_role("heading")).to_have_text("Plan")
     expect(card.get_by_test_id("plan")).to_contain_text(NAME)
     asked.page.evaluate(AXE.read_text("utf-8"))
-    assert asked.page.evaluate(JUDGE) == []
+    assert asked.page.evaluate(JUDGE, CARD) == []
     asked.get("approval-word").click()
     asked.get("approval-message").fill("Shorter, please.")
     asked.get("approval-message").press("Enter")

@@ -116,7 +116,7 @@ def _started_before(process: psutil.Process, server: LiveServer) -> bool:
 
 
 async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path: Path) -> None:
-    """One turn ends in the grace, two do not; one waits and is answered after the next start."""
+    """One turn ends in the grace, one does not; one waits and is answered after the next start."""
     ended: dict[str, dict[str, Any]] = {}
 
     async def follow(name: str, message: str, begun: anyio.Event) -> None:
@@ -130,13 +130,11 @@ async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path
         answer = await client.http.post("/chat", json=body)
         ended["waiting"] = {"status": answer.status_code, **answer.json()}
 
-    chinese = "请按照下面的脚本一步一步地执行，并且如实地告诉我每一步的结果。" * 2
     messages = {
         "quick": script(bash("cat quick"), {"text": "Just in time."}),
         "slow": script(bash("cat slow"), {"text": "never said"}),
-        "slow-zh": script(bash("cat slow-zh"), {"text": "never said"}, say=chinese),
     }
-    async with running_server(tmp_path, shutdown_grace_s=4) as first, first.client() as client:
+    async with running_server(tmp_path, shutdown_grace_s=3) as first, first.client() as client:
         async with anyio.create_task_group() as tasks:
             for name, message in messages.items():
                 first.make_pipe(name)
@@ -144,26 +142,22 @@ async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path
                 tasks.start_soon(follow, name, message, begun)
                 await begun.wait()
             listed = (await client.get("/conversations"))["conversations"]
-            slow_zh = listed[0]["id"]
-            tasks.start_soon(ask_plainly, slow_zh)
-            await client.wait_until(f"/conversations/{slow_zh}", lambda entry: entry["queue"])
+            slow = listed[0]["id"]
+            tasks.start_soon(ask_plainly, slow)
+            await client.wait_until(f"/conversations/{slow}", lambda entry: entry["queue"])
             first.signal(signal.SIGTERM)
-            await _refuses(client, slow_zh)
+            await _refuses(client, slow)
             await let_go(first.workspace / "quick")
         assert await first.wait_ended() == 0
         assert not first.agents()
     assert (ended["quick"]["outcome"], ended["quick"]["reply"]) == ("answered", "Just in time.")
-    for name, sentence in (
-        ("slow", "The server was shut down"),
-        ("slow-zh", "这一轮运行时服务器被关闭"),
-    ):
-        assert ended[name]["outcome"] == "interrupted"
-        assert ended[name]["stop_reason"] == "user_interrupt"
-        assert statuses(ended[name]) == ["interrupted"]
-        assert ended[name]["reply"].startswith(sentence)
+    assert ended["slow"]["outcome"] == "interrupted"
+    assert ended["slow"]["stop_reason"] == "user_interrupt"
+    assert statuses(ended["slow"]) == ["interrupted"]
+    assert ended["slow"]["reply"].startswith("The server was shut down")
     assert (ended["waiting"]["status"], ended["waiting"]["error"]["code"]) == (503, "shutting_down")
     async with running_server(tmp_path, prewarmed_clients=0) as second, second.client() as client:
-        path = f"/conversations/{slow_zh}/messages"
+        path = f"/conversations/{slow}/messages"
         told = await client.wait_until(path, lambda entry: entry["messages"][-1]["result"])
         assert told["messages"][-1]["result"]["reply"] == "Late."
 
@@ -260,14 +254,8 @@ async def test_an_agent_killed_while_the_next_message_comes_is_told_or_replaced(
         assert conversation["word"] in again["reply"]
 
 
-MOMENTS = {
-    "before the first word": ("turn.started", ({"text": "late", "delay_ms": 20_000},), []),
+MOMENTS: dict[str, tuple[str, tuple[dict[str, Any], ...], list[str]]] = {
     "in a tool": ("tool.started", (bash("cat {pipe}"), {"text": "never said"}), ["unknown"]),
-    "between tools": (
-        "tool.finished",
-        (bash("ls memory"), {"delay_ms": 20_000} | bash("ls")),
-        ["ok"],
-    ),
     "in the answer": ("text.delta", (bash("ls memory"), SLOWLY), ["ok"]),
 }
 
@@ -283,8 +271,6 @@ async def test_an_agent_killed_in_mid_turn_is_told_and_the_next_one_remembers(
         conversation_id = await remembered(server, conversation, client)
         async with client.stream(message, conversation_id) as events:
             await events.until(kind)
-            # no event tells that the agent was asked; before, it is merely replaced
-            await anyio.sleep(0.5)
             kill_agents(server)
             result = (await events.until("turn.completed")).data
         assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
@@ -320,8 +306,8 @@ async def test_an_agent_that_obeys_nobody_is_killed_and_told(
 
 
 async def test_prewarmed_agents_that_died_are_not_handed_out(tmp_path: Path) -> None:
-    async with running_server(tmp_path, prewarmed_clients=2) as server, server.client() as client:
-        await client.wait_for_agents(2)
+    async with running_server(tmp_path, prewarmed_clients=1) as server, server.client() as client:
+        await client.wait_for_agents(1)
         kill_agents(server)
         answer = await client.ask(script({"text": "Fresh."}))
         assert (answer["outcome"], answer["reply"]) == ("answered", "Fresh.")
