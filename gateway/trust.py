@@ -10,7 +10,7 @@ import json
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,14 @@ MAX_APPROVALS_BYTES = 16 * 1024 * 1024
 _APPROVALS = "trusted.json"
 _ROOTS = frozenset({".claude", ".mcp.json", *INSTRUCTIONS})
 """Configuration at the top of the workspace, folded by `fold`."""
+
+_SKILLS = f"{FOLDER}/skills/"
+_MANAGED = (
+    "/etc/claude-code",
+    "/Library/Application Support/ClaudeCode",
+    "C:\\Program Files\\ClaudeCode",
+)
+"""Where the administrator of a machine keeps settings and instructions for all agents."""
 
 _WORDS = {
     "link": "is a link; put the file itself there, or remove it",
@@ -52,6 +60,8 @@ class TrustReport:
     """Active configuration without approval; while there is any, no agent starts."""
     approved: tuple[str, ...] = ()
     """Active configuration that is approved as it is."""
+    may_instruct: bool = True
+    """The workspace may hold instructions for agents, or the machine does for all of them."""
 
     @property
     def is_trusted(self) -> bool:
@@ -114,21 +124,26 @@ def review_folder_blocking(workspace: Path, approvals: Path | None) -> TrustRepo
     """
     known = _read_approvals(approvals) if approvals is not None else {}
     approved = known.get(str(workspace), {})
-    files = list(_find_files(workspace))
+    deeper, may_instruct = _search(workspace)
+    files = list(_find_files(workspace, deeper))
     concerns = find_concerns(files, approved)
     held = tuple(
         file.path
         for file in files
         if file.trouble is None and approved.get(file.path) == digest_of(file.content)
     )
-    return TrustReport(workspace=workspace, concerns=concerns, approved=held)
+    may_instruct |= any(not file.path.startswith(_SKILLS) for file in files)
+    may_instruct |= any(map(os.path.exists, _MANAGED))
+    return TrustReport(
+        workspace=workspace, concerns=concerns, approved=held, may_instruct=may_instruct
+    )
 
 
-def _find_files(workspace: Path) -> Iterator[Found]:
+def _find_files(workspace: Path, deeper: Iterable[Path]) -> Iterator[Found]:
     """Yield the files that the agent program reads as configuration, sorted, up to a bound."""
     count = 0
     at_top = sorted(path for path in _list(workspace) if fold(path.name) in _ROOTS)
-    for path in (*at_top, *sorted(_find_deeper(workspace))):
+    for path in (*at_top, *sorted(deeper)):
         for found in _read(workspace, path):
             count += 1
             if count > MAX_FILES:
@@ -138,10 +153,11 @@ def _find_files(workspace: Path) -> Iterator[Found]:
             yield found
 
 
-def _find_deeper(workspace: Path) -> Iterator[Path]:
-    """Yield the `.claude` folders of subfolders, nearest first, up to a bound."""
+def _search(workspace: Path) -> tuple[list[Path], bool]:
+    """Return the `.claude` folders of subfolders, up to a bound, and whether instructions may be in the workspace."""
     folders = deque([str(workspace)])
-    left = MAX_ENTRIES
+    found: list[Path] = []
+    left, may_instruct = MAX_ENTRIES, False
     while folders and left > 0:
         folder = folders.popleft()
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
@@ -149,11 +165,14 @@ def _find_deeper(workspace: Path) -> Iterator[Path]:
                 left -= 1
                 if left <= 0:
                     break
-                if entry.name.lower() == FOLDER:
+                name = entry.name.lower()
+                may_instruct |= name in INSTRUCTIONS
+                if name == FOLDER:
                     if folder != str(workspace):
-                        yield Path(entry.path)
+                        found.append(Path(entry.path))
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
+    return found, may_instruct or left <= 0
 
 
 def _list(folder: Path) -> list[Path]:

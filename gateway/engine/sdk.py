@@ -7,6 +7,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from gateway.engine import processes
 from gateway.engine.agent_session import OnUnsolicited
 from gateway.engine.client import SdkClient
 from gateway.engine.hooks import RunHooks
-from gateway.engine.options import AgentSetup, build_options, mark_of
+from gateway.engine.options import NO_INSTRUCTIONS, AgentSetup, build_options, mark_of
 from gateway.engine.protocol import (
     ClientSpec,
     EngineUnavailable,
@@ -158,7 +159,7 @@ class SdkEngine:
         return self._setup.config_dir or default_config_dir()
 
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
-        await self._review_workspace()
+        report = await self._review_workspace()
         client_id = secrets.token_hex(8)
         relay = self._setup.relay
         free = partial(relay.hold, client_id, is_held=False) if relay else None
@@ -171,7 +172,10 @@ class SdkEngine:
             relay=relay,
         )
         token = relay.admit(client_id, client.session.report_service) if relay else None
-        options = build_options(self._setup, spec, origin, hooks, client_id, token)
+        setup = self._setup
+        if not report.may_instruct and not origin.warm_up:  # a prewarmed one waits; some may come
+            setup = replace(setup, model_env={**setup.model_env, **NO_INSTRUCTIONS})
+        options = build_options(setup, spec, origin, hooks, client_id, token)
         options.stderr = client.on_stderr
         self._tasks.start_soon(self._own, client, options)
         try:
@@ -221,8 +225,8 @@ class SdkEngine:
             if self._setup.relay is not None:
                 self._setup.relay.revoke(client.client_id)
 
-    async def _review_workspace(self) -> None:
-        """Check for active configuration that nobody approved, before each start.
+    async def _review_workspace(self) -> TrustReport:
+        """Check the workspace for active configuration that nobody approved, before each start.
 
         Raises:
             WorkspaceUntrusted: there is some.
@@ -239,6 +243,7 @@ class SdkEngine:
             ) from exc
         if report.concerns:
             raise WorkspaceUntrusted(report.concerns)
+        return report
 
     async def _spent_usd(self, session_id: str) -> float:
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from gateway.engine import client as client_module
@@ -19,12 +20,14 @@ from gateway.engine.sdk import SdkEngine
 from gateway.engine.warm_up import WarmUpFailed
 from gateway.relay.supervisor import RelayProcess, open_relay
 from gateway.relay.upstream import Target
+from gateway.trust import TrustReport
 from tests.support.engine_talk import Told, ask, bash, script
 from tests.support.engine_world import MODEL, RealWorld, real_world
 from tests.support.recording_model import RecordingModel, recording_model
 
 pytestmark = pytest.mark.e2e
 
+COLD = SessionOrigin()
 WARM_UP = SessionOrigin(warm_up=True)
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|toolu_[0-9a-f]+")
 
@@ -97,6 +100,28 @@ async def live(bench: Bench, engine: SdkEngine, origin: SessionOrigin) -> Life:
 
 def cost_of(told: Told) -> float:
     return told.finish.cost_usd
+
+
+async def test_an_agent_that_looks_for_no_instructions_where_there_are_none_asks_the_same(
+    tmp_path: Path,
+) -> None:
+    """It is told so, because preparing for them takes long; a prewarmed one is not: some may come."""
+    async with bench(tmp_path) as on:
+        looks = SdkEngine(
+            on.direct._setup,  # noqa: SLF001
+            on.world.tasks,
+            review=lambda folder, _: TrustReport(workspace=folder, concerns=()),
+        )
+        told = []
+        for engine, origin in ((on.direct, COLD), (looks, COLD), (on.direct, WARM_UP)):
+            client = await engine.connect(MODEL, origin)
+            assert client.pid is not None
+            environ = psutil.Process(client.pid).environ()
+            told.append(environ.get("CLAUDE_CODE_DISABLE_CLAUDE_MDS"))
+            await ask(client, "hello")
+            await client.close()
+    assert told == ["1", None, None]
+    assert len(set(map(alike, on.model.bodies))) == 1
 
 
 async def test_nothing_of_it_is_seen_by_the_model_or_left_on_disk(tmp_path: Path) -> None:

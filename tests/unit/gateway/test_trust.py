@@ -68,6 +68,35 @@ def test_the_search_below_is_bounded_and_goes_through_no_link(
     assert concerns(settings) == [("near/.claude/skills/a/SKILL.md", "hooks")]
 
 
+@pytest.mark.parametrize(
+    ("name", "may_instruct"),
+    [
+        (".claude/skills/a/SKILL.md", False),
+        ("deep/notes.md", False),
+        ("CLAUDE.md", True),
+        ("deep/Agents.md", True),
+        (".claude/rules/style.md", True),
+        ("deep/.claude/CLAUDE.md", True),
+    ],
+)
+def test_instructions_for_agents_are_found_at_any_depth(
+    settings: Settings, name: str, *, may_instruct: bool
+) -> None:
+    write(settings, name, "Be brief.")
+    assert review_blocking(settings).may_instruct is may_instruct
+
+
+def test_where_not_all_is_searched_and_where_the_machine_has_some_there_may_be_instructions(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "_MANAGED", [str(settings.workspace)])
+    assert review_blocking(settings).may_instruct
+    monkeypatch.setattr(trust, "_MANAGED", [])
+    assert not review_blocking(settings).may_instruct
+    monkeypatch.setattr(trust, "MAX_ENTRIES", 1)
+    assert review_blocking(settings).may_instruct
+
+
 def test_the_skills_that_are_shipped_need_no_approval() -> None:
     assert review_folder_blocking(Path(trust.__file__).parents[1], None).is_trusted
 
