@@ -43,6 +43,7 @@ from memory.plan import MemoryPlan
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.secrets import mask_secrets
 from policies.tools import ToolCall, ToolGate
+from tests.service.http.client import Client
 from tests.support.asgi import served
 from tests.support.builders import asked_about
 from tests.support.scripted_engine import ScriptedEngine
@@ -60,6 +61,8 @@ LONG = "long"
 """The turn says 3000 words at once."""
 
 Json = dict[str, Any]
+MEMORY_LISTS = ("injected", "suppressed", "degraded", "saved", "forgotten")
+"""What a turn result tells of memory, besides the profile."""
 
 
 class _Players:
@@ -133,14 +136,7 @@ def result_of(ticket: Ticket, reply: str, outcome: str) -> Json:
         "stop_reason": "end_turn",
         "notices": [],
         "tools": [],
-        "memory": {
-            "injected": [],
-            "suppressed": [],
-            "degraded": [],
-            "profile": False,
-            "saved": [],
-            "forgotten": [],
-        },
+        "memory": {**{name: [] for name in MEMORY_LISTS}, "profile": False},
         "changes": {"files": 0, "added": 0, "removed": 0, "complete": True},
         "model": "staged",
         "session_id": None,
@@ -151,38 +147,6 @@ def result_of(ticket: Ticket, reply: str, outcome: str) -> Json:
         "finished_at": rfc3339(utc_now()),
         "duration_ms": 0,
     }
-
-
-class Client(httpx.AsyncClient):
-    """A client that knows the contract's words."""
-
-    async def read(self, path: str, **params: Any) -> Any:
-        """Return what a path answers with."""
-        answer = await self.get(path, params=params or None)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
-
-    async def pages(self, path: str, name: str, **params: Any) -> list[Any]:
-        """Return what all pages of a list hold, from its newest page on."""
-        found: list[Any] = []
-        while True:
-            page = await self.read(path, **params)
-            found += page[name]
-            if page["next_cursor"] is None:
-                return found
-            params["cursor"] = page["next_cursor"]
-
-    async def say(self, message: str, conversation_id: str | None = None) -> Json:
-        """Send a message and return its turn result."""
-        body: Json = {"message": message, "conversation_id": conversation_id}
-        result: Json = (await self.post("/chat", json=body)).json()
-        return result
-
-    async def new_conversation(self, **body: Any) -> str:
-        """Start a conversation and return its id."""
-        answer = await self.post("/new-conversation", json=body or None)
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["conversation_id"])
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import anyio
 
-from tests.service.http.stage import Client, Json, assert_error, one_client, staged
+from tests.service.http.client import Client
+from tests.service.http.stage import Json, assert_error, one_client, staged
 
 CASE: Json = {
     "symptom_summary": "Checkout answers 503 after each deploy",

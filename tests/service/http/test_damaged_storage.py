@@ -8,7 +8,8 @@ import pytest
 
 from gateway.lost_data import DATABASE
 from memory.errors import StoreUnavailable
-from tests.service.http.stage import LIMIT_S, Client, Json, assert_error, running, staged
+from tests.service.http.client import Client
+from tests.service.http.stage import LIMIT_S, Json, assert_error, running, staged
 
 
 def damage(writer: sqlite3.Connection) -> None:
@@ -42,27 +43,19 @@ async def test_a_damaged_conversation_does_not_hide_the_others(
         assert "conversation_damaged" in caplog.messages
 
 
-@pytest.mark.parametrize("limit", [1, 3, 100])
 async def test_a_damaged_turn_does_not_hide_the_others(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, limit: int
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with staged(tmp_path) as stage:
         client = stage.client()
-        said = {"conversation_id": await client.new_conversation()}
+        chat = await client.new_conversation()
         for n in range(5):
-            await client.post("/chat", json={"message": str(n)} | said)
+            await client.say(str(n), chat)
         statement = "UPDATE turns SET result = '{' WHERE seq IN (2, 3)"
         await stage.database.write(lambda writer: writer.execute(statement))
-        found: list[str] = []
-        before: str | None = ""
-        while before is not None:
-            path = f"/conversations/{said['conversation_id']}/messages"
-            answer = await client.get(path, params={"limit": limit, "before": before})
-            assert answer.status_code == 200
-            page = answer.json()
-            found = [entry["text"] for entry in page["messages"] if entry["role"] == "user"] + found
-            before = page["next_before"]
-        assert found == ["0", "3", "4"]
+        for limit in (1, 3, 100):
+            found = await client.messages(chat, limit)
+            assert [entry["text"] for entry in found[::2]] == ["0", "3", "4"]
         assert "turn_damaged" in caplog.messages
 
 

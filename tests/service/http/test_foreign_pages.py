@@ -10,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.service.http.stage import Client, Json, Stage, assert_error, one_client, staged
+from tests.service.http.client import Client
+from tests.service.http.stage import Json, Stage, assert_error, one_client, staged
 from tests.service.http.test_connections import JSON, post
 from tests.service.http.wired import raw, wired
 

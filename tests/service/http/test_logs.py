@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 
-from tests.service.http.stage import Client, Json, Stage, assert_error, staged
+from tests.service.http.client import Client
+from tests.service.http.stage import Json, Stage, assert_error, staged
 from tests.service.http.wired import HOST, raw, wired
 
 

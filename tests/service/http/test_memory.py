@@ -9,9 +9,9 @@ from memory.clock import utc_now
 from memory.intents.builders import Happening, intent_from_tool_result, intent_from_turn_received
 from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.outbox import enqueue_blocking
+from tests.service.http.client import Client
 from tests.service.http.stage import (
     LIMIT_S,
-    Client,
     Json,
     Stage,
     assert_error,
@@ -134,24 +134,6 @@ async def test_a_context_pack_has_the_contracts_parts_within_its_budget(tmp_path
         assert 0 < len(pack["items"]) < 12
         assert pack["next_step_query"]
         assert all(item["id"] in pack["text"] for item in pack["items"])
-
-
-async def test_stale_knowledge_of_a_conversations_tools_is_held_back(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        client = stage.client()
-        chat = await client.say("hello")
-        stage.tools.note(chat["conversation_id"], "mcp__ata__article-list-query")
-        note = stage.settings.workspace / "memory" / "tool.md"
-        await anyio.Path(note.parent).mkdir(parents=True)
-        await anyio.Path(note).write_text("# article-list-query\nParameter schema: topic, page.\n")
-        await stage.memory.notes.scan()
-        asked: Json = {"queries": ["article-list-query schema"]}
-        open_pack = (await client.post("/memory/context", json=asked)).json()
-        assert len(open_pack["items"]) == 1
-        asked["conversation_id"] = chat["conversation_id"]
-        pack = (await client.post("/memory/context", json=asked)).json()
-        assert (pack["items"], pack["text"]) == ([], "")
-        assert [item["reason"] for item in pack["held_back"]] == ["stale_tool_schema"]
 
 
 async def told(stage: Stage, owner_id: str, turn_id: str, tool: str) -> None:

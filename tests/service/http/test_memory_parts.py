@@ -8,15 +8,8 @@ import anyio
 from memory.clock import utc_now
 from memory.facts.told import ToldTurn
 from memory.scope import Scope
-from tests.service.http.stage import (
-    Client,
-    Json,
-    Stage,
-    assert_error,
-    one_client,
-    staged,
-    two_clients,
-)
+from tests.service.http.client import Client
+from tests.service.http.stage import Json, Stage, assert_error, one_client, staged, two_clients
 
 
 async def context_of(client: Client, query: str) -> str:

@@ -14,18 +14,10 @@ from typing import Any
 import anyio
 import httpx
 
+from tests.service.http.client import Client
 from tests.service.http.every_route import routes_of
 from tests.service.http.reading import streaming
-from tests.service.http.stage import (
-    ASK,
-    HOLD,
-    Client,
-    Json,
-    Stage,
-    assert_error,
-    staged,
-    two_clients,
-)
+from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged, two_clients
 
 _ID = re.compile(r"\{(\w+)(?::path)?\}")
 NOT_OWNED = {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/{name:path}"}

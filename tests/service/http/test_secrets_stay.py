@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 
 from gateway.http.application import create_app
+from tests.service.http.client import Client
 from tests.service.http.reading import streaming
-from tests.service.http.stage import Client
 from tests.service.http.wired import wired
 from tests.support.services import running_services, script
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
@@ -60,14 +60,18 @@ async def test_no_secret_leaves_by_any_way_out(tmp_path: Path) -> None:
         await anyio.Path(services.settings.workspace / "a.txt").write_text(_file())
         app = await anyio.to_thread.run_sync(partial(create_app, services))
         async with wired(app) as port, _client(port) as client:
-            async with streaming(client, script(*STEPS)) as stream:
+            gone = {"file_path": f"{services.settings.workspace}/gone.txt"}
+            message = script({"tool": "Read", "input": gone}, *STEPS)
+            async with streaming(client, message) as stream:
                 events = await stream.rest()
             kinds = {event.type for event in events}
             assert {"text.delta", "tool.finished", "turn.completed"} <= kinds
             for event in events:
                 assert_hidden(str(event.data), f"event {event.type}")
+                assert str(tmp_path) not in str(event.data), "a path of the server"
             result = events[-1].data
             assert "…[masked]" in result["reply"]
+            assert result["tools"][0]["summary"] == "gone.txt"
             assert "…[masked]" in str(
                 [event.data for event in events if event.type == "tool.finished"]
             )

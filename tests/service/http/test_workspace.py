@@ -12,7 +12,8 @@ from gateway.files.access import WorkspaceAccess
 from policies.rules import load_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Verdict
-from tests.service.http.stage import Client, Json, Stage, assert_error, staged
+from tests.service.http.client import Client
+from tests.service.http.stage import Json, Stage, assert_error, staged
 
 PNG = b"\x89PNG\r\n\x1a\n\x00"
 

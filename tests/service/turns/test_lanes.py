@@ -17,7 +17,6 @@ from tests.support.services import (
     RunningServices,
     hold_calls,
     kinds,
-    of_kind,
     running_services,
     script,
 )
@@ -52,22 +51,6 @@ async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path
         for kind in ("turn.started", "turn.completed")
     ]
     assert [result["reply"] for result in results[1:]] == [f"answer {n}" for n in range(4)]
-
-
-async def test_a_message_to_a_busy_conversation_waits_with_its_place(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        running = await services.send(HANG)
-        conversation_id = running.conversation_id
-        await services.begun(running)
-        queued = [await services.send(f"hello {n}", conversation_id) for n in range(2)]
-        view = await services.view(conversation_id)
-        assert [item.id for item in view.queue] == [entry.turn_id for entry in queued]
-        for accepted in queued:
-            await services.events_of(accepted, until="turn.queued")
-        await services.interrupt(conversation_id)
-        events = [await services.events_of(each_accepted) for each_accepted in queued]
-    assert [of_kind(event, "turn.queued")[0]["position"] for event in events] == [1, 2]
-    assert [kinds(each_event)[:2] for each_event in events] == [["turn.queued", "turn.started"]] * 2
 
 
 async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: Path) -> None:

@@ -37,14 +37,8 @@ async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_pat
     assert of_kind(events, "turn.completed") == [result]
     assert [event.n for event in events] == list(range(1, len(events) + 1))
     assert "".join(item["text"] for item in of_kind(events, "text.delta")) == "That is all."
-    assert [line["kind"] for line in lines] == [
-        "request",
-        "context",
-        "message",
-        "permission",
-        "tool",
-        "response",
-    ]
+    order = ["request", "context", "message", "permission", "tool", "response"]
+    assert [line["kind"] for line in lines] == order
     assert [each_line["seq"] for each_line in lines] == list(range(1, len(lines) + 1))
     assert lines[-1]["reply"] == result["reply"]
 
@@ -81,30 +75,6 @@ async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_engl
     assert "is not allowed" not in str(result)
     (permission,) = (line for line in lines if line["kind"] == "permission")
     assert permission["reason"] == "The command curl is not allowed."
-
-
-async def test_no_path_of_the_server_and_no_secret_reaches_a_client(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
-        workspace = services.settings.workspace
-        accepted = await services.send(
-            script(
-                {"tool": "Read", "input": {"file_path": f"{workspace}/gone.txt"}},
-                {
-                    "tool": "Write",
-                    "input": {"file_path": "s", "content": "token known-secret-4711"},
-                },
-                {"tool": "Read", "input": {"file_path": "s"}},
-                {"text": "It is known-secret-4711."},
-            )
-        )
-        events = await services.events_of(accepted)
-        result = await services.result_of(accepted)
-    everything = "".join(event.data for event in events)
-    assert str(tmp_path) not in everything
-    assert "known-secret-4711" not in everything
-    assert result["reply"].startswith("It is ")
-    assert result["tools"][0]["summary"] == "gone.txt"
-    assert "No such file" in result["tools"][0]["error"]
 
 
 class Interrupting(ToolGate):
