@@ -43,26 +43,21 @@ def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
 
 
 def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
-    """Return the hits, with turns of the same question behind the other likely hits, and no surer than these.
+    """Return the hits, with turns of the same question behind the other likely hits, and of no better fit.
 
     Such a turn has all words of the question, whether or not anything in it answers.
     """
     asked = [set(terms(query)) for query in queries]
-    repeated = [
-        hit
-        for hit in hits
-        if hit.item.kind == "turn"
-        and any(words.issuperset(terms(hit.item.title)) for words in asked)
-    ]
-    others = [hit for hit in hits if hit not in repeated]
+    others: list[Hit] = []
+    repeated: list[Hit] = []
+    for hit in hits:
+        words = terms(hit.item.title)
+        is_asked = hit.item.kind == "turn" and any(query.issuperset(words) for query in asked)
+        (repeated if is_asked else others).append(hit)
     likely = [hit for hit in others if hit.confidence >= LEAST_CONFIDENCE]
     if not likely:
         return list(hits)
     place = others.index(likely[-1]) + 1
     fit = max(hit.fit for hit in likely)
-    confidence = max(hit.confidence for hit in likely)
-    behind = [
-        replace(hit, fit=min(hit.fit, fit), confidence=min(hit.confidence, confidence))
-        for hit in repeated
-    ]
+    behind = [replace(hit, fit=min(hit.fit, fit)) for hit in repeated]
     return [*others[:place], *behind, *others[place:]]

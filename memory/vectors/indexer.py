@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskStatus
 
 from memory.embeddings.calibration import TEXTS, Calibration, calibrated
@@ -80,7 +81,7 @@ class VectorIndexer:
         self._source = source
         self._states = states
         self._least_cosine = least_cosine
-        self._calibration = Calibration(least=1.0)
+        self._calibration = Calibration(least=1.0 if least_cosine is None else least_cosine)
         self._index: VectorIndex | None = None
         self._dimension = 0
         self._state: IndexerState = "rebuilding"
@@ -141,6 +142,8 @@ class VectorIndexer:
             self.rebuild()
             return RetrieverAnswer(degraded=("vector_error",))
         read = self._calibration
+        near = {hit.item_id: hit.similarity for hit in hits}
+        evidence = await anyio.to_thread.run_sync(read.evidence, vector, near)
         return RetrieverAnswer(
             candidates=[
                 Candidate(
@@ -151,7 +154,7 @@ class VectorIndexer:
                 for hit in hits
                 if hit.similarity >= read.least
             ],
-            evidence=read.evidence(vector, {hit.item_id: hit.similarity for hit in hits}),
+            evidence=evidence,
         )
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
@@ -217,8 +220,8 @@ class VectorIndexer:
         dimensions = {len(vector) for vector in vectors if any(vector)}
         if len(dimensions) != 1:
             raise BackendUnavailable("The embedder made no vectors of one dimension.")
-        given = self._least_cosine
-        self._calibration = calibrated(vectors) if given is None else Calibration(least=given)
+        if self._least_cosine is None:  # some tenths of a second
+            self._calibration = await anyio.to_thread.run_sync(calibrated, vectors)
         return dimensions.pop()
 
     async def _as_delivery(self, work: Callable[[], Awaitable[None]]) -> None:
