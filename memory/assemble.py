@@ -278,7 +278,7 @@ async def _build(
             search,
             selector=Selector(ask) if ask is not None else None,
             pending=PendingContext(chronicle),
-            profiles=facts,
+            profiles=facts.store,
             about_memory=notes,
             items=items,
         ),

@@ -5,10 +5,10 @@ Each change is one transaction with its intent, the searchable item, its deliver
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio.to_thread
 
@@ -41,26 +41,6 @@ from memory.text_lines import flat, one_line
 _MAX_LINE_CHARS: Final = 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Source:
-    """Where new facts come from."""
-
-    scope: Scope
-    at: datetime
-    conversation_id: str | None = None
-    turn_id: str | None = None
-    restored: Fact | None = None
-    """What an export has of the only fact."""
-
-
-@dataclass(slots=True)
-class _Change:
-    """One fact to write, and the older ones that it replaces."""
-
-    fact: Fact
-    replaced: Sequence[Fact] = field(default_factory=list)
-
-
 class FactKeeper:
     """Writes facts and profiles. A method that raises `StoreUnavailable` has written nothing."""
 
@@ -78,7 +58,7 @@ class FactKeeper:
     ) -> None:
         """Take `forget`, which forgets an item; see `Forgetting.forget`."""
         self._database = database
-        self._store = SqliteFactStore(database)
+        self.store = SqliteFactStore(database)
         self._deliver_to = tuple(deliver_to)
         self._recording = recording
         self._mask = mask
@@ -109,64 +89,35 @@ class FactKeeper:
 
     async def keep(self, new: Sequence[NewFact], turn: ToldTurn) -> Sequence[Fact]:
         """Keep statements of a turn; return the facts that were written, each once."""
-        source = _Source(
-            scope=turn.scope,
-            at=turn.occurred_at,
-            conversation_id=turn.conversation_id,
-            turn_id=turn.turn_id,
-        )
+        source = _source(turn.scope, turn.occurred_at, turn.conversation_id, turn.turn_id)
         masked = [replace(fact, text=self._clean(fact.text)) for fact in new]
         return await self._write(masked, source)
 
     async def write(self, text: str, scope: Scope, *, lasting: bool = False) -> Fact:
         """Keep what a person wrote; return the fact, or the one that says the same already."""
         fact = NewFact(self._clean(text), "person", lasting=lasting)
-        source = _Source(scope=scope, at=self._now())
-        written = await self._write([fact], source)
+        written = await self._write([fact], _source(scope, self._now()))
         if written:
             return written[0]
-        held = [fact for fact in await self._store.holding(scope.owner_id) if fact.scope == scope]
+        held = [fact for fact in await self.store.holding(scope.owner_id) if fact.scope == scope]
         known = repeated(fact.text, held)
         assert known is not None, "it was not written because it is there"
         return known
 
     async def restore(self, fact: Fact) -> bool:
         """Keep an exported fact, under its id if that is free; return False if it or a newer one is held."""
-        told = NewFact(self._clean(fact.text), fact.origin)
-        source = _Source(scope=fact.scope, at=fact.valid_from, restored=fact)
-        return bool(await self._write([told], source))
+        return bool(await self._write([NewFact(self._clean(fact.text), fact.origin)], fact))
 
     async def edit(
         self, fact_id: str, scope: Scope, *, text: str | None = None, lasting: bool | None = None
     ) -> Fact | None:
         """Change a fact in place; return it, or None if the scope covers no such fact."""
-        clean = None if text is None else self._clean(text)
+        given = {"text": None if text is None else self._clean(text), "lasting": lasting}
+        changes = {name: value for name, value in given.items() if value is not None}
+        now = self._now()
         return await self._database.write(
-            partial(
-                self._edit_blocking,
-                fact_id=fact_id,
-                scope=scope,
-                text=clean,
-                lasting=lasting,
-                now=self._now(),
-            )
+            lambda writer: self._edit_blocking(writer, fact_id, scope, changes, now)
         )
-
-    async def get(self, fact_id: str, scope: Scope) -> Fact | None:
-        """Return a fact; see `SqliteFactStore.get`."""
-        return await self._store.get(fact_id, scope)
-
-    async def profile(self, owner_id: str) -> Profile:
-        """Return a person's profile; an empty one if there is none."""
-        return await self._store.profile(owner_id)
-
-    async def profiles(self, owner_ids: Sequence[str] = ()) -> Mapping[str, Profile]:
-        """Return the profiles of these persons, or of all, that are not empty."""
-        return await self._store.profiles(owner_ids)
-
-    async def profile_text(self, owner_id: str) -> str:
-        """Return the text of a person's profile."""
-        return (await self._store.profile(owner_id)).text
 
     async def put_profile(self, owner_id: str, text: str) -> Profile:
         """Replace a person's profile; secrets are masked."""
@@ -180,17 +131,17 @@ class FactKeeper:
         """Return a statement with the line of a note that it corrects, if it may correct one."""
         if new.stands_alone and new.origin != "correction":
             return new
-        lines = await self._store.note_lines(scope)
+        lines = await self.store.note_lines(scope)
         says_so = new.origin == "correction" and new.is_firm
         find = partial(corrected_line, new.text, lines, says_so=says_so)
         return replace(new, note_line=await anyio.to_thread.run_sync(find))
 
     async def _forget_meant(self, text: str, scope: Scope) -> list[Item]:
         """Forget what the words mean, with what it superseded and the turns that told it."""
-        held = await self._store.holding(scope.owner_id)
+        held = await self.store.holding(scope.owner_id)
         forgotten: list[Item] = []
         for fact in meant(text, held):
-            for told in [*await self._store.older(fact.id), fact]:
+            for told in [*await self.store.older(fact.id), fact]:
                 await self._forget(told.id, scope)
                 if told.turn_id is not None:
                     await self._forget(told.turn_id, scope)
@@ -200,16 +151,17 @@ class FactKeeper:
 
     async def _forget_turn_before(self, turn: ToldTurn) -> list[Item]:
         """Forget what was made of the turn before this one in its conversation."""
-        made = await self._store.made_of_turn_before(
+        made = await self.store.made_of_turn_before(
             turn.scope.owner_id, turn.conversation_id, turn.turn_id
         )
         forgotten = [item for item in made if await self._forget(item.id, turn.scope)]
         self._on_written([])
         return [item for item in forgotten if item.kind == "fact"] or forgotten[:1]
 
-    async def _write(self, new: Sequence[NewFact], source: _Source) -> Sequence[Fact]:
+    async def _write(self, new: Sequence[NewFact], source: Fact) -> Sequence[Fact]:
+        now = self._now()
         written = await self._database.write(
-            partial(self._write_blocking, new=new, source=source, now=self._now())
+            lambda writer: self._write_blocking(writer, new, source, now)
         )
         self._on_written([fact.origin for fact in written])
         return written
@@ -217,15 +169,14 @@ class FactKeeper:
     def _write_blocking(
         self,
         connection: sqlite3.Connection,
-        *,
         new: Sequence[NewFact],
-        source: _Source,
+        source: Fact,
         now: datetime,
     ) -> list[Fact]:
         written: dict[str, Fact] = {}
         for told in new:
-            known = _known(connection, told, source)
-            if known is not None:
+            known = fact_blocking(connection, fact_id := _id_of(told, source))
+            if known is not None and not source.id:  # an earlier call for the same turn wrote it
                 written[known.id] = known
                 continue
             held = [
@@ -234,30 +185,30 @@ class FactKeeper:
                 if fact.scope == source.scope
             ]
             change = _change(told, held, source)
-            if change is not None and all(old.valid_from <= source.at for old in change.replaced):
-                if source.restored is not None and not fact_blocking(
-                    connection, source.restored.id
-                ):
-                    change.fact = replace(source.restored, text=change.fact.text)
-                self._put(connection, change, source, now)
-                written[change.fact.id] = change.fact
+            if change is None or any(old.valid_from > source.valid_from for old in change[1]):
+                continue
+            fact = replace(change[0], id=fact_id if known is None else opaque_id("fac"))
+            self._put(connection, fact, change[1], now)
+            told_in = replace(fact, conversation_id=None, turn_id=None) if source.id else fact
+            self._record(connection, told_in, [old.id for old in change[1]])
+            written[fact.id] = fact
         return list(written.values())
 
     def _put(
-        self, connection: sqlite3.Connection, change: _Change, source: _Source, now: datetime
+        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[Fact], now: datetime
     ) -> None:
-        fact, owner_id = change.fact, change.fact.scope.owner_id
+        owner_id = fact.scope.owner_id
         profile = text = profile_blocking(connection, owner_id)
-        for old in change.replaced:
-            put_fact_blocking(connection, old.until(source.at, fact.id), self._deliver_to, now)
+        for old in replaced:
+            put_fact_blocking(
+                connection, old.until(fact.valid_from, fact.id), self._deliver_to, now
+            )
         if fact.lasting:
-            olds = [old.text for old in change.replaced if old.lasting]
+            olds = [old.text for old in replaced if old.lasting]
             text = with_fact(profile, fact.text, olds[0] if olds else None)
         if text != profile:
             put_profile_blocking(connection, owner_id, text, now)
         put_fact_blocking(connection, fact, self._deliver_to, now)
-        told = replace(fact, conversation_id=source.conversation_id, turn_id=source.turn_id)
-        self._record(connection, told, [old.id for old in change.replaced])
 
     def _record(
         self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()
@@ -283,23 +234,15 @@ class FactKeeper:
     def _edit_blocking(
         self,
         connection: sqlite3.Connection,
-        *,
         fact_id: str,
         scope: Scope,
-        text: str | None,
-        lasting: bool | None,
+        changes: Mapping[str, Any],
         now: datetime,
     ) -> Fact | None:
         fact = fact_blocking(connection, fact_id)
         if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
             return None
-        edited = replace(
-            fact,
-            text=fact.text if text is None else text,
-            lasting=fact.lasting if lasting is None else lasting,
-            updated_at=now,
-            revision=fact.revision + 1,
-        )
+        edited = replace(fact, updated_at=now, revision=fact.revision + 1, **changes)
         if edited.lasting and edited.valid_until is None:
             profile = profile_blocking(connection, fact.scope.owner_id)
             changed = with_fact(profile, edited.text, fact.text if fact.lasting else None)
@@ -334,19 +277,32 @@ def _new_fact(wish: Wished) -> NewFact:
     )
 
 
-def _known(connection: sqlite3.Connection, told: NewFact, source: _Source) -> Fact | None:
-    """Return the fact that an earlier call for the same turn wrote."""
-    return None if source.turn_id is None else fact_blocking(connection, _id_of(told, source))
+def _source(
+    scope: Scope, at: datetime, conversation_id: str | None = None, turn_id: str | None = None
+) -> Fact:
+    """Return what new facts of one source have in common: a fact without id and text."""
+    return Fact(
+        id="",
+        text="",
+        scope=scope,
+        origin="request",
+        valid_from=at,
+        updated_at=at,
+        conversation_id=conversation_id,
+        turn_id=turn_id,
+    )
 
 
-def _id_of(told: NewFact, source: _Source) -> str:
-    if source.turn_id is None:
-        return opaque_id("fac")
+def _id_of(told: NewFact, source: Fact) -> str:
+    if source.turn_id is None or source.id:
+        return source.id or opaque_id("fac")
     return derived_id("fac", source.scope.owner_id, source.turn_id, told.text)
 
 
-def _change(told: NewFact, held: Sequence[Fact], source: _Source) -> _Change | None:
-    """Return what keeping a statement changes; None if nothing."""
+def _change(
+    told: NewFact, held: Sequence[Fact], source: Fact
+) -> tuple[Fact, Sequence[Fact]] | None:
+    """Return what a statement becomes, and the facts that it replaces; None if it changes nothing."""
     text = told.text
     replaced: list[Fact] = []
     if not words_of(text) or repeated(text, held) is not None:
@@ -361,16 +317,6 @@ def _change(told: NewFact, held: Sequence[Fact], source: _Source) -> _Change | N
         text = f"{text} [earlier: {one_line(told.note_line, _MAX_LINE_CHARS)}]"
     elif not replaced and not told.stands_alone:
         return None
-    fact = Fact(
-        id=_id_of(told, source),
-        text=text,
-        scope=source.scope,
-        origin=told.origin,
-        valid_from=source.at,
-        updated_at=source.at,
-        lasting=told.lasting or any(old.lasting for old in replaced),
-        evidence=told.evidence,
-        conversation_id=source.conversation_id,
-        turn_id=source.turn_id,
-    )
-    return _Change(fact, replaced)
+    lasting = told.lasting or any(old.lasting for old in replaced)
+    fact = replace(source, text=text, origin=told.origin, lasting=lasting, evidence=told.evidence)
+    return fact, replaced

@@ -95,7 +95,7 @@ class Memory:
         """Yield what these owners have, or all, as lines of JSON; see `export_lines`. Profiles are last."""
         async for line in export_lines(self.items, self.episodes, self._case_store, owner_ids):
             yield line
-        for owner_id, profile in (await self.facts.profiles(owner_ids)).items():
+        for owner_id, profile in (await self.facts.store.profiles(owner_ids)).items():
             yield profile_line(owner_id, profile)
 
     async def restore(self, lines: Iterable[str], owner_id: str | None = None) -> Counter[str]:
@@ -132,7 +132,9 @@ class Memory:
                 except CaseRefused:
                     counts["refused"] += 1
             elif isinstance(entry, ToldProfile):
-                is_new = not await self.facts.profile_text(entry.owner_id) and bool(entry.text)
+                is_new = not await self.facts.store.profile_text(entry.owner_id) and bool(
+                    entry.text
+                )
                 if is_new:
                     await self.facts.put_profile(entry.owner_id, entry.text)
                 counts["stored" if is_new else "there"] += 1

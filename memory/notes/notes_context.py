@@ -20,7 +20,8 @@ from memory.notes.memory_questions import asks_about_memory
 from memory.notes.sections import Piece, pieces_of
 from memory.recall.query import MAX_ITEMS, HeldBack, QuotedItem, QuotedNotes
 from memory.recall.question_words import QuestionWords
-from memory.recall.stale_schema import StaleSchemaFilter
+from memory.recall.stale_schema import hold_back
+from policies.content.tool_usage import ActiveTools
 from policies.secrets import mask_secrets
 
 LEAST_LINE: Final = 40
@@ -156,7 +157,8 @@ class _Quoter:
     def __init__(self, workspace: Path, bounds: NotesBounds) -> None:
         self._workspace = workspace
         self._mask = bounds.mask
-        self._stale = StaleSchemaFilter.of(bounds.active_tools)
+        self._tools = ActiveTools.of(bounds.active_tools)
+        self._has_tools = bool(bounds.active_tools)
         self._budget_chars = bounds.budget_chars
         self._most_items = bounds.most_items
         self._parts: list[str] = []
@@ -197,7 +199,7 @@ class _Quoter:
             if len(self._items) == self._most_items or not is_all:
                 is_all = False
                 break
-            if (held := self._stale.judge(piece.item)) is not None:
+            if (held := hold_back(piece.item, self._tools)) is not None:
                 self._held_back.append(held)
                 seen.add(name)
                 continue
@@ -216,7 +218,7 @@ class _Quoter:
     def _pieces(self, note: NoteText) -> Iterator[Piece]:
         """Yield a note's pieces; read a note that was read in part again before its last piece is judged."""
         pieces = pieces_of(replace(note, text=self._mask(note.text)))
-        if note.file.size <= _MAX_READ_BYTES or self._stale.tools is None:
+        if note.file.size <= _MAX_READ_BYTES or not self._has_tools:
             yield from pieces
             return
         yield from pieces[:-1]
@@ -224,7 +226,7 @@ class _Quoter:
         yield from pieces_of(whole)[max(0, len(pieces) - 1) :] if whole is not None else ()
 
     def _named(self, names: Sequence[str], room: int) -> str:
-        shown = [name for name in names if not self._stale.is_stale_name(name)]
+        shown = [name for name in names if not self._tools.is_stale(name, "")]
         text = f"\n\nAlso there, {len(shown)} more: "
         if not shown or len(text) + LEAST_LINE > room:
             return ""

@@ -1,16 +1,14 @@
 """Finds the parameters of tools in a sentence that names no tool.
 
-`head_limit`, `maxResults` and anything in quotation marks are identifiers wherever they stand. A parameter that is an
+`head_limit`, `maxResults` and whatever stands in quotation marks are identifiers anywhere. A parameter that is an
 ordinary word, such as `limit`, counts only where it stands as a name and not as a word of the language: at the
 beginning of a clause, after "set" or "the parameter", before `=`, or in Latin letters within Chinese.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
-
-from policies.content.tool_names import TOOL, WORD
+from typing import Final
 
 MAX_PARAMETERS: Final = 20
 """Of one tool."""
@@ -28,17 +26,9 @@ _AS_NAME: Final = (
 )
 
 
-def parameter_names(given: Mapping[str, Any]) -> list[str]:
-    """Return the names in the input of a call, outer ones first, each once, at most 20; never a value."""
-    found: dict[str, None] = {}
-    level: list[Any] = [given]
-    while level and len(found) < MAX_PARAMETERS:
-        objects = [value for value in level if isinstance(value, Mapping)]
-        lists = [value for value in level if isinstance(value, list)]
-        found |= {name: None for one in objects for name in one if _NAME.fullmatch(name)}
-        level = [inner for one in objects for inner in one.values()]
-        level += [inner for one in lists for inner in one]
-    return list(found)[:MAX_PARAMETERS]
+def parameter_names(given: Iterable[str]) -> list[str]:
+    """Return the names in the input of a call, at most 20; never a value."""
+    return [name for name in given if _NAME.fullmatch(name)][:MAX_PARAMETERS]
 
 
 def signature(tool: str, parameters: Iterable[str] = ()) -> str:
@@ -57,32 +47,22 @@ def split_signature(text: str) -> tuple[str, list[str]]:
 class Parameters:
     """The parameters of some tools, ready to be found in normalized sentences."""
 
-    names: re.Pattern[str] | None
-    """Where they stand as identifiers."""
-    words: re.Pattern[str] | None
-    """Where they may be words of the language."""
+    pattern: re.Pattern[str] | None
 
     @classmethod
     def of(cls, signatures: Iterable[str], *, with_words: bool = True) -> "Parameters":
         """Take signatures; without words only parameters that are none are looked for."""
         names = {name for text in signatures for name in split_signature(text)[1]}
         distinct = {name for name in names if _DISTINCT.search(name)}
-        words = names - distinct if with_words else set()
-        forms = [(_ANYWHERE, distinct), (_AS_NAME, words)]
-        return cls(_pattern(forms), _pattern([(_ANYWHERE, words)]))
+        forms = [(_ANYWHERE, distinct), (_AS_NAME, names - distinct if with_words else set())]
+        told = [form.replace("NAME", _any_of(known)) for form, known in forms if known]
+        return cls(re.compile("|".join(told)) if told else None)
 
-    def context_of(self, text: str) -> str:
-        """Return `TOOL` if a parameter stands in the text as an identifier, `WORD` if as a word, else nothing."""
-        if self.names is not None and self.names.search(text):
-            return TOOL
-        return WORD if self.words is not None and self.words.search(text) else ""
+    def occur_in(self, text: str) -> bool:
+        """Return whether the text has one of the parameters."""
+        return self.pattern is not None and self.pattern.search(text) is not None
 
 
-def _pattern(forms: Iterable[tuple[str, set[str]]]) -> re.Pattern[str] | None:
-    """Return an expression for names, each set of them in a form; None if there are none."""
-    found = []
-    for form, names in forms:
-        longest_first = sorted(names, key=lambda name: (-len(name), name))
-        one = f"(?:{'|'.join(map(re.escape, longest_first))})"
-        found += [form.replace("NAME", one)] if names else []
-    return re.compile("|".join(found)) if found else None
+def _any_of(names: Iterable[str]) -> str:
+    """Return an expression for any of these names, however one of them begins another."""
+    return f"(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})"

@@ -58,7 +58,6 @@ _MARKED_TOOL: Final = re.compile(
 """The plainest descriptions: a word for them right at the name."""
 _MARKED_BONUS: Final = 3.0
 _MARKED_MALUS: Final = 1.0
-_DOUBT_MALUS: Final = 1.5
 _HEADING_MALUS: Final = 0.5
 """A heading has few words, the name of a tool often alone."""
 
@@ -127,7 +126,6 @@ def _judge(text: str, *, is_heading: bool = False) -> tuple[bool, bool]:
     if _MARKED_TOOL.search(text) is not None:
         call, durable = call + _MARKED_BONUS, durable - _MARKED_MALUS
     least_call = least["min_call"] + _HEADING_MALUS * is_heading
-    least_call += _DOUBT_MALUS * text.startswith(f"{WORD}{JOINT}")
     describes = call > least_call and durable < least["max_durable"]
     return describes, durable >= least["min_durable"]
 
@@ -178,7 +176,7 @@ class UsageReader:
             self._chars_left -= len(sentence)
             if self._chars_left < 0:
                 self._context = self._title
-        context = self._context or self._tools.parameters.context_of(marked)
+        context = self._context or TOOL * self._tools.parameters.occur_in(marked)
         return marked, f"{context}{JOINT}{marked}" if context else marked
 
 
@@ -208,7 +206,7 @@ class ActiveTools:
 
     def occur_in(self, text: str) -> bool:
         """Return whether the text tells any of the tools or parameters."""
-        return self.names.occur_in(text) or bool(self.parameters.context_of(text))
+        return self.names.occur_in(text) or self.parameters.occur_in(text)
 
     def is_stale(self, title: str, text: str) -> bool:
         """Return whether an item describes a call of a tool in use and nothing of lasting use."""

@@ -170,7 +170,7 @@ async def show_item(context: Context, item_id: str) -> Response:
         return await _hidden_case(context, item_id)
     memory = context.memory
     episode = await memory.episodes.get(item_id, scope) if item.kind == "episode" else None
-    fact = await memory.facts.get(item_id, scope) if item.kind == "fact" else None
+    fact = await memory.facts.store.get(item_id, scope) if item.kind == "fact" else None
     links = await memory.outbox.links_of(item_id)
     return JsonResponse(item_fields(item, links, episode=episode, fact=fact))
 
@@ -219,7 +219,7 @@ async def undo_tidied(context: Context, step_id: str) -> Response:
 @router.get("/memory/profile")
 async def show_profile(context: Context) -> Response:
     """Return the caller's profile, which is always in the model's context."""
-    profile = await context.memory.facts.profile(context.user_id)
+    profile = await context.memory.facts.store.profile(context.user_id)
     return JsonResponse(fields_of(profile, PROFILE))
 
 

@@ -81,6 +81,10 @@ class SqliteFactStore:
             return Profile()
         return Profile(text=row["text"], updated_at=from_rfc3339(row["updated_at"]))
 
+    async def profile_text(self, owner_id: str) -> str:
+        """Return the text of a person's profile."""
+        return (await self.profile(owner_id)).text
+
     async def profiles(self, owner_ids: Sequence[str] = ()) -> Mapping[str, Profile]:
         """Return the profiles of these owners, or of all, that are not empty."""
         owned = f" AND owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""

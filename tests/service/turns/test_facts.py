@@ -65,7 +65,7 @@ async def test_a_fact_is_recorded_as_an_intent_with_its_turn_and_masked(tmp_path
         (intent,) = [one for one in await intents_of(services) if one.key == "memory.saved"]
         assert (intent.payload["ids"], intent.turn_id) == ([fact_id], result["turn_id"])
         assert "4711" not in intent.text
-        fact = await services.open_memory.facts.get(fact_id, MINE)
+        fact = await services.open_memory.facts.store.get(fact_id, MINE)
         assert fact is not None
         assert fact.turn_id == result["turn_id"]
         assert "4711" not in fact.text
@@ -76,7 +76,7 @@ async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> 
         first = (await services.ask("remember that the demo is on Thursday"))["memory"]["saved"][0]
         second = (await services.ask("不是 Thursday，而是 Friday"))["memory"]["saved"][0]
         memory = services.open_memory
-        old, new = [await memory.facts.get(one["id"], MINE) for one in (first, second)]
+        old, new = [await memory.facts.store.get(one["id"], MINE) for one in (first, second)]
         assert isinstance(old, Fact)
         assert isinstance(new, Fact)
         assert (old.superseded_by, old.valid_until) == (new.id, new.valid_from)

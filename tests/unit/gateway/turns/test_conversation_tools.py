@@ -32,7 +32,7 @@ class History:
             "tool_use_id": "t1",
             "name": "mcp__x__find",
             "status": status or "unknown",
-            "parameters": ["filter", "page_size"],
+            "parameters": ["page_size"],
         }
         self._turn = replace(TURN, result={"tools": [tool]})
 
@@ -45,7 +45,7 @@ async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it() -
         index=1,
         tool_use_id="t1",
         name="mcp__x__find",
-        input={"filter": [{"page_size": "a value"}], "no name": 1},
+        input={"page_size": "a value", "no name": 1},
         summary="",
         started_s=0,
     )
@@ -54,7 +54,7 @@ async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it() -
         chronicle = TurnChronicle(TurnMemory(reader=Memory(None), tools=live), TURN, is_on=True)
         chronicle.tool(replace(use, status=status), NOON)
         seeded = ConversationTools(cast("TurnStore", History(status)))
-        in_use = ("mcp__x__find(filter, page_size)",) if status in {"ok", "failed"} else ()
+        in_use = ("mcp__x__find(page_size)",) if status in {"ok", "failed"} else ()
         assert await live.of(TURN.conversation_id) == in_use, status
         assert await seeded.of(TURN.conversation_id) == in_use, status
 

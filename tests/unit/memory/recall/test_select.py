@@ -10,7 +10,8 @@ from memory.recall.query import Found, Hit
 from memory.recall.recent_tools import RecentTools, RecordedCall
 from memory.recall.select import MAX_MANIFEST_BYTES, Selector
 from memory.recall.shown import worth_showing
-from memory.recall.stale_schema import StaleSchemaFilter, split_stale_blocking, without_stale_lines
+from memory.recall.stale_schema import hold_back, split_stale_blocking, without_stale_lines
+from policies.content.tool_usage import ActiveTools
 from tests.support.recall import Model, make_hit, make_item
 
 HITS = [make_hit(make_item(f"not_{n}", f"text {n}")) for n in range(3)]
@@ -151,7 +152,7 @@ def test_lines_that_are_stale_go_and_the_others_stay() -> None:
 def test_an_item_is_judged_by_its_title_its_tags_and_its_text_together(text: str) -> None:
     titled, other = make_item("not_1", text, title="do-it"), make_item("not_2", text, title="Tea")
     assert split_stale_blocking([titled, other], TOOLS)[0] == [other]
-    held_back = StaleSchemaFilter.of(TOOLS).judge(titled)
+    held_back = hold_back(titled, ActiveTools.of(TOOLS))
     assert held_back is not None
     assert (held_back.id, held_back.reason) == ("not_1", "stale_tool_schema")
 
@@ -161,20 +162,19 @@ def test_the_text_is_judged_and_not_the_summary_that_runs_heading_and_text_toget
         make_item("not_1", "# do-it\n\nParameters of the oven are on its door.", title="do-it"),
         summary="do-it parameters: of the oven are on its door.",
     )
-    assert StaleSchemaFilter.of(TOOLS).judge(item) is None
+    assert hold_back(item, ActiveTools.of(TOOLS)) is None
 
 
 def test_with_no_tools_in_use_nothing_is_held_back() -> None:
-    nothing = StaleSchemaFilter.of([])
-    assert nothing.judge(make_item("not_1", STALE, title="do-it")) is None
-    assert not nothing.is_stale_line(STALE)
-    assert not nothing.is_stale_name("do-it 参数格式.md")
+    nothing = ActiveTools.of([])
+    assert hold_back(make_item("not_1", STALE, title="do-it"), nothing) is None
+    assert not nothing.is_stale("do-it 参数格式.md", STALE)
 
 
 @pytest.mark.parametrize("name", ["do-it 参数格式.md", "do-it parameter schema.md"])
 def test_a_name_may_say_how_a_tool_is_called(name: str) -> None:
-    assert StaleSchemaFilter.of(TOOLS).is_stale_name(name)
-    assert not StaleSchemaFilter.of(TOOLS).is_stale_name("do-it.md")
+    assert ActiveTools.of(TOOLS).is_stale(name, "")
+    assert not ActiveTools.of(TOOLS).is_stale("do-it.md", "")
 
 
 FACT = replace(make_item("fac_1", "my locker is number 12"), kind="fact", turn_id="trn_1")
@@ -201,10 +201,11 @@ def test_a_turn_that_says_more_stays_beside_its_fact() -> None:
 def test_a_symptom_does_not_show_a_case_that_describes_a_call() -> None:
     body = "## Symptom\n\nSearch results are empty since Monday.\n\n## Diagnosis\n\n{}"
     item = replace(make_item("cas_1", ""), kind="case", title="Search results are empty")
-    stale = StaleSchemaFilter.of(["web_search"])
+    tools = ActiveTools.of(["web_search"])
     described = "The tool web_search expects the parameter `query`, not `q`."
-    assert stale.judge(replace(item, body=body.format(described)))
-    assert not stale.judge(replace(item, body=body.format("With web_search the index was empty.")))
+    assert hold_back(replace(item, body=body.format(described)), tools)
+    harmless = replace(item, body=body.format("With web_search the index was empty."))
+    assert not hold_back(harmless, tools)
 
 
 @pytest.mark.parametrize(
