@@ -141,8 +141,14 @@ def test_what_is_not_alike_is_not_related() -> None:
     assert relate(make_content(), []) == []
 
 
-def compared(one: dict[str, Any], other: dict[str, Any]) -> Structure:
-    return compare_structure(CaseMetadata(**one), CaseMetadata(**other))
+COMPARED = """
+runtime = Java 17 | openjdk-11 ¦ JVM | java ¦ python3.11 | CPython 3.12 ¦ Node.js v18 | nodejs
+    ¦ Kubernetes 1.29 | k8s ¦ go1.21 | Golang ¦ java 17 on Kubernetes | k8s ¦ Java | java
+runtime ! java | python ¦ go | node ¦ rust | zig
+related_services = order-svc | order_service ¦ Orders | orders ¦ 支付 | 支付 ¦ service | Service
+related_services ! order-svc | payment-svc ¦ service | api
+"""
+"""What both say: `=` it matches, versions and spellings aside; `!` it conflicts."""
 
 
 def test_what_both_say_alike_matches_and_what_they_say_differently_conflicts() -> None:
@@ -151,55 +157,24 @@ def test_what_both_say_alike_matches_and_what_they_say_differently_conflicts() -
     assert compare_structure(one, other) == Structure(
         matches=("runtime", "related_services"), conflicts=("failure_layer",)
     )
+    misses = []
+    for line in COMPARED.strip().replace("\n   ", "").splitlines():
+        name, sign, pairs = line.split(" ", 2)
+        expected = Structure(**{"matches" if sign == "=" else "conflicts": (name,)})
+        for pair in pairs.split(" ¦ "):
+            said: list[Any] = [text if name == "runtime" else (text,) for text in pair.split(" | ")]
+            here, there = [CaseMetadata(**{name: text}) for text in said]
+            if compare_structure(here, there) != expected:
+                misses.append(pair)
+    assert misses == []
 
 
-@pytest.mark.parametrize("missing", [None, "unknown"])
-def test_what_one_does_not_say_speaks_for_nothing_and_against_nothing(missing: Any) -> None:
-    full = {"failure_layer": "db", "runtime": "java", "related_services": ("orders",)}
-    assert compared(full, {"failure_layer": missing}) == Structure()
-    assert compared({"runtime": " ", "related_services": ("", "-")}, full) == Structure()
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Java 17", "openjdk-11"),
-        ("JVM", "java"),
-        ("python3.11", "CPython 3.12"),
-        ("Node.js v18", "nodejs"),
-        ("Kubernetes 1.29", "k8s"),
-        ("go1.21", "Golang"),
-        ("java 17 on Kubernetes", "k8s"),
-        ("Java", "java"),
-    ],
-)
-def test_versions_and_other_names_of_a_runtime_are_no_conflict(one: str, other: str) -> None:
-    assert compared({"runtime": one}, {"runtime": other}) == Structure(matches=("runtime",))
-
-
-@pytest.mark.parametrize(("one", "other"), [("java", "python"), ("go", "node"), ("rust", "zig")])
-def test_other_runtimes_are_a_conflict(one: str, other: str) -> None:
-    assert compared({"runtime": one}, {"runtime": other}) == Structure(conflicts=("runtime",))
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("order-svc", "order_service"),
-        ("Orders", "orders"),
-        ("支付", "支付"),
-        ("service", "Service"),
-    ],
-)
-def test_a_service_is_known_by_its_name_however_it_is_written(one: str, other: str) -> None:
-    found = compared({"related_services": (one,)}, {"related_services": ("x", other)})
-    assert found == Structure(matches=("related_services",))
-
-
-@pytest.mark.parametrize(("one", "other"), [("order-svc", "payment-svc"), ("service", "api")])
-def test_services_without_one_in_common_are_a_conflict(one: str, other: str) -> None:
-    found = compared({"related_services": (one,)}, {"related_services": (other,)})
-    assert found == Structure(conflicts=("related_services",))
+def test_what_one_does_not_say_speaks_for_nothing_and_against_nothing() -> None:
+    full = CaseMetadata(failure_layer="db", runtime="java", related_services=("orders",))
+    for layer in (None, "unknown"):
+        assert compare_structure(full, CaseMetadata(failure_layer=layer)) == Structure()
+    blank = CaseMetadata(runtime=" ", related_services=("", "-"))
+    assert compare_structure(blank, full) == Structure()
 
 
 IDENTICAL = SectionSimilarity(symptom=1.0, diagnosis=1.0, root_cause=1.0)

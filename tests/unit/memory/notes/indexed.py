@@ -1,7 +1,8 @@
-"""An index of notes on a real database, and what can be seen of it."""
+"""Workspaces with a `memory/` folder, and an index of their notes on a real database."""
 
+import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -13,7 +14,6 @@ from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.notes import SqliteNoteStore
 from policies.secrets import mask_secrets
 from tests.support.episodes import AT, open_memory, recorder_on
-from tests.unit.memory.notes.folders import workspace_with, write
 
 BACKENDS = ["vectors", "memu"]
 LONG = "A sentence that fills the room. " * 60
@@ -118,3 +118,35 @@ MOMENTS = count(1_800_000_000)
 def change(index: Indexed, name: str, content: str | bytes) -> None:
     """Write a file, a moment later than whatever was written before."""
     write(index.workspace, name, content, at_s=next(MOMENTS))
+
+
+SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
+NS = 1_000_000_000
+MANY = 60
+
+
+def workspace_with(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Make a workspace below `root` with files in its `memory/` folder, each a second younger."""
+    workspace = root / "workspace"
+    workspace.mkdir(exist_ok=True)
+    for number, (name, content) in enumerate(files.items()):
+        write(workspace, name, content, at_s=1_700_000_000 + number)
+    return workspace
+
+
+def write(workspace: Path, name: str, content: str | bytes, *, at_s: int | None = None) -> Path:
+    """Write a file in the `memory/` folder, changed at a moment where one is given."""
+    path = workspace / "memory" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    if at_s is not None:
+        os.utime(path, ns=(at_s * NS, at_s * NS))
+    return path
+
+
+def many_notes(root: Path) -> Path:
+    """Make a workspace with more notes of a page each than go into a prompt."""
+    page = "The deploy window of the shop opens at nine and closes at ten. 部署窗口九点开。\n" * 20
+    return workspace_with(
+        root, {f"{n // 100}/note-{n}.md": f"# {n}\n\n{page}" for n in range(MANY)}
+    )

@@ -17,7 +17,7 @@ from memory.notes.folder import (
     remove_note_blocking,
 )
 from policies.secrets import mask_secrets
-from tests.unit.memory.notes.folders import SECRET, workspace_with, write
+from tests.unit.memory.notes.indexed import SECRET, workspace_with, write
 
 
 def names(workspace: Path) -> list[str]:

@@ -14,8 +14,7 @@ from memory.notes import index as index_module
 from memory.notes.folder import NoteFile, NoteText, read_note_blocking
 from memory.notes.index import Scanned
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
-from tests.unit.memory.notes.folders import SECRET
-from tests.unit.memory.notes.indexed import ITEMS, NOTES, Indexed, change, indexing
+from tests.unit.memory.notes.indexed import ITEMS, NOTES, SECRET, Indexed, change, indexing
 
 
 @pytest.fixture

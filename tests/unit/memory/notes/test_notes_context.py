@@ -26,7 +26,7 @@ from memory.notes.sections import items_of
 from memory.recall.query import MAX_ITEMS, QuotedNotes
 from memory.recall.stale_schema import split_stale_blocking
 from policies.secrets import mask_secrets
-from tests.unit.memory.notes.folders import MANY, SECRET, many_notes, workspace_with
+from tests.unit.memory.notes.indexed import MANY, SECRET, many_notes, workspace_with
 
 ASK = "what do you remember?"
 REQUEST = "Answer from them; do not say that there is no access to memory."
