@@ -14,8 +14,8 @@ from memory.stores.sqlite import case_writes, cases
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
+from tests.conformance.suites.case_records import CaseStoreSuite
 from tests.conformance.suites.case_values import ANN, Opening
-from tests.conformance.suites.cases import CaseStoreSuite
 from tests.conformance.suites.opened import run_test
 from tests.support.cases import cases_on, opening
 from tests.support.other_words import expect_caught

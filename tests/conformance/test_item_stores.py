@@ -19,8 +19,8 @@ from memory.seen import NOTHING_SEEN, Seen
 from memory.stores.sqlite import fulltext_index, fulltext_search, items
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from tests.conformance.suites.item_search import ItemStoreSuite
 from tests.conformance.suites.item_values import Opening, OpenItems
-from tests.conformance.suites.items import ItemStoreSuite
 from tests.conformance.suites.opened import run_test
 from tests.support.episodes import open_memory
 

@@ -100,3 +100,14 @@ async def test_what_the_graph_does_not_lead_to_is_found_all_the_same(
     assert [hit.similarity for hit in hits] == pytest.approx([0.8, 0.0], abs=1e-4)
     assert list(await index.nearest(EAST, ["eve"], limit=3)) == []
     await index.close()
+
+
+async def test_chroma_tells_nobody_that_it_is_used(tmp_path: Path) -> None:
+    """By itself it sends what it calls anonymous telemetry over the network."""
+    index = ChromaVectorIndex(tmp_path / "vectors", model_id="test-1", dimension=4)
+    try:
+        assert await index.count() == 0
+        settings = index._client.get_settings()  # noqa: SLF001  no other way to see it
+        assert settings.anonymized_telemetry is False
+    finally:
+        await index.close()

@@ -1,4 +1,9 @@
-"""What a store of cases must do with what belongs to one: votes, relations, history, reports, views."""
+"""What every store of cases must do.
+
+`CaseStoreSuite` holds one test for each contract of `memory.cases.store`: here of what belongs to a case, in
+`case_storage` of the case itself. A subclass supplies the fixture `opens` and nothing else. Needs pytest and
+pytest-asyncio; nothing that serves imports it.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -12,6 +17,7 @@ from memory.cases.store import (
     MAX_KEPT_REPORTS,
     MAX_KEPT_VOTINGS,
 )
+from tests.conformance.suites.case_storage import CaseKeepingSuite
 from tests.conformance.suites.case_values import (
     ANN,
     AT,
@@ -25,11 +31,10 @@ from tests.conformance.suites.case_values import (
     related,
     vote,
 )
-from tests.conformance.suites.opened import OpenedSuite
 
 
-class CaseBelongingsSuite(OpenedSuite):
-    """The contracts on what belongs to a case."""
+class CaseStoreSuite(CaseKeepingSuite):
+    """The contracts of `CaseStore`."""
 
     async def test_a_voter_has_one_vote_and_the_last_counts(self, opened: OpenCases) -> None:
         one = case()

@@ -1,4 +1,9 @@
-"""What every store of items must find by its words, and in which order."""
+"""What every store of items must do.
+
+`ItemStoreSuite` holds one test for each contract of `memory.itemstore`: here of search, in `item_storage` of what is
+kept. A subclass supplies the fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves
+imports it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +15,8 @@ import pytest
 from memory.items import ItemKind
 from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.seen import Seen
+from tests.conformance.suites.item_storage import ItemKeepingSuite
 from tests.conformance.suites.item_values import ANN, BOB, OpenItems, dialogue, found, item
-from tests.conformance.suites.opened import OpenedSuite
 
 QUESTIONS = (
     "",
@@ -39,8 +44,8 @@ QUESTIONS = (
 )
 
 
-class ItemSearchSuite(OpenedSuite):
-    """What is found by its words, and in which order."""
+class ItemStoreSuite(ItemKeepingSuite):
+    """The contracts of `ItemStore`."""
 
     @pytest.mark.parametrize(
         ("body", "questions"),

@@ -18,8 +18,8 @@ from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
+from tests.conformance.suites.item_search import ItemStoreSuite
 from tests.conformance.suites.item_values import Opening
-from tests.conformance.suites.items import ItemStoreSuite
 from tests.conformance.test_item_stores import opening
 from tests.unit.memory.items.test_index import item, opened
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -31,6 +31,15 @@ def connection() -> Iterator[sqlite3.Connection]:
         yield one
 
 
+@contextmanager
+def holding(**bodies: str) -> Iterator[sqlite3.Connection]:
+    """Open an index of items by their names."""
+    with closing(opened()) as one:
+        for name, body in bodies.items():
+            put_item_blocking(one, item(name, body))
+        yield one
+
+
 def search(connection: sqlite3.Connection, text: str, scope: Scope | None = None) -> list[WordHit]:
     asked = FulltextSearch(QuestionWords.of(text), scope or Scope(owner_id="ann"))
     return asked.run_blocking(connection)
@@ -49,19 +58,14 @@ def test_no_more_rows_are_ranked_than_the_bound_and_the_rarest_words_are_asked_f
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fulltext_search, "MAX_RANKED", 10)
-    with closing(opened()) as connection:
-        for n in range(30):
-            put_item_blocking(connection, item(f"common{n}", f"服务 service {n}"))
-        put_item_blocking(connection, item("rare", "熔断 kafka"))
+    common = {f"common{n}": f"服务 service {n}" for n in range(30)}
+    with holding(**common, rare="熔断 kafka") as connection:
         assert [row.item_id for row in search(connection, "服务 service 熔断 kafka")] == ["rare"]
         assert len(search(connection, "service")) == 30, "one word alone is always asked for"
 
 
 def test_coverage_is_the_weight_of_the_words_that_are_there() -> None:
-    with closing(opened()) as connection:
-        put_item_blocking(connection, item("both", "kafka lag"))
-        put_item_blocking(connection, item("one", "kafka delay"))
-        put_item_blocking(connection, item("other", "something else"))
+    with holding(both="kafka lag", one="kafka delay", other="something else") as connection:
         rows = {row.item_id: row for row in search(connection, "kafka lag")}
         assert rows["both"].coverage == pytest.approx(1)
         assert 0.2 < rows["one"].coverage < 0.5
@@ -72,14 +76,11 @@ def test_a_word_too_common_to_be_asked_for_still_tells_rows_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fulltext_search, "MAX_RANKED", 10)
-    with closing(opened()) as connection:
-        for n in range(30):
-            put_item_blocking(connection, item(f"latency{n}", f"latency of service number{n}"))
-            put_item_blocking(connection, item(f"filler{n}", "of another kind"))
-            put_item_blocking(connection, item(f"more{n}", "of a third kind"))
-        for n in range(8):
-            put_item_blocking(connection, item(f"other{n}", f"gateway in memory trouble{n}"))
-        put_item_blocking(connection, item("it", "latency caused by the gateway"))
+    latency = {f"latency{n}": f"latency of service number{n}" for n in range(30)}
+    filler = {f"filler{n}": "of another kind" for n in range(60)}
+    other = {f"other{n}": f"gateway in memory trouble{n}" for n in range(8)}
+    it = "latency caused by the gateway"
+    with holding(**latency, **filler, **other, it=it) as connection:
         found = [row.item_id for row in search(connection, "gateway latency")]
         assert found[0] == "it"
         assert len(found) == 9, "the common word brings no rows"
@@ -114,21 +115,16 @@ def test_a_word_alone_that_stands_nearly_everywhere_finds_the_newest(
 ) -> None:
     monkeypatch.setattr(owner_index, "COMMON", 5)
     monkeypatch.setattr(owner_index, "MAX_COUNTED", 5)
-    with closing(opened()) as connection:
-        for n in range(20):
-            put_item_blocking(connection, item(f"{n}", "gateway"))
+    with holding(**{f"{n}": "gateway" for n in range(20)}) as connection:
         found = {row.item_id for row in search(connection, "gateway")}
         assert found == {"15", "16", "17", "18", "19"}
 
 
 def test_what_shares_little_with_the_question_is_no_likely_answer() -> None:
     asked = "rotate the signing key of the gateway certificate"
-    with closing(opened()) as connection:
-        put_item_blocking(connection, item("it", "rotate the signing key of the gateway"))
-        for n in range(8):
-            put_item_blocking(connection, item(f"junk{n}", "a key on the table"))
-        for n in range(30):
-            put_item_blocking(connection, item(f"far{n}", "nothing of it"))
+    junk = {f"junk{n}": "a key on the table" for n in range(8)}
+    far = {f"far{n}": "nothing of it" for n in range(30)}
+    with holding(it="rotate the signing key of the gateway", **junk, **far) as connection:
         hits = search(connection, asked)
         assert [row.item_id for row in hits if row.confidence >= LEAST_CONFIDENCE] == ["it"]
         assert len(hits) == 9

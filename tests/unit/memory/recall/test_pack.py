@@ -30,17 +30,16 @@ def packed(
     *,
     budget: int = 6000,
     degraded: Sequence[Degradation] = (),
-    before: str = "",
-    max_items: int = MAX_ITEMS,
+    held_back: Sequence[HeldBack] = (),
+    notes: QuotedNotes | None = None,
 ) -> ContextPack:
     hits = [make_hit(one, 1 - place / 1000) for place, one in enumerate(items)]
     return pack(
         Pieces(
-            found=Found(hits=hits, degraded=degraded),
+            found=Found(hits=hits, degraded=degraded, held_back=held_back),
             budget_chars=budget,
-            max_items=max_items,
             queries=["what about tea"],
-            before=before,
+            notes=notes or QuotedNotes(),
         )
     )
 
@@ -138,24 +137,9 @@ def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) ->
     )
 
 
-def packed_with(
-    notes: QuotedNotes,
-    *found: Item,
-    held: Sequence[str] = (),
-    budget: int = 6000,
-    max_items: int = MAX_ITEMS,
-) -> ContextPack:
-    hits = [make_hit(one, 1 - place / 1000) for place, one in enumerate(found)]
+def packed_with(notes: QuotedNotes, *found: Item, held: Sequence[str] = ()) -> ContextPack:
     held_back = [HeldBack(id=held_back, reason="stale_tool_schema") for held_back in held]
-    return pack(
-        Pieces(
-            found=Found(hits=hits, held_back=held_back),
-            budget_chars=budget,
-            max_items=max_items,
-            queries=["q"],
-            notes=notes,
-        )
-    )
+    return packed(found, held_back=held_back, notes=notes)
 
 
 TEA, SHOP, ZH = (
