@@ -78,10 +78,24 @@ WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Bash", {"command": "ls", "timeout": True}),
     ("Bash", {"command": "ls", "timeout": 10**9}),
     ("NotebookEdit", {"notebook_path": "a.txt", "new_source": ""}),
+    *(("Skill", {"skill": name}) for name in ("../x", "a/b", "a b", "", "x" * 65, "a;b", "报告")),
+    *(
+        ("Skill", {"skill": "demo", "args": args})
+        for args in ("!`id`", "$HOME", "@/etc/passwd", "a\nb", "x" * 2001)
+    ),
 )
+MODES = [
+    {key: value}
+    for key in ("run_in_background", "dangerouslyDisableSandbox")
+    for value in (True, "false", 0, None)
+]
+"""A command runs in the foreground and in the sandbox."""
 
 
-def test_inputs_of_the_wrong_type_are_refused(shared_workspace: Path) -> None:
+def test_inputs_of_the_wrong_type_or_form_are_refused(shared_workspace: Path) -> None:
+    allow_call(shared_workspace, "Skill", skill="demo", args="the notes of today")
+    for mode in MODES:
+        assert find_rule(shared_workspace, "Bash", command="ls", **mode) == "bash_mode"
     for tool, given_input in WRONG:
         assert find_rule(shared_workspace, tool, **given_input) == "tool_input", given_input
     call = ToolCall(name="Read", input=["a.txt"], cwd="/")  # type: ignore[arg-type]
@@ -109,25 +123,6 @@ def test_a_command_keeps_only_what_was_judged(shared_workspace: Path) -> None:
         run_in_background=False,
     )
     assert allowed.updated_input == {"command": "ls -- src", "description": "List", "timeout": 1000}
-
-
-def test_a_command_in_the_background_or_without_the_sandbox_is_refused(
-    shared_workspace: Path,
-) -> None:
-    for key in ("run_in_background", "dangerouslyDisableSandbox"):
-        for value in (True, "false", 0, None):
-            assert find_rule(shared_workspace, "Bash", command="ls", **{key: value}) == "bash_mode"
-
-
-def test_a_skill_is_called_by_a_plain_name(shared_workspace: Path) -> None:
-    for skill in ("../x", "a/b", "a b", "", "x" * 65, "a;b", "报告"):
-        assert find_rule(shared_workspace, "Skill", skill=skill) == "tool_input"
-
-
-def test_a_skills_arguments_are_plain_text(shared_workspace: Path) -> None:
-    allow_call(shared_workspace, "Skill", skill="demo", args="the notes of today")
-    for args in ("!`id`", "$HOME", "@/etc/passwd", "a\nb", "x" * 2001):
-        assert find_rule(shared_workspace, "Skill", skill="demo", args=args) == "tool_input"
 
 
 def test_only_the_workspaces_own_skills_are_launched(workspace: Path) -> None:

@@ -214,18 +214,15 @@ async def test_a_summary_counts_only_what_may_be_told_of_what_is_related(
     assert counts == {"shop": 1, "other": 0, None: 2}
 
 
-@pytest.mark.parametrize("query", ["", " \n", None, 7, ["pool"]])
-async def test_a_question_is_words(opened: FoundCases, query: object) -> None:
-    with pytest.raises(CaseRefused) as refused:
-        await opened.finder.find(caller(), query)
-    assert refused.value.code == "INVALID_QUERY"
-
-
-@pytest.mark.parametrize("top_k", [0, 21, -1, True, None, "5", 5.0])
-async def test_top_k_is_a_whole_number_within_bounds(opened: FoundCases, top_k: object) -> None:
-    with pytest.raises(CaseRefused) as refused:
-        await opened.finder.find(caller(), "pool", top_k)
-    assert refused.value.code == "INVALID_TOP_K"
+async def test_a_question_is_words_and_top_k_a_whole_number_within_bounds(
+    opened: FoundCases,
+) -> None:
+    queries = [(query, 5, "INVALID_QUERY") for query in ("", " \n", None, 7, ["pool"])]
+    counts = [("pool", top_k, "INVALID_TOP_K") for top_k in (0, 21, -1, True, None, "5", 5.0)]
+    for query, top_k, code in [*queries, *counts]:
+        with pytest.raises(CaseRefused) as refused:
+            await opened.finder.find(caller(), query, top_k)
+        assert refused.value.code == code, (query, top_k)
 
 
 async def test_any_of_symptom_diagnosis_and_root_cause_brings_a_candidate(
