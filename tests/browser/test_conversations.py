@@ -12,7 +12,6 @@ from tests.support.live_server import LiveServer, script
 
 pytestmark = pytest.mark.browser
 
-# The gateway itself answers a slash that is no command, so that no agent is started.
 SLOW = script({"text": "slow " * 200, "delta_delay_ms": 50}, say="a slow one")
 
 
@@ -21,24 +20,23 @@ def test_a_conversation_is_listed_found_opened_again_and_left_as_it_was(
 ) -> None:
     chat.open_made(server, "Something about numbers")
     chat.go_to_start()
-    chat.ask("/colour of teal")
+    chat.ask("my colour is teal")
     teal = chat.page.url
-    expect(chat.items.first).to_contain_text("/colour of teal")
+    expect(chat.items.first).to_contain_text("my colour is teal")
     expect(chat.items.nth(1)).to_contain_text("Something about numbers")
     chat.go_to_start()
 
     chat.get("search").fill("TEAL")
 
     expect(chat.items).to_have_count(1)
-    expect(chat.items.get_by_test_id("item-match")).to_have_text("/colour of teal")
+    expect(chat.items.get_by_test_id("item-match")).to_have_text("my colour is teal")
     expect(chat.items.locator("mark")).to_have_text("teal")
     chat.item("teal").get_by_role("button").first.click()
     expect(chat.turns).to_have_count(1)
-    expect(chat.turn.message).to_have_text("/colour of teal")
-    expect(chat.page.locator("#title")).to_have_text("/colour of teal")
+    expect(chat.turn.message).to_have_text("my colour is teal")
+    expect(chat.page.locator("#title")).to_have_text("my colour is teal")
     assert chat.page.url == teal
-    chat.ask("/colour of jade")
-    expect(chat.turns).to_have_count(2)
+    expect(chat.ask("what is my colour?").reply).to_contain_text("teal")
     chat.get("search").fill("no such thing")
     expect(chat.items).to_have_count(0)
     expect(chat.page.locator("#conversation-list-end")).to_have_text(
@@ -139,7 +137,7 @@ def test_a_pinned_conversation_stands_above_the_others_until_it_is_unpinned(
 def test_a_new_conversation_is_listed_once_it_has_a_message(
     chat: ChatPage, server: LiveServer
 ) -> None:
-    chat.ask("/tower is tall")
+    chat.ask("my tower is tall")
     left = chat.conversation_id
     with httpx.Client(base_url=server.url, trust_env=False) as http:
 
@@ -149,13 +147,13 @@ def test_a_new_conversation_is_listed_once_it_has_a_message(
 
         chat.start_new()
         chat.page.reload()
-        chat.item("/tower").wait_for()
+        chat.item("my tower").wait_for()
         assert newest() == left
         assert "#" not in chat.page.url
 
-        chat.ask("/bridge is low")
+        chat.ask("my bridge is low")
 
-        expect(chat.open_item).to_contain_text("/bridge is low")
+        expect(chat.open_item).to_contain_text("my bridge is low")
         assert newest() == chat.conversation_id
         intents = http.get("/memory/intents", params={"key": "conversation.reset"}).json()
     assert left in str(intents["intents"][0]), intents
@@ -178,14 +176,14 @@ def test_a_running_conversation_can_be_left_and_is_marked_until_it_is_over(chat:
 
 
 def test_clear_starts_a_new_conversation(chat: ChatPage) -> None:
-    chat.ask("/boat is the Otter")
+    chat.ask("my boat is the Otter")
     address = chat.page.url
     chat.send("/clear")
 
     expect(chat.get("welcome")).to_be_visible()
     expect(chat.composer).to_have_value("")
     assert chat.page.url != address
-    chat.item("/boat").get_by_role("button").first.click()
+    chat.item("my boat").get_by_role("button").first.click()
     expect(chat.outcomes).to_have_count(1)
     expect(chat.composer).to_have_value("")
 

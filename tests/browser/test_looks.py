@@ -222,17 +222,17 @@ def test_a_long_conversation_comes_in_parts(chat: ChatPage, server: LiveServer) 
     conversation_id = None  # the gateway itself answers what is no command
     with httpx.Client(base_url=server.url, trust_env=False, timeout=30) as http:
         for number in range(21):
-            body = {"message": f"/number {number}", "conversation_id": conversation_id}
+            body = {"message": f"/number-{number}", "conversation_id": conversation_id}
             answer = http.post("/chat", json={key: value for key, value in body.items() if value})
             conversation_id = answer.json()["conversation_id"]
 
     chat.go(f"/#/c/{conversation_id}")
 
     expect(chat.turns).to_have_count(20)
-    expect(chat.turn.message).to_have_text("/number 20")
+    expect(chat.turn.message).to_have_text("/number-20")
     expect(chat.turn.outcome).to_be_in_viewport()
     chat.page.locator("#scroller").evaluate("(node) => { node.scrollTop = 0; }")
     expect(chat.turns).to_have_count(21)
-    expect(chat.turns.first.locator(".user-text")).to_have_text("/number 0")
+    expect(chat.turns.first.locator(".user-text")).to_have_text("/number-0")
     expect(chat.turns.nth(1)).to_be_in_viewport()
     expect(chat.get("show-earlier")).to_have_count(0)

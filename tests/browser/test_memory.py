@@ -138,12 +138,12 @@ def test_a_conversation_started_from_one_with_case_memory_has_it_too(
     change(server, left, memory={"case_memory": True}, environment="staging")
     chat.page.reload()
     expect(memory.button).to_contain_text("Case memory is on")
-    chat.ask("/comet is slow")  # the gateway itself answers what is no command
+    chat.ask("/comet-is-slow")  # the gateway itself answers what is no command
 
     chat.start_new()
 
     expect(memory.button).to_contain_text("Case memory is on: every app, staging.")
-    chat.ask("/comet is slow")
+    chat.ask("/comet-is-slow")
     assert chat.conversation_id != left
     assert stored(server, chat.conversation_id)["memory"]["case_memory"] is True
     chat.go_to_start()

@@ -62,7 +62,7 @@ def test_nothing_is_shown_before_the_token_is_right_and_nothing_of_others(
 
     expect(panel).to_have_count(0)
     expect(chat.get("demo-banner")).to_be_visible()
-    turn = chat.ask("/token is my own")
+    turn = chat.ask("/token-is-my-own")
     turn.at.get_by_test_id("log-link").click()
     expect(chat.get("log-dialog").locator(".log-line").first).to_be_visible()
     chat.page.keyboard.press("Escape")
@@ -70,12 +70,12 @@ def test_nothing_is_shown_before_the_token_is_right_and_nothing_of_others(
     assert tokens["ada"] not in chat.page.content()
     assert chat.page.evaluate("[localStorage.length, document.cookie]") == [0, ""]
     chat.page.reload()
-    expect(chat.turn.message).to_have_text("/token is my own")
+    expect(chat.turn.message).to_have_text("/token-is-my-own")
     expect(panel).to_have_count(0)
     address = f"/#/c/{chat.conversation_id}"
     beside = chat.page.context.new_page()
     beside.goto(f"{closed_server.url}{address}")
-    expect(beside.locator(".user-text")).to_have_text("/token is my own")
+    expect(beside.locator(".user-text")).to_have_text("/token-is-my-own")
 
     other = open_page(address, url=closed_server.url)
     sign_in(other, tokens["ben"])
@@ -89,4 +89,4 @@ def test_nothing_is_shown_before_the_token_is_right_and_nothing_of_others(
     for page in (beside, chat.page):
         expect(page.get_by_test_id("sign-in")).to_be_visible()
         assert page.evaluate("sessionStorage.getItem('candor.token')") is None
-    expect(other.page.get_by_text("my own")).to_have_count(0)
+    expect(other.page.get_by_text("my-own")).to_have_count(0)
