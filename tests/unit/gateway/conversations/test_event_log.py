@@ -7,35 +7,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.conversations.event_log import open_event_log
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.ids import ConversationId
 from tests.conformance.suites.conversation_values import AT, ended
-from tests.support.stores import open_file, stores_on
-from tests.unit.gateway.conversations.faulty_log import LONG_S, WAIT_S, numbers, running, take
-
-
-async def test_events_are_numbered_from_one_without_gaps_and_carry_their_ids(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        events.emit("turn.started", model="m")
-        events.emit("text.delta", text="长🙂")
-        await events.complete(ended(one), {"reply": "done"})
-        stored = await bench.stored()
-        assert [(each.id, each.type) for each in stored] == [
-            ("trn_a1:1", "turn.started"),
-            ("trn_a1:2", "text.delta"),
-            ("trn_a1:3", COMPLETED),
-        ]
-        ids = {"turn_id": "trn_a1", "conversation_id": "cnv_a"}
-        assert [json.loads(each.data) for each in stored] == [
-            {**ids, "model": "m"},
-            {**ids, "text": "长🙂"},
-            {**ids, "reply": "done"},
-        ]
-        assert await bench.stores.turns.get(one.id) == ended(one)
+from tests.unit.gateway.conversations.faulty_log import LONG_S, numbers, running, take
 
 
 async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -> None:
@@ -84,26 +59,6 @@ async def test_an_ending_is_told_once_and_last(tmp_path: Path) -> None:
         assert [each.type for each in stored] == ["notice", COMPLETED]
         assert json.loads(stored[-1].data)["reply"] == "first", "though its wait was cancelled"
         assert await bench.stores.turns.get(one.id) == ended(one)
-
-
-async def test_the_log_goes_on_where_the_store_ends(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        events.emit("notice", k=1)
-        events.emit("notice", k=2)
-        await bench.until_stored()
-    async with open_file(tmp_path) as database:
-        stores = stores_on(database)
-        log = await open_event_log(stores.events, stores.turns)
-        with anyio.fail_after(WAIT_S):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(log.run)
-                again = await log.open_turn(one)
-                async with log.subscribe(one.conversation_id, 0) as reader:
-                    await again.complete(ended(one), {})
-                    found = await take(reader, 3)
-                tasks.cancel_scope.cancel()
-        assert [(each.seq, each.n) for each in found] == [(1, 1), (2, 2), (3, 3)]
 
 
 async def test_what_waits_when_the_log_is_stopped_is_stored_first(tmp_path: Path) -> None:

@@ -153,19 +153,6 @@ async def test_events_outlive_an_error_that_no_store_foresaw(tmp_path: Path) -> 
         assert texts(await bench.stored()) == ["x", None]
 
 
-async def test_a_flush_returns_when_all_that_was_emitted_is_stored(tmp_path: Path) -> None:
-    async with running(tmp_path, batch=2) as bench:
-        one, events = await bench.begin("a1", "a")
-        await events.flush()
-        for k in range(5):
-            events.emit("notice", text=str(k))
-        await events.flush()
-        assert texts(await bench.stored()) == [*map(str, range(5))]
-        events.emit("notice", text="later")
-        await events.complete(ended(one), {})
-        assert numbers(await bench.stored()) == list(range(1, 8))
-
-
 async def test_a_flush_waits_for_a_store_that_fails(tmp_path: Path) -> None:
     async with running(tmp_path) as bench:
         _, events = await bench.begin("a1", "a")
@@ -184,24 +171,6 @@ async def test_a_flush_waits_for_a_store_that_fails(tmp_path: Path) -> None:
             assert not flushed.is_set()
             bench.disk.full = False
         assert flushed.is_set()
-
-
-async def test_an_ending_that_is_noted_leaves_the_turn_running_and_is_no_event(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        async with bench.log.subscribe(one.conversation_id, 0) as reader:
-            events.emit("notice", text="before")
-            await events.note_ending(ended(one))
-            assert texts(await bench.stored()) == ["before"]
-            assert await bench.stores.turns.get(one.id) == replace(ended(one), state="running")
-            assert list(await bench.stores.turns.unfinished()) == [
-                replace(ended(one), state="running")
-            ]
-            await events.complete(ended(one), {})
-            assert await bench.stores.turns.get(one.id) == ended(one)
-            assert numbers(await take(reader, 2)) == [1, 2]
 
 
 async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: Path) -> None:

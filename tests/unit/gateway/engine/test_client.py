@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import pytest
@@ -24,7 +25,7 @@ from gateway.engine.hooks import RunHooks
 from gateway.engine.protocol import ClientDead, EngineUnavailable, SessionGone
 from gateway.engine.runs import SdkRun
 from tests.support.engine_fakes import FakeSdk, result, says, streams
-from tests.support.engine_talk import prompt, read, until
+from tests.support.engine_talk import Told, prompt, read, until
 
 SOON_S = 20
 
@@ -51,6 +52,19 @@ class Bench:
     async def begin(self) -> SdkRun:
         return await self.client.start_run(prompt("hello"))
 
+    async def end(self, run: SdkRun, **more: Any) -> Told:
+        """Have the agent end a run."""
+        self.sdk.give(result(uuids=[run.uuid], **more))
+        return await read(run)
+
+    async def begin_and_interrupt(self) -> tuple[SdkRun, anyio.Event]:
+        """Begin a run whose interrupt does not settle before the event."""
+        hold = self.sdk.hold_interrupt = anyio.Event()
+        run = await self.begin()
+        await run.interrupt()
+        await wait_for(self, "interrupt")
+        return run, hold
+
 
 @asynccontextmanager
 async def opened() -> AsyncIterator[Bench]:
@@ -73,24 +87,12 @@ async def test_one_task_connects_sends_interrupts_and_disconnects() -> None:
         run = await bench.begin()
         await run.interrupt()
         await wait_for(bench, "interrupt")
-        bench.sdk.give(result(uuids=[run.uuid]))
-        await read(run)
+        await bench.end(run)
     owners = {task for name, task in bench.sdk.calls if name != "receive"}
     names = [name for name, _ in bench.sdk.calls if name != "receive"]
     assert names == ["connect", "query", "interrupt", "disconnect"]
     assert len(owners) == 1
     assert anyio.get_current_task().id not in owners
-
-
-async def test_a_prompt_is_sent_with_a_uuid_of_its_own() -> None:
-    async with opened() as bench:
-        for _ in range(2):
-            run = await bench.begin()
-            bench.sdk.give(result(uuids=[run.uuid]))
-            await read(run)
-        one, other = bench.sdk.sent
-        assert one["uuid"] != other["uuid"]
-        assert one["message"] == {"role": "user", "content": "hello"}
 
 
 async def test_another_turns_result_does_not_end_the_run() -> None:
@@ -119,24 +121,18 @@ async def test_what_comes_after_the_result_is_not_the_next_runs() -> None:
         await read(run)
         await until(lambda: bool(bench.unsolicited))
         second = await bench.begin()
-        bench.sdk.give(result(uuids=[second.uuid]))
-        assert len((await read(second)).all(Observed)) == 1
+        assert len((await bench.end(second)).all(Observed)) == 1
 
 
 async def test_an_interrupt_that_comes_late_does_not_hit_the_next_run() -> None:
     async with opened() as bench:
-        hold = bench.sdk.hold_interrupt = anyio.Event()
-        first = await bench.begin()
-        await first.interrupt()
-        await wait_for(bench, "interrupt")
+        first, hold = await bench.begin_and_interrupt()
         await first.interrupt()  # waits behind the one that is under way
-        bench.sdk.give(result(uuids=[first.uuid]))
-        await read(first)
+        await bench.end(first)
         hold.set()
         second = await bench.begin()
         await first.interrupt()
-        bench.sdk.give(result(uuids=[second.uuid], result="whole"))
-        assert (await read(second)).finish.result == "whole"
+        assert (await bench.end(second, result="whole")).finish.result == "whole"
         assert bench.sdk.interrupts == 1
 
 
@@ -146,8 +142,7 @@ async def test_a_run_costs_what_it_added_to_the_total() -> None:
         costs = []
         for total in (1.25, 1.75, None, 0.5):  # a total that falls was begun anew
             run = await bench.begin()
-            bench.sdk.give(result(uuids=[run.uuid], total_cost_usd=total))
-            costs.append((await read(run)).finish.cost_usd)
+            costs.append((await bench.end(run, total_cost_usd=total)).finish.cost_usd)
         assert costs == [0.25, 0.5, 0.0, 0.5]
 
 
@@ -155,8 +150,7 @@ async def test_a_message_that_the_sdk_cannot_read_is_passed_over() -> None:
     async with opened() as bench:
         run = await bench.begin()
         bench.sdk.give(streams("a"), ClaudeSDKError("unknown"), streams("b"))
-        bench.sdk.give(result(uuids=[run.uuid]))
-        assert (await read(run)).streamed == "ab"
+        assert (await bench.end(run)).streamed == "ab"
 
 
 @pytest.mark.parametrize(
@@ -208,10 +202,7 @@ async def test_a_close_is_not_held_up_by_a_prompt_that_nobody_takes() -> None:
 async def test_a_close_is_not_held_up_by_an_interrupt_that_does_not_settle() -> None:
     """TS #425."""
     async with opened() as bench:
-        bench.sdk.hold_interrupt = anyio.Event()
-        run = await bench.begin()
-        await run.interrupt()
-        await wait_for(bench, "interrupt")
+        run, _ = await bench.begin_and_interrupt()
         await bench.client.close()
         assert (await read(run)).lost.exit_code is None
 
@@ -229,12 +220,8 @@ async def test_a_prompt_given_up_on_its_way_makes_the_client_useless() -> None:
 
 async def test_a_prompt_given_up_before_it_was_sent_is_never_sent() -> None:
     async with opened() as bench:
-        hold = bench.sdk.hold_interrupt = anyio.Event()
-        first = await bench.begin()
-        await first.interrupt()
-        await wait_for(bench, "interrupt")
-        bench.sdk.give(result(uuids=[first.uuid]))
-        await read(first)
+        first, hold = await bench.begin_and_interrupt()
+        await bench.end(first)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.begin)
             await anyio.wait_all_tasks_blocked()
@@ -243,8 +230,9 @@ async def test_a_prompt_given_up_before_it_was_sent_is_never_sent() -> None:
         hold.set()
         run = await bench.begin()
         assert [item["uuid"] for item in bench.sdk.sent] == [first.uuid, run.uuid]
-        bench.sdk.give(result(uuids=[run.uuid]))
-        await read(run)
+        assert first.uuid != run.uuid
+        assert bench.sdk.sent[0]["message"] == {"role": "user", "content": "hello"}
+        await bench.end(run)
 
 
 async def test_a_client_that_cannot_be_connected_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
