@@ -14,6 +14,8 @@ from gateway.relay.upstream import Target
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 END = b"0\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+Handler = Callable[[SocketStream], Awaitable[None]]
 
 
 def chunk(data: bytes) -> bytes:
@@ -33,8 +35,21 @@ async def read_request(stream: SocketStream) -> tuple[str, bytes]:
     return head.decode().lower(), body
 
 
+def answering(body: bytes = b"ok", heard: list[str] | None = None) -> Handler:
+    """Make what answers each request with a body, and keeps the requests' heads if asked to."""
+
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            head, _ = await read_request(stream)
+            if heard is not None:
+                heard.append(head)
+            await stream.send(OK % (len(body), body))
+
+    return handle
+
+
 @asynccontextmanager
-async def service(handle: Callable[[SocketStream], Awaitable[None]]) -> AsyncIterator[str]:
+async def service(handle: Handler) -> AsyncIterator[str]:
     """Serve each connection with `handle` while the block runs; yields the address."""
 
     async def serve(stream: SocketStream) -> None:

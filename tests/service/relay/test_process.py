@@ -13,7 +13,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from tests.support.engine_talk import until
-from tests.support.relays import HEAD, Agent, chunk, read_request, relayed, service
+from tests.support.relays import HEAD, OK, Agent, answering, chunk, read_request, relayed, service
 
 ROOT = Path(__file__).resolve().parents[3]
 SERVER = """
@@ -30,10 +30,6 @@ async def main():
 
 anyio.run(main)
 """
-ANSWER = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 15\r\n\r\n"
-    b'{"content": []}'
-)
 
 
 def kill(agent: Agent) -> int:
@@ -50,7 +46,7 @@ async def test_a_killed_relay_costs_the_running_answer_and_nothing_else() -> Non
             if "long" in head:
                 await stream.send(HEAD + chunk(b"data: 1\n\n"))
                 await anyio.sleep_forever()
-            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            await stream.send(OK % (2, b"ok"))
 
     async with service(handle) as url, relayed(url) as agent:
         other = Agent(agent.relay, "agent-2")
@@ -67,11 +63,7 @@ async def test_a_killed_relay_costs_the_running_answer_and_nothing_else() -> Non
 
 
 async def test_it_outlives_a_service_managers_signal() -> None:
-    async def handle(stream: SocketStream) -> None:
-        await read_request(stream)
-        await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-
-    async with service(handle) as url, relayed(url) as agent:
+    async with service(answering()) as url, relayed(url) as agent:
         async with agent.ask() as answer:
             await answer.aread()
         pid = agent.relay.pid
@@ -103,13 +95,7 @@ def test_it_ends_when_its_server_is_killed() -> None:
 
 async def test_a_held_agent_waits_until_it_is_free() -> None:
     asked: list[str] = []
-
-    async def handle(stream: SocketStream) -> None:
-        while True:
-            asked.append((await read_request(stream))[0])
-            await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
-
-    async with service(handle) as url, relayed(url) as agent:
+    async with service(answering(heard=asked)) as url, relayed(url) as agent:
         for _ in range(20):  # what is asked after an order must not overtake it
             agent.relay.hold("agent-1", is_held=True)
             with anyio.move_on_after(0.05):
@@ -134,12 +120,7 @@ async def test_a_held_agent_waits_until_it_is_free() -> None:
 
 
 async def test_a_hung_relay_is_replaced_and_the_agents_are_told() -> None:
-    async def handle(stream: SocketStream) -> None:
-        while True:
-            await read_request(stream)
-            await stream.send(ANSWER)
-
-    async with service(handle) as url, relayed(url) as agent:
+    async with service(answering(b'{"content": []}')) as url, relayed(url) as agent:
         async with agent.ask() as answer:
             await answer.aread()
         hung = agent.relay.pid

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from anyio.abc import SocketStream
 
-from tests.support.relays import END, HEAD, chunk, read_request, relayed, service
+from tests.support.relays import END, HEAD, answering, chunk, read_request, relayed, service
 
 KEY = {"headers": [("x-api-key", "sk-real"), ("x-team", "blue")]}
 
@@ -37,11 +37,7 @@ async def test_it_adds_the_key_and_passes_the_rest_on(tmp_path: Path) -> None:
 
 
 async def test_only_an_admitted_agent_is_served() -> None:
-    async def handle(stream: SocketStream) -> None:
-        await read_request(stream)
-        await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-
-    async with service(handle) as url, relayed(url, **KEY) as agent:
+    async with service(answering()) as url, relayed(url, **KEY) as agent:
         async with agent.ask() as answer:
             assert answer.status_code == 200
         async with agent.ask(x_api_key="", authorization=f"Bearer {agent.token}") as answer:
@@ -157,12 +153,7 @@ async def test_a_service_that_is_not_there_is_reported() -> None:
 
 async def test_a_proxy_is_used() -> None:
     heard: list[str] = []
-
-    async def handle(stream: SocketStream) -> None:
-        heard.append((await read_request(stream))[0])
-        await stream.send(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-
-    async with service(handle) as url:
+    async with service(answering(heard=heard)) as url:
         proxy = url.replace("//", "//me:pass%20word@")
         async with (
             relayed("http://model.example/base", proxy=proxy) as agent,

@@ -127,11 +127,18 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_under_its_conversations
     message = script(WRITE, {"text": "x"}, {"hang": True})
     accepted = await crashed_in_mid_turn(tmp_path, message, app_code="ocean", environment="prod")
     async with running_services(tmp_path / "after") as services:
-        await services.result_of(accepted)
+        result = await services.result_of(accepted)
+        keys = [intent.key for intent in await intents_of(services, accepted)]
         memory = services.open_memory
         await memory.episode_worker.drain()
         (episode,) = await memory.items.newest(Scope(owner_id=ME), kinds=["episode"], limit=9)
+        (waiting,) = await memory.chronicle.pending(accepted.conversation_id, ME)
+    assert result["stop_reason"] == "engine_crash"
+    assert keys[0] == "turn.received"
+    assert {"tool.Write.ok", "turn.cut_off", "turn.completed"} <= set(keys)
+    assert len(keys) == len(set(keys))
     assert (episode.scope.app_code, episode.scope.environment) == ("ocean", "prod")
+    assert "cut off (engine_failed, engine_crash)" in waiting.text
 
 
 async def test_a_crash_remembers_nothing_of_a_conversation_without_memory(tmp_path: Path) -> None:
@@ -183,6 +190,9 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     async with running_services(after, approvals="on") as services:
         result = await services.result_of(accepted)
         events = await services.events_of(accepted)
+        assert services.asked() == []
+    by = [item["by"] for item in of_kind(events, "approval.resolved")]
+    assert by == ["turn_ended" if answer is None else "user"]
     (tool,) = result["tools"]
     (finished,) = of_kind(events, "tool.finished")
     assert (finished["status"], finished["error"]) == (tool["status"], tool["error"])
@@ -193,6 +203,7 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
         assert tool["status"] == "denied"
         assert "it did not run" in tool["error"]
         assert tool["error"] in result["reply"]
+        assert codes(result["notices"]) == ["tools_failed"]
         assert "not known" not in result["reply"]
 
 
@@ -237,25 +248,6 @@ async def test_after_a_crash_a_running_turn_is_told_with_its_evidence_and_queued
     assert (view.state, list(view.queue)) == ("idle", [])
     assert (lines[-1]["kind"], lines[-1]["outcome"]) == ("response", "engine_failed")
     assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
-
-
-async def test_what_was_open_at_the_crash_is_told_as_ended_for_those_who_follow(
-    tmp_path: Path,
-) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    async with running_services(before, approvals="on") as services:
-        accepted = await services.send(script(WRITE))
-        await services.question_of(accepted)
-        await services.copy_as_after_a_crash(after)
-    async with running_services(after, approvals="on") as services:
-        result = await services.result_of(accepted)
-        events = await services.events_of(accepted)
-        assert services.asked() == []
-    assert [tool["status"] for tool in result["tools"]] == ["denied"]
-    assert [item["status"] for item in of_kind(events, "tool.finished")] == ["denied"]
-    assert of_kind(events, "approval.resolved")[0]["by"] == "turn_ended"
-    assert codes(result["notices"]) == ["tools_failed"]
-    assert "it did not run" in result["reply"]
 
 
 async def test_a_crash_of_the_restart_itself_changes_nothing(tmp_path: Path) -> None:

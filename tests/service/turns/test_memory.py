@@ -244,35 +244,6 @@ async def test_a_turn_that_cannot_be_recorded_says_so_and_is_answered(tmp_path: 
     assert codes(result["notices"]) == ["memory_not_written"]
 
 
-async def test_a_turn_that_a_crash_cut_off_is_remembered_with_what_it_had_done(
-    tmp_path: Path,
-) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    async with running_services(before) as services:
-        running = await services.send(
-            script(
-                {"tool": "Write", "input": {"file_path": "b.txt", "content": "b"}},
-                {"text": "x"},
-                {"hang": True},
-            )
-        )
-        await services.begun(running)
-        await services.copy_as_after_a_crash(after)
-        sessions = services.same_sessions()
-        await services.interrupt(running.conversation_id)
-    async with running_services(after, make_engine=sessions) as services:
-        result = await services.result_of(running)
-        assert result["stop_reason"] == "engine_crash"
-        records = await intents_of(services, conversation_id=running.conversation_id)
-        assert len(await episodes_of(services)) == 1
-        (waiting,) = await services.open_memory.chronicle.pending(running.conversation_id, ME)
-    keys = [record.key for record in records if record.turn_id == running.turn_id]
-    assert keys[0] == "turn.received"
-    assert {"tool.Write.ok", "turn.cut_off", "turn.completed"} <= set(keys)
-    assert len(keys) == len(set(keys))
-    assert "cut off (engine_failed, engine_crash)" in waiting.text
-
-
 async def test_an_episode_that_a_crash_prevented_is_made_at_the_next_start(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
