@@ -6,15 +6,15 @@ chronicle keeps that something was forgotten, and no word of what it was.
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+from memory.cases.item import whole_item
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording
 from memory.intents.registry import MemoryIntent
-from memory.items import ItemKind
+from memory.items import Item
 from memory.outbox.delivery import deliveries_of
 from memory.scope import Scope
 from memory.stores.sqlite.case_rows import read_case
@@ -40,16 +40,6 @@ from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 ForgetNote = Callable[[str, str], Awaitable[bool]]
 """Forgets the note of an item for an owner: its file, and all that is known of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Target:
-    """What is to be forgotten."""
-
-    id: str
-    kind: ItemKind
-    scope: Scope
-    revision: int
 
 
 class Forgetting:
@@ -90,23 +80,19 @@ class Forgetting:
             partial(self._forget_blocking, target=target, mentions=mentions, now=self._now())
         )
 
-    async def _target(self, item_id: str) -> _Target | None:
+    async def _target(self, item_id: str) -> Item | None:
         """Return an item, or a case by its own row: what search does not show has no item."""
         row = await self._database.row("SELECT value FROM cases WHERE case_id = ?", (item_id,))
         if row is not None:
-            case = read_case(row["value"])
-            return _Target(id=item_id, kind="case", scope=case.scope, revision=case.revision)
+            return whole_item(read_case(row["value"]))
         row = await self._database.row(
             f"SELECT {COLUMNS} FROM items WHERE id = ?",  # noqa: S608  names of our own
             (item_id,),
         )
-        if row is None:
-            return None
-        item = item_of(row)
-        return _Target(id=item_id, kind=item.kind, scope=item.scope, revision=item.revision)
+        return None if row is None else item_of(row)
 
     def _forget_blocking(
-        self, connection: sqlite3.Connection, *, target: _Target, mentions: Mentions, now: datetime
+        self, connection: sqlite3.Connection, *, target: Item, mentions: Mentions, now: datetime
     ) -> bool:
         was_case = delete_case_blocking(connection, target.id)
         fact_intents = self._forget_fact_blocking(connection, target.id, now)

@@ -14,7 +14,7 @@ from memory.errors import StoreUnavailable
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.registry import MemoryIntent
 from memory.recall import tools as memory_tools
-from memory.recall.recent_tools import RecentTools, RecordedCall
+from memory.recall.recent_tools import RecentTools
 from memory.scope import Scope, SearchScope
 from memory.seen import Seen
 from policies.content.parameters import signature
@@ -57,18 +57,16 @@ class ConversationTools:
         """
         if self._turns is not None and not self._recent.known(conversation_id):
             history = await self._turns.history(ConversationId(conversation_id), limit=_TURNS)
-            self._recent.seed(conversation_id, _calls(history))
+            self._recent.seed(conversation_id, _used(history))
         return self._recent.of(conversation_id)
 
 
-def _calls(history: Sequence[Turn]) -> Iterator[RecordedCall]:
-    """Yield the calls of some turns in order, each followed by its result if it had one."""
+def _used(history: Sequence[Turn]) -> Iterator[str]:
+    """Yield the signatures of the calls of some turns that came back, in order."""
     for turn in history:
         for tool in (turn.result or {}).get("tools", ()):
-            used = _signature(tool["name"], tool.get("parameters", ()))
-            yield RecordedCall(tool["tool_use_id"], used)
             if tool["status"] in CAME_BACK:
-                yield RecordedCall(tool["tool_use_id"], None)
+                yield _signature(tool["name"], tool.get("parameters", ()))
 
 
 def _signature(tool: str, parameters: Iterable[str]) -> str:

@@ -90,11 +90,11 @@ def _token(match: re.Match[str]) -> str:
     return "0" if match.lastgroup == "number" else match[0].casefold()
 
 
-def _grams(tokens: Sequence[str], most: int | None = None) -> Iterator[str]:
+def _grams(tokens: Sequence[str]) -> Iterator[str]:
     for at, token in enumerate(tokens):
         if len(token) > _STEM_CHARS:
             yield f"{token[:_STEM_CHARS]}*"
-        longest = most or (_WORD_GRAM if token.isascii() else _CHAR_GRAM)
+        longest = _WORD_GRAM if token.isascii() else _CHAR_GRAM
         for length in range(1, longest + 1):
             if at + length <= len(tokens):
                 yield " ".join(tokens[at : at + length])

@@ -6,22 +6,12 @@ of each at most 20 names of parameters; never a value.
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from policies.content.parameters import MAX_PARAMETERS, signature, split_signature
 
 MAX_TOOLS: Final = 20
 MAX_CONVERSATIONS: Final = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
-    """One half of a tool call in a conversation's history."""
-
-    tool_use_id: str
-    name: str | None
-    """The tool's name or signature; None for the result."""
 
 
 class RecentTools:
@@ -42,20 +32,13 @@ class RecentTools:
         while len(tools) > self._per_conversation:
             tools.popitem(last=False)
 
-    def seed(self, conversation_id: str, calls: Iterable[RecordedCall]) -> None:
-        """Take over a conversation's history, oldest first, unless the conversation is known.
-
-        A call counts if its result follows.
-        """
+    def seed(self, conversation_id: str, tools: Iterable[str]) -> None:
+        """Take over the returned calls of a history, oldest first, unless the conversation is known."""
         if self.known(conversation_id):
             return
         self._of(conversation_id)
-        waiting: dict[str, str] = {}
-        for call in calls:
-            if call.name is not None:
-                waiting[call.tool_use_id] = call.name
-            elif call.tool_use_id in waiting:
-                self.note(conversation_id, waiting.pop(call.tool_use_id))
+        for tool in tools:
+            self.note(conversation_id, tool)
 
     def forget(self, conversation_id: str) -> None:
         """Drop a conversation."""
