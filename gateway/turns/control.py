@@ -16,6 +16,8 @@ class TurnControl:
         self.reason: StopReason | None = None
         self.cause: Cause | None = None
         self._asked = anyio.Event()
+        self._scopes: list[anyio.CancelScope] = []
+        """What to cancel when it is asked to stop."""
         self.finished = anyio.Event()
         """Set when the turn's result is stored."""
 
@@ -30,6 +32,8 @@ class TurnControl:
             self.reason = reason
             self.cause = cause
             self._asked.set()
+            for scope in self._scopes:
+                scope.cancel()
 
     async def wait_stop(self) -> None:
         """Wait until the turn is asked to stop."""
@@ -37,8 +41,14 @@ class TurnControl:
 
     async def run_unless_stopped(self, work: Callable[[], Awaitable[None]]) -> None:
         """Run `work` and cancel it when the turn is asked to stop; do nothing if it already was."""
-        if not self.is_stopping:
-            await run_until_first(work, self.wait_stop)
+        if self.is_stopping:
+            return
+        with anyio.CancelScope() as scope:
+            self._scopes.append(scope)
+            try:
+                await work()
+            finally:
+                self._scopes.remove(scope)
 
 
 class TurnClock:

@@ -194,7 +194,6 @@ class TurnWork:
             return
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._stop_on_timeout)
-            tasks.start_soon(self._withdraw_questions_when_stopped)
             await self._converse()
             tasks.cancel_scope.cancel()
 
@@ -360,10 +359,6 @@ class TurnWork:
     async def _stop_on_timeout(self) -> None:
         await self._clock.wait_over()
         self._context.control.stop("timeout")
-
-    async def _withdraw_questions_when_stopped(self) -> None:
-        await self._context.control.wait_stop()
-        self._context.parts.approvals.end_turn(self._context.turn.id)
 
     def _describe_denial(self, verdict: Deny) -> str:
         return self._context.sanitizer.text(describe_denial(verdict, self._context.language))
