@@ -12,23 +12,15 @@ from tests.support.engine_watched import WatchedClient, WatchedEngine
 from tests.unit.gateway.engine.open_pool import OTHER, SOON_S, SPEC, opened, watched
 
 
-async def test_the_same_conversation_keeps_its_client(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
+async def test_a_conversation_keeps_its_client_until_its_options_change(tmp_path: Path) -> None:
+    async with opened(tmp_path, max_live=1) as bench:
         first, second = await bench.turn("a"), await bench.turn("a")
         assert first.client is second.client
         assert (first.origin, second.origin) == ("connected", "reused")
-        assert bench.pool.is_hot("a")
-        assert not bench.pool.is_hot("b")
-
-
-async def test_other_options_make_another_client_once_the_old_one_is_gone(tmp_path: Path) -> None:
-    async with opened(tmp_path, max_live=1) as bench:
-        first = await bench.turn("a")
-        session = first.client.session_id
-        second = await bench.turn("a", spec=OTHER, resume=session)
-        assert second.client is not first.client
-        assert second.origin == "woken"
-        assert watched(second).spec == OTHER
+        assert [bench.pool.is_hot(letter) for letter in "ab"] == [True, False]
+        third = await bench.turn("a", spec=OTHER, resume=first.client.session_id)
+        assert third.client is not first.client
+        assert (third.origin, watched(third).spec) == ("woken", OTHER)
         assert bench.engine.peak == 1
 
 
@@ -145,19 +137,16 @@ async def test_a_session_that_is_gone_is_told_and_begun_anew(tmp_path: Path) -> 
         assert (lease.origin, lease.session_lost) == ("prewarmed", True)
 
 
-async def test_a_client_that_died_between_turns_is_told_and_not_hot(tmp_path: Path) -> None:
+async def test_a_client_that_died_between_turns_or_in_one_is_told_and_put_away(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path) as bench:
         first = await bench.turn("a")
         session = first.client.session_id
         await watched(first).die()
         assert not bench.pool.is_hot("a")
-        lease = await bench.turn("a", resume=session)
+        lease = await bench.take("a", resume=session)
         assert (lease.origin, lease.client_died) == ("woken", True)
-
-
-async def test_a_client_that_died_in_its_turn_is_put_away_at_release(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
-        lease = await bench.take("a")
         await watched(lease).die()
         bench.pool.release("a")
         await until(lambda: bench.engine.live == 0)

@@ -82,18 +82,15 @@ OWN: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OWN)
-async def test_who_asks_is_the_conversation_with_its_branch_and_the_tools_in_use(name: str) -> None:
-    asked = Asked()
-    await calls(asked)(f"mcp__memory_case__{name}", {**OWN[name], **FORGED})
-    (caller,) = asked.callers
-    assert (caller.scope.owner_id, caller.scope.app_code, caller.scope.environment) == (
-        "ann",
-        "shop",
-        "production",
-    )
-    assert (caller.conversation_id, caller.voter, caller.by) == ("cnv_1", "cnv_0", "agent")
-    assert caller.active_tools == ("Read", "of cnv_1")
+async def test_who_asks_is_the_conversation_with_its_branch_and_the_tools_in_use() -> None:
+    for name, arguments in OWN.items():
+        asked = Asked()
+        await calls(asked)(f"mcp__memory_case__{name}", {**arguments, **FORGED})
+        (caller,) = asked.callers
+        scope = caller.scope
+        assert (scope.owner_id, scope.app_code, scope.environment) == ("ann", "shop", "production")
+        assert (caller.conversation_id, caller.voter, caller.by) == ("cnv_1", "cnv_0", "agent")
+        assert caller.active_tools == ("Read", "of cnv_1")
 
 
 @pytest.mark.parametrize("refuses", [False, True])
@@ -105,10 +102,8 @@ async def test_what_a_tool_has_no_field_for_is_left_out_and_told(name: str, refu
     assert asked.arguments == plain.arguments
     assert told.is_error is refuses
     if name == tools.RENDER.name and not refuses:
-        assert told.text == (
-            f"{without.text}\n\n---\n\n"
-            "Left out, for the server says it: scope, conversation_id, 环境."
-        )
+        left_out = "Left out, for the server says it: scope, conversation_id, 环境."
+        assert told.text == f"{without.text}\n\n---\n\n{left_out}"
         return
     fields, known = json.loads(told.text), json.loads(without.text)
     assert fields.pop("stripped") == [*FORGED, *known.pop("stripped", [])]
