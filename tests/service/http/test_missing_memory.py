@@ -29,16 +29,6 @@ async def damaged(root: Path) -> AsyncIterator[tuple[RunningServices, Client]]:
         yield told
 
 
-async def test_it_is_ready_and_names_the_part_that_is_gone(tmp_path: Path) -> None:
-    async with damaged(tmp_path) as (_, client):
-        answer = await client.get("/readyz")
-    assert (answer.status_code, answer.json()["ready"]) == (200, True)
-    part = answer.json()["parts"]["memory"]
-    assert (part["ok"], part["state"]) == (False, "unavailable")
-    assert "damaged" in part["detail"]
-    assert part["detail"].endswith("restart the server.")
-
-
 ROUTES = [
     *(("GET", "/memory/search?q=cat"), ("GET", "/memory/items/epi_1")),
     *(("DELETE", "/memory/items/epi_1"), ("GET", "/memory/intents"), ("GET", "/memory/outbox")),
@@ -46,24 +36,26 @@ ROUTES = [
 ]
 
 
-async def test_its_routes_say_what_helps_and_that_trying_again_does_not(tmp_path: Path) -> None:
-    async with damaged(tmp_path) as (_, client):
+async def test_it_is_ready_and_says_everywhere_what_is_gone_and_what_helps(tmp_path: Path) -> None:
+    async with damaged(tmp_path) as (services, client):
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["ready"]) == (200, True)
+        part = answer.json()["parts"]["memory"]
+        assert (part["ok"], part["state"]) == (False, "unavailable")
+        assert "damaged" in part["detail"]
+        assert part["detail"].endswith("restart the server.")
         for method, path in ROUTES:
             answer = await client.request(method, path)
             error = assert_error(answer, 503, "storage_unavailable")
-            assert error["retryable"] is False
+            assert error["retryable"] is False, "trying again does not help"
             assert "Retry-After" not in answer.headers
             assert "damaged" in error["message"]
             assert error["message"].endswith("restart the server.")
-
-
-async def test_the_health_of_each_backend_is_told(tmp_path: Path) -> None:
-    async with damaged(tmp_path) as (services, _):
         state = AppState(services=services, limits=HttpLimits())
         context = RequestContext(request=Request({"type": "http"}), state=state, user_id=ME)
         (vectors,) = (await context.memory_health())["backends"]
-    assert (vectors["name"], vectors["state"]) == ("vectors", "unavailable")
-    assert "damaged" in vectors["detail"]
+        assert (vectors["name"], vectors["state"]) == ("vectors", "unavailable")
+        assert "damaged" in vectors["detail"]
 
 
 async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_path: Path) -> None:
@@ -71,20 +63,16 @@ async def test_a_turn_is_answered_and_says_that_it_will_not_be_remembered(tmp_pa
         result = await services.ask(WROTE)
         lines = await services.journal_of(result)
         counted, _type = services.metrics.render()
+        forgetful = await services.create()
+        await services.change(forgetful, memory_enabled=False)
+        other = await services.ask(WROTE, forgetful)
     assert (result["outcome"], result["reply"]) == ("answered", "Done.")
     told = {notice["code"]: notice["message"] for notice in result["notices"]}
     assert "/readyz says why" in told["memory_not_written"]
     assert lines[0]["memory"] == "missing"
     assert result["memory"]["degraded"] == ["memory_failed"]
     assert b"candor_turns_not_recorded_total 1.0" in counted
-
-
-async def test_a_turn_of_a_conversation_without_memory_loses_nothing(tmp_path: Path) -> None:
-    async with damaged(tmp_path) as (services, _):
-        conversation_id = await services.create()
-        await services.change(conversation_id, memory_enabled=False)
-        result = await services.ask(WROTE, conversation_id)
-    assert result["notices"] == []
+    assert other["notices"] == [], "a conversation without memory loses nothing"
 
 
 def damage_the_words_blocking(file: Path) -> None:

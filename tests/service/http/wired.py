@@ -97,6 +97,13 @@ class RawClient:
             body, self._read = self._read[:length], self._read[length:]
             return Answer(int(first.split()[1]), headers, body)
 
+    async def expect(self, status: int = 200) -> Answer:
+        """Read one answer, which must have a status."""
+        answer = await self.answer()
+        assert answer is not None, "the connection was closed"
+        assert answer.status == status
+        return answer
+
     async def is_closed(self) -> bool:
         """Wait for the other side to close; nothing may come before that."""
         with anyio.fail_after(LIMIT_S):

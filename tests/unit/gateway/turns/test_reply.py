@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateway.engine.events import ClientLost, ModelFailed, ModelRetrying, TextDelta, TextDone
+from gateway.engine.events import ClientLost, ModelFailed, ModelRetrying, TextDone
 from gateway.turns.evidence import Evidence, StopReason
 from gateway.turns.reply import (
     Cause,
@@ -113,27 +113,6 @@ def test_a_failed_tool_without_text_is_told_with_its_reason_and_the_log() -> Non
     assert build_reply_text(evidence, ending("zh")) == (
         f"没有执行成功。Bash: ls 失败：mv: no such file。\n完整经过见日志 {LOG_FILE}。"
     )
-
-
-def test_an_interrupting_deny_is_told_with_its_reason() -> None:
-    """Field log problem 10: `error_during_execution` with `result=None` was a false success."""
-    evidence = evidence_of(
-        called(),
-        failed("The user doesn't want to proceed with this tool use."),
-        broken_off(),
-        denials={1: "Bash is not allowed here."},
-        stopped_by="policy_interrupt",
-    )
-    reply = build_reply_text(evidence, ending())
-    assert reply.startswith("A rule stopped this turn: Bash is not allowed here. Until then:")
-    assert "doesn't want" not in reply
-    assert LOG_FILE in reply
-
-
-def test_what_was_said_before_a_stop_is_kept_and_the_stop_told_after_it() -> None:
-    evidence = evidence_of(TextDelta(text="I beg"), broken_off(), stopped_by="user_interrupt")
-    reply = build_reply_text(evidence, ending())
-    assert reply == f"I beg\n\nYou stopped this turn before it was finished. Log: {LOG_FILE}"
 
 
 CAUSES: dict[Cause | None, str] = {
