@@ -2,9 +2,12 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from memory.episodes.turn import Turn
 from memory.intents.builders import (
     Happening,
     intent_from_tool_result,
@@ -73,6 +76,12 @@ def turn_intents(turn_id: str, *, command: str, message: str = "") -> list[Memor
             at, outcome="answered", stop_reason="end_turn", reply="", tool_calls=1, duration_ms=1
         ),
     ]
+
+
+def make_turn(**fields: Any) -> Turn:
+    """Make a turn of Ann's."""
+    turn = Turn(turn_id="trn_1", conversation_id="cnv_1", owner_id="ann", occurred_at=AT)
+    return replace(turn, **fields)
 
 
 def opened_on(database: Database) -> OpenEpisodes:

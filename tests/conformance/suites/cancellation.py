@@ -65,3 +65,12 @@ async def cut_by_task(work: Coroutine[Any, Any, Any], at_step: int) -> bool:
 
 Cut = Callable[[Coroutine[Any, Any, Any], int], Awaitable[bool]]
 both_cuts = pytest.mark.parametrize("cut", [cut_by_scope, cut_by_task], ids=["scope", "task"])
+
+
+async def cut_everywhere(cut_at: Callable[[int], Awaitable[bool]]) -> None:
+    """Do `cut_at(step)` for each step from the first on until it says that it was not cut."""
+    with anyio.fail_after(30):
+        step = 1
+        while await cut_at(step):
+            step += 1
+        assert step > 1, "it was cut at least once"

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from memory.intents.chronicle import Chronicle, IntentRecord, Recording
-from tests.conformance.suites.cancellation import Cut, both_cuts
+from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
 from tests.conformance.suites.opened import OpenedSuite
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -309,26 +309,24 @@ class ChronicleSuite(OpenedSuite):
 
     @both_cuts
     async def test_a_recording_that_is_cancelled_anywhere_is_whole_or_absent(
-        self, opens: Opening, cut: Cut
+        self, opened: OpenChronicle, cut: Cut
     ) -> None:
         async def record(chronicle: Chronicle, name: str) -> None:
             await chronicle.record([waiting(name, turn_id=f"trn_{name}"), ended(name)])
 
-        with anyio.fail_after(WAIT_S):
-            async with opens() as opened:
-                was_cut, step = True, 0
-                while was_cut:
-                    step += 1
-                    name = str(step)
-                    was_cut = await cut(record(opened.chronicle, name), step)
-                    there = {
-                        len(await opened.chronicle.intents_of_turn(f"trn_{name}")) == 2,
-                        f"int_{name}" in await pending(opened),
-                        f"trn_{name}" in await opened.chronicle.unremembered(1_000),
-                    }
-                    assert len(there) == 1, "half of it was written"
-                    await record(opened.chronicle, f"{name}x")
-                assert step > 1
+        async def cut_at(step: int) -> bool:
+            name = str(step)
+            was_cut = await cut(record(opened.chronicle, name), step)
+            there = {
+                len(await opened.chronicle.intents_of_turn(f"trn_{name}")) == 2,
+                f"int_{name}" in await pending(opened),
+                f"trn_{name}" in await opened.chronicle.unremembered(1_000),
+            }
+            assert len(there) == 1, "half of it was written"
+            await record(opened.chronicle, f"{name}x")
+            return was_cut
+
+        await cut_everywhere(cut_at)
 
     async def test_it_is_all_there_after_closing_and_opening_again(self, opens: Opening) -> None:
         async with opens() as opened:

@@ -1,8 +1,9 @@
 """memU as a server: tasks that are waited for, answers that are not believed."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -75,29 +76,78 @@ async def test_what_is_begun_says_which_task_and_for_which_delivery_until_it_is_
     assert [entry.remote_kind for entry in done] == ["agent", "task"]
 
 
-async def test_a_task_that_was_begun_before_a_restart_is_gone_on_with() -> None:
-    server = FakeMemuServer(looks=7)
-    async with opened(server) as backend:
-        begun = await backend.begin(item("epi_zh"), (), 7)
-        with pytest.raises(BackendUnavailable, match="still at it"):
-            await backend.finish(item("epi_zh"), begun)
-    async with opened(server) as backend:
-        assert await backend.begin(item("epi_zh"), begun, 7) == begun
-        await backend.finish(item("epi_zh"), begun)
-    assert [path for path, _ in server.asked].count("/memorize") == 1
-    assert len(server.items) == 2, "its two lines, once"
+STORIES = """
+a task that was begun before a restart is gone on with
+  7 looks: begin 7, finish! still, restart, same 7, finish = 1 task, 2 lines
+a task that was done meanwhile is not begun again
+  0 looks: begin 7, finish, restart, same 7, finish = 1 task, 2 lines
+while the older task goes on no newer one is begun
+  20 looks: begin 7, begin! still 8 = 1 task, 0 lines
+an item may be forgotten and come again: what was made before is cleared then
+  0 looks: begin 7, forget, begin 9, finish = 2 task, 2 lines
+a forget waits for the task that is still going
+  3 looks: begin 7, restart, forget, end = 1 task, 0 lines
+a forget does not wait for a task that came to nothing
+  0 looks: fail, begin 7, forget = 1 task, 0 lines
+  0 looks: fail, begin 7, lose, forget = 0 task, 0 lines
+a failed task is begun anew by the next try
+  1 looks: fail, begin 7, finish! failed, mend, begin 7, finish = 2 task, 2 lines
+a task that the server has lost is begun anew
+  1 looks: begin 7, lose, begin 7, finish = 1 task, 2 lines
+"""
+"""How often the server is looked at, what is done in turn, and what the server has at the end.
+
+`begin 7`: for the delivery 7; `same`: it says what it said before; `!`: it is refused so.
+"""
+REFUSED = {"still": "still at it", "failed": "could not memorize"}
 
 
-async def test_a_task_that_was_done_meanwhile_is_not_begun_again() -> None:
-    server = FakeMemuServer(looks=0)
-    async with opened(server) as backend:
-        begun = await backend.begin(item(), (), 7)
-        await backend.finish(item(), begun)
-    async with opened(server) as backend:
-        assert await backend.begin(item(), begun, 7) == begun
-        await backend.finish(item(), begun)
-    assert len(server.tasks) == 1
-    assert len(server.items) == 2
+async def live(story: str) -> tuple[int, int]:
+    """Return how many tasks and lines the server has in the end."""
+    looks, _, steps = story.strip().partition(" looks: ")
+    server, links = FakeMemuServer(looks=int(looks)), ()
+    for life in steps.split(", restart, "):
+        async with opened(server) as backend:
+            for step in life.split(", "):
+                links = await act(server, backend, links, *step.split())
+    return len(server.tasks), len(server.items)
+
+
+async def act(
+    server: FakeMemuServer, backend: MemuServerBackend, links: Any, what: str, *more: str
+) -> Any:
+    refused = REFUSED[more[0]] if what.endswith("!") else None
+    with pytest.raises(BackendUnavailable, match=refused) if refused else nullcontext():
+        match what.rstrip("!"):
+            case "begin" | "same":
+                begun = await backend.begin(item(), links, int(more[-1]))
+                assert what != "same" or begun == links
+                return begun
+            case "finish":
+                await backend.finish(item(), links)
+            case "forget":
+                with pytest.raises(DeliveryRefused):
+                    await backend.forget("epi_en", links, "f")
+            case "lose":
+                server.tasks.clear()
+            case "end":
+                server.end_all()
+            case "fail" | "mend":
+                server.fails = what == "fail"
+            case unknown:
+                raise AssertionError(unknown)
+    return links
+
+
+async def test_tasks_are_gone_on_with_waited_for_and_begun_anew() -> None:
+    misses = []
+    for line in STORIES.strip().splitlines():
+        story, _, expected = line.partition(" = ")
+        if expected:
+            tasks, lines = await live(story)
+            if f"{tasks} task, {lines} lines" != expected:
+                misses.append((line, tasks, lines))
+    assert misses == []
 
 
 async def test_a_newer_delivery_waits_for_the_task_of_the_older_one() -> None:
@@ -111,48 +161,6 @@ async def test_a_newer_delivery_waits_for_the_task_of_the_older_one() -> None:
     assert [entry["summary"] for entry in server.items] == ["About epi_en: one line 一行", "new 新"]
 
 
-async def test_while_the_older_task_goes_on_no_newer_one_is_begun() -> None:
-    server = FakeMemuServer(looks=20)
-    async with opened(server) as backend:
-        begun = await backend.begin(item(), (), 7)
-        with pytest.raises(BackendUnavailable, match="still at it"):
-            await backend.begin(item(), begun, 8)
-    assert len(server.tasks) == 1
-
-
-async def test_a_task_that_was_done_for_another_delivery_is_no_reason_to_begin_none() -> None:
-    """An item may be forgotten and come again; what was made before is cleared then."""
-    server = FakeMemuServer(looks=0)
-    async with opened(server) as backend:
-        begun = await backend.begin(item(), (), 7)
-        with pytest.raises(DeliveryRefused):
-            await backend.forget("epi_en", begun, "f")
-        await backend.finish(item(), await backend.begin(item(), begun, 9))
-    assert len(server.items) == 2
-
-
-async def test_a_forget_waits_for_the_task_that_is_still_going() -> None:
-    server = FakeMemuServer(looks=3)
-    async with opened(server) as backend:
-        begun = await backend.begin(item(), (), 7)
-    async with opened(server) as backend:
-        with pytest.raises(DeliveryRefused):
-            await backend.forget("epi_en", begun, "f")
-        server.end_all()
-    assert server.items == []
-
-
-@pytest.mark.parametrize("came_to", ["failed", "lost"])
-async def test_a_forget_does_not_wait_for_a_task_that_came_to_nothing(came_to: str) -> None:
-    server = FakeMemuServer(looks=0, fails=True)
-    async with opened(server) as backend:
-        begun = await backend.begin(item(), (), 7)
-        if came_to == "lost":
-            server.tasks.clear()
-        with pytest.raises(DeliveryRefused):
-            await backend.forget("epi_en", begun, "f")
-
-
 async def test_forgetting_clears_the_items_scope_and_says_what_the_server_keeps() -> None:
     server = FakeMemuServer()
     async with opened(server) as backend:
@@ -162,27 +170,6 @@ async def test_forgetting_clears_the_items_scope_and_says_what_the_server_keeps(
             await backend.forget("epi_en", (), "f")
     assert str(caught.value) == LEFT_BEHIND
     assert {entry["agent_id"] for entry in server.items} == {"epi_zh"}
-
-
-async def test_a_failed_task_is_begun_anew_by_the_next_try() -> None:
-    server = FakeMemuServer(fails=True)
-    async with opened(server) as backend:
-        begun = await backend.begin(item(), (), 7)
-        with pytest.raises(BackendUnavailable, match="could not memorize"):
-            await backend.finish(item(), begun)
-        server.fails = False
-        await backend.finish(item(), await backend.begin(item(), begun, 7))
-    assert len(server.tasks) == 2
-    assert len(server.items) == 2
-
-
-async def test_a_task_that_the_server_has_lost_is_begun_anew() -> None:
-    server = FakeMemuServer()
-    async with opened(server) as backend:
-        begun = await backend.begin(item(), (), 7)
-        server.tasks.clear()
-        await backend.finish(item(), await backend.begin(item(), begun, 7))
-    assert len(server.items) == 2
 
 
 STRANGE: list[Reply] = [

@@ -17,6 +17,7 @@ from memory.errors import StoreUnavailable
 from memory.scope import Scope
 from memory.small_model import ModelUnavailable
 from policies.content.tool_usage import describes_call
+from tests.support.episodes import make_turn
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 DRAFT = EpisodeDraft(
@@ -163,9 +164,7 @@ class Memory:
         if turn_id == "gone":
             return None
         calls = () if turn_id.startswith("talk") else (ToolCall(name="Bash", status="ok"),)
-        return Turn(
-            turn_id=turn_id, conversation_id="c", owner_id="ann", occurred_at=AT, calls=calls
-        )
+        return make_turn(turn_id=turn_id, calls=calls)
 
     async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
         if self.down:

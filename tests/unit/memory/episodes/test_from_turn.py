@@ -11,6 +11,7 @@ from memory.episodes.from_turn import draft_of
 from memory.episodes.item import MAX_SUMMARY_CHARS, to_item
 from memory.episodes.turn import CallStatus, ToolCall, Turn
 from memory.scope import Scope
+from tests.support.episodes import make_turn
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 FAILED = "tests/test_pay.py F\nE   AssertionError: 3 != 4\n1 failed, 2 passed in 0.4s"
@@ -25,11 +26,7 @@ def bash(command: str, status: CallStatus = "ok", output: str = "") -> ToolCall:
 
 
 def turn(*calls: ToolCall, **fields: Any) -> Turn:
-    blank = Turn(
-        turn_id="trn_1",
-        conversation_id="cnv_1",
-        owner_id="ann",
-        occurred_at=AT,
+    blank = make_turn(
         message="修复支付测试\nIt fails since Monday.",
         calls=calls,
         intent_ids=("int_1", "int_2"),

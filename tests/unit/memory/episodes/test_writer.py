@@ -12,7 +12,7 @@ from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.from_turn import draft_of
 from memory.episodes.preparation import prepare
-from memory.episodes.turn import ToolCall, Turn
+from memory.episodes.turn import ToolCall
 from memory.episodes.writer import MemoryWriter
 from memory.ids import new_episode_id
 from memory.intents.builders import (
@@ -27,7 +27,7 @@ from memory.intents.turns import ChronicleTurns
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
-from tests.support.episodes import open_memory, opened_on, recorder_on
+from tests.support.episodes import make_turn, open_memory, opened_on, recorder_on
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN = Scope(owner_id="ann")
@@ -103,11 +103,7 @@ async def test_a_dialogues_lines_are_records_of_their_own(database: Database) ->
 async def test_what_is_recalled_and_answered_again_is_nothing_new(database: Database) -> None:
     """The loop: remembered, recalled into a prompt, quoted by the answer, remembered again?"""
     fact = "We decided to run the nightly export on host blue at 3 a.m., because of the lock."
-    first = Turn(
-        turn_id="trn_1",
-        conversation_id="cnv_1",
-        owner_id="ann",
-        occurred_at=AT,
+    first = make_turn(
         message="Plan the export",
         reply=fact,
         calls=(ToolCall(name="Bash", status="ok", input={"command": "crontab -l"}, output="none"),),

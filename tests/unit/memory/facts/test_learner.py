@@ -9,7 +9,6 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 
-from memory.episodes.turn import Turn
 from memory.facts.fact import Fact
 from memory.facts.learner import MAX_QUESTIONS_AN_HOUR, FactLearner
 from memory.facts.matching import corrected, meant, superseded
@@ -17,13 +16,10 @@ from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import NewFact, ToldTurn
 from memory.scope import Scope
 from memory.small_model import ModelUnavailable
+from tests.support.episodes import make_turn
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
-TURN = Turn(
-    turn_id="trn_1",
-    conversation_id="cnv_1",
-    owner_id="ann",
-    occurred_at=AT,
+TURN = make_turn(
     message="Ben moved the import to Tuesday, 9 o'clock. 我们最后决定用 RabbitMQ 做队列。",
     reply="Understood. The import broke because a stale lock file was left in the spool.",
     labels={"project_id": "shop"},

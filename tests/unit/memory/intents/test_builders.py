@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from memory.episodes.turn import ToolCall, Turn
+from memory.episodes.turn import ToolCall
 from memory.intents.builders import (
     Happening,
     intent_from_breaker,
@@ -21,6 +21,7 @@ from memory.intents.turns import ChronicleTurns
 from memory.stores.sqlite.chronicle import SqliteChronicle, scrub_blocking
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
+from tests.support.episodes import make_turn
 from tests.support.intents import AT, BUILT, HAPPENING, Builder, completed, received, tool_result
 
 
@@ -121,11 +122,7 @@ async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> 
     turns = ChronicleTurns(chronicle)
     await IntentRecorder(chronicle, mask_secrets).record_intents(intents)
     assert await turns.unremembered(10) == ["trn_1"]
-    assert await turns.turn("trn_1") == Turn(
-        turn_id="trn_1",
-        conversation_id="cnv_1",
-        owner_id="ann",
-        occurred_at=AT,
+    assert await turns.turn("trn_1") == make_turn(
         message="修复",
         reply="好",
         calls=tuple(
