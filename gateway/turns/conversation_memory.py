@@ -1,11 +1,12 @@
 """What memory learns about conversations, and which tools each conversation uses."""
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
-from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.model import Conversation
 from gateway.conversations.store import TurnStore
 from gateway.ids import ConversationId
 from gateway.turns.evidence import ToolStatus
@@ -14,14 +15,15 @@ from memory.errors import StoreUnavailable
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.registry import MemoryIntent
 from memory.recall import tools as memory_tools
-from memory.recall.recent_tools import RecentTools
 from memory.scope import Scope, SearchScope
 from memory.seen import Seen
-from policies.content.parameters import signature
+from policies.content.parameters import MAX_PARAMETERS, signature
 from policies.inputs import PARAMETERS
 
 _log = logging.getLogger(__name__)
 
+MAX_TOOLS: Final = 20
+MAX_CONVERSATIONS: Final = 1000
 _TURNS: Final = 20
 CAME_BACK: Final[frozenset[ToolStatus | None]] = frozenset({"ok", "failed"})
 """Statuses of the calls that count as use of a tool."""
@@ -36,43 +38,51 @@ _OWN_PARAMETERS: Final[Mapping[str, Iterable[str]]] = {
 
 
 class ConversationTools:
-    """The tools in use, by conversation. After a restart they are read from the stored results."""
+    """The tools in use by conversation, and the names of the parameters of their calls.
+
+    A tool is in use from its first returned call on. At most 20 a conversation are kept, the latest one last;
+    conversations used least recently are dropped. After a restart tools are read from the stored results.
+    """
 
     def __init__(self, turns: TurnStore | None = None) -> None:
         self._turns = turns
-        self._recent = RecentTools()
+        self._used: OrderedDict[str, dict[str, list[str]]] = OrderedDict()
 
     def note(self, conversation_id: str, tool: str, parameters: Iterable[str] = ()) -> None:
         """Note that a call returned, and the names of what it was given."""
-        self._recent.note(conversation_id, _signature(tool, parameters))
+        tools = self._of(conversation_id)
+        known = _OWN_PARAMETERS.get(tool, PARAMETERS.get(tool, ()))
+        names = dict.fromkeys([*parameters, *tools.pop(tool, ()), *known])
+        tools[tool] = list(names)[:MAX_PARAMETERS]
+        if len(tools) > MAX_TOOLS:
+            del tools[next(iter(tools))]
 
     def forget(self, conversation_id: str) -> None:
         """Forget a conversation that was left or deleted."""
-        self._recent.forget(conversation_id)
+        self._used.pop(conversation_id, None)
 
     async def of(self, conversation_id: str) -> tuple[str, ...]:
         """Return the signatures of a conversation's tools, the last used one at the end.
 
         Raise `StoreUnavailable` if its history cannot be read.
         """
-        if self._turns is not None and not self._recent.known(conversation_id):
+        if self._turns is not None and conversation_id not in self._used:
             history = await self._turns.history(ConversationId(conversation_id), limit=_TURNS)
-            self._recent.seed(conversation_id, _used(history))
-        return self._recent.of(conversation_id)
+            if conversation_id not in self._used:
+                self._of(conversation_id)
+                for tool in (
+                    tool for turn in history for tool in (turn.result or {}).get("tools", ())
+                ):
+                    if tool["status"] in CAME_BACK:
+                        self.note(conversation_id, tool["name"], tool.get("parameters", ()))
+        return tuple(signature(*tool) for tool in self._used.get(conversation_id, {}).items())
 
-
-def _used(history: Sequence[Turn]) -> Iterator[str]:
-    """Yield the signatures of the calls of some turns that came back, in order."""
-    for turn in history:
-        for tool in (turn.result or {}).get("tools", ()):
-            if tool["status"] in CAME_BACK:
-                yield _signature(tool["name"], tool.get("parameters", ()))
-
-
-def _signature(tool: str, parameters: Iterable[str]) -> str:
-    """Return a tool with the given parameters and all that are known of it without a call."""
-    known = _OWN_PARAMETERS.get(tool, PARAMETERS.get(tool, ()))
-    return signature(tool, dict.fromkeys([*parameters, *known]))
+    def _of(self, conversation_id: str) -> dict[str, list[str]]:
+        tools = self._used.setdefault(conversation_id, {})
+        self._used.move_to_end(conversation_id)
+        if len(self._used) > MAX_CONVERSATIONS:
+            self._used.popitem(last=False)
+        return tools
 
 
 async def seen_in(turns: TurnStore, conversation: Conversation) -> Seen:

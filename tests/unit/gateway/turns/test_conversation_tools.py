@@ -7,7 +7,7 @@ from typing import Any, cast, get_args
 from gateway.conversations.model import Turn
 from gateway.conversations.store import TurnStore
 from gateway.ids import ConversationId, TurnId, UserId
-from gateway.turns.conversation_memory import ConversationTools
+from gateway.turns.conversation_memory import MAX_CONVERSATIONS, ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from tests.support.builders import NOON, Memory
@@ -67,3 +67,28 @@ async def test_parameters_of_built_in_and_own_tools_are_known_without_being_give
     assert grep.startswith("Grep(pattern, path, ")
     assert "head_limit" in grep
     assert search == "mcp__memory__memory_search(query, limit)"
+
+
+async def test_the_tools_used_last_stand_at_the_end_at_most_twenty_with_their_parameters() -> None:
+    tools = ConversationTools()
+    for name, parameters in (("find", ["a", "b"]), ("list", []), ("find", ["a", "c"])):
+        tools.note("cnv_1", name, parameters)
+    assert await tools.of("cnv_1") == ("list", "find(a, c, b)")
+    tools.note("cnv_1", "list", [f"p{number}" for number in range(30)])
+    assert (await tools.of("cnv_1"))[-1].endswith(", p19)")
+    for number in range(25):
+        tools.note("cnv_1", f"t{number}")
+    assert await tools.of("cnv_1") == tuple(f"t{number}" for number in range(5, 25))
+
+
+async def test_a_conversation_is_read_from_its_history_once_and_dropped_when_silent_longest() -> (
+    None
+):
+    tools = ConversationTools(cast("TurnStore", History("ok")))
+    for number in range(MAX_CONVERSATIONS):
+        tools.note(f"cnv_{number}", "Skill")
+    assert len(await tools.of("cnv_0")) == 1, "it is known"
+    tools.note("cnv_0", "Skill")
+    assert await tools.of("cnv_new") == ("mcp__x__find(page_size)",)
+    assert await tools.of("cnv_1") == ("mcp__x__find(page_size)",), "it was dropped and read anew"
+    assert (await tools.of("cnv_0"))[0].startswith("Skill(")
