@@ -55,14 +55,8 @@ class UnknownCursor(ValueError):
     """A cursor that no page returned."""
 
 
-class ItemStore(Protocol):
-    """Reads items by id, by age and by their words, never across owners."""
-
-    async def get(self, item_id: str, scope: Scope) -> Item | None:
-        """Return an item, or None if the scope covers none of this id."""
-
-    async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        """Return those of the items that the scope covers, in the order of the ids."""
+class WordSearching(Protocol):
+    """Searches items by their words."""
 
     async def search(
         self,
@@ -83,6 +77,16 @@ class ItemStore(Protocol):
         Cancellation stops the search. Never waits for a writer or another reader. Raise `StoreUnavailable` if
         the store cannot be read.
         """
+
+
+class ItemStore(WordSearching, Protocol):
+    """Reads items by id, by age and by their words, never across owners."""
+
+    async def get(self, item_id: str, scope: Scope) -> Item | None:
+        """Return an item, or None if the scope covers none of this id."""
+
+    async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
+        """Return those of the items that the scope covers, in the order of the ids."""
 
     async def newest(
         self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int

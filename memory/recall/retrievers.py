@@ -8,7 +8,7 @@ from typing import Final, Literal, Protocol
 import anyio
 
 from memory.items import ItemKind
-from memory.itemstore import WordHit
+from memory.itemstore import WordSearching
 from memory.periods import AskedTime
 from memory.recall.confidence import LEAST_CONFIDENCE, weighed
 from memory.recall.measuring import NO_EVENTS, SearchEvents
@@ -97,22 +97,6 @@ class Retriever(Protocol):
 
         May raise anything, which counts as its error; may be cancelled at any await.
         """
-
-
-class WordSearching(Protocol):
-    """Searches items by their words."""
-
-    async def search(
-        self,
-        text: str,
-        scope: Scope,
-        *,
-        kinds: Sequence[ItemKind],
-        limit: int,
-        seen: Seen,
-        when: AskedTime | None = None,
-    ) -> list[WordHit]:
-        """Return the items that have words of `text`, best first; see `ItemStore.search`."""
 
 
 class FulltextRetriever:
