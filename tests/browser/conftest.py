@@ -36,7 +36,7 @@ DESKTOP: dict[str, Any] = {
     "reduced_motion": "reduce",  # nobody watches, and animations cost half a processor
 }
 # The demo model pauses only where a script says so, and no agent is started that nobody needs.
-SETTINGS: dict[str, Any] = {"demo_cadence_ms": 0, "shutdown_grace_s": 1, "prewarmed_clients": 0}
+SETTINGS: dict[str, Any] = {"demo_cadence_ms": 0, "shutdown_grace_s": 1, "wake_opened": "off"}
 
 FAILED = pytest.StashKey[bool]()
 # The page shows the latest 20 turns; a test that counts them shall not meet that.
@@ -93,9 +93,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """The server that most tests share."""
-    with started_server(
-        tmp_path_factory.mktemp("server"), **SETTINGS | {"prewarmed_clients": 1}
-    ) as server:
+    with started_server(tmp_path_factory.mktemp("server"), **SETTINGS) as server:
         yield server
 
 

@@ -29,7 +29,7 @@ from tests.support.turn_facts import MARK, TurnFacts, effects, violations
 
 pytestmark = pytest.mark.e2e
 
-IN_ORDINARY_RUN = 8
+IN_ORDINARY_RUN = 4
 IN_SOAK = 2000
 TURNS_A_CONVERSATION = 25
 TIMEOUT_S = 90.0

@@ -80,10 +80,6 @@ def conversation(server: LiveServer) -> str:
     return server.new_conversation()
 
 
-def in_chinese(*steps: dict[str, Any]) -> str:
-    return script(*steps, say="请按照下面的脚本一步一步地执行，并且如实地告诉我每一步的结果。" * 3)
-
-
 async def ask(
     server: LiveServer, conversation: str | None, message: str
 ) -> tuple[dict[str, Any], list[str]]:
@@ -239,25 +235,18 @@ async def test_silence_and_lasting_failure_end_within_the_limit(
         environ={"ANTHROPIC_BASE_URL": service.url, "ANTHROPIC_API_KEY": KEY},
     ) as server:
         conversation = server.new_conversation()
+        result, types = await ask(server, conversation, script(bash("ls"), {"hang": True}))
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
         silent = "The model's service was silent for 4 seconds, so this turn was ended."
-        for write, step, sentence in (
-            (script, {"hang": True}, silent),
-            (in_chinese, {"hang": True, "after_chars": 9}, "模型服务连续 4 秒没有任何响应"),
-        ):
-            result, types = await ask(server, conversation, write(bash("ls"), step))
-            assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
-            assert sentence in result["reply"]
-            assert [tool["status"] for tool in result["tools"]] == ["ok"]
-            assert [code for code, _ in notices(result)] == ["model_silent"]
-            assert types.index("notice") < types.index("turn.completed")
-        for step, sentence in (
-            ({"status": 529}, "The model's service was overloaded and stayed so (529)."),
-            ({"drop": True, "after_chars": 9}, "The connection to the model's service kept"),
-        ):
-            result, _ = await ask(server, conversation, script({**step, "times": 50}))
-            assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
-            assert sentence in result["reply"]
-            assert 0 < len(notices(result)) < 10
+        assert silent in result["reply"]
+        assert [tool["status"] for tool in result["tools"]] == ["ok"]
+        assert [code for code, _ in notices(result)] == ["model_silent"]
+        assert types.index("notice") < types.index("turn.completed")
+        failing = script({"drop": True, "after_chars": 9, "times": 50})
+        result, _ = await ask(server, conversation, failing)
+        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
+        assert "The connection to the model's service kept" in result["reply"]
+        assert 0 < len(notices(result)) < 10
         result, _ = await ask(server, conversation, script({"text": "Back."}))
         assert result["reply"] == "Back."
 

@@ -42,37 +42,3 @@ async def test_a_refusal_reaches_the_model_with_its_word(
     _, result, told = await answered(asking_server, asking_conversation, **body)
     assert result["outcome"] == "answered_with_failures"
     assert "Choose yourself." in told
-
-
-async def test_the_tool_is_offered_where_people_are_asked(
-    asking_server: LiveServer, asking_conversation: str
-) -> None:
-    async with asking_server.client() as client:
-        result = await client.ask(script({"echo": "tools"}), asking_conversation)
-    assert "AskUserQuestion" in result["reply"]
-
-
-PLAN = "## Plan\n\n1. Do what was asked"
-
-
-async def test_a_plan_is_approved_before_anything_else_happens(asking_server: LiveServer) -> None:
-    async with (
-        asking_server.client() as client,
-        client.stream("/plan write hello to planned.txt") as events,
-    ):
-        asked = (await events.until("approval.requested")).data
-        assert (asked["name"], asked["permits"]) == ("ExitPlanMode", [])
-        (pending,) = (await client.get("/approvals"))["approvals"]
-        assert pending["input"].keys() == {"plan"}
-        assert pending["input"]["plan"].startswith(PLAN)
-        assert not (asking_server.workspace / "planned.txt").exists()
-        await client.post(f"/approvals/{asked['approval_id']}", decision="allow")
-        asked = (await events.until("approval.requested")).data
-        assert (asked["name"], asked["summary"]) == ("Write", "planned.txt")
-        await client.post(f"/approvals/{asked['approval_id']}", decision="allow")
-        result = (await events.until("turn.completed")).data
-    assert (result["outcome"], result["changes"]["files"]) == ("answered", 1)
-    assert [call["name"] for call in result["tools"]] == ["Write", "ExitPlanMode", "Write"]
-    shown = [event.data["input"] for event in events.seen if event.type == "tool.started"]
-    assert shown[0]["file_path"].startswith(".plans/")
-    assert str(asking_server.workspace) not in str(events.seen)

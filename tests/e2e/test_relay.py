@@ -76,15 +76,14 @@ async def test_no_agent_and_no_command_of_one_has_the_key(server: LiveServer) ->
     assert "'HTTP_PROXY': 'http://127.0.0.1:9'" in environments[0]
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hung"])
 async def test_a_relay_lost_in_an_answer_is_told_and_the_answer_is_whole(
-    server: LiveServer, how: signal.Signals
+    server: LiveServer,
 ) -> None:
     text = "The whole answer, from its beginning to its end, in many pieces. " * 4
     async with server.client() as client:
         async with client.stream(script({"text": text, "delta_delay_ms": 99})) as events:
             await events.until("text.delta")
-            relay_of(server).send_signal(how)
+            relay_of(server).send_signal(signal.SIGKILL)
             (*_, last) = await events.rest()
         assert (last.data["outcome"], last.data["reply"]) == ("answered", text.strip())
         (notice,) = last.data["notices"]
@@ -102,13 +101,6 @@ async def test_without_the_relay_the_agent_has_the_key(tmp_path: Path, url: str)
             assert "relay" not in (await client.get("/readyz"))["parts"]
         (agent,) = server.agents().values()
         assert agent.environ()["ANTHROPIC_API_KEY"] == KEY
-
-
-async def test_a_server_that_is_killed_takes_its_relay_with_it(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as server:
-        relay = relay_of(server)
-        await anyio.to_thread.run_sync(server.kill)
-        relay.wait(10)
 
 
 async def test_a_turn_runs_again_without_the_model(tmp_path: Path, server: LiveServer) -> None:

@@ -320,7 +320,6 @@ def start_server(
     number = len(list(directory.glob("server-*.out")))
     out_file, err_file = directory / f"server-{number}.out", directory / f"server-{number}.err"
     env = environment(directory, settings, environ or {})
-    owner = owner_of(Path(env["CANDOR_DATA_DIR"]))
     with out_file.open("wb") as out, err_file.open("wb") as err:
         is_fresh = fresh or not may_be_warm(environ, prefix)
         arguments = [command] if command else []
@@ -335,7 +334,7 @@ def start_server(
         raise
     return LiveServer(
         process=process,
-        owner=owner,
+        owner=owner_of(Path(env["CANDOR_DATA_DIR"])),
         url=url,
         workspace=Path(env["CANDOR_WORKSPACE"]),
         data_dir=Path(env["CANDOR_DATA_DIR"]),
