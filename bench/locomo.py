@@ -130,7 +130,7 @@ async def recorded(dialogue: Dialogue) -> AsyncIterator[MemorySearch]:
             async with open_memory(Path(directory)) as memory:
                 index = RecordIndex(
                     SqliteRecordStore(memory.database, utc_now, deliver_to=()),
-                    SqliteEpisodeStore(memory.database, utc_now),
+                    SqliteEpisodeStore(memory.database, utc_now).recalled_texts,
                     mask=mask_secrets,
                     now=utc_now,
                 )

@@ -94,9 +94,8 @@ async def open_agents(
 ) -> AsyncIterator[tuple[MakeEngine, ModelAccess]]:
     """Yield the factory of the engine and the model access; serve the demo model if planned.
 
-    Raises:
-        StartError: there is no agent program, the policy file has a mistake, the data directory
-            cannot be written, or a required sandbox does not work.
+    Raise `StartError` if there is no agent program, the policy file has a mistake, the data directory cannot
+    be written, or a required sandbox does not work.
     """
     try:
         program = await anyio.to_thread.run_sync(require_agent_program)
@@ -186,8 +185,7 @@ def find_wall_blocking(
 ) -> Protection:
     """Probe which sandbox works for agents of this set-up.
 
-    Raises:
-        StartError: one is required and does not work.
+    Raise `StartError` if one is required and does not work.
     """
     data_dir, log_dir = settings.data_dir.resolve(), settings.log_dir.resolve()
     known = {name: environ[name] for name in setup.inherited if name in environ}
@@ -319,10 +317,7 @@ def make_setup_blocking(
 ) -> AgentSetup:
     """Create the agents' directories; return what all agents have in common.
 
-    They inherit no variable of `without`.
-
-    Raises:
-        StartError: a directory cannot be created.
+    They inherit no variable of `without`. Raise `StartError` if a directory cannot be created.
     """
     data_dir = settings.data_dir.resolve()
     inherited = agent_environment(environ, demo=plan.demo, without=without)

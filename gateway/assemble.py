@@ -139,11 +139,8 @@ async def open_services(
 ) -> AsyncIterator[Services]:
     """Open everything that serves turns; on leaving, end running turns and close it.
 
-    The directories exist already.
-
-    Raises:
-        StartError: another server uses the data directory, or the policy file has a mistake.
-        StoreUnavailable: the database cannot be opened.
+    The directories exist already. Raise `StartError` if another server uses the data directory, or the policy
+    file has a mistake; `StoreUnavailable` if the database cannot be opened.
     """
     rules = await anyio.to_thread.run_sync(load_policy_blocking, settings)
     lock = await anyio.to_thread.run_sync(_take_lock_blocking, settings.data_dir)

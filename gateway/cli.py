@@ -284,9 +284,8 @@ def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[st
 def _add_token_line(path: Path, name: str, line: str) -> None:
     """Append a line to the tokens file; a new file is readable by its owner alone.
 
-    Raises:
-        StartError: the name has a token already, or the file is not as it should be.
-        OSError: it cannot be written.
+    Raise `StartError` if the name has a token already, or the file is not as it should be; `OSError` if it
+    cannot be written.
     """
     from gateway.http.tokens import load_tokens  # noqa: PLC0415
 

@@ -260,9 +260,8 @@ def embedder_choice(settings: Settings) -> EmbedderChoice:
 async def try_embedder(settings: Settings, mask: Mask) -> str:
     """Embed one text as memory would, and return a sentence about the vector.
 
-    Raises:
-        StartError: the embedder needs a setting that is not set.
-        BackendUnavailable: it made no vector.
+    Raise `StartError` if the embedder needs a setting that is not set, `BackendUnavailable` if it made no
+    vector.
     """
     choice = embedder_choice(settings)
     embedder = await make_embedder(choice, settings.data_dir, mask=mask, now=utc_now)

@@ -94,9 +94,8 @@ async def open_memory(
 ) -> AsyncIterator[Memory]:
     """Open memory and run its loops while the block runs.
 
-    Raises:
-        StoreUnavailable: its database cannot be opened.
-        IntentRefused: the policy file holds a mistake.
+    Raise `StoreUnavailable` if its database cannot be opened, `IntentRefused` if the policy file holds a
+    mistake.
     """
     told = events or MemoryEvents()
     policy = await _policy(plan)
@@ -176,7 +175,7 @@ async def _build(
         DeliveryWorker(
             backend,
             outbox,
-            items,
+            items.current,
             Breaker(BreakerLimits(), on_change=partial(told.on_breaker, backend.name)),
             now=now,
             draw=draw,
@@ -290,7 +289,7 @@ async def _build(
         record=RecordIndex(
             # its texts stay here: the vectors are the server's own
             SqliteRecordStore(database, now, deliver_to=[VECTORS] if vectors is not None else []),
-            episodes,
+            episodes.recalled_texts,
             mask=plan.mask,
             now=now,
             on_change=items_changed,

@@ -74,8 +74,7 @@ class FactTidier:
     async def tidy(self) -> int:
         """Tidy the facts and episodes of every owner once; return how many steps were done.
 
-        Raises:
-            StoreUnavailable: the steps before were done.
+        Raise `StoreUnavailable` if it breaks off; the steps before were done.
         """
         rows = await self._database.rows(
             "SELECT owner_id FROM facts UNION"
@@ -96,8 +95,7 @@ class FactTidier:
     async def undo(self, step_id: int, owner_id: str) -> TidiedFact | None:
         """Have the fact of a step hold again; return the step, or None if the owner has no such step.
 
-        Raises:
-            StoreUnavailable: nothing was changed.
+        Raise `StoreUnavailable` if nothing was changed.
         """
         now = self._now()
         return await self._database.write(

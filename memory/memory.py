@@ -104,12 +104,10 @@ class Memory:
         Restoring the same lines twice changes nothing. What was written since is newer: a statement is left out
         where one in its place is held, and a profile where the person has one.
 
-        The keys are `stored`, `merged`, `there` and `refused`, `left_out` for lines that are not restored, and
-        `never_saved` for sentences that an episode must not hold.
-
-        Raises:
-            NotTransferable: a line is of no exported kind; nothing was written.
-            StoreUnavailable: some may have been written; repeating it restores the rest.
+        The keys are `stored`, `merged`, `there` and `refused`, `left_out` for lines that are not restored,
+        and `never_saved` for sentences that an episode must not hold. Raise `NotTransferable` if a line is of
+        no exported kind: nothing was written. Raise `StoreUnavailable` if only some may have been written;
+        repeating it restores the rest.
         """
         entries = list(read_entries(lines, owner_id))
         counts: Counter[str] = Counter(left_out=entries.count(None))

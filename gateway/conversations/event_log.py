@@ -353,8 +353,7 @@ class EventLog:
     async def _store(self, batch: list[_Entry]) -> None:
         """Store a batch and show it. A retry uses the same numbers.
 
-        Raises:
-            StoreUnavailable: as far as can be known, it is not stored.
+        Raise `StoreUnavailable` if, as far as can be known, it is not stored.
         """
         sealed = [event for entry in batch if (event := entry.seal()) is not None]
         events = [replace(event, seq=seq) for seq, event in enumerate(sealed, self.stored_seq + 1)]

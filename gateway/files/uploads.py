@@ -42,9 +42,8 @@ def store_uploads_blocking(
 ) -> Sequence[StoredFile]:
     """Store files under their own names, all or none; nothing is overwritten.
 
-    Raises:
-        Forbidden: the policy denies writing a file of that name, or `uploads` is a link.
-        WorkspaceUnavailable: the workspace cannot be written.
+    Raise `Forbidden` if the policy denies writing a file of that name, or `uploads` is a link;
+    `WorkspaceUnavailable` if the workspace cannot be written.
     """
     names = [_file_name(upload.name) for upload in uploads]
     for name in names:

@@ -88,10 +88,8 @@ def _too_large(max_bytes: int) -> TooLarge:
 async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> BodyT | None:
     """Read the body as JSON and validate it as `model`; return None if it is empty.
 
-    Raises:
-        UnprocessableEntity: it is not valid.
-        TooLarge: it is over the limit.
-        BodyTimeout: it did not arrive within `deadline_s`.
+    Raise `UnprocessableEntity` if it is not valid, `TooLarge` if it is over the limit, `BodyTimeout` if it
+    did not arrive within `deadline_s`.
     """
     try:
         with anyio.fail_after(deadline_s):
@@ -117,10 +115,8 @@ def _media_type(headers: Headers) -> str:
 async def read_uploads(request: Request, deadline_s: float) -> FormData:
     """Read the body as a form of files; the caller closes it.
 
-    Raises:
-        UnprocessableEntity: it is no form, or holds something else than 1 to `MAX_UPLOADS` named files.
-        TooLarge: it is over the limit.
-        BodyTimeout: it did not arrive within `deadline_s`.
+    Raise `UnprocessableEntity` if it is no form, or holds something else than 1 to `MAX_UPLOADS` named files;
+    else as `read_body` does.
     """
     _check_type(request.headers, _FORM)
     try:

@@ -53,9 +53,8 @@ class CaseFinder:
     ) -> SearchAnswer:
         """Return the cases that fit a question, best first, and record that they were shown.
 
-        Raises:
-            CaseRefused: INVALID_QUERY, INVALID_TOP_K.
-            StoreUnavailable: the cases cannot be read; failures of the search are named in the answer.
+        Raise `CaseRefused` with INVALID_QUERY or INVALID_TOP_K, and `StoreUnavailable` if the cases cannot be
+        read; failures of the search are named in the answer.
         """
         if not isinstance(query, str) or not query.strip():
             raise CaseRefused("INVALID_QUERY", "Say in `query` what to look for, in a few words.")

@@ -60,11 +60,9 @@ class CaseStore(Protocol):
 
         In the history a `feedback` replaces the same voter's `feedback` just before it; `replaced` in its
         details counts them. Of a voter's `feedback` and `lifecycle` entries since it wrote to the case the
-        newest stay; of `merged` entries that changed nothing, as many as reports.
-
-        Raises:
-            StoreConflict: the case has another revision than the decision was made on, or another scope.
-            StoreUnavailable: nothing was written.
+        newest stay; of `merged` entries that changed nothing, as many as reports. Raise `StoreConflict` if
+        the case has another revision than the decision was made on, or another scope; `StoreUnavailable` if
+        nothing was written.
         """
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:

@@ -67,9 +67,8 @@ def default_memory_policy() -> MemoryPolicy:
 def validate_memory_policy(policy: MemoryPolicy) -> None:
     """Check that every rule is of a registered key and names existing templates.
 
-    Raises:
-        UnknownIntent: a rule's key is not registered.
-        IntentRefused: a registered key has no rule, or a template is missing or wrong.
+    Raise `UnknownIntent` if a rule's key is not registered; `IntentRefused` if a registered key has no rule,
+    or a template is missing or wrong.
     """
     for name, body in policy.templates.items():
         validate_template(name, body)

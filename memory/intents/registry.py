@@ -182,9 +182,8 @@ _TYPES: Final[Mapping[FieldType, tuple[str, tuple[type, ...]]]] = {
 def validate_intent_contract(intent: MemoryIntent) -> IntentForm:
     """Check source kind, fields and types, and that key and payload agree; return the key's form.
 
-    Raises:
-        UnknownIntent: the key is not registered.
-        IntentRefused: the intent does not match its form; the sentence says where.
+    Raise `UnknownIntent` if the key is not registered, `IntentRefused` if the intent does not match its form;
+    the sentence says where.
     """
     form = form_of(intent.key)
     is_key = len(intent.key) <= MAX_KEY_CHARS and intent.key.isprintable()

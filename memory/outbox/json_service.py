@@ -61,9 +61,8 @@ class JsonService:
     async def ask(self, method: Literal["GET", "POST"], path: str, body: Any = None) -> Any:
         """Send one request and return the JSON of a successful answer.
 
-        Raises:
-            BackendUnavailable: it cannot be reached, or did not do it.
-            DeliveryRefused: the service refuses the request.
+        Raise `BackendUnavailable` if it cannot be reached, or did not do it; `DeliveryRefused` if the service
+        refuses the request.
         """
         answer = await self.call(method, path, body)
         if answer.status in _REFUSED:

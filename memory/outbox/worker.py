@@ -5,10 +5,10 @@ key. While the breaker is open nothing is tried, and no attempt is counted.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal
 
 import anyio
 from anyio.abc import TaskStatus
@@ -55,11 +55,8 @@ _STORE_PAUSE_S = 5.0
 """How long the loop waits when its own database cannot be used."""
 
 
-class Items(Protocol):
-    """The items that are delivered."""
-
-    async def current(self, item_id: str) -> Item | None:
-        """Return an item as it is now, whoever owns it; None if it is gone."""
+ReadItem = Callable[[str], Awaitable[Item | None]]
+"""Returns the item of an id as it is now, whoever owns it; None if it is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +90,7 @@ class DeliveryWorker:
         self,
         backend: Backend,
         outbox: OutboxStore,
-        items: Items,
+        read_item: ReadItem,
         breaker: Breaker,
         *,
         now: Now,
@@ -103,7 +100,7 @@ class DeliveryWorker:
     ) -> None:
         self._backend = backend
         self._outbox = outbox
-        self._items = items
+        self._read_item = read_item
         self._breaker = breaker
         self._now = now
         self._draw = draw
@@ -204,7 +201,7 @@ class DeliveryWorker:
         if delivery.operation == "forget":
             await self._forget(delivery)
             return
-        item = await self._items.current(delivery.item_id)
+        item = await self._read_item(delivery.item_id)
         if item is None:
             await self._note_made(delivery, None)
             return
@@ -239,7 +236,7 @@ class DeliveryWorker:
             await self._backend.forget(delivery.item_id, known, delivery.idempotency_key)
         except DeliveryRefused as exc:
             refused = exc
-        item = await self._items.current(delivery.item_id)
+        item = await self._read_item(delivery.item_id)
         made: Sequence[Link] = ()
         if item is not None:
             made = await self._put(delivery, item, is_cleared=True)

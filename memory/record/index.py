@@ -4,7 +4,7 @@ It holds nothing of its own. The conversations say which turns changed; each is 
 item is removed, so that the same change twice does no harm.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -47,11 +47,8 @@ class RecordStore(Protocol):
         """
 
 
-class RecalledTexts(Protocol):
-    """Reads what was in a prompt."""
-
-    async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
-        """Return the items' texts; None if one of them was forgotten."""
+RecalledTexts = Callable[[Sequence[str], Scope], Awaitable[Sequence[str] | None]]
+"""Returns the texts of items that were in a prompt; None if one of them was forgotten."""
 
 
 class RecordIndex:
@@ -94,7 +91,7 @@ class RecordIndex:
         scope = Scope(owner_id=turn.owner_id)
         texts: Sequence[str] | None = ()
         if turn.recalled_ids:
-            texts = await self._recalled.recalled_texts(turn.recalled_ids, scope)
+            texts = await self._recalled(turn.recalled_ids, scope)
         return await anyio.to_thread.run_sync(
             partial(item_of, turn, texts, self._mask, self._now()), abandon_on_cancel=True
         )

@@ -144,11 +144,11 @@ WRONG_WORDS: list[tuple[str, str, Callable[..., Awaitable[None]]]] = [
         CS.test_pages_are_newest_first_and_meet_without_gap_or_double,
     ),
     (
-        "WHEN ? THEN NULL",
-        "WHEN ? AND 0 THEN NULL",
+        "app_code = :app_code",
+        "app_code = coalesce(:app_code, app_code)",
         CS.test_what_is_unset_is_as_if_it_had_never_been_set,
     ),
-    ("ELSE coalesce(?, model)", "ELSE ?", CS.test_a_change_sets_what_it_names_alone),
+    ("= :title", "= :title, model = NULL", CS.test_a_change_sets_what_it_names_alone),
     (", fork_at = NULL", "", CS.test_binding_a_session_ends_the_fork),
     (
         "DELETE FROM conversations WHERE",
@@ -167,8 +167,8 @@ WRONG_WORDS: list[tuple[str, str, Callable[..., Awaitable[None]]]] = [
     ),
     ("deleted_at < ?", "deleted_at < ? AND 0", CS.test_a_key_outlives_its_turn_for_a_while),
     (
-        " FROM turns WHERE conversation_id = ? RETURNING",
-        " FROM turns WHERE ? != '' RETURNING",
+        " FROM turns WHERE conversation_id = :conversation_id RETURNING",
+        " FROM turns RETURNING",
         TS.test_seq_counts_from_one_within_each_conversation,
     ),
     (

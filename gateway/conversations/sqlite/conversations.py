@@ -109,32 +109,19 @@ class SqliteConversationStore:
         return await self._database.read(lambda reader: branches_blocking(reader, conversation))
 
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
-        values = (
-            change.title,
-            "model" in change.unset,
-            change.model,
-            change.memory_enabled,
-            change.case_memory,
-            "app_code" in change.unset,
-            change.app_code,
-            "environment" in change.unset,
-            change.environment,
-            "project_id" in change.unset,
-            change.project_id,
-            conversation_id,
-        )
+        values = {
+            name: value
+            for name, value in asdict(change).items()
+            if value is not None and name not in {"pinned", "unset"}
+        } | dict.fromkeys(change.unset)
 
         def work(writer: sqlite3.Connection) -> None:
-            writer.execute(
-                "UPDATE conversations SET title = coalesce(?, title),"
-                " model = CASE WHEN ? THEN NULL ELSE coalesce(?, model) END,"
-                " memory_enabled = coalesce(?, memory_enabled),"
-                " case_memory = coalesce(?, case_memory),"
-                " app_code = CASE WHEN ? THEN NULL ELSE coalesce(?, app_code) END,"
-                " environment = CASE WHEN ? THEN NULL ELSE coalesce(?, environment) END,"
-                " project_id = CASE WHEN ? THEN NULL ELSE coalesce(?, project_id) END WHERE id = ?",
-                values,
-            )
+            if values:
+                columns = ", ".join(f"{name} = :{name}" for name in values)
+                writer.execute(
+                    f"UPDATE conversations SET {columns} WHERE id = :id",  # noqa: S608
+                    {**values, "id": conversation_id},
+                )
             if change.pinned is not None:
                 writer.execute(
                     "UPDATE conversations SET pinned = ? WHERE coalesce(root_id, id) ="

@@ -5,16 +5,14 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any
 
 from gateway.conversations.model import Conversation, Spending, Turn, TurnEvent, title_of
 from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events, without_results
-from gateway.conversations.sqlite.rows import readable, turn_of
+from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
 from gateway.conversations.sqlite.search import index_copies_blocking
 from gateway.conversations.store import MAX_SHOWN_TURNS, IdempotencyKey, KeyedTurn, SessionTurn
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
-from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
 from memory.stores.sqlite.database import Database
 
@@ -59,18 +57,10 @@ class SqliteTurnStore:
                 insert_conversation(writer, create)
             rows = writer.execute(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
-                " created_at, started_at) SELECT ?, ?, ?, coalesce(max(seq), 0) + 1, ?, ?, ?, ?"
-                " FROM turns WHERE conversation_id = ? RETURNING seq",
-                (
-                    turn.id,
-                    turn.conversation_id,
-                    turn.user_id,
-                    turn.state,
-                    turn.message,
-                    rfc3339(turn.created_at),
-                    _text(turn.started_at),
-                    turn.conversation_id,
-                ),
+                " created_at, started_at) SELECT :id, :conversation_id, :user_id,"
+                " coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at"
+                " FROM turns WHERE conversation_id = :conversation_id RETURNING seq",
+                row_of_turn(turn),
             ).fetchall()
             writer.execute(
                 "UPDATE conversations SET last_activity_at = max(last_activity_at, ?),"
@@ -116,9 +106,10 @@ class SqliteTurnStore:
 
         def work(writer: sqlite3.Connection) -> None:
             writer.executemany(
-                "UPDATE turns SET state = ?, started_at = ?, finished_at = ?, result = ?,"
-                " session_id = ?, last_entry_id = ? WHERE id = ?",
-                [(*_ending(turn), turn.id) for turn in turns],
+                "UPDATE turns SET state = :state, started_at = :started_at,"
+                " finished_at = :finished_at, result = :result, session_id = :session_id,"
+                " last_entry_id = :last_entry_id WHERE id = :id",
+                map(row_of_turn, turns),
             )
             writer.executemany(
                 "UPDATE conversations SET last_activity_at = max(last_activity_at, ?) WHERE id = ?",
@@ -224,18 +215,3 @@ class SqliteTurnStore:
             index_copies_blocking(writer, target.id)
 
         await self._database.write(work)
-
-
-def _text(moment: datetime | None) -> str | None:
-    return None if moment is None else rfc3339(moment)
-
-
-def _ending(turn: Turn) -> tuple[Any, ...]:
-    return (
-        turn.state,
-        _text(turn.started_at),
-        _text(turn.finished_at),
-        None if turn.result is None else json_text(turn.result),
-        turn.session_id,
-        turn.last_entry_id,
-    )

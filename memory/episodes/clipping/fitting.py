@@ -34,19 +34,11 @@ def gist(text: str, limit: int) -> str:
     All of the text, as `fit` has it, where it is short or no line tells. `limit` is at least 200.
     """
     lines = [line.strip() for line in text.split("\n")]
-    telling = [
-        at
-        for at, line in enumerate(lines)
-        if CONCLUSION.search(line[:500]) or _TELLING.search(line[:500])
-    ]
+    conclusions = _places(CONCLUSION, lines, range(len(lines)))
+    telling = sorted({*conclusions, *_places(_TELLING, lines, range(len(lines)))})
     if not telling or len(lines) <= _FEW_LINES:
         return fit(text, limit)
-    conclusion = max((at for at in telling if CONCLUSION.search(lines[at][:500])), default=None)
-    chosen: set[int] = set()
-    for at in [*([] if conclusion is None else [conclusion]), *telling]:
-        cost = sum(len(lines[item]) + 1 for item in {*chosen, at})
-        if cost <= limit:
-            chosen.add(at)
+    chosen = _fitting(lines, [*conclusions[-1:], *telling], limit)
     return "\n".join(without_rulers(lines[at]) for at in sorted(chosen)) or fit(text, limit)
 
 
@@ -63,20 +55,29 @@ def _choose(lines: Sequence[str], limit: int) -> list[int]:
     tail_share = 1 - _HEAD_SHARE - _TELLING_SHARE
     tail = _taken(lines, rest, int(room * tail_share))
     between = range(len(lines) - len(tail) - 1, len(head) - 1, -1)
-    conclusions = [at for at in between if CONCLUSION.search(lines[at][:500])]
-    errors = [
-        at for at in between if at not in set(conclusions) and _TELLING.search(lines[at][:500])
-    ]
+    conclusions = _places(CONCLUSION, lines, between)
+    errors = [at for at in _places(_TELLING, lines, between) if at not in set(conclusions)]
     # the first error is often the cause, the last ones what is left of it
     ordered = conclusions + errors[-1:] + errors[:-1]
     spare = room - sum(len(lines[at]) + 1 for at in [*head, *tail])
-    telling: list[int] = []
-    for at in ordered:
-        cost = len(lines[at]) + 1 + _MARK_CHARS
-        if cost <= spare:
-            telling.append(at)
-            spare -= cost
-    return sorted({*head, *tail, *telling})
+    return sorted({*head, *tail, *_fitting(lines, ordered, spare, beside=_MARK_CHARS)})
+
+
+def _places(pattern: re.Pattern[str], lines: Sequence[str], places: range) -> list[int]:
+    return [at for at in places if pattern.search(lines[at][:500])]
+
+
+def _fitting(
+    lines: Sequence[str], places: Sequence[int], room: int, *, beside: int = 0
+) -> list[int]:
+    """Return the places whose lines fit, earlier ones first; each takes `beside` characters more."""
+    fitting: list[int] = []
+    for at in dict.fromkeys(places):
+        cost = len(lines[at]) + 1 + beside
+        if cost <= room:
+            fitting.append(at)
+            room -= cost
+    return fitting
 
 
 def _taken(lines: Sequence[str], places: range, room: int) -> list[int]:

@@ -85,10 +85,8 @@ class Database:
         `work` runs in the writer's thread, so it may only execute statements. Once begun, it is not
         cancelled. Transactions run one after another, in the order of the calls. One that is not synced
         survives the end of the process at once, but a cut of the power only when a synced one has followed.
-
-        Raises:
-            StoreUnavailable: the file cannot be written (full, read-only, damaged, closed).
-            StoreConflict: a constraint forbids it.
+        Raise `StoreUnavailable` if the file cannot be written (full, read-only, damaged, closed),
+        `StoreConflict` if a constraint forbids it.
         """
         synchronous = SYNCHRONOUS if is_synced else _UNSYNCED
         return await self._run_writer(partial(_transact_blocking, work, synchronous))
@@ -112,7 +110,8 @@ class Database:
     async def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
         """Return rows; sees everything that was committed before the call. Never waits for a writer.
 
-        A parameter with half a surrogate pair, which SQLite cannot hold, is in no row. Raise `StoreUnavailable` if the file cannot be read, or is closed.
+        A parameter with half a surrogate pair, which SQLite cannot hold, is in no row. Raise
+        `StoreUnavailable` if the file cannot be read, or is closed.
         """
         self._require_open()
         with self._translating_errors("read"), suppress(UnicodeEncodeError):

@@ -74,9 +74,8 @@ def check_blocking(
 ) -> None:
     """Check a database that was brought up to the last migration.
 
-    Raises:
-        StoreDamaged: its pages or its schema are not what SQLite and the migrations have written.
-        StoreUnavailable: it cannot be read, or `given_up` was set.
+    Raise `StoreDamaged` if its pages or its schema are not what SQLite and the migrations have written;
+    `StoreUnavailable` if it cannot be read, or `given_up` was set.
     """
     with translating_errors("checked"), closing(connect_blocking(path)) as connection:
         connection.text_factory = lambda text: text.decode(errors="replace")

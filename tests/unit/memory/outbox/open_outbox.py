@@ -104,7 +104,7 @@ class World:
         return DeliveryWorker(
             backend,
             self.store,
-            self,
+            self.current,
             self.breaker,
             now=lambda: self.now,
             draw=lambda: 0.5,
