@@ -44,8 +44,8 @@ from memory.outbox.breaker import BreakerState
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
 from memory.plan import MemoryEvents, MemoryPlan
-from memory.recall.measuring import SearchEvents
 from memory.recall.query import ContextPack, QueryPack
+from memory.recall.retrievers import SearchEvents
 from memory.recall.tools import MemoryTools
 from memory.scope import Scope
 from memory.small_model import AskModel

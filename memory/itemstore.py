@@ -79,19 +79,27 @@ class WordSearching(Protocol):
         """
 
 
-class ItemStore(WordSearching, Protocol):
-    """Reads items by id, by age and by their words, never across owners."""
-
-    async def get(self, item_id: str, scope: Scope) -> Item | None:
-        """Return an item, or None if the scope covers none of this id."""
+class ItemSource(Protocol):
+    """Reads items by id."""
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
         """Return those of the items that the scope covers, in the order of the ids."""
 
+
+class NewestItems(Protocol):
+    """Reads items by age."""
+
     async def newest(
         self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
-    ) -> list[Item]:
+    ) -> Sequence[Item]:
         """Return the latest items that hold, newest first."""
+
+
+class ItemStore(WordSearching, ItemSource, NewestItems, Protocol):
+    """Reads items by id, by age and by their words, never across owners."""
+
+    async def get(self, item_id: str, scope: Scope) -> Item | None:
+        """Return an item, or None if the scope covers none of this id."""
 
     async def after(
         self, seq: int, limit: int, *, owner_ids: Sequence[str] = ()

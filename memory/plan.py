@@ -25,7 +25,7 @@ from memory.outbox.backend import Backend
 from memory.outbox.breaker import BreakerState
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
-from memory.recall.measuring import SearchEvents
+from memory.recall.retrievers import SearchEvents
 from memory.scope import WORKSPACE_OWNER
 from memory.small_model import AskModel
 

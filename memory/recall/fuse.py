@@ -9,6 +9,7 @@ Ranks do not say how much better one item is than the next. `fit` does: the weig
 own measures.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -71,19 +72,15 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
     An item that one retriever found for several queries counts once, with its best place.
     """
     fits = _fits(lists, fusion)
-    confidence: dict[str, float] = {}
-    best: dict[str, dict[RetrieverName, Place]] = {}
+    confidence: dict[str, float] = defaultdict(float)
+    best: dict[str, dict[RetrieverName, Place]] = defaultdict(dict)
     for ranked in lists:
         for rank, candidate in enumerate(ranked.candidates, start=1):
-            places = best.setdefault(candidate.item_id, {})
-            confidence[candidate.item_id] = max(
-                candidate.confidence, confidence.get(candidate.item_id, 0.0)
-            )
-            known = places.get(ranked.retriever)
-            if known is None or rank < known.rank:
-                places[ranked.retriever] = Place(
-                    retriever=ranked.retriever, rank=rank, strength=candidate.strength
-                )
+            name, item_id = ranked.retriever, candidate.item_id
+            confidence[item_id] = max(candidate.confidence, confidence[item_id])
+            place = Place(retriever=name, rank=rank, strength=candidate.strength)
+            known = best[item_id].get(name, place)
+            best[item_id][name] = min(known, place, key=lambda found: found.rank)
     fused = [
         Fused(
             item_id=item_id,
@@ -101,12 +98,12 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
 
 
 def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
-    nearest: dict[RetrieverName, dict[str, float]] = {}
+    nearest: dict[RetrieverName, dict[str, float]] = defaultdict(dict)
     for ranked in lists:
         for candidate in ranked.candidates:
             nearness = candidate.strength if candidate.nearness is None else candidate.nearness
             if nearness is not None:
-                near = nearest.setdefault(ranked.retriever, {})
+                near = nearest[ranked.retriever]
                 near[candidate.item_id] = max(near.get(candidate.item_id, 0.0), nearness)
     weights = {name: fusion.fit_weights.get(name, 1.0) for name in nearest}
     whole = sum(weights.values()) or 1.0

@@ -13,7 +13,8 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.pending import PendingText
-from memory.items import Item, ItemKind
+from memory.items import ItemKind
+from memory.itemstore import NewestItems
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
     MAX_ITEMS,
@@ -56,16 +57,6 @@ class Pending(Protocol):
         """Return it as text; may raise `StoreUnavailable`."""
 
 
-class Newest(Protocol):
-    """Reads items by age."""
-
-    async def newest(
-        self, scope: Scope, *, kinds: Sequence[ItemKind], limit: int
-    ) -> Sequence[Item]:
-        """Return the latest items, newest first; may raise `StoreUnavailable`."""
-        ...
-
-
 class Profiles(Protocol):
     """Reads what is always in a person's context."""
 
@@ -106,7 +97,7 @@ class RecallReader:
         pending: Pending | None = None,
         profiles: Profiles | None = None,
         about_memory: AboutMemory | None = None,
-        items: Newest | None = None,
+        items: NewestItems | None = None,
     ) -> None:
         self._search = search
         self._selector = selector

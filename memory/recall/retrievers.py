@@ -1,7 +1,8 @@
 """The retrievers of a search: each finds items in its own way, all of them at the same time."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
@@ -11,7 +12,6 @@ from memory.items import ItemKind
 from memory.itemstore import WordSearching
 from memory.periods import AskedTime
 from memory.recall.confidence import LEAST_CONFIDENCE, weighed
-from memory.recall.measuring import NO_EVENTS, SearchEvents
 from memory.recall.query import Degradation
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
@@ -132,6 +132,28 @@ class FulltextRetriever:
                 if hit.coverage >= least
             ]
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchEvents:
+    """Callbacks for what happens in searches; called on the loop."""
+
+    on_stage: Callable[[str, float], None] = lambda *_: None
+    """A stage and its seconds, also if it failed or was cut off."""
+    on_scanned: Callable[[int], None] = lambda _: None
+    """How many items a search looked at."""
+
+    @contextmanager
+    def timing(self, stage: str) -> Iterator[None]:
+        """Report how long the block takes, however it ends."""
+        began = anyio.current_time()
+        try:
+            yield
+        finally:
+            self.on_stage(stage, anyio.current_time() - began)
+
+
+NO_EVENTS: Final = SearchEvents()
 
 
 async def gather(

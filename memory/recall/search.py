@@ -8,21 +8,30 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 
 from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
+from memory.itemstore import ItemSource
 from memory.periods import asked_time
 from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.distinct import answers_first, distinct
 from memory.recall.fuse import Fusion, fuse
-from memory.recall.measuring import NO_EVENTS, SearchEvents
 from memory.recall.query import Degradation, Found, HeldBack, Hit
 from memory.recall.question_parts import question_parts
 from memory.recall.ranking import rank
-from memory.recall.retrievers import Gathered, Question, Ranked, Retriever, RetrieverName, gather
+from memory.recall.retrievers import (
+    NO_EVENTS,
+    Gathered,
+    Question,
+    Ranked,
+    Retriever,
+    RetrieverName,
+    SearchEvents,
+    gather,
+)
 from memory.recall.stale_schema import split_stale
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
@@ -34,13 +43,6 @@ _DEFAULT_DEADLINE_S: Final = 5.0
 _TELLING_KINDS: Final = frozenset({"turn", "episode"})
 _RETRIEVERS_SHARE: Final = 0.85
 """Part of the deadline for the retrievers; the rest is for reading the items."""
-
-
-class ItemSource(Protocol):
-    """Reads items."""
-
-    async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        """Return those of the items that the scope covers."""
 
 
 class MemorySearch:
@@ -104,7 +106,7 @@ class MemorySearch:
         except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn continues without memory
             _log.exception("items_not_read")
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
-        likely_ids = _likely_ids(gathered.found)
+        likely_ids = _ids(gathered.found, least=LEAST_CONFIDENCE).keys()
         superseded = _superseded(
             read,
             likely_ids,
@@ -158,13 +160,16 @@ class MemorySearch:
         return rank([(found, items[found.item_id]) for found in fused], self._now())
 
 
-def _ids(lists: Sequence[Ranked], name: RetrieverName | None = None) -> dict[str, None]:
-    """Return the ids of the candidates of one retriever, or of all, in order."""
+def _ids(
+    lists: Sequence[Ranked], name: RetrieverName | None = None, *, least: float = 0.0
+) -> dict[str, None]:
+    """Return the ids of the candidates of one retriever, or of all, of some confidence, in order."""
     return {
         candidate.item_id: None
         for ranked in lists
         if name in {None, ranked.retriever}
         for candidate in ranked.candidates
+        if candidate.confidence >= least
     }
 
 
@@ -181,15 +186,6 @@ def _superseded(
     told_in = {item.turn_id for item in ended if item.id in likely_ids and item.turn_id}
     turns = [item for item in items if item.kind in _TELLING_KINDS and item.turn_id in told_in]
     return [*ended, *turns]
-
-
-def _likely_ids(lists: Sequence[Ranked]) -> set[str]:
-    return {
-        candidate.item_id
-        for ranked in lists
-        for candidate in ranked.candidates
-        if candidate.confidence >= LEAST_CONFIDENCE
-    }
 
 
 def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:

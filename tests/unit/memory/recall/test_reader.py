@@ -9,8 +9,9 @@ import pytest
 
 from memory.errors import StoreUnavailable
 from memory.items import KINDS, Item, ItemKind
+from memory.itemstore import NewestItems
 from memory.recall.query import ContextPack, Found, HeldBack, QueryPack, QuotedItem, QuotedNotes
-from memory.recall.reader import Newest, RecallReader
+from memory.recall.reader import RecallReader
 from memory.recall.retrievers import Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
@@ -49,7 +50,7 @@ def reader_on(
     model: Model | None = None,
     pending: Waiting | None = None,
     notes: Notes | None = None,
-    items: Newest | None = None,
+    items: NewestItems | None = None,
 ) -> RecallReader:
     return RecallReader(
         MemorySearch(SHELF, retrievers, now=lambda: AT + timedelta(days=1)),
@@ -286,7 +287,7 @@ class Episodes:
     kinds: list[Sequence[ItemKind]] = field(default_factory=list)
 
     async def newest(
-        self, scope: Scope, *, kinds: Sequence[ItemKind], limit: int
+        self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
     ) -> Sequence[Item]:
         self.kinds.append(kinds)
         return [replace(TEA, kind="episode")]
