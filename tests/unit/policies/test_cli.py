@@ -153,10 +153,9 @@ SESSIONS = re.findall(r"```console\n\$ (.+)\n((?:.+\n)+?)```", TEXT)
 
 
 def run(workspace: Path, args: list[str], stdin: str = "") -> str:
-    out = io.StringIO()
-    command = PolicyCommand(workspace=workspace, policy_file=None, private=(), trust=lambda _yes: 0)
-    assert command.run(args, source=io.BytesIO(stdin.encode()), out=out) == 0
-    return out.getvalue()
+    ran = Ran(workspace, *args, stdin=stdin)
+    assert ran.code == 0
+    return ran.out
 
 
 @pytest.mark.parametrize(("line", "shown"), SESSIONS)
@@ -290,41 +289,32 @@ def test_an_input_of_any_sort_gets_a_verdict(checker: Checker) -> None:
         assert answer["rule"] not in {"policy_error", "bad_call"}, given
 
 
-def test_keys_that_say_nothing_about_the_call_are_passed_over(checker: Checker) -> None:
-    assert check(checker, {**READ, "class": "x", "note": "y"})["verdict"] == "allow"
-
-
-def test_each_line_is_judged_in_its_own_workspace(checker: Checker, workspace: Path) -> None:
+def test_what_stands_beside_a_call_holds_for_that_line_alone(
+    checker: Checker, workspace: Path
+) -> None:
     (workspace / "src" / "sub").mkdir()
-    inside = {"tool": "Bash", "input": {"command": f"ls {workspace}"}}
-    assert check(checker, inside)["verdict"] == "deny"
-    assert check(checker, {**inside, "workspace": str(workspace)})["verdict"] == "allow"
-    up = {"tool": "Bash", "input": {"command": "ls main.py"}, "workspace": str(workspace)}
-    assert check(checker, {**up, "hook_cwd": f"{workspace}/src"})["verdict"] == "allow"
-    assert check(checker, {**up, "hook_cwd": str(workspace.parent)})["rule"] == "cwd_outside"
-
-
-def test_settings_of_a_line_hold_for_that_line_alone(checker: Checker) -> None:
     fetch = {"tool": "WebFetch", "input": {"url": "https://docs.python.org/3/", "prompt": "x"}}
     own = {"tool": "mcp__gateway__remember", "input": {"text": "茶"}}
     head = {"tool": "Bash", "input": {"command": "head a.txt"}}
     ask = {"tool": "AskUserQuestion", "input": {"questions": []}}
-    listed = {"webfetch_allow": ["docs.python.org"]}
-    elsewhere = {"webfetch_allow": ["example.org"]}
-    assert check(checker, {**fetch, "config": listed})["verdict"] == "allow"
-    assert check(checker, {**fetch, "config": elsewhere})["verdict"] == "deny"
-    for call, config in (
-        (own, {"mcp_allow": ["mcp__gateway__remember"]}),
-        (head, {"commands_allow": ["head"]}),
-        (ask, {"can_ask_user": True}),
-    ):
-        assert check(checker, {**call, "config": config})["verdict"] == "allow"
-        assert check(checker, call)["verdict"] == "deny"
-
-
-def test_a_platform_that_is_any_is_this_one(checker: Checker) -> None:
-    for platform in ("any", None, "posix"):
-        assert check(checker, {**READ, "platform": platform})["verdict"] == "allow"
+    inside = {"tool": "Bash", "input": {"command": f"ls {workspace}"}}
+    up = {"tool": "Bash", "input": {"command": "ls main.py"}, "workspace": str(workspace)}
+    beside: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+        (READ, {"class": "x", "note": "y"}, "allow"),
+        *((READ, {"platform": platform}, "allow") for platform in ("any", None, "posix")),
+        (inside, {}, "deny"),
+        (inside, {"workspace": str(workspace)}, "allow"),
+        (up, {"hook_cwd": f"{workspace}/src"}, "allow"),
+        (up, {"hook_cwd": str(workspace.parent)}, "deny"),
+        (fetch, {"config": {"webfetch_allow": ["docs.python.org"]}}, "allow"),
+        (fetch, {"config": {"webfetch_allow": ["example.org"]}}, "deny"),
+        (own, {"config": {"mcp_allow": ["mcp__gateway__remember"]}}, "allow"),
+        (head, {"config": {"commands_allow": ["head"]}}, "allow"),
+        (ask, {"config": {"can_ask_user": True}}, "allow"),
+        *((call, {}, "deny") for call in (own, head, ask)),
+    ]
+    for call, more, verdict in beside:
+        assert check(checker, {**call, **more})["verdict"] == verdict, (call, more)
 
 
 def test_lines_are_read_whole_and_blank_ones_left_out() -> None:

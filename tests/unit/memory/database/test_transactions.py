@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -22,6 +23,20 @@ from tests.unit.memory.database.words_file import (
 )
 
 COUNT = "SELECT count(*) FROM words"
+
+
+class Paused:
+    """Work that says `first`, waits until it is let go, and says `then`."""
+
+    def __init__(self, first: str = "SELECT 1", then: str = "SELECT 1") -> None:
+        self._first, self._then = first, then
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, connection: sqlite3.Connection) -> list[Any]:
+        found = connection.execute(self._first).fetchall()
+        self.begun.set()
+        assert self.go_on.wait(WAIT_S)
+        return [row[0] for row in (*found, *connection.execute(self._then).fetchall())]
 
 
 # --- writing
@@ -63,15 +78,8 @@ async def test_transactions_run_one_after_another_in_the_order_of_their_calls(
 async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
     database: Database,
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    finished: list[str] = []
-
-    def slow(writer: sqlite3.Connection) -> str:
-        writer.execute("INSERT INTO words VALUES ('a')")
-        begun.set()
-        assert go_on.wait(WAIT_S)
-        writer.execute("INSERT INTO words VALUES ('b')")
-        return "done"
+    slow = Paused("INSERT INTO words VALUES ('a')", "INSERT INTO words VALUES ('b')")
+    finished: list[list[Any]] = []
 
     async def write(scope: anyio.CancelScope) -> None:
         with scope:
@@ -81,21 +89,16 @@ async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
         async with anyio.create_task_group() as tasks:
             scope = anyio.CancelScope()
             tasks.start_soon(write, scope)
-            await anyio.to_thread.run_sync(begun.wait, WAIT_S)
+            await anyio.to_thread.run_sync(slow.begun.wait, WAIT_S)
             scope.cancel()
             await anyio.wait_all_tasks_blocked()
-            go_on.set()
+            slow.go_on.set()
     assert await words_of(database) == ["a", "b"]
-    assert finished == ["done"]
+    assert finished == [[]]
 
 
 async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(database: Database) -> None:
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow(writer: sqlite3.Connection) -> None:
-        begun.set()
-        assert go_on.wait(WAIT_S)
-        writer.execute("INSERT INTO words VALUES ('first')")
+    slow = Paused(then="INSERT INTO words VALUES ('first')")
 
     async def second() -> None:
         with anyio.CancelScope() as scope:
@@ -106,12 +109,12 @@ async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(database: 
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(database.write, slow)
-            await anyio.to_thread.run_sync(begun.wait, WAIT_S)
+            await anyio.to_thread.run_sync(slow.begun.wait, WAIT_S)
             tasks.start_soon(second)
             await anyio.wait_all_tasks_blocked()
             scopes[0].cancel()
             await anyio.wait_all_tasks_blocked()
-            go_on.set()
+            slow.go_on.set()
     assert await words_of(database) == ["first"]
 
 
@@ -233,14 +236,7 @@ async def test_a_slow_read_holds_up_no_other_read_or_write(tmp_path: Path) -> No
 
 
 async def test_all_statements_of_a_read_see_one_state(database: Database) -> None:
-    counted, go_on = threading.Event(), threading.Event()
-
-    def count_twice(connection: sqlite3.Connection) -> list[int]:
-        counts = [connection.execute("SELECT count(*) FROM words").fetchone()[0]]
-        counted.set()
-        assert go_on.wait(WAIT_S)
-        return [*counts, connection.execute("SELECT count(*) FROM words").fetchone()[0]]
-
+    count_twice = Paused(COUNT, COUNT)
     counts: list[int] = []
 
     async def read() -> None:
@@ -248,9 +244,9 @@ async def test_all_statements_of_a_read_see_one_state(database: Database) -> Non
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read)
-        await in_time(counted)
+        await in_time(count_twice.begun)
         await database.write(lambda writer: writer.execute("INSERT INTO words VALUES ('a')"))
-        go_on.set()
+        count_twice.go_on.set()
     assert counts == [0, 0]
 
 
@@ -268,36 +264,25 @@ async def test_a_read_that_runs_while_the_pool_is_closed_ends_with_its_answer(
     tmp_path: Path,
 ) -> None:
     pool = ReaderPool(tmp_path / "d")
-    began, go_on = threading.Event(), threading.Event()
-
-    def work(connection: sqlite3.Connection) -> int:
-        began.set()
-        assert go_on.wait(WAIT_S)
-        return one(connection)
-
+    work = Paused()
     answers: list[int] = []
 
     async def ask() -> None:
-        answers.append(await pool.run(work))
+        answers.extend(await pool.run(work))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        await in_time(began)
+        await in_time(work.begun)
         pool.close()
-        go_on.set()
-    assert answers == [1]
+        work.go_on.set()
+    assert answers == [1, 1]
 
 
 async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(
     tmp_path: Path, database: Database
 ) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+    slow = Paused(then="INSERT INTO words VALUES ('in time')")
     refused: list[str] = []
-
-    def slow(writer: sqlite3.Connection) -> None:
-        begun.set()
-        assert go_on.wait(WAIT_S)
-        writer.execute("INSERT INTO words VALUES ('in time')")
 
     async def late() -> None:
         try:
@@ -308,14 +293,14 @@ async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(database.write, slow)
-            await anyio.to_thread.run_sync(begun.wait, WAIT_S)
+            await anyio.to_thread.run_sync(slow.begun.wait, WAIT_S)
             tasks.start_soon(database.close)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(late)
             tasks.start_soon(database.close)
             await anyio.wait_all_tasks_blocked()
             assert await words_of(database) == []
-            go_on.set()
+            slow.go_on.set()
         await database.close()
         for call in (words_of(database), insert(database, "x")):
             with pytest.raises(StoreUnavailable):
