@@ -10,12 +10,18 @@ import json
 import math
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
+from pathlib import Path
 from typing import Any
+
+import anyio
+
+from memory.backends.memu_cli import MemuCliBackend
+from memory.embeddings.openai import Embeddings
 
 DIMENSION = 64
 Reply = tuple[int, Any]
@@ -171,3 +177,16 @@ class FakeMemuServer:
 
 def _good(result: Any) -> Reply:
     return 200, {"status": "success", "result": result}
+
+
+_WAIT_S = 30
+
+
+@asynccontextmanager
+async def opened_memu(directory: Path, address: str) -> AsyncIterator[MemuCliBackend]:
+    backend = MemuCliBackend(directory, Embeddings(base_url=address, model="m", api_key="k"))
+    try:
+        with anyio.fail_after(_WAIT_S):
+            yield backend
+    finally:
+        await backend.close()

@@ -13,7 +13,7 @@ from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import (
     FakeEmbeddings,
 )
-from tests.unit.memory.backends.open_memu import opened
+from tests.unit.memory.backends.memu_services import opened_memu as opened
 
 ANN = Scope(owner_id="ann")
 SOON_S = 30

@@ -85,11 +85,6 @@ def test_a_new_case_without_real_words_is_refused_by_name(name: str, value: str 
     assert f"`{name}`" in str(caught.value)
 
 
-@pytest.mark.parametrize("sent", [None, {}], ids=["none", "empty"])
-def test_no_case_at_all_has_a_code_of_its_own(sent: object) -> None:
-    assert refused(sent) == "MISSING_CASE"
-
-
 @pytest.mark.parametrize(
     "sent",
     [

@@ -190,35 +190,21 @@ async def test_items_that_are_read_too_slowly_are_given_up_at_the_deadline() -> 
 GREEN_TEA, MILK, BREAD = (make_item(f"not_{name}", name) for name in ("tea", "milk", "bread"))
 
 
-def telling(
-    told: list[Sequence[str]], *retrievers: GivingRetriever | StuckRetriever
-) -> MemorySearch:
-    return MemorySearch(
+@pytest.mark.parametrize(
+    ("words", "alone"),
+    [(["not_tea", "not_milk"], [["not_milk"]]), (["not_tea", BREAD.id], [])],
+    ids=["found by words alone", "found by both, or not the caller's"],
+)
+async def test_what_meaning_did_not_find_is_told(words: list[str], alone: list[list[str]]) -> None:
+    told: list[Sequence[str]] = []
+    search = MemorySearch(
         Shelf.of(GREEN_TEA, MILK),
-        retrievers,
+        [GivingRetriever.of(*words), GivingRetriever.of("not_tea", name="vector")],
         now=lambda: AT + timedelta(days=1),
         on_words_alone=told.append,
     )
-
-
-async def test_what_meaning_did_not_find_is_told() -> None:
-    told: list[Sequence[str]] = []
-    search = telling(
-        told,
-        GivingRetriever.of("not_tea", "not_milk"),
-        GivingRetriever.of("not_tea", name="vector"),
-    )
-    await search.search("tea and milk", scope=ANN)
-    assert told == [["not_milk"]]
-
-
-async def test_nothing_is_told_of_what_both_found_or_is_not_the_callers() -> None:
-    told: list[Sequence[str]] = []
-    search = telling(
-        told, GivingRetriever.of("not_tea", BREAD.id), GivingRetriever.of("not_tea", name="vector")
-    )
-    await search.search("tea and bread", scope=ANN)
-    assert told == []
+    await search.search("tea and milk and bread", scope=ANN)
+    assert told == alone
 
 
 ASKED = "which server is the primary"
