@@ -34,12 +34,6 @@ QUIET: tuple[Any, ...] = (
     {"hooks": {"Stop": []}},
     {"enableAllProjectMcpServers": False, "disableAllHooks": True},
 )
-
-
-def test_settings_that_do_nothing_are_no_concern() -> None:
-    assert [settings for settings in QUIET if what(SETTINGS, settings) != ""] == []
-
-
 ACTING: tuple[tuple[Any, str], ...] = (
     ({"hooks": {"Stop": [{}]}}, "hooks.Stop"),
     ({"hooks": [1]}, "hooks"),
@@ -82,6 +76,7 @@ def test_settings_that_act_are_named() -> None:
     for path in (SETTINGS, ".claude/settings.local.json", ".Claude/SETTINGS.json"):
         found = [(settings, what(path, settings)) for settings, _ in ACTING]
         assert found == list(ACTING)
+    assert [settings for settings in QUIET if what(SETTINGS, settings) != ""] == []
 
 
 def test_servers_are_a_concern() -> None:
@@ -140,12 +135,6 @@ UNCLEAR: dict[str | bytes, str] = {
     "--- \nname: x\n---\n": "",
     b"\xff\xfe": "syntax",
 }
-
-
-def test_a_front_matter_may_be_missing_but_not_unclear() -> None:
-    assert {text: what(SKILL, text) for text in UNCLEAR} == UNCLEAR
-
-
 BODIES: dict[str, str] = {
     "Now: !`git status`": "!`command`",
     "!`git status`": "!`command`",
@@ -154,13 +143,6 @@ BODIES: dict[str, str] = {
     "Hello! `ls` lists.": "",
     "```\n!x\n```": "",
 }
-
-
-def test_a_command_in_the_text_of_a_skill_is_a_concern() -> None:
-    assert {body: what(SKILL, FRONT.format("") + body) for body in BODIES} == BODIES
-    assert {body: what(SKILL, body) for body in BODIES} == BODIES
-
-
 AGENTS: dict[str, str] = {
     "color: red\n": "",
     "tools: Read\n": "tools",
@@ -170,7 +152,10 @@ AGENTS: dict[str, str] = {
 }
 
 
-def test_an_agent_is_judged_by_its_front_matter() -> None:
+def test_a_command_in_the_text_an_unclear_front_matter_and_an_agents_keys_are_concerns() -> None:
+    assert {text: what(SKILL, text) for text in UNCLEAR} == UNCLEAR
+    assert {body: what(SKILL, FRONT.format("") + body) for body in BODIES} == BODIES
+    assert {body: what(SKILL, body) for body in BODIES} == BODIES
     found = {front: what(".claude/agents/mine.md", FRONT.format(front)) for front in AGENTS}
     assert found == AGENTS
 

@@ -38,9 +38,7 @@ def test_defect_8_a_missing_section_takes_no_weight_with_it() -> None:
     assert weighted(alike(None, 0.8, None)) == pytest.approx(0.8)
     assert weighted(alike(0.8, 0.8, None)) == weighted(alike(0.8, 0.8, 0.8))
     assert weighted(alike(None, None, None)) == 0.0
-
-
-def test_a_section_that_is_hardly_alike_adds_nothing() -> None:
+    # a section that is hardly alike adds nothing
     assert weighted(alike(0.29, 1.0, 0.29)) == pytest.approx(0.5)
     assert weighted(alike(0.3, 1.0, 0.29)) == pytest.approx(0.53)
 
@@ -134,11 +132,7 @@ def test_what_surrounds_both_is_laid_side_by_side() -> None:
     assert related == RelatedCase(
         case_id="cas_1", relation="surface_similar", score=1.0, struct_match=False
     )
-
-
-def test_what_is_not_alike_is_not_related() -> None:
-    assert relate(make_content(), [(make_case(), scored(0.5))]) == []
-    assert relate(make_content(), []) == []
+    assert relate(mine, [(make_case(), scored(0.5))]) == relate(mine, []) == []
 
 
 COMPARED = """
@@ -310,11 +304,8 @@ def test_a_cause_that_is_told_again_says_so_and_scores_less() -> None:
     assert found[0].why == "place 0"
     assert found[1].score == 0.45
     assert found[1].why.endswith("its cause is told above")
-
-
-def test_cases_without_a_root_cause_are_like_none() -> None:
-    given_ = ranked(("", 1.0), ("", 0.9), (POOL, 0.8))
-    assert varied(given_, 3) == given_
+    without = ranked(("", 1.0), ("", 0.9), (POOL, 0.8))
+    assert varied(without, 3) == without, "cases without a root cause are like none"
 
 
 @given(st.lists(st.sampled_from([POOL, DNS, INDEX_ZH, ""]), max_size=12), st.integers(1, 12))

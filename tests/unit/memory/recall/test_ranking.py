@@ -70,11 +70,6 @@ def order(fused: list[Fused]) -> list[str]:
     return [place.item_id for place in fused]
 
 
-def test_what_both_arms_found_comes_before_what_one_found() -> None:
-    fused = fuse([ranked("fulltext", "a", "both"), ranked("vector", "b", "both")], Fusion())
-    assert order(fused)[0] == "both"
-
-
 def test_the_score_is_the_sum_of_weights_by_place() -> None:
     fusion = Fusion(k=60, weights={"fulltext": 1.0, "vector": 2.0})
     fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b", "c")], fusion)
@@ -104,17 +99,16 @@ def test_the_fit_is_the_weighted_sum_of_what_the_arms_measured() -> None:
     )
 
 
-def test_an_arm_that_found_nothing_lowers_no_fit() -> None:
+def test_an_arm_that_found_nothing_lowers_no_fit_and_of_several_queries_the_best_counts() -> None:
     assert fits(near("fulltext", a=1.0), near("vector")) == pytest.approx({"a": 1.0})
     assert fits(near("vector", a=0.5)) == pytest.approx({"a": 0.5})
-
-
-def test_of_several_queries_the_one_that_fits_best_counts() -> None:
     found = fits(near("fulltext", a=0.2, b=1.0), near("fulltext", a=0.9))
     assert found == pytest.approx({"a": 0.9, "b": 1.0})
 
 
-def test_equal_ones_stand_in_the_order_of_their_ids() -> None:
+def test_what_both_arms_found_comes_first_and_equal_ones_stand_by_their_ids() -> None:
+    fused = fuse([ranked("fulltext", "a", "both"), ranked("vector", "b", "both")], Fusion())
+    assert order(fused)[0] == "both"
     assert order(fuse([ranked("fulltext", "b"), ranked("fulltext", "a")], Fusion())) == ["a", "b"]
 
 
