@@ -247,7 +247,7 @@ async def _build(
     finder = CaseFinder(search, cases, now=now, on_found=note_found)
     book = CaseBook(
         cases,
-        finder,
+        finder.candidates,
         # the relations' thresholds were measured with these vectors, in English and Chinese
         SectionComparer(HashedEmbedder()),
         now=now,
@@ -297,7 +297,7 @@ async def _build(
         episodes=episodes,
         outbox=outbox,
         notes=notes,
-        cases=CaseTools(book, finder, CaseReader(cases)),
+        cases=CaseTools(book, finder.find, CaseReader(cases)),
         facts=facts,
         fact_tidier=FactTidier(database, deliver_to=deliver_to, now=now, on_step=told.on_tidied),
         queue=queue,

@@ -22,15 +22,5 @@ def derived_id(prefix: str, *parts: str) -> str:
     return _written(prefix, digest[:_BYTES])
 
 
-def new_episode_id() -> str:
-    """Return a new id of an episode."""
-    return opaque_id("epi")
-
-
-def new_case_id() -> str:
-    """Return a new id of a case."""
-    return opaque_id("cas")
-
-
 def _written(prefix: str, number: bytes) -> str:
     return f"{prefix}_{b32encode(number).decode().rstrip('=').lower()}"

@@ -34,7 +34,7 @@ from memory.cases.changes import (
 from memory.cases.content_merge import without_room
 from memory.cases.input import SentCase, new_content, read_case
 from memory.cases.lifecycle import raised
-from memory.cases.relations import Candidates, relate
+from memory.cases.relations import FindCandidates, relate
 from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
 from memory.cases.similarity import SectionComparer
 from memory.cases.store import CaseChange, CaseStore
@@ -42,7 +42,7 @@ from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conf
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.ids import new_case_id
+from memory.ids import opaque_id
 from memory.scope import Scope
 
 _CANDIDATES: Final = 20
@@ -59,12 +59,12 @@ class CaseBook:
     def __init__(
         self,
         store: CaseStore,
-        candidates: Candidates,
+        candidates: FindCandidates,
         comparer: SectionComparer,
         *,
         now: Now,
         known_secrets: Sequence[str] = (),
-        new_id: Callable[[], str] = new_case_id,
+        new_id: Callable[[], str] = lambda: opaque_id("cas"),
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
@@ -165,7 +165,7 @@ class CaseBook:
     async def _create(
         self, create: Callable[..., CaseChange], content: CaseContent, scope: Scope
     ) -> UpsertAnswer:
-        nearby = await self._candidates.candidates(content, scope, _CANDIDATES)
+        nearby = await self._candidates(content, scope, _CANDIDATES)
         relations = await self._relations(content, nearby.cases)
         change = await self._threads.run(partial(create, relations=relations))
         await self._work.write(change)
@@ -242,7 +242,7 @@ class CaseBook:
                 notes=update.notes or of_updated(case, case),
             )
         twin = await self._twin(case, update.content)
-        nearby = await self._candidates.candidates(update.content, case.scope, _CANDIDATES + 1)
+        nearby = await self._candidates(update.content, case.scope, _CANDIDATES + 1)
         others = [other for other in nearby.cases if other.case_id != case.case_id]
         related = await self._work.related_cases(case)
         relations = await self._relations(update.content, others, known=related)

@@ -6,9 +6,9 @@ The weight of a missing section goes to the others. Cases with different known r
 `surface_similar` at most, because many causes share a symptom and a way of finding out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from memory.cases.case import Case, CaseContent, RelatedCase, Relation
 from memory.cases.similarity import SectionSimilarity
@@ -43,11 +43,8 @@ class Nearby:
     """Parts of the search that did not answer; a related case may be missing."""
 
 
-class Candidates(Protocol):
-    """Finds cases that may be related to a content, or say the same."""
-
-    async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:
-        """Return at most `limit` cases that the scope may see, most likely first."""
+FindCandidates = Callable[[CaseContent, Scope, int], Awaitable[Nearby]]
+"""Finds at most so many cases that the scope may see and that may be related to a content, or say the same."""
 
 
 def weighted(similarity: SectionSimilarity) -> float:

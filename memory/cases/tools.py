@@ -9,7 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 
@@ -61,18 +61,8 @@ _SEARCH_SHARE: Final = 0.8
 T = TypeVar("T")
 
 
-class Finder(Protocol):
-    """Searches cases; see `CaseFinder`."""
-
-    async def find(
-        self,
-        caller: CaseCaller,
-        query: object,
-        top_k: object = DEFAULT_TOP_K,
-        *,
-        deadline_s: float | None = None,
-    ) -> SearchAnswer:
-        """Return cases, best first; raise `CaseRefused` for an invalid query or number."""
+Find = Callable[..., Awaitable[SearchAnswer]]
+"""Searches cases; see `CaseFinder.find`."""
 
 
 class CaseTools:
@@ -82,10 +72,10 @@ class CaseTools:
     """
 
     def __init__(
-        self, book: CaseBook, finder: Finder, reader: CaseReader, *, limit_s: float = LIMIT_S
+        self, book: CaseBook, find: Find, reader: CaseReader, *, limit_s: float = LIMIT_S
     ) -> None:
         self._book = book
-        self._finder = finder
+        self._find = find
         self._reader = reader
         self._limit_s = limit_s
 
@@ -97,7 +87,7 @@ class CaseTools:
         async def find(known: CaseCaller) -> SearchAnswer:
             count = DEFAULT_TOP_K if top_k is None else top_k
             deadline_s = self._limit_s * _SEARCH_SHARE
-            return await self._finder.find(known, query, count, deadline_s=deadline_s)
+            return await self._find(known, query, count, deadline_s=deadline_s)
 
         return await self._answered(caller, find)
 

@@ -24,17 +24,6 @@ _INNER_NETWORKS: Final = tuple(
     )
 )
 
-_URL: Final = re.compile(_PATTERNS["url"], re.IGNORECASE | re.ASCII)
-_CREDENTIALS: Final = re.compile(_PATTERNS["credentials"], re.ASCII)
-_IPV4: Final = re.compile(_PATTERNS["ipv4"], re.ASCII)
-_IPV6: Final = re.compile(_PATTERNS["ipv6"], re.IGNORECASE | re.ASCII)
-_HOST: Final = re.compile(_PATTERNS["host"], re.IGNORECASE | re.ASCII)
-_ACCOUNT: Final = re.compile(_PATTERNS["account"], re.IGNORECASE | re.ASCII)
-_LOGIN: Final = re.compile(_PATTERNS["login"], re.IGNORECASE | re.ASCII)
-_EMAIL: Final = re.compile(_PATTERNS["email"], re.ASCII)
-_PHONE: Final = re.compile(_PATTERNS["phone"], re.ASCII)
-_SHARE: Final = re.compile(_PATTERNS["share"], re.ASCII)
-
 
 def redact(text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False) -> Masked:
     """Mask secrets, internal addresses, and, unless they are kept, contacts; idempotent.
@@ -80,20 +69,20 @@ def _host(match: re.Match[str]) -> str:
 _Place = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]
 
 _PLACES: Sequence[_Place] = (
-    ("://", _URL, _url),
-    ("@", _CREDENTIALS, lambda _: "[internal credentials]@"),
-    (".", _IPV4, _address),
-    (".", _HOST, _host),
-    (":", _IPV6, lambda _: "[internal address]"),
-    ("", _ACCOUNT, lambda match: f"{match['head']}[account]"),
-    ("\\\\", _SHARE, lambda _: "[internal share]"),
+    ("://", re.compile(_PATTERNS["url"]), _url),
+    ("@", re.compile(_PATTERNS["credentials"]), lambda _: "[internal credentials]@"),
+    (".", re.compile(_PATTERNS["ipv4"]), _address),
+    (".", re.compile(_PATTERNS["host"]), _host),
+    (":", re.compile(_PATTERNS["ipv6"]), lambda _: "[internal address]"),
+    ("", re.compile(_PATTERNS["account"]), lambda match: f"{match['head']}[account]"),
+    ("\\\\", re.compile(_PATTERNS["share"]), lambda _: "[internal share]"),
 )
 """A text that must be present for the pattern to be tried, the pattern, the replacement."""
 
 _CONTACTS: Sequence[_Place] = (
-    ("@", _EMAIL, lambda _: "[e-mail]"),
-    ("", _PHONE, lambda _: "[phone]"),
-    ("", _LOGIN, lambda match: f"{match['head']}[account]"),
+    ("@", re.compile(_PATTERNS["email"]), lambda _: "[e-mail]"),
+    ("", re.compile(_PATTERNS["phone"]), lambda _: "[phone]"),
+    ("", re.compile(_PATTERNS["login"]), lambda match: f"{match['head']}[account]"),
 )
 
 

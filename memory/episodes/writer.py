@@ -14,7 +14,7 @@ from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.likeness import likeness_of
 from memory.episodes.preparation import Prepared, prepare, with_recalled, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
-from memory.ids import new_episode_id
+from memory.ids import opaque_id
 from memory.scope import Scope
 
 _MAX_PREPARING: Final = 2
@@ -39,7 +39,7 @@ class MemoryWriter:
         known_secrets: Sequence[str] = (),
         keeps_contacts: bool = False,
         now: Now,
-        new_id: Callable[[], str] = new_episode_id,
+        new_id: Callable[[], str] = lambda: opaque_id("epi"),
         on_written: Callable[[Sequence[Written]], None] = lambda _: None,
     ) -> None:
         self._store = store

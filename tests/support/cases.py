@@ -128,7 +128,7 @@ async def case_world(
         told: list[str] = []
         given: dict[str, Any] = {
             "store": store,
-            "candidates": Listed(database, store),
+            "candidates": Listed(database, store).candidates,
             "comparer": SectionComparer(HashedEmbedder()),
             "now": now,
             "on_change": lambda: told.append("changed"),

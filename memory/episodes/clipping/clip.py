@@ -11,8 +11,7 @@ from typing import Final
 from memory.episodes.clipping.blobs import drop_blobs
 from memory.episodes.clipping.diffs import drop_diffs
 from memory.episodes.clipping.fitting import fit
-from memory.episodes.clipping.repeats import drop_repeated_lines
-from memory.episodes.clipping.traces import drop_repeated_traces
+from memory.episodes.clipping.repeats import drop_repeated_lines, drop_repeated_traces
 from memory.episodes.episode import Clipped, Sections
 from policies.content.progress import progress_of
 from policies.patterns import read_patterns

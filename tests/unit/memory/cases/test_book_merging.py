@@ -194,7 +194,7 @@ async def test_what_was_related_stays_so_where_the_search_does_not_bring_it(
 ) -> None:
     async with case_world(tmp_path) as first:
         candidates = Forgetful(first.database, first.store)
-        async with case_world(tmp_path, candidates=candidates) as world:
+        async with case_world(tmp_path, candidates=candidates.candidates) as world:
             one = (await world.upsert(caller(), **INCIDENT)).case.case_id
             other = await world.upsert(caller("cnv_2", environment="staging"), **INCIDENT)
             candidates.tired = True

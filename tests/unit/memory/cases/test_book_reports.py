@@ -138,7 +138,7 @@ async def test_where_not_all_of_the_search_took_part_the_answer_names_it(
     async with case_world(tmp_path) as first:
         await first.upsert(caller(), **incident)
         partly = Partly(first.database, first.store)
-        async with case_world(tmp_path, candidates=partly) as world:
+        async with case_world(tmp_path, candidates=partly.candidates) as world:
             answer = await world.upsert(
                 caller("cnv_2"), **{**retold(incident), "root_cause": "unknown"}
             )

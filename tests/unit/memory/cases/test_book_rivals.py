@@ -80,7 +80,7 @@ async def test_whoever_gives_up_waiting_does_not_keep_others_from_their_turn(
     tmp_path: Path,
 ) -> None:
     slow = Slow()
-    async with case_world(tmp_path, candidates=slow) as world:
+    async with case_world(tmp_path, candidates=slow.candidates) as world:
         answers = []
 
         async def record(who: CaseCaller, incident: Mapping[str, Any]) -> None:

@@ -73,7 +73,7 @@ async def tool_world(
 ) -> AsyncIterator[ToolWorld]:
     async with case_world(directory, **options) as world:
         finder = Asked()
-        tools = CaseTools(world.book, finder, CaseReader(world.store), limit_s=limit_s)
+        tools = CaseTools(world.book, finder.find, CaseReader(world.store), limit_s=limit_s)
         yield ToolWorld(world=world, tools=tools, finder=finder)
 
 
@@ -255,7 +255,7 @@ class Hanging:
 
 
 async def test_the_time_limit_bounds_whoever_waits_for_his_turn_too(tmp_path: Path) -> None:
-    async with tool_world(tmp_path, limit_s=0.1, candidates=Hanging()) as opened:
+    async with tool_world(tmp_path, limit_s=0.1, candidates=Hanging().candidates) as opened:
         answers: list[Any] = []
 
         async def record(n: int) -> None:
@@ -269,7 +269,7 @@ async def test_the_time_limit_bounds_whoever_waits_for_his_turn_too(tmp_path: Pa
 
 
 async def test_a_cancelled_call_is_cancelled_and_no_answer(tmp_path: Path) -> None:
-    async with tool_world(tmp_path, candidates=Hanging()) as opened:
+    async with tool_world(tmp_path, candidates=Hanging().candidates) as opened:
         with anyio.move_on_after(0.05) as scope:
             await opened.tools.upsert(caller(), INCIDENT)
         assert scope.cancelled_caught

@@ -14,7 +14,7 @@ from memory.episodes.from_turn import draft_of
 from memory.episodes.preparation import prepare
 from memory.episodes.turn import ToolCall
 from memory.episodes.writer import MemoryWriter
-from memory.ids import new_episode_id
+from memory.ids import opaque_id
 from memory.intents.builders import (
     Happening,
     ToolOutcome,
@@ -195,7 +195,7 @@ async def test_ids_are_drawn_on_the_loop_and_texts_prepared_off_it(
 
     def new_id() -> str:
         drew.add(threading.get_ident())
-        return new_episode_id()
+        return opaque_id("epi")
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         prepared.add(threading.get_ident())
