@@ -49,8 +49,10 @@ def test_axe_finds_nothing_on_any_screen(open_page: OpenPage, locale: str) -> No
     expect(chat.get("welcome")).to_be_visible()
     faults = _faults(chat, "start", width)
     text = RICH.replace("![dots](dots.png)", "")
-    chat.ask(script({"thinking": "Hm."}, bash("cat nowhere.txt"), bash("ls"), {"text": text}))
-    for call in chat.turn.tools.all():
+    write = {"tool": "Write", "input": {"file_path": f"{locale}.txt", "content": "new\n"}}
+    calls = bash("cat nowhere.txt"), bash("cat no"), bash("ls"), write
+    chat.ask(script({"thinking": "Hm."}, *calls, {"text": text}))
+    for call in chat.turn.tools.all()[1:]:  # a closed one shows its error in a line
         call.get_by_role("button").first.click()
     faults += _faults(chat, "turn", width)
     chat.turn.at.get_by_test_id("log-link").click()

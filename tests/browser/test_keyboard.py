@@ -1,7 +1,5 @@
 """The page without a mouse, and with an input method."""
 
-import re
-
 import pytest
 from playwright.sync_api import expect
 
@@ -191,17 +189,6 @@ def test_the_end_of_a_turn_is_told_to_who_cannot_see_it(talk: ChatPage) -> None:
     expect(talk.page.locator("#announcer")).to_have_text(
         "Answered, though not everything worked. Reply: It is not there."
     )
-
-
-def test_everything_that_can_be_used_has_a_name(talk: ChatPage) -> None:
-    talk.ask(script(bash("ls"), {"thinking": "Hm.", "text": "```\nlamp\n```"}))
-    talk.turn.tools.get_by_role("button").click()
-
-    tree = talk.page.locator("body").aria_snapshot().splitlines()
-
-    usable = [line for line in tree if re.match(r"\s*- '?(button|textbox|searchbox|link)\b", line)]
-    assert len(usable) > 10
-    assert [item for item in usable if re.fullmatch(r"\s*- \w+(?: \[.*\])?:?", item)] == []
 
 
 def test_the_shortcuts_are_listed(talk: ChatPage) -> None:
