@@ -142,7 +142,7 @@ async def test_a_backend_that_is_configured_no_more_forgets_what_it_was_told(
         )
         store = SqliteCaseStore(before.database, ticking(), deliver_to=())
         candidates = Listed(before.database, store)
-        async with case_world(tmp_path, store=store, candidates=candidates) as world:
+        async with case_world(tmp_path, store=store, candidates=candidates.candidates) as world:
             await world.vote(caller("cnv_2"), one, signal="stale")
         told = await deliveries(before, one)
         assert {backend for operation, backend in told if operation == "forget"} == {

@@ -227,7 +227,7 @@ async def test_a_vote_that_a_rewriting_outdoes_stays_on_the_words_that_it_was_gi
     async with case_world(tmp_path) as first:
         store = Outdone(first.database, ticking(), deliver_to=())
         candidates = Listed(first.database, store)
-        async with case_world(tmp_path, store=store, candidates=candidates) as world:
+        async with case_world(tmp_path, store=store, candidates=candidates.candidates) as world:
             case_id = await recorded_by(world)
             await world.vote(caller("cnv_2"), case_id, helpful=True)
             store.rewrites.append(lambda: first.upsert(caller(), case_id=case_id, **NEW))
