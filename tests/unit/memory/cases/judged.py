@@ -84,11 +84,3 @@ class Life:
             at=LATER,
         )
         return self.case
-
-
-def accepted() -> Life:
-    life = Life(stated_confidence=0.8)
-    life.vote(OWN, helpful=True)
-    life.vote("cnv_b", helpful=True)
-    assert life.case.lifecycle == "accepted"
-    return life

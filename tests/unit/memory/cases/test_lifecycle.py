@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.cases.case import SIGNALS, CaseMetadata
+from memory.cases.case import SIGNALS
 from memory.cases.lifecycle import (
     is_found_right,
     restated,
 )
 from memory.cases.votes import is_helpful
-from tests.unit.memory.cases.judged import LATER, OWN, Life, accepted, make_case, make_vote
+from tests.unit.memory.cases.judged import LATER, OWN, Life, make_case, make_vote
 
 LIVES = """
 # few are sure of it
@@ -166,27 +166,6 @@ def test_what_others_found_right_is_not_for_one_voice_to_do_away_with(
     case = make_case(lifecycle=lifecycle)
     assert is_found_right(case, cast, but=writer) is found_right
     assert is_found_right(make_case(content_revision=2), cast, but=writer) is False
-
-
-@pytest.mark.parametrize("field", ["symptom_summary", "diagnosis", "root_cause", "resolution"])
-def test_rewriting_an_accepted_case_makes_it_a_draft_of_one_more_author(field: str) -> None:
-    life = accepted()
-    revision = life.case.revision
-    case = life.rewrite("cnv_c", **{field: "Something else was the matter"})
-    assert case.lifecycle == "draft"
-    assert case.authors == (OWN, "cnv_c")
-    assert (case.revision, case.content_revision) == (revision + 1, revision + 1)
-    assert (case.confidence, case.updated_at) == (0.8, LATER), "as its author said it"
-
-
-def test_metadata_and_stated_confidence_alone_change_neither_lifecycle_nor_authors() -> None:
-    life = accepted()
-    before = life.case
-    tagged = life.rewrite("cnv_c", metadata=CaseMetadata(tags=("disk",)))
-    assert (tagged.revision, tagged.content_revision) == (before.revision + 1, 1)
-    assert (tagged.lifecycle, tagged.authors) == ("accepted", (OWN,))
-    surer = life.rewrite("cnv_c", metadata=tagged.content.metadata, stated=0.5)
-    assert (surer.lifecycle, surer.stated_confidence, surer.confidence) == ("accepted", 0.5, 0.7)
 
 
 @pytest.mark.parametrize(

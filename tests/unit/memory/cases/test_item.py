@@ -1,71 +1,11 @@
-"""What a case says after an update, after a like one went into it, and as an item."""
+"""What a case is as an item, with what its reports add."""
 
 from dataclasses import replace
 from typing import Any
 
-from memory.cases.case import CaseContent, CaseMetadata, Report
-from memory.cases.content_merge import changed_fields, revised, united
-from memory.cases.input import read_case
+from memory.cases.case import CaseMetadata, Report
 from memory.cases.item import MAX_TITLE_CHARS, to_item
 from tests.conformance.suites.case_values import ANN, AT, case
-
-BEFORE = CaseContent(
-    symptom_summary="checkout answers 503",
-    diagnosis="the pool is exhausted",
-    resolution="raise the pool",
-    root_cause="a leak",
-    metadata=CaseMetadata(
-        failure_layer="db", runtime="jdk17", related_services=("checkout",), tags=("pool", "db")
-    ),
-)
-
-
-def test_only_what_says_something_overwrites() -> None:
-    sent = read_case(
-        {
-            "symptom_summary": "  ",
-            "diagnosis": "unknown",
-            "root_cause": "待补充",
-            "resolution": "close what was opened",
-            "metadata": {"failure_layer": "unknown", "runtime": "", "region": "eu-1", "tags": []},
-        }
-    )
-    after = revised(BEFORE, sent)
-
-    assert after == replace(
-        BEFORE,
-        resolution="close what was opened",
-        metadata=replace(BEFORE.metadata, region="eu-1"),
-    )
-    assert changed_fields(BEFORE, after) == ["resolution", "metadata.region"]
-
-
-def test_metadata_that_is_sent_takes_the_place_of_single_values_and_adds_to_lists() -> None:
-    known = {
-        "runtime": "jdk21",
-        "tags": ["DB", "leak"],
-        "related_services": ["orders"],
-        "failure_layer": "jvm",
-    }
-    assert revised(BEFORE, read_case({"metadata": known})).metadata == replace(
-        BEFORE.metadata,
-        runtime="jdk21",
-        failure_layer="jvm",
-        tags=("pool", "db", "leak"),
-        related_services=("checkout", "orders"),
-    )
-
-
-def test_what_a_like_case_knows_is_added_and_overwrites_nothing() -> None:
-    other = CaseMetadata(
-        failure_layer="jvm", region="eu-1", related_services=("orders", "Checkout"), tags=("new",)
-    )
-    assert united(BEFORE.metadata, other) == replace(
-        BEFORE.metadata,
-        region="eu-1",
-        related_services=("checkout", "orders"),
-        tags=("pool", "db", "new"),
-    )
 
 
 def test_an_item_tells_symptom_cause_and_resolution_and_is_found_by_the_metadata() -> None:
@@ -91,13 +31,6 @@ def test_an_item_tells_symptom_cause_and_resolution_and_is_found_by_the_metadata
     assert (item.conversation_id, item.occurred_at) == ("cnv_7", AT)
     for word in ("k8s", "redis", "orders", "订单服务", "a leak in 1", "exhausted", "**raise**"):
         assert word in item.body
-
-
-def test_what_search_must_not_find_has_no_item() -> None:
-    assert to_item(case(lifecycle="rejected")) is None
-    assert to_item(case(lifecycle="stale")) is None
-    assert to_item(case(confidence=0.49)) is None
-    assert to_item(case(confidence=0.5, lifecycle="accepted")) is not None
 
 
 def report_of(**texts: Any) -> Report:
