@@ -175,17 +175,6 @@ async def test_processes_that_cannot_be_measured_are_counted_and_measured_again(
         tasks.cancel_scope.cancel()
 
 
-async def test_a_fresh_conversation_takes_the_prewarmed_and_another_is_warmed(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path, prewarmed=1) as bench:
-        await until(lambda: bench.pool.warm_count == 1)
-        assert (await bench.turn("a")).origin == "prewarmed"
-        await until(lambda: bench.pool.warm_count == 1)
-        assert (await bench.turn("b")).origin == "prewarmed"
-        assert bench.pool.live_count == 2
-
-
 async def test_the_next_is_warmed_after_the_first_text_of_the_turn(tmp_path: Path) -> None:
     async with opened(tmp_path, prewarmed=1) as bench:
         await until(lambda: bench.pool.warm_count == 1)

@@ -58,10 +58,27 @@ def stream(event: dict[str, Any], parent: str | None = None) -> StreamEvent:
     return StreamEvent(uuid="u", session_id="s", event=event, parent_tool_use_id=parent)
 
 
-def delta(kind: str, **fields: object) -> dict[str, Any]:
-    return {"type": "content_block_delta", "delta": {"type": kind, **fields}}
+def delta(kind: str, *, parent: str | None = None, **fields: object) -> StreamEvent:
+    return stream({"type": "content_block_delta", "delta": {"type": kind, **fields}}, parent)
 
 
+def ended(reason: str | None, **usage: int) -> StreamEvent:
+    return stream({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage})
+
+
+def returned(content: Any, **more: Any) -> list[Any]:
+    return [ToolResultBlock(tool_use_id="t", content=content, **more)]
+
+
+def tool_returned(text: str, *, is_error: bool = False) -> ToolReturned:
+    return ToolReturned(tool_use_id="t", is_error=is_error, text=text)
+
+
+RECORDED = EntryRecorded(entry_id="e")
+USED = {"input_tokens": 5, "cache_read_input_tokens": 70}
+BEGUN = MessageBegun(context_tokens=75)
+ENDED = MessageEnded(stop_reason="pause_turn", output_tokens=8)
+CALLED = ToolCalled(tool_use_id="t", name="Bash", input={"command": "ls"})
 CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
 
 
@@ -69,65 +86,35 @@ CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
     ("message", "events"),
     [
         (stream({"type": "message_start"}), [MessageBegun()]),
-        (
-            stream(
-                {
-                    "type": "message_start",
-                    "message": {"usage": {"input_tokens": 5, "cache_read_input_tokens": 70}},
-                }
-            ),
-            [MessageBegun(context_tokens=75)],
-        ),
-        (stream(delta("text_delta", text="a")), [TextDelta(text="a")]),
-        (stream(delta("thinking_delta", thinking="a")), [ThinkingDelta(text="a")]),
-        (stream(delta("text_delta", text="")), []),
-        (stream(delta("text_delta", text="a"), parent="t"), []),
-        (
-            stream(
-                {
-                    "type": "message_delta",
-                    "delta": {"stop_reason": "pause_turn"},
-                    "usage": {"output_tokens": 8},
-                }
-            ),
-            [MessageEnded(stop_reason="pause_turn", output_tokens=8)],
-        ),
-        (stream({"type": "message_delta", "delta": {"stop_reason": None}}), []),
+        (stream({"type": "message_start", "message": {"usage": USED}}), [BEGUN]),
+        (delta("text_delta", text="a"), [TextDelta(text="a")]),
+        (delta("thinking_delta", thinking="a"), [ThinkingDelta(text="a")]),
+        (delta("text_delta", text=""), []),
+        (delta("text_delta", text="a", parent="t"), []),
+        (ended("pause_turn", output_tokens=8), [ENDED]),
+        (ended(None), []),
         (stream({"type": "ping"}), []),
         (
             assistant(ThinkingBlock(thinking="hm", signature=""), TextBlock(text="a"), CALL),
-            [
-                TextDone(text="a"),
-                ToolCalled(tool_use_id="t", name="Bash", input={"command": "ls"}),
-                EntryRecorded(entry_id="e"),
-            ],
+            [TextDone(text="a"), CALLED, RECORDED],
         ),
-        (assistant(TextBlock(text="")), [EntryRecorded(entry_id="e")]),
+        (assistant(TextBlock(text="")), [RECORDED]),
         (assistant(TextBlock(text="a"), uuid=None), [TextDone(text="a")]),
         (assistant(TextBlock(text="by a subagent"), parent_tool_use_id="t"), []),
-        (assistant(TextBlock(text="a"), model="<synthetic>"), [EntryRecorded(entry_id="e")]),
+        (assistant(TextBlock(text="a"), model="<synthetic>"), [RECORDED]),
         (
             assistant(TextBlock(text="API Error"), error="server_error"),
-            [ModelFailed(kind="server_error", text="API Error"), EntryRecorded(entry_id="e")],
+            [ModelFailed(kind="server_error", text="API Error"), RECORDED],
         ),
         (
-            UserMessage(content=[ToolResultBlock(tool_use_id="t", content="out")], uuid="e"),
-            [
-                ToolReturned(tool_use_id="t", is_error=False, text="out"),
-                EntryRecorded(entry_id="e"),
-            ],
+            UserMessage(returned("out"), uuid="e"),
+            [tool_returned("out"), RECORDED],
         ),
         (
             UserMessage(
-                content=[
-                    ToolResultBlock(
-                        tool_use_id="t",
-                        content=[{"type": "text", "text": "out"}, {"type": "image"}],
-                        is_error=True,
-                    )
-                ]
+                returned([{"type": "text", "text": "out"}, {"type": "image"}], is_error=True)
             ),
-            [ToolReturned(tool_use_id="t", is_error=True, text="out\n[image]")],
+            [tool_returned("out\n[image]", is_error=True)],
         ),
         (UserMessage(content="plain"), []),
         (SystemMessage(subtype="status", data={}), []),
@@ -138,31 +125,18 @@ def test_each_message_has_its_events(message: Message, events: Sequence[EngineEv
 
 
 def test_a_result_is_read_whole() -> None:
-    message = result(
-        subtype="error_during_execution",
-        is_error=True,
-        result=None,
-        terminal_reason="aborted_tools",
-        stop_reason="tool_use",
-        api_error_status=529,
-        errors=["one"],
-        usage={"input_tokens": 1},
-        total_cost_usd=0.5,
-    )
-    assert events_of(message) == [
-        RunFinished(
-            subtype="error_during_execution",
-            is_error=True,
-            result=None,
-            terminal_reason="aborted_tools",
-            stop_reason="tool_use",
-            api_error_status=529,
-            errors=("one",),
-            session_id="s",
-            usage={"input_tokens": 1},
-            cost_usd=0.5,
-        )
-    ]
+    same: dict[str, Any] = {
+        "subtype": "error_during_execution",
+        "is_error": True,
+        "result": None,
+        "terminal_reason": "aborted_tools",
+        "stop_reason": "tool_use",
+        "api_error_status": 529,
+        "usage": {"input_tokens": 1},
+    }
+    message = result(errors=["one"], total_cost_usd=0.5, **same)
+    finished = RunFinished(errors=("one",), session_id="s", cost_usd=0.5, **same)
+    assert events_of(message) == [finished]
 
 
 @given(call_id=JSON, name=JSON, given_input=JSON)
