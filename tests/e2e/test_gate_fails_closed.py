@@ -103,21 +103,23 @@ async def test_nothing_runs_when_the_policy_raises_or_returns_nonsense(
         assert copied.exists()
 
 
-@pytest.mark.parametrize("broken", ["_judge", "_decide"])
 async def test_either_of_the_two_callbacks_alone_keeps_a_call_from_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gate says yes, but one of the ways to it is broken: that is no yes."""
 
     async def fail(*_: Any) -> Any:  # noqa: RUF029  in the place of one that awaits
         raise RuntimeError("a fault of our own")
 
-    monkeypatch.setattr(RunHooks, broken, fail)
     async with real_world(tmp_path) as world:
         (world.setup.workspace / "a.txt").write_text("alpha")
-        told = await ask(await world.connect(), engine_script(bash(COPY), {"text": "done"}))
-        assert told.only(ToolReturned).is_error
-        assert not (world.setup.workspace / "copied.txt").exists()
+        client = await world.connect()
+        for broken in ("_judge", "_decide"):
+            with monkeypatch.context() as patch:
+                patch.setattr(RunHooks, broken, fail)
+                told = await ask(client, engine_script(bash(COPY), {"text": "done"}))
+            assert told.only(ToolReturned).is_error, broken
+            assert not (world.setup.workspace / "copied.txt").exists(), broken
 
 
 async def test_nothing_runs_while_the_policy_hangs_and_the_turn_can_be_stopped(

@@ -19,6 +19,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def places(server: LiveServer) -> tuple[str, str]:
+    """Return two conversations for the tests to share."""
+    return server.new_conversation(), server.new_conversation()
+
+
 async def remembered(client: LiveClient, words: str, kind: str = "episode") -> list[dict[str, Any]]:
     """Wait until something is found by these words."""
     found = await client.wait_until(
@@ -28,7 +34,9 @@ async def remembered(client: LiveClient, words: str, kind: str = "episode") -> l
     return items
 
 
-async def test_what_one_conversation_did_another_is_shown(server: LiveServer) -> None:
+async def test_what_one_conversation_did_another_is_shown(
+    server: LiveServer, places: tuple[str, str]
+) -> None:
     async with server.client() as client:
         did = await client.ask(
             script(
@@ -36,11 +44,13 @@ async def test_what_one_conversation_did_another_is_shown(server: LiveServer) ->
                 bash("cat zebra.txt"),
                 {"text": "We decided to keep the zebra notes in zebra.txt."},
                 say="Write down the zebra stripes.",
-            )
+            ),
+            places[0],
         )
         assert did["outcome"] == "answered"
         (item, *_) = await remembered(client, "zebra")
-        asked = await client.ask(script(ECHO, say="Where are the zebra stripes written down?"))
+        question = script(ECHO, say="Where are the zebra stripes written down?")
+        asked = await client.ask(question, places[1])
         assert asked["conversation_id"] != did["conversation_id"]
         (shown,) = [
             entry
@@ -58,9 +68,9 @@ async def test_what_one_conversation_did_another_is_shown(server: LiveServer) ->
 
 
 async def test_a_note_is_found_and_a_question_about_memory_is_answered_from_it(
-    server: LiveServer,
+    server: LiveServer, places: tuple[str, str]
 ) -> None:
-    conversation = server.new_conversation()
+    conversation, other = places
     note = anyio.Path(server.workspace) / "memory" / "鲸鱼.md"
     await note.parent.mkdir(exist_ok=True)
     await note.write_text("# 鲸鱼计划\n\n鲸鱼计划的负责人是小王，每周三发布。\n", encoding="utf-8")
@@ -71,6 +81,6 @@ async def test_a_note_is_found_and_a_question_about_memory_is_answered_from_it(
         steps = script(bash("ls memory"), {"text": "好。"}, say="看看。")
         await client.ask(steps, conversation)
         (item, *_) = await remembered(client, "鲸鱼计划", "note")
-        later = await client.ask(script(ECHO, say="鲸鱼计划谁负责？"))
+        later = await client.ask(script(ECHO, say="鲸鱼计划谁负责？"), other)
         assert item["id"] in [entry["id"] for entry in later["memory"]["injected"]]
         assert "小王" in later["reply"]
