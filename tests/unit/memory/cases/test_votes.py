@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import SIGNALS, Vote
-from memory.cases.results import FeedbackTally
 from memory.cases.votes import (
-    ScopedTally,
     cast,
     confidence_of,
     is_helpful,
@@ -21,7 +19,6 @@ from memory.scope import Scope
 from tests.unit.memory.cases.judged import OWN, make_case, make_vote
 
 BOTH = {"helpful": True, "signal": "success"}
-JUDGING = ("stale", "rollback", "success")
 
 
 @pytest.mark.parametrize(
@@ -76,42 +73,6 @@ def test_a_later_word_takes_back_what_was_said_for_the_other_side(
     assert cast([make_vote(**earlier)], make_vote(**later)) == make_vote(**now)
 
 
-@pytest.mark.parametrize(
-    "judged",
-    [{"helpful": True}, {"helpful": False}, *({"signal": vote} for vote in JUDGING), BOTH, {}],
-)
-@pytest.mark.parametrize("warning", ["conflict", "high_risk"])
-def test_a_warning_stands_beside_what_its_voter_judged(judged: Any, warning: Any) -> None:
-    earlier = make_vote(**judged, content_revision=2)
-    later = cast([earlier], make_vote(signal=warning, content_revision=3))
-    assert later == make_vote(**judged, content_revision=2, warning=warning, warned_on=3)
-    assert cast([later], make_vote(helpful=False, content_revision=3)).warning == warning
-    assert cast([later], make_vote(helpful=True, content_revision=3)).warning is None
-
-
-def test_votes_on_older_words_vouch_for_no_new_ones() -> None:
-    case = make_case(content_revision=3)
-    for_it = [make_vote(f"cnv_{number}", helpful=True) for number in range(10)]
-    assert confidence_of(case, for_it) == 0.7
-    assert tally(case, for_it) == FeedbackTally()
-    assert tally_for(case, for_it, case.scope).level == "prior"
-    now = make_vote("cnv_now", helpful=True, content_revision=3)
-    assert confidence_of(case, [*for_it, now]) == 0.8
-    assert tally(case, [*for_it, now]) == FeedbackTally(helpful=1, conversations=1)
-
-
-def test_votes_against_older_words_still_take_from_the_confidence_what_others_do_not_make_good() -> (
-    None
-):
-    case = make_case(content_revision=3)
-    against = make_vote("cnv_a", helpful=False)
-    assert confidence_of(case, [against]) == 0.5
-    assert confidence_of(case, [against, make_vote("cnv_b", helpful=True)]) == 0.6
-    made_good = [make_vote(f"cnv_{number}", helpful=True) for number in range(5)]
-    assert confidence_of(case, [against, *made_good]) == 0.7
-    assert tally(case, [against]).unhelpful == 0, "nobody judged what it says now"
-
-
 FOR_IT: list[dict[str, Any]] = [
     {"helpful": True},
     {"helpful": True, "signal": "high_risk"},
@@ -129,16 +90,6 @@ NOT_FOR_IT: list[dict[str, Any]] = [
 def test_what_speaks_against_a_case_in_any_way_does_not_speak_for_it() -> None:
     assert [fields for fields in FOR_IT if not is_helpful(make_vote(**fields))] == []
     assert [fields for fields in NOT_FOR_IT if is_helpful(make_vote(**fields))] == []
-
-
-def test_the_tally_counts_voters_and_apart_those_that_did_not_write_it() -> None:
-    votes = [
-        make_vote(OWN, helpful=True),
-        make_vote("cnv_b", signal="success"),
-        make_vote("cnv_c", helpful=False, signal="success"),
-        make_vote("cnv_d", signal="stale"),
-    ]
-    assert tally(make_case(), votes) == FeedbackTally(helpful=2, unhelpful=1, conversations=1)
 
 
 def votes_of(app: str | None, environment: str | None, marks: str) -> list[Vote]:
@@ -173,20 +124,6 @@ def test_votes_of_the_app_and_environment_tell_most_then_the_apps_then_all() -> 
     assert level(other) == ("global", 1, 0)
     assert level([]) == ("prior", 0, 0)
     assert level([make_vote(signal="conflict")]) == ("prior", 0, 0)
-
-
-def test_a_searcher_without_app_hears_all_votes_and_one_without_environment_those_of_the_app() -> (
-    None
-):
-    votes = [*votes_of("pay", "prod", "+++"), *votes_of(None, None, "---")]
-    nobody = Scope(owner_id="ann")
-    assert tally_for(make_case(), votes, nobody) == ScopedTally(
-        tally=FeedbackTally(helpful=3, unhelpful=3, conversations=3), level="global"
-    )
-    app = tally_for(make_case(), votes, Scope(owner_id="ann", app_code="pay"))
-    assert (app.level, app.tally.unhelpful) == ("app", 0)
-    only_environment = tally_for(make_case(), votes, Scope(owner_id="ann", environment="prod"))
-    assert only_environment.level == "global"
 
 
 one_vote = st.builds(
