@@ -310,7 +310,8 @@ class SdkClient:
         """Disconnect in order within the grace, then end every process of this client."""
         left: Sequence[psutil.Process] = ()
         try:
-            left = await self._processes_known()
+            if self._process is not None:  # while the parents of its processes are known
+                left = await anyio.to_thread.run_sync(processes.tree_blocking, self._process)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._kill_late)
                 await sdk.disconnect()
@@ -325,12 +326,6 @@ class SdkClient:
                 self.session.lose_run(None, self.stderr_tail())
                 self._settled.set()
                 self._gone.set()
-
-    async def _processes_known(self) -> Sequence[psutil.Process]:
-        """Return the agent's process tree while its parents are known."""
-        if self._process is None:
-            return ()
-        return await anyio.to_thread.run_sync(processes.tree_blocking, self._process)
 
     async def _kill_late(self) -> None:
         await anyio.sleep(CLOSE_GRACE_S)

@@ -51,9 +51,14 @@ class HeldClient:
         self.ended = anyio.Event()
 
     @property
+    def is_leaving(self) -> bool:
+        """It is stale, or ending."""
+        return self.stale_since is not None or self.is_ending
+
+    @property
     def is_usable(self) -> bool:
         """Another turn may run on it."""
-        return self.stale_since is None and not self.is_ending and self.client.is_alive()
+        return not self.is_leaving and self.client.is_alive()
 
     @property
     def is_over(self) -> bool:
@@ -68,8 +73,7 @@ class HeldClient:
     @property
     def has_died(self) -> bool:
         """It ended by itself, after a turn."""
-        left = self.stale_since is not None or self.is_ending
-        return not left and not self.is_unused and not self.client.is_alive()
+        return not (self.is_leaving or self.is_unused or self.client.is_alive())
 
     @property
     def worth(self) -> tuple[bool, bool, float]:
@@ -79,7 +83,7 @@ class HeldClient:
     @property
     def state(self) -> State:
         """What it does."""
-        if self.stale_since is not None or self.is_ending:
+        if self.is_leaving:
             return "leaving"
         return "working" if self.busy else "idle"
 

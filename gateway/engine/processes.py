@@ -13,7 +13,7 @@ import shlex
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import psutil
@@ -58,40 +58,32 @@ def _marked(wanted: Callable[[str], bool]) -> list[psutil.Process]:
 
 
 def tree_blocking(root: psutil.Process) -> list[psutil.Process]:
-    """Return an agent and its attached descendants; the agent first."""
-    try:
-        return [root, *root.children(recursive=True)]
-    except psutil.Error:
-        return []
-
-
-def memory_bytes_blocking(root: psutil.Process) -> int:
-    """Return the proportional memory of an agent's tree, or its resident memory if that is unknown.
+    """Return an agent and its attached descendants; the agent first.
 
     Reads only the processes of this tree if the kernel lists a process's children.
     """
+    if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
+        with contextlib.suppress(psutil.Error):
+            return [root, *root.children(recursive=True)]
+        return []
+    tree = [root] if root.is_running() else []
+    for process in tree:  # which grows meanwhile
+        for pid in _child_pids(process.pid):
+            with contextlib.suppress(psutil.Error, OSError):
+                tree.append(psutil.Process(pid))
+    return tree
+
+
+def memory_bytes_blocking(root: psutil.Process) -> int:
+    """Return the proportional memory of an agent's tree, or its resident memory if that is unknown."""
     total = 0
-    for process in _attached(root):
+    for process in tree_blocking(root):
         try:
             full = process.memory_full_info()
             total += getattr(full, "pss", 0) or full.rss
         except (psutil.Error, OSError):
             continue
     return total
-
-
-def _attached(root: psutil.Process) -> Iterator[psutil.Process]:
-    """Yield a tree as `tree_blocking` does, without reading every process of the system."""
-    if not Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").exists():
-        yield from tree_blocking(root)
-        return
-    waiting = [root] if root.is_running() else []
-    while waiting:
-        process = waiting.pop()
-        yield process
-        for pid in _child_pids(process.pid):
-            with contextlib.suppress(psutil.Error, OSError):
-                waiting.append(psutil.Process(pid))
 
 
 def _child_pids(pid: int) -> list[int]:

@@ -6,7 +6,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,6 @@ _log = logging.getLogger(__name__)
 
 _SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
 _COST_MARK = b'"cost-state"'
-_BLOCK_BYTES = 1 << 16
 _MOST_FAILED_WARM_UPS = 3
 _WRITTEN_S = 3.0
 _LOOK_AGAIN_S = 0.01
@@ -51,11 +50,9 @@ def spent_usd_blocking(config_dir: Path, session_id: str) -> float:
     An agent that resumes the session continues from this value.
     """
     for transcript in _transcripts(config_dir, session_id):
-        for line in _lines_backwards(transcript):
-            if _COST_MARK in line:
-                spent = _cost_in(line)
-                if spent is not None:
-                    return spent
+        for line in reversed(transcript.read_bytes().split(b"\n")):
+            if _COST_MARK in line and (spent := _cost_in(line)) is not None:
+                return spent
     return 0.0
 
 
@@ -100,24 +97,6 @@ def _cost_in(line: bytes) -> float | None:
         return None
     spent = entry.get("totalCostUSD")
     return float(spent) if isinstance(spent, int | float) else None
-
-
-def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yield a file's lines, last first, reading no more of it than necessary."""
-    with path.open("rb") as file:
-        position = file.seek(0, 2)
-        later: list[bytes] = []  # the rest of a line whose beginning is not read yet, last first
-        while position > 0:
-            size = min(_BLOCK_BYTES, position)
-            position -= size
-            file.seek(position)
-            first, *others = file.read(size).split(b"\n")
-            if others:
-                yield b"".join([others[-1], *reversed(later)])
-                yield from reversed(others[:-1])
-                later.clear()
-            later.append(first)
-        yield b"".join(reversed(later))
 
 
 Review = Callable[[Path, Path | None], TrustReport]
