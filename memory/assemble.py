@@ -304,7 +304,7 @@ async def _build(
         database=database,
         episode_worker=EpisodeWorker(
             ChronicleTurns(chronicle),
-            writer,
+            writer.write,
             episodes.mark_remembered,
             extract=_extract(plan, now),
             learn=_learn(plan, facts, now, told),

@@ -18,13 +18,9 @@ _ANY_DEPTH = "**"
 def asks_about(
     rules: Rules, tool: str, command: str | None, places: Sequence[Place] | None
 ) -> bool:
-    """Return whether a rule asks about a call.
+    """Return whether a rule asks about a call of a tool that runs a shell command, if it runs one.
 
-    Args:
-        rules: the gateway's rules.
-        tool: the tool's name.
-        command: the shell command that it runs; `None`: it runs none.
-        places: what it touches; `None`: unknown, so that every pattern may match.
+    `places` is what the call touches; `None`: unknown, so that every pattern may match.
     """
     named = (command or "").casefold()
     return any(

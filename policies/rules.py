@@ -106,13 +106,8 @@ def load_rules(
 ) -> Rules:
     """Return the shipped rules as changed by a file; without a file, as they are.
 
-    Args:
-        path: the file.
-        workspace: a further directory must not overlap with it, and the file must not lie in it.
-        private: directories and files of the server that no further directory may overlap with.
-
-    Raises:
-        RulesError: the file cannot be used; the text names file, line and fix.
+    A further directory must not overlap with the workspace or what is private to the server, and the file must
+    not lie in the workspace. Raise `RulesError` if the file cannot be used; the text names file, line and fix.
     """
     if path is None:
         return shipped_rules()

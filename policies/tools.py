@@ -276,13 +276,9 @@ class ToolGate:
         can_ask_user: bool = False,
         platform: Platform = "posix",
     ) -> None:
-        """Take the rules of one gateway.
+        """Take the folder that every path must lie in, and the rules of one gateway; `None`: the shipped ones.
 
-        Args:
-            workspace_root: the folder that every path must lie in.
-            rules: the allowed commands, tools, hosts and further directories; `None`: the shipped rules.
-            can_ask_user: whether a person can answer `AskUserQuestion`.
-            platform: the system whose commands and paths are expected.
+        With `can_ask_user` a person can answer `AskUserQuestion`; commands and paths are those of `platform`.
         """
         self.root = workspace_root
         self.rules = shipped_rules() if rules is None else rules

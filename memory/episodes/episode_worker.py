@@ -35,13 +35,8 @@ class Turns(Protocol):
         """Return a whole turn; None if nothing of it is left."""
 
 
-class Writer(Protocol):
-    """Writes drafts; see `MemoryWriter.write`."""
-
-    async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
-        """Write a draft and mark its turn."""
-
-
+Write = Callable[..., Awaitable[Written]]
+"""Writes a draft and marks its turn; see `MemoryWriter.write`."""
 Mark = Callable[[str], Awaitable[None]]
 """Marks a turn as remembered without an episode."""
 Extract = Callable[[EpisodeDraft, str], Awaitable[EpisodeDraft]]
@@ -56,7 +51,7 @@ class EpisodeWorker:
     def __init__(
         self,
         turns: Turns,
-        writer: Writer,
+        write: Write,
         mark: Mark,
         *,
         extract: Extract | None = None,
@@ -64,7 +59,7 @@ class EpisodeWorker:
         on_bad_turn: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self._turns = turns
-        self._writer = writer
+        self._write = write
         self._mark = mark
         self._extract = extract
         self._learn = learn
@@ -130,6 +125,6 @@ class EpisodeWorker:
             turn = await self._turns.turn(turn_id)
             if turn is None or turn.was_shown_forgotten:
                 draft = replace(plain, was_shown_forgotten=True)
-        written = await self._writer.write(draft, remembers_turn=turn_id)
+        written = await self._write(draft, remembers_turn=turn_id)
         if written.status == "refused":
             _log.info("episode_refused", extra={"turn_id": turn_id, "reason": written.reason})

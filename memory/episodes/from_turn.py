@@ -39,6 +39,7 @@ _FIRST_CALLS = 24
 _LAST_CALLS = 16
 """The calls between are counted by tool."""
 _MAX_PITFALLS = 12
+_HOW: Final = {"denied": "was denied", "interrupted": "was interrupted"}
 _MAX_TRIVIAL_CALLS = 2
 _MAX_FILES = 30
 _MAX_STEPS = 12
@@ -158,21 +159,11 @@ def _pitfalls(calls: Sequence[ToolCall]) -> str:
         if call.status == "ok":
             continue
         why = "\n  ".join(reason(call).split("\n"))
-        line = f"- {named(call)} {_how(call)}" + (f": {why}" if why else "")
+        line = f"- {named(call)} {_HOW.get(call.status, call.status)}" + (f": {why}" if why else "")
         if any(_same(call, later) and later.status == "ok" for later in calls[at + 1 :]):
             line += "\n  (the same call succeeded later)"
         told[line] = None
     return "\n".join(islice(told, _MAX_PITFALLS))
-
-
-def _how(call: ToolCall) -> str:
-    match call.status:
-        case "denied":
-            return "was denied"
-        case "interrupted":
-            return "was interrupted"
-        case "failed" | "ok":
-            return call.status
 
 
 def _same(one: ToolCall, other: ToolCall) -> bool:

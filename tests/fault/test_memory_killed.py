@@ -52,7 +52,7 @@ async def remember(database: Database) -> int:
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
     return await EpisodeWorker(
-        ChronicleTurns(SqliteChronicle(database)), writer, store.mark_remembered
+        ChronicleTurns(SqliteChronicle(database)), writer.write, store.mark_remembered
     ).drain()
 
 

@@ -83,9 +83,7 @@ class SqliteTurnStore:
             "SELECT turn_id, request_hash FROM idempotency WHERE user_id = ? AND key = ?",
             (user_id, key),
         )
-        if row is None:
-            return None
-        return KeyedTurn(turn_id=row["turn_id"], request_hash=row["request_hash"])
+        return None if row is None else KeyedTurn(**dict(row))
 
     async def get(self, turn_id: TurnId) -> Turn | None:
         found = await self._database.values(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
@@ -189,15 +187,8 @@ class SqliteTurnStore:
                 " AND state = 'completed' ORDER BY seq",
                 (source, until_seq),
             ).fetchall()
-            copies = [
-                {
-                    "id": new_turn_id(),
-                    "target": target.id,
-                    "user": target.user_id,
-                    "copied": row["id"],
-                }
-                for row in rows
-            ]
+            into = {"target": target.id, "user": target.user_id}
+            copies = [into | {"id": new_turn_id(), "copied": row["id"]} for row in rows]
             writer.executemany(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
                 " started_at, finished_at, result, session_id, last_entry_id, copy_of, kept_out)"

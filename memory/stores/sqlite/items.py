@@ -4,7 +4,6 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
@@ -56,7 +55,7 @@ def item_of(row: Mapping[str, Any] | sqlite3.Row) -> Item:
             "tags": tuple(json.loads(fields["tags"])),
             "occurred_at": from_rfc3339(fields["occurred_at"]),
             "updated_at": from_rfc3339(fields["updated_at"]),
-            "valid_until": _moment(fields["valid_until"]),
+            "valid_until": fields["valid_until"] and from_rfc3339(fields["valid_until"]),
         }
     )
 
@@ -68,12 +67,8 @@ def _row_of(item: Item) -> dict[str, Any]:
         "tags": json.dumps(item.tags, ensure_ascii=False),
         "occurred_at": rfc3339(item.occurred_at),
         "updated_at": rfc3339(item.updated_at),
-        "valid_until": None if item.valid_until is None else rfc3339(item.valid_until),
+        "valid_until": item.valid_until and rfc3339(item.valid_until),
     }
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else from_rfc3339(text)
 
 
 def put_item_blocking(connection: sqlite3.Connection, item: Item) -> None:

@@ -57,7 +57,7 @@ async def remember(database: Database, turn_id: str, command: str) -> None:
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: LATER)
     await EpisodeWorker(
-        ChronicleTurns(SqliteChronicle(database)), writer, store.mark_remembered
+        ChronicleTurns(SqliteChronicle(database)), writer.write, store.mark_remembered
     ).drain()
 
 
@@ -231,7 +231,7 @@ def remembering(database: Database, extraction: "Thinking | None" = None) -> Epi
     writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
     turns = ChronicleTurns(SqliteChronicle(database))
     extract = None if extraction is None else extraction.extract
-    return EpisodeWorker(turns, writer, store.mark_remembered, extract=extract)
+    return EpisodeWorker(turns, writer.write, store.mark_remembered, extract=extract)
 
 
 async def remembered(database: Database) -> str:
@@ -313,7 +313,7 @@ async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_mad
         store = SqliteEpisodeStore(database, lambda: LATER)
         writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
         turns = ReadBefore(SqliteChronicle(database))
-        await EpisodeWorker(turns, writer, store.mark_remembered).drain()
+        await EpisodeWorker(turns, writer.write, store.mark_remembered).drain()
         assert WORD not in await remembered(database)
 
 

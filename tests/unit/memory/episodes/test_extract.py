@@ -190,16 +190,16 @@ class Memory:
 
 async def test_turns_are_written_oldest_first_and_marked() -> None:
     memory = Memory("a", "talk", "gone", "b")
-    assert await EpisodeWorker(memory, memory, memory.mark_remembered).drain() == 4
+    assert await EpisodeWorker(memory, memory.write, memory.mark_remembered).drain() == 4
     assert memory.written == ["a", "b"]
     assert memory.marked == ["talk", "gone"]
-    assert await EpisodeWorker(memory, memory, memory.mark_remembered).drain() == 0
+    assert await EpisodeWorker(memory, memory.write, memory.mark_remembered).drain() == 0
 
 
 async def test_a_refused_turn_is_logged_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     memory = Memory("a", "dull")
     with caplog.at_level("INFO"):
-        assert await EpisodeWorker(memory, memory, memory.mark_remembered).drain() == 2
+        assert await EpisodeWorker(memory, memory.write, memory.mark_remembered).drain() == 2
     (record,) = caplog.records
     assert (record.msg, record.turn_id, record.reason) == ("episode_refused", "dull", "progress")  # type: ignore[attr-defined]
 
@@ -210,7 +210,7 @@ async def test_one_bad_turn_does_not_stop_the_rest_and_stays() -> None:
     told: list[str] = []
     remembering = EpisodeWorker(
         memory,
-        memory,
+        memory.write,
         memory.mark_remembered,
         on_bad_turn=lambda turn_id, exc: told.append(f"{turn_id}: {exc}"),
     )
@@ -225,7 +225,7 @@ async def test_one_bad_turn_does_not_stop_the_rest_and_stays() -> None:
 async def test_a_store_that_is_away_is_told_and_nothing_is_skipped() -> None:
     memory = Memory("a", "b")
     memory.down = 1
-    remembering = EpisodeWorker(memory, memory, memory.mark_remembered)
+    remembering = EpisodeWorker(memory, memory.write, memory.mark_remembered)
     with pytest.raises(StoreUnavailable):
         await remembering.drain()
     assert await remembering.drain() == 2
@@ -233,7 +233,7 @@ async def test_a_store_that_is_away_is_told_and_nothing_is_skipped() -> None:
 
 async def test_it_runs_at_its_start_and_whenever_it_is_woken() -> None:
     memory = Memory("a")
-    remembering = EpisodeWorker(memory, memory, memory.mark_remembered)
+    remembering = EpisodeWorker(memory, memory.write, memory.mark_remembered)
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             first = memory.progressed

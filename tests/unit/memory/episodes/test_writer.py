@@ -171,7 +171,7 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(database: Databas
         ]
     )
     turns = ChronicleTurns(SqliteChronicle(database))
-    remembering = EpisodeWorker(turns, writer_on(database), opened.store.mark_remembered)
+    remembering = EpisodeWorker(turns, writer_on(database).write, opened.store.mark_remembered)
     assert await remembering.drain() == 1
     assert await remembering.drain() == 0
     rows = await database.rows("SELECT episode_id FROM episodes")
