@@ -12,7 +12,6 @@ from bench.recall_memory import line, memory_of
 from bench.recall_plain import PLAIN, PlainIndex
 from bench.recall_scores import Scores, digest
 from bench.report import show
-from memory.recall.fuse import Fusion
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.scope import Scope
 
@@ -95,7 +94,7 @@ def read(directory: Path, language: str) -> Part:
     return Part(memories, dates, asked, digest(*paths))
 
 
-async def measure(part: Part, fusion: Fusion | None = None) -> dict[str, Mapping[str, float]]:
+async def measure(part: Part) -> dict[str, Mapping[str, float]]:
     """Every way over the same dialogues, in one run."""
     scores = {
         name: Scores()
@@ -112,7 +111,7 @@ async def measure(part: Part, fusion: Fusion | None = None) -> dict[str, Mapping
     ]
     async with memory_of(drafts) as memory:
         given = GivenRanks()
-        search = memory.search(given, fusion=fusion)
+        search = memory.search(given)
         for question in part.asked:
             scope = Scope(owner_id=question.owner)
             for name, indexes in plain.items():

@@ -12,7 +12,6 @@ import anyio
 from memory.clock import utc_now
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.writer import MemoryWriter
-from memory.recall.fuse import Fusion
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.scope import Scope
@@ -33,9 +32,9 @@ class Memory:
     items: SqliteItemStore
     writer: MemoryWriter
 
-    def search(self, *more_arms: Retriever, fusion: Fusion | None = None) -> MemorySearch:
+    def search(self, *more_arms: Retriever) -> MemorySearch:
         retrievers: list[Retriever] = [FulltextRetriever(self.items), *more_arms]
-        return MemorySearch(self.items, retrievers, now=utc_now, fusion=fusion)
+        return MemorySearch(self.items, retrievers, now=utc_now)
 
     async def write_all(self, drafts: Sequence[EpisodeDraft]) -> None:
         for start in range(0, len(drafts), BATCH):

@@ -11,13 +11,13 @@ own measures.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from memory.recall.retrievers import Ranked, RetrieverName
 
-DEFAULT_K: Final = 10.0
-DEFAULT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {
+_K: Final = 10.0
+_WEIGHTS: Final[Mapping[RetrieverName, float]] = {
     "fulltext": 1.0,
     "vector": 1.2,
     "memu": 0.2,
@@ -27,20 +27,9 @@ DEFAULT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {
 Measured on MADial-Bench beside full text alone, with the five by BGE-M3: MRR@10 58.0 to 61.7 in Chinese,
 51.6 to 58.2 in English; with five drawn at random to 55.4 and 51.2 (with a weight of 0.8: 48.9 and 37.8).
 """
-DEFAULT_FIT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {"fulltext": 0.6, "vector": 0.4}
+_FIT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {"fulltext": 0.6, "vector": 0.4}
 _BEYOND: Final = 0.8
 """An item that a retriever did not find is this share of the lowest nearness that it found."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fusion:
-    """How much each retriever counts."""
-
-    k: float = DEFAULT_K
-    weights: Mapping[RetrieverName, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
-    fit_weights: Mapping[RetrieverName, float] = field(
-        default_factory=lambda: dict(DEFAULT_FIT_WEIGHTS)
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +55,12 @@ class Fused:
     """The highest that a retriever has in it."""
 
 
-def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
+def fuse(lists: Sequence[Ranked]) -> list[Fused]:
     """Return all items of the lists, best first, equal ones by id.
 
     An item that one retriever found for several queries counts once, with its best place.
     """
-    fits = _fits(lists, fusion)
+    fits = _fits(lists)
     confidence: dict[str, float] = defaultdict(float)
     best: dict[str, dict[RetrieverName, Place]] = defaultdict(dict)
     for ranked in lists:
@@ -84,10 +73,7 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
     fused = [
         Fused(
             item_id=item_id,
-            score=sum(
-                fusion.weights.get(name, 1.0) / (fusion.k + place.rank)
-                for name, place in places.items()
-            ),
+            score=sum(_WEIGHTS[name] / (_K + place.rank) for name, place in places.items()),
             places=tuple(sorted(places.values(), key=lambda place: place.rank)),
             fit=fits.get(item_id, 0.0),
             confidence=confidence[item_id],
@@ -97,7 +83,7 @@ def fuse(lists: Sequence[Ranked], fusion: Fusion) -> list[Fused]:
     return sorted(fused, key=lambda item: (-item.score, item.item_id))
 
 
-def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
+def _fits(lists: Sequence[Ranked]) -> dict[str, float]:
     nearest: dict[RetrieverName, dict[str, float]] = defaultdict(dict)
     for ranked in lists:
         for candidate in ranked.candidates:
@@ -105,7 +91,7 @@ def _fits(lists: Sequence[Ranked], fusion: Fusion) -> dict[str, float]:
             if nearness is not None:
                 near = nearest[ranked.retriever]
                 near[candidate.item_id] = max(near.get(candidate.item_id, 0.0), nearness)
-    weights = {name: fusion.fit_weights.get(name, 1.0) for name in nearest}
+    weights = {name: _FIT_WEIGHTS[name] for name in nearest}
     whole = sum(weights.values()) or 1.0
     found = {item_id for near in nearest.values() for item_id in near}
     fits = dict.fromkeys(found, 0.0)

@@ -18,7 +18,7 @@ from memory.itemstore import ItemSource
 from memory.periods import asked_time
 from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.distinct import answers_first, distinct
-from memory.recall.fuse import Fusion, fuse
+from memory.recall.fuse import fuse
 from memory.recall.query import Degradation, Found, HeldBack, Hit
 from memory.recall.question_parts import question_parts
 from memory.recall.ranking import rank
@@ -58,14 +58,12 @@ class MemorySearch:
         retrievers: Sequence[Retriever],
         *,
         now: Now,
-        fusion: Fusion | None = None,
         on_words_alone: Callable[[Sequence[str]], None] = lambda _: None,
         events: SearchEvents = NO_EVENTS,
     ) -> None:
         self._items = items
         self._retrievers = retrievers
         self._now = now
-        self._fusion = fusion or Fusion()
         self._on_words_alone = on_words_alone
         self._events = events
 
@@ -156,7 +154,7 @@ class MemorySearch:
             )
             for ranked in lists
         ]
-        fused = fuse(kept, self._fusion)
+        fused = fuse(kept)
         return rank([(found, items[found.item_id]) for found in fused], self._now())
 
 

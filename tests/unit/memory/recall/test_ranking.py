@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memory.items import Item
 from memory.periods import asked_time
 from memory.recall.confidence import LEAST_CONFIDENCE, Expectation
-from memory.recall.fuse import Fused, Fusion, Place, fuse
+from memory.recall.fuse import Fused, Place, fuse
 from memory.recall.query import Found, Hit, QueryPack
 from memory.recall.question_words import QuestionWords
 from memory.recall.ranking import rank
@@ -71,10 +71,9 @@ def order(fused: list[Fused]) -> list[str]:
 
 
 def test_the_score_is_the_sum_of_weights_by_place() -> None:
-    fusion = Fusion(k=60, weights={"fulltext": 1.0, "vector": 2.0})
-    fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b", "c")], fusion)
+    fused = fuse([ranked("fulltext", "a", "b"), ranked("vector", "b", "c")])
     assert {place.item_id: place.score for place in fused} == pytest.approx(
-        {"a": 1 / 61, "b": 1 / 62 + 2 / 61, "c": 2 / 62}
+        {"a": 1 / 11, "b": 1 / 12 + 1.2 / 11, "c": 1.2 / 12}
     )
 
 
@@ -88,8 +87,7 @@ def near(retriever: RetrieverName, **nearness: float | None) -> Ranked:
 
 
 def fits(*lists: Ranked) -> dict[str, float]:
-    fusion = Fusion(fit_weights={"fulltext": 0.6, "vector": 0.4})
-    return {place.item_id: place.fit for place in fuse(lists, fusion)}
+    return {place.item_id: place.fit for place in fuse(lists)}
 
 
 def test_the_fit_is_the_weighted_sum_of_what_the_arms_measured() -> None:
@@ -107,9 +105,9 @@ def test_an_arm_that_found_nothing_lowers_no_fit_and_of_several_queries_the_best
 
 
 def test_what_both_arms_found_comes_first_and_equal_ones_stand_by_their_ids() -> None:
-    fused = fuse([ranked("fulltext", "a", "both"), ranked("vector", "b", "both")], Fusion())
+    fused = fuse([ranked("fulltext", "a", "both"), ranked("vector", "b", "both")])
     assert order(fused)[0] == "both"
-    assert order(fuse([ranked("fulltext", "b"), ranked("fulltext", "a")], Fusion())) == ["a", "b"]
+    assert order(fuse([ranked("fulltext", "b"), ranked("fulltext", "a")])) == ["a", "b"]
 
 
 IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
@@ -119,7 +117,7 @@ IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
 def test_everything_found_is_there_once_and_best_first(
     words: list[str], vectors: list[str]
 ) -> None:
-    fused = fuse([ranked("fulltext", *words), ranked("vector", *vectors)], Fusion())
+    fused = fuse([ranked("fulltext", *words), ranked("vector", *vectors)])
     assert sorted(order(fused)) == sorted({*words, *vectors})
     assert [place.score for place in fused] == sorted(
         (place.score for place in fused), reverse=True
@@ -196,7 +194,7 @@ def fused(named: Sequence[str]) -> list[str]:
         Ranked(retriever="fulltext", candidates=words),
         Ranked(retriever="memu", candidates=_unmeasured(named)),
     ]
-    return [place.item_id for place in fuse(lists, Fusion())]
+    return [place.item_id for place in fuse(lists)]
 
 
 @given(st.lists(st.sampled_from(TWENTY), unique=True, max_size=5))
