@@ -12,9 +12,15 @@ from tests.service.http.client import Client
 from tests.service.http.stage import Json, Stage, assert_error, one_client, staged, two_clients
 
 
+async def context(client: Client, query: str, **more: object) -> Json:
+    answer = await client.post("/memory/context", json={"queries": [query], **more})
+    assert answer.status_code == 200, answer.text
+    pack: Json = answer.json()
+    return pack
+
+
 async def context_of(client: Client, query: str) -> str:
-    answer = await client.post("/memory/context", json={"queries": [query]})
-    return str(answer.json()["text"])
+    return str((await context(client, query))["text"])
 
 
 async def keep(client: Client, text: str, **more: object) -> Json:
@@ -27,11 +33,8 @@ async def keep(client: Client, text: str, **more: object) -> Json:
 async def test_a_fact_is_kept_changed_found_and_forgotten(tmp_path: Path) -> None:
     async with one_client(tmp_path) as client:
         fact = await keep(client, "my locker is number 12", project_id="gym")
-        assert (fact["kind"], fact["origin"], fact["scope"]) == (
-            "fact",
-            "person",
-            {"project_id": "gym"},
-        )
+        assert (fact["kind"], fact["origin"]) == ("fact", "person")
+        assert fact["scope"] == {"project_id": "gym"}
         same = await keep(client, "My locker is number 12.", project_id="gym")
         assert same["id"] == fact["id"]
         path = f"/memory/items/{fact['id']}"
@@ -110,25 +113,17 @@ async def write_notes(stage: Stage, notes: dict[str, str]) -> None:
     await stage.memory.notes.scan()
 
 
-async def context(stage: Stage, asked: Json) -> Json:
-    answer = await stage.client().post("/memory/context", json=asked)
-    assert answer.status_code == 200, answer.text
-    pack: Json = answer.json()
-    return pack
-
-
 async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
-        chat = await stage.client().say("hello")
-        stage.tools.note(chat["conversation_id"], "mcp__ata__article-list-query")
+        client = stage.client()
+        conversation_id = (await client.say("hello"))["conversation_id"]
+        stage.tools.note(conversation_id, "mcp__ata__article-list-query")
         await write_notes(stage, NOTES)
-        asked: Json = {"queries": [QUESTION]}
-        open_pack = await context(stage, asked)
-        pack = await context(stage, asked | {"conversation_id": chat["conversation_id"]})
+        open_pack = await context(client, QUESTION)
+        pack = await context(client, QUESTION, conversation_id=conversation_id)
         ids = {item["id"]: item["source"] for item in open_pack["items"]}
         for item_id, source in ids.items():
-            item = await stage.client().read(f"/memory/items/{item_id}")
-            assert item["source"] == source
+            assert (await client.read(f"/memory/items/{item_id}"))["source"] == source
     assert set(ids.values()) == {f"memory/{name}" for name in NOTES}
     assert "SENTINEL" in open_pack["text"]
     assert [(item["title"], item["kind"]) for item in pack["items"]] == [("Tea", "note")]
@@ -144,16 +139,13 @@ async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(tmp_
 async def test_a_query_with_a_label_is_given_no_notes_as_in_search(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         await write_notes(stage, NOTES)
-        pack = await context(stage, {"queries": [QUESTION], "scope": {"project_id": "billing"}})
+        pack = await context(stage.client(), QUESTION, scope={"project_id": "billing"})
     assert (pack["items"], pack["text"]) == ([], "")
 
 
 async def test_a_notes_delivery_that_was_given_up_is_listed_and_retried(tmp_path: Path) -> None:
     async with staged(tmp_path, users=("ada", "bob")) as stage:
-        folder = anyio.Path(stage.settings.workspace) / "memory"
-        await folder.mkdir(parents=True, exist_ok=True)
-        await (folder / "tea.md").write_text("# Tea\n\ngreen\n", encoding="utf-8")
-        await stage.memory.notes.scan()
+        await write_notes(stage, {"tea.md": "# Tea\n\ngreen\n"})
         now = utc_now()
         (taken,) = await stage.memory.outbox.due("vectors", now, limit=9, until=now)
         await stage.memory.outbox.failed(taken, "It is full.", now, due_at=None)
@@ -203,10 +195,7 @@ async def test_what_a_user_has_is_listed_latest_first_and_found_by_its_words(
         await write(bob, "Anvil", 6)
         hidden = (await ada.post("/memory/cases", json={"case": CASE})).json()["case_id"]
         await ada.post(f"/memory/cases/{hidden}/feedback", json={"helpful": False})
-        note = stage.settings.workspace / "memory" / "oil.md"
-        await anyio.Path(note.parent).mkdir(parents=True)
-        await anyio.Path(note).write_text("# Oil\nThe oil stands in the cellar.\n")
-        await stage.memory.notes.scan()
+        await write_notes(stage, {"oil.md": "# Oil\nThe oil stands in the cellar.\n"})
         mine = ["Lathe", "Valve", "Kiln", "Pump"]
         assert await titles(ada, kind="episode") == mine
         assert await titles(ada, kind="episode", limit=1) == mine
@@ -283,11 +272,8 @@ async def test_an_export_is_imported_by_its_person_elsewhere_and_yields_to_what_
 
         first, again = ({name: n for name, n in answer.items() if n} for answer in counts)
         assert (first, again) == ({"stored": 3, "there": 1}, {"there": 4})
-        assert set(await titles(bob)) == {
-            "backup",
-            "my locker is number 31",
-            "the gate code changes on Mondays",
-        }
+        taken = {"backup", "the gate code changes on Mondays"}
+        assert set(await titles(bob)) == {"my locker is number 31", *taken}
         assert (await bob.read("/memory/profile"))["text"] == "I am Ada."
 
 

@@ -1,50 +1,39 @@
 import json
 from typing import Any
 
-from gateway.conversations.model import TurnEvent
-from gateway.ids import ConversationId, TurnId
+from gateway.turns.evidence import Evidence
 from gateway.turns.turn_recovery import evidence_of
+from tests.conformance.suites.conversation_values import event, turn
 
 
-def events(*told: tuple[str, dict[str, Any]]) -> list[TurnEvent]:
-    return [
-        TurnEvent(
-            seq=n,
-            conversation_id=ConversationId("cnv_1"),
-            turn_id=TurnId("trn_1"),
-            n=n,
-            type=kind,
-            data=json.dumps(data),
-        )
-        for n, (kind, data) in enumerate(told, start=1)
-    ]
+def proven(*told: tuple[str, dict[str, Any]]) -> Evidence:
+    numbered = enumerate(told, start=1)
+    return evidence_of(
+        [event(n, turn(), n, type=kind, data=json.dumps(data)) for n, (kind, data) in numbered]
+    )
 
 
-def started(tool_use_id: str) -> tuple[str, dict[str, Any]]:
-    return "tool.started", {
-        "tool_use_id": tool_use_id,
-        "name": "Bash",
-        "summary": "ls",
-        "input": {"command": "ls"},
-    }
+def started(tool_use_id: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    call = {"name": "Bash", "summary": "ls", "input": {"command": "ls"}}
+    return "tool.started", {"tool_use_id": tool_use_id, **call, **more}
+
+
+def ended(tool_use_id: str, status: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    told = {"tool_use_id": tool_use_id, "status": status, "error": None, "duration_ms": 7, **more}
+    return "tool.finished", told
 
 
 def test_evidence_is_what_the_stored_events_prove() -> None:
-    evidence = evidence_of(
-        events(
-            ("turn.queued", {"position": 1}),
-            ("turn.started", {"model": "m", "log_file": "x"}),
-            ("text.delta", {"text": "I lo"}),
-            ("text.delta", {"text": "ok."}),
-            started("t1"),
-            (
-                "tool.finished",
-                {"tool_use_id": "t1", "status": "failed", "error": "no", "duration_ms": 7},
-            ),
-            started("t2"),
-            ("notice", {"code": "model_retrying", "message": "again"}),
-            ("thinking.delta", {"text": "hm"}),
-        )
+    evidence = proven(
+        ("turn.queued", {"position": 1}),
+        ("turn.started", {"model": "m", "log_file": "x"}),
+        ("text.delta", {"text": "I lo"}),
+        ("text.delta", {"text": "ok."}),
+        started("t1"),
+        ended("t1", "failed", error="no"),
+        started("t2"),
+        ("notice", {"code": "model_retrying", "message": "again"}),
+        ("thinking.delta", {"text": "hm"}),
     )
     assert (evidence.model, evidence.text) == ("m", "I look.")
     assert [(notice.code, notice.message) for notice in evidence.notices] == [
@@ -57,28 +46,14 @@ def test_evidence_is_what_the_stored_events_prove() -> None:
     assert second.status == "unknown"
 
 
-def ended(tool_use_id: str, status: str, **more: Any) -> tuple[str, dict[str, Any]]:
-    told = {"tool_use_id": tool_use_id, "status": status, "error": None, "duration_ms": 7, **more}
-    return "tool.finished", told
-
-
 def test_calls_of_one_id_are_told_apart_by_their_number() -> None:
-    kind, data = started("t1")
-    first, second = (kind, {**data, "index": 1}), (kind, {**data, "index": 2})
-    told = evidence_of(events(first, second, ended("t1", "failed", index=2)))
+    calls = started("t1", index=1), started("t1", index=2)
+    told = proven(*calls, ended("t1", "failed", index=2))
     assert [(use.index, use.status) for use in told.tools.values()] == [(1, None), (2, "failed")]
 
 
 def test_events_of_version_1_0_have_no_number_and_are_paired_in_order() -> None:
-    told = evidence_of(
-        events(
-            started("t1"),
-            started("t2"),
-            started("t1"),
-            ended("t2", "ok"),
-            ended("t1", "failed"),
-            ended("t1", "ok"),
-        )
-    )
+    calls = started("t1"), started("t2"), started("t1")
+    told = proven(*calls, ended("t2", "ok"), ended("t1", "failed"), ended("t1", "ok"))
     found = [(use.index, use.tool_use_id, use.status) for use in told.tools.values()]
     assert found == [(1, "t1", "failed"), (2, "t2", "ok"), (3, "t1", "ok")]
