@@ -28,6 +28,7 @@ _REPORT_GRACE_S = 0.25
 _GROUP_S = 0.008
 """How long a piece of text that follows another one waits for more at most, while few streams run."""
 _MOST_GROUPS = 4
+"""A piece that is woken for alone costs as much as several that are joined."""
 _FEW_READERS = 8
 """Each further so many readers that are woken together make the wait longer by `_GROUP_S`."""
 
@@ -98,10 +99,7 @@ class EventQueue:
 
 
 def next_tick(now_s: float, readers: int) -> float:
-    """Return when to wake the readers that wait; `readers` were woken last.
-
-    Each piece that is woken for alone costs as much as several that are joined.
-    """
+    """Return when to wake the readers that wait; `readers` were woken last."""
     interval_s = _GROUP_S * min(_MOST_GROUPS, max(1, readers // _FEW_READERS))
     return math.ceil(now_s / interval_s) * interval_s
 

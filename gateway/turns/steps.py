@@ -20,13 +20,12 @@ _APART = "\n\n"
 _FROM_PERSON = ("message", "permit", "answers")
 
 
+@dataclass(slots=True, eq=False)
 class _Text:
-    """A text in the pieces that came; joining it at each would take time that grows with its square."""
-
-    def __init__(self, text: str, *, is_thinking: bool = False) -> None:
-        self.pieces = [text]
-        self.is_thinking = is_thinking
-        self.is_done = False
+    pieces: list[str]
+    """As they came: joining them at each would take time that grows with the square of the text."""
+    is_thinking: bool = False
+    is_done: bool = False
 
     @property
     def text(self) -> str:
@@ -110,7 +109,7 @@ class Steps:
         if isinstance(last, _Text) and last.is_thinking and not last.is_done:
             last.pieces.append(text)
         elif text:
-            self._steps.append(_Text(text, is_thinking=True))
+            self._steps.append(_Text([text], is_thinking=True))
 
     def add_text(self, piece: str) -> None:
         """Add a piece of text; a block stands where its first piece came."""
@@ -118,7 +117,7 @@ class Steps:
         if block is not None:
             block.pieces.append(piece)
         elif piece:
-            self._steps.append(_Text(piece))
+            self._steps.append(_Text([piece]))
 
     def end_text(self, text: str | None = None) -> bool:
         """End the block that is being written, with its whole text if that is known.
@@ -128,7 +127,7 @@ class Steps:
         self.end_thinking()
         block = self._open_text()
         if block is None:
-            block = _Text("")
+            block = _Text([""])
             self._steps.append(block)
         block.text = block.text if text is None else text
         block.is_done = True
