@@ -7,7 +7,7 @@ one place in the history, and of relations and reports the nearest or newest sta
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -136,16 +136,10 @@ def _put_relations(
     connection.executemany(
         "INSERT INTO case_relations (lesser, greater, relation, score)"
         " SELECT min(:case, case_id), max(:case, case_id), :relation, :score FROM cases"
-        " WHERE case_id = :other AND +owner_id = :owner AND case_id != :case"
+        " WHERE case_id = :case_id AND +owner_id = :owner AND case_id != :case"
         " ON CONFLICT DO NOTHING",
         [
-            {
-                "case": case.case_id,
-                "other": relation.case_id,
-                "relation": relation.relation,
-                "score": relation.score,
-                "owner": case.scope.owner_id,
-            }
+            {**asdict(relation), "case": case.case_id, "owner": case.scope.owner_id}
             for relation in relations
         ],
     )
