@@ -23,19 +23,18 @@ from gateway.relay.reports import ServiceReport
 
 _log = logging.getLogger(__name__)
 
-OnUnsolicited = Callable[[Message], None]
-
 
 class AgentSession:
     """The session of one client; it has at most one run at a time."""
 
-    def __init__(self, hooks: RunHooks, on_unsolicited: OnUnsolicited | None) -> None:
+    def __init__(self, hooks: RunHooks) -> None:
         self.id: str | None = None
         """None before the first run has begun."""
         self.run: SdkRun | None = None
         self.mode: PermissionMode = "default"
+        self.on_unsolicited: Callable[[Message], None] = _set_aside
+        """Called with each message that belongs to no run."""
         self._hooks = hooks
-        self._on_unsolicited = on_unsolicited
         self._filter = MessageFilter()
         self._cost_usd = 0.0
 
@@ -88,7 +87,7 @@ class AgentSession:
             # A piece is not recorded: the whole message follows, and secrets are not recognised in pieces.
             run.queue.put(Observed(message=message, solicited=solicited))
         if run is None or not solicited:
-            self._set_aside(message)
+            self.on_unsolicited(message)
             return
         for event in translate(message):
             match event:
@@ -106,14 +105,13 @@ class AgentSession:
                         self.id = event.session_id
                     run.queue.put(event)
 
-    def _set_aside(self, message: Message) -> None:
-        _log.debug("unsolicited_message", extra={"kind": type(message).__name__})
-        if self._on_unsolicited is not None:
-            self._on_unsolicited(message)
-
     def _with_own_cost(self, event: RunFinished) -> RunFinished:
         """Set the run's own cost: the agent program reports the cost of the whole session so far."""
         total = event.cost_usd
         before = self._cost_usd if total >= self._cost_usd else 0.0  # it counts from zero again
         self._cost_usd = total
         return replace(event, cost_usd=total - before)
+
+
+def _set_aside(message: Message) -> None:
+    _log.debug("unsolicited_message", extra={"kind": type(message).__name__})

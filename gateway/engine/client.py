@@ -22,7 +22,7 @@ from claude_agent_sdk import (
 )
 
 from gateway.engine import processes
-from gateway.engine.agent_session import AgentSession, OnUnsolicited
+from gateway.engine.agent_session import AgentSession
 from gateway.engine.hooks import RunHooks
 from gateway.engine.private_sdk import MessageParseError, rewind
 from gateway.engine.protocol import (
@@ -60,13 +60,12 @@ class SdkClient:
         mark: str,
         hooks: RunHooks,
         *,
-        on_unsolicited: OnUnsolicited | None = None,
         relay: RelayProcess | None = None,
     ) -> None:
         self._client_id = client_id
         self._relay = relay
         self._mark = mark
-        self.session = AgentSession(hooks, on_unsolicited)
+        self.session = AgentSession(hooks)
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._process: psutil.Process | None = None
         self._dead = False

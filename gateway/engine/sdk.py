@@ -16,7 +16,6 @@ import claude_agent_sdk
 from anyio.abc import TaskGroup
 
 from gateway.engine import processes
-from gateway.engine.agent_session import OnUnsolicited
 from gateway.engine.client import SdkClient
 from gateway.engine.hooks import RunHooks
 from gateway.engine.options import NO_INSTRUCTIONS, AgentSetup, build_options, mark_of
@@ -121,13 +120,11 @@ class SdkEngine:
         setup: AgentSetup,
         tasks: TaskGroup,
         *,
-        on_unsolicited: OnUnsolicited | None = None,
         review: Review = review_folder_blocking,
     ) -> None:
         self._review = review
         self._setup = setup
         self._tasks = tasks
-        self._on_unsolicited = on_unsolicited
         self._failed_warm_ups = 0
         """Failures in a row; an agent program that cannot be warmed up is still prewarmed."""
         self._last_failure: str | None = None
@@ -147,7 +144,6 @@ class SdkEngine:
             client_id,
             mark_of(self._setup, client_id),
             hooks,
-            on_unsolicited=self._on_unsolicited,
             relay=relay,
         )
         token = relay.admit(client_id, client.session.report_service) if relay else None

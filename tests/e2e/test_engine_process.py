@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from claude_agent_sdk import ResultMessage
+from claude_agent_sdk import Message, ResultMessage
 
 from gateway.engine.client import SdkClient
 from gateway.engine.events import (
@@ -104,6 +104,8 @@ async def test_ordinary_runs_have_no_unsolicited_messages_and_may_have_long_line
     call = {"tool": "Write", "input": {"file_path": f"{tmp_path}/ws/long.txt", "content": content}}
     async with real_world(tmp_path) as world:
         client = await world.connect()
+        unsolicited: list[Message] = []
+        client.session.on_unsolicited = unsolicited.append
         pid = _pid(client)
         assert os.getsid(pid) == pid, "Ctrl-C at the server's terminal must not reach the agent"
         (agent,) = await marked(world.setup.owner)
@@ -118,8 +120,7 @@ async def test_ordinary_runs_have_no_unsolicited_messages_and_may_have_long_line
         assert told.text == "two"
         assert all(event.solicited for event in told.all(Observed))
         kinds = {
-            (type(message).__name__, getattr(message, "subtype", None))
-            for message in world.unsolicited
+            (type(message).__name__, getattr(message, "subtype", None)) for message in unsolicited
         }
         assert kinds <= {("SystemMessage", "ui_invalidate"), ("SystemMessage", "status")}
 

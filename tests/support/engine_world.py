@@ -2,13 +2,12 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from claude_agent_sdk import Message
 
 from gateway.demo.server import serve_demo
 from gateway.engine import processes
@@ -26,13 +25,12 @@ TOOLS = ("Read", "Write", "Bash", "Skill")
 
 @dataclass
 class RealWorld:
-    """An engine, where its agents work, and what they left unasked."""
+    """An engine, and where its agents work."""
 
     engine: SdkEngine
     setup: AgentSetup
     tasks: TaskGroup
     review: Review = review_folder_blocking
-    unsolicited: list[Message] = field(default_factory=list)
 
     async def connect(self, origin: SessionOrigin = FRESH) -> SdkClient:
         with anyio.fail_after(LONG_S):
@@ -74,10 +72,8 @@ async def real_world(
             },
         )
         world = RealWorld(SdkEngine(setup, tasks), setup, tasks, review)
-        world.engine = SdkEngine(
-            replace(setup, **changes), tasks, on_unsolicited=world.unsolicited.append, review=review
-        )
         world.setup = replace(setup, **changes)
+        world.engine = SdkEngine(world.setup, tasks, review=review)
         try:
             yield world
         finally:

@@ -42,7 +42,8 @@ class Bench:
     def __init__(self) -> None:
         self.unsolicited: list[Message] = []
         self.hooks = RunHooks()
-        self.client = SdkClient("c", "nobody:c", self.hooks, on_unsolicited=self.unsolicited.append)
+        self.client = SdkClient("c", "nobody:c", self.hooks)
+        self.client.session.on_unsolicited = self.unsolicited.append
 
     @property
     def sdk(self) -> FakeSdk:
