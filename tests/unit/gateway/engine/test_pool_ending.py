@@ -98,6 +98,16 @@ async def test_a_conversation_dropped_while_its_client_comes_gets_none(tmp_path:
         await bench.turn("b")
 
 
+async def test_a_discarded_client_is_killed_and_the_session_wakes_again(tmp_path: Path) -> None:
+    async with opened(tmp_path, max_live=1) as bench:
+        lease = await bench.turn("a")
+        session = lease.client.session_id
+        await bench.take("a")
+        await bench.pool.discard("a")
+        assert bench.engine.live == 0
+        assert (await bench.turn("a", resume=session)).client_died is False
+
+
 async def test_closing_ends_what_is_busy_idle_stale_warm_and_on_its_way(tmp_path: Path) -> None:
     async with opened(tmp_path, max_live=4, prewarmed=2) as bench:
         await until(lambda: bench.pool.warm_count == 2)
