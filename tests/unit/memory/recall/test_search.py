@@ -1,6 +1,6 @@
 """Search: parts of a question, retrievers side by side, and what is left out or named."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
@@ -93,38 +93,36 @@ async def test_unlikely_items_go_through_the_same_filter_and_are_not_told_as_hel
     assert found.held_back == []
 
 
-async def test_a_hit_has_the_confidence_of_the_retriever_that_is_surest_of_it() -> None:
-    vectors = GivingRetriever.of(weak=["not_tea", "not_owner"], name="vector")
-    found = await search_on(Shelf.of(TEA, OWNER), GivingRetriever.of("not_tea"), vectors).search(
-        "tea", scope=ANN
-    )
-    assert [(hit.item, hit.confidence >= LEAST_CONFIDENCE) for hit in found.hits] == [
-        (TEA, True),
-        (OWNER, False),
-    ]
+def least_of(count: int) -> dict[str, float]:
+    return {f"not_{number}": -1.0 for number in range(count)}
 
 
-async def test_evidence_of_vectors_speaks_for_an_item_without_words_and_against_one_with_them() -> (
-    None
-):
+OWNER_NEAR = Candidate(item_id="not_owner", strength=0.6)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "likely"),
+    [
+        (GivingRetriever.of(weak=["not_tea", "not_owner"]).answer, {"not_tea"}),
+        (
+            RetrieverAnswer(candidates=[OWNER_NEAR], evidence={"not_tea": -1.0, "not_owner": 2.0}),
+            {"not_owner"},
+        ),
+        (RetrieverAnswer(evidence=least_of(60)), set()),
+        (RetrieverAnswer(evidence=least_of(59)), {"not_tea"}),
+    ],
+    ids=[
+        "the surest retriever counts",
+        "evidence speaks for what has no words and against what has them",
+        "what is beyond the nearest has the least evidence",
+        "or none if all are among them",
+    ],
+)
+async def test_how_likely_a_hit_is(vectors: RetrieverAnswer, likely: set[str]) -> None:
     words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[LIKELY_TEA]))
-    near = Candidate(item_id="not_owner", strength=0.6)
-    evidence = {"not_tea": -1.0, "not_owner": 2.0}
-    vectors = GivingRetriever("vector", RetrieverAnswer(candidates=[near], evidence=evidence))
-    found = await search_on(Shelf.of(TEA, OWNER), words, vectors).search("tea", scope=ANN)
-    assert {hit.item.id: hit.confidence >= LEAST_CONFIDENCE for hit in found.hits} == {
-        "not_tea": False,
-        "not_owner": True,
-    }
-
-
-async def test_an_item_beyond_the_nearest_has_the_least_evidence_and_else_what_words_say() -> None:
-    words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[LIKELY_TEA]))
-    for count, is_likely in ((60, False), (59, True)):
-        evidence = {f"not_{number}": -1.0 for number in range(count)}
-        vectors = GivingRetriever("vector", RetrieverAnswer(evidence=evidence))
-        found = await search_on(Shelf.of(TEA), words, vectors).search("tea", scope=ANN)
-        assert [hit.confidence >= LEAST_CONFIDENCE for hit in found.hits] == [is_likely]
+    search = search_on(Shelf.of(TEA, OWNER), words, GivingRetriever("vector", vectors))
+    hits = (await search.search("tea", scope=ANN)).hits
+    assert {hit.item.id for hit in hits if hit.confidence >= LEAST_CONFIDENCE} == likely
 
 
 async def test_while_vectors_are_late_words_decide_as_without_them() -> None:
@@ -168,23 +166,21 @@ async def test_of_a_long_question_the_beginning_and_the_end_are_asked_apart() ->
     assert len(first) + len(last) < 1000
 
 
-async def test_a_store_that_cannot_be_read_is_named_and_nothing_is_shown() -> None:
-    async def breaks() -> None:
-        await anyio.lowlevel.checkpoint()
-        raise StoreUnavailable("gone")
-
-    shelf = Shelf({TEA.id: TEA}, breaks)
-    found = await search_on(shelf, GivingRetriever.of("not_tea")).search("tea", scope=ANN)
-    assert (found.hits, found.degraded) == ((), ("fulltext_error",))
+async def _breaks() -> None:
+    await anyio.lowlevel.checkpoint()
+    raise StoreUnavailable("gone")
 
 
-async def test_items_that_are_read_too_slowly_are_given_up_at_the_deadline() -> None:
-    shelf = Shelf({TEA.id: TEA}, anyio.sleep_forever)
+@pytest.mark.parametrize(
+    ("before", "reason"), [(_breaks, "fulltext_error"), (anyio.sleep_forever, "fulltext_timeout")]
+)
+async def test_a_store_that_is_broken_or_slow_is_named_and_nothing_is_shown(
+    before: Callable[[], Awaitable[None]], reason: str
+) -> None:
+    search = search_on(Shelf({TEA.id: TEA}, before), GivingRetriever.of("not_tea"))
     with anyio.fail_after(30):
-        found = await search_on(shelf, GivingRetriever.of("not_tea")).search(
-            "tea", scope=ANN, deadline_s=0.5
-        )
-    assert (found.hits, found.degraded) == ((), ("fulltext_timeout",))
+        found = await search.search("tea", scope=ANN, deadline_s=0.5)
+    assert (found.hits, found.degraded) == ((), (reason,))
 
 
 GREEN_TEA, MILK, BREAD = (make_item(f"not_{name}", name) for name in ("tea", "milk", "bread"))
@@ -235,45 +231,30 @@ def test_a_short_message_is_asked_whole_and_without_what_it_quotes(quoted: str) 
 
 
 @dataclass
-class MeetingRetriever:
-    """Answers once the other one has been asked, too."""
+class LateRetriever:
+    """Answers once another one has been asked, too."""
 
     name: RetrieverName
-    arrived: anyio.Event
-    other: anyio.Event
-    found: list[Candidate] = field(default_factory=list)
+    other: GivingRetriever
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
-        self.arrived.set()
-        await self.other.wait()
-        return RetrieverAnswer(candidates=self.found)
+        while question not in self.other.asked:
+            await anyio.lowlevel.checkpoint()
+        return RetrieverAnswer(candidates=[LIKELY_TEA])
 
 
 def question(text: str = "tea") -> Question:
     return Question(text=text, scope=ANN, kinds=KINDS)
 
 
-async def test_no_arm_waits_for_another() -> None:
-    here, there = anyio.Event(), anyio.Event()
-    retrievers = [
-        MeetingRetriever("fulltext", here, there),
-        MeetingRetriever("vector", there, here),
-    ]
+async def test_no_retriever_waits_for_another_and_the_order_is_theirs_and_the_questions() -> None:
+    soon = GivingRetriever.of("not_soon", name="vector")
     with anyio.fail_after(30):
-        gathered = await gather(retrievers, [question()], bound_s=30)
-    assert gathered.degraded == ()
-
-
-async def test_the_order_is_that_of_the_questions_and_arms_whoever_answers_first() -> None:
-    done = anyio.Event()
-    done.set()
-    late = MeetingRetriever("fulltext", done, done, [Candidate(item_id="late", strength=1)])
-    gathered = await gather(
-        [late, GivingRetriever.of("soon", name="vector")],
-        [question("a"), question("b")],
-        bound_s=30,
-    )
+        gathered = await gather(
+            [LateRetriever("fulltext", soon), soon], [question("a"), question("b")], bound_s=30
+        )
     assert [hit.retriever for hit in gathered.found] == ["fulltext", "vector"] * 2
+    assert gathered.degraded == ()
 
 
 @dataclass

@@ -9,7 +9,7 @@ from memory.recall.distinct import answers_first, distinct
 from memory.recall.query import Found, Hit
 from memory.recall.select import MAX_MANIFEST_BYTES, Selector
 from memory.recall.shown import worth_showing
-from memory.recall.stale_schema import hold_back, split_stale_blocking, without_stale_lines
+from memory.recall.stale_schema import split_stale_blocking, without_stale_lines
 from policies.content.tool_usage import ActiveTools
 from tests.support.recall import Model, make_hit, make_item
 
@@ -22,27 +22,22 @@ async def chosen_from(answer: str, found: Found = FOUND) -> tuple[list[str], tup
     return [hit.item.id for hit in made.hits], tuple(made.degraded)
 
 
-@pytest.mark.parametrize(
-    ("answer", "ids"),
-    [
-        ('["not_2", "not_0"]', ["not_2", "not_0"]),
-        ('```json\n["not_1"]\n```', ["not_1"]),
-        ('As [1] says: ["not_1"]', ["not_1"]),
-        ('["not_1"], see [1]', ["not_1"]),
-        ('["not_1", "not_1", "not_9", "../x"]', ["not_1"]),
-        ("[]", []),
-    ],
-)
-async def test_ids_are_taken_that_were_given(answer: str, ids: list[str]) -> None:
-    assert await chosen_from(answer) == (ids, ())
+ALL = ["not_0", "not_1", "not_2"]
+ANSWERS: dict[str, list[str]] = {
+    '["not_2", "not_0"]': ["not_2", "not_0"],
+    '```json\n["not_1"]\n```': ["not_1"],
+    'As [1] says: ["not_1"]': ["not_1"],
+    '["not_1"], see [1]': ["not_1"],
+    '["not_1", "not_1", "not_9", "../x"]': ["not_1"],
+    "[]": [],
+}
 
 
-@pytest.mark.parametrize(
-    "answer", ["", "none of them", "[1, 2]", "[not_1]", '{"ids": 1}', '["not_9"]', "[" * 50_000]
-)
-async def test_an_answer_without_such_ids_changes_nothing(answer: str) -> None:
-    ids, degraded = await chosen_from(answer)
-    assert (ids, degraded) == (["not_0", "not_1", "not_2"], ("selector_error",))
+async def test_ids_are_taken_that_were_given_and_an_answer_without_them_changes_nothing() -> None:
+    found = {answer: await chosen_from(answer) for answer in ANSWERS}
+    assert found == {answer: (ids, ()) for answer, ids in ANSWERS.items()}
+    for answer in ("", "none", "[1, 2]", "[not_1]", '{"ids": 1}', '["not_9"]', "[" * 50_000):
+        assert await chosen_from(answer) == (ALL, ("selector_error",)), answer
 
 
 async def test_the_manifest_is_bounded_and_what_is_not_in_it_cannot_be_chosen() -> None:
@@ -78,33 +73,30 @@ def test_lines_that_are_stale_go_and_the_others_stay() -> None:
     assert without_stale_lines(text, ["Task"]) == text
 
 
-@pytest.mark.parametrize("text", ["the parameter schema: topic", "参数格式：topic"])
-def test_an_item_is_judged_by_its_title_its_tags_and_its_text_together(text: str) -> None:
-    titled, other = make_item("not_1", text, title="do-it"), make_item("not_2", text, title="Tea")
-    assert split_stale_blocking([titled, other], TOOLS)[0] == [other]
-    held_back = hold_back(titled, ActiveTools.of(TOOLS))
-    assert held_back is not None
-    assert (held_back.id, held_back.reason) == ("not_1", "stale_tool_schema")
+OVEN = "# do-it\n\nParameters of the oven are on its door."
+CASE = "## Symptom\n\nSearch results are empty since Monday.\n\n## Diagnosis\n\n{}"
+DESCRIBED = "The tool web_search expects the parameter `query`, not `q`."
 
 
-def test_the_text_is_judged_and_not_the_summary_that_runs_heading_and_text_together() -> None:
-    item = replace(
-        make_item("not_1", "# do-it\n\nParameters of the oven are on its door.", title="do-it"),
-        summary="do-it parameters: of the oven are on its door.",
-    )
-    assert hold_back(item, ActiveTools.of(TOOLS)) is None
-
-
-def test_with_no_tools_in_use_nothing_is_held_back() -> None:
-    nothing = ActiveTools.of([])
-    assert hold_back(make_item("not_1", STALE, title="do-it"), nothing) is None
-    assert not nothing.is_stale("do-it 参数格式.md", STALE)
-
-
-@pytest.mark.parametrize("name", ["do-it 参数格式.md", "do-it parameter schema.md"])
-def test_a_name_may_say_how_a_tool_is_called(name: str) -> None:
-    assert ActiveTools.of(TOOLS).is_stale(name, "")
-    assert not ActiveTools.of(TOOLS).is_stale("do-it.md", "")
+def test_an_item_is_held_back_by_its_title_and_its_text_together_while_the_tool_is_used() -> None:
+    """Not by the summary, which runs heading and text together; and a symptom shows no case."""
+    items = {
+        make_item("not_en", "the parameter schema: topic", title="do-it"): True,
+        make_item("not_zh", "参数格式：topic", title="do-it"): True,
+        make_item("not_name", "", title="do-it parameter schema.md"): True,
+        make_item("not_tea", "参数格式：topic", title="Tea"): False,
+        replace(make_item("not_oven", OVEN, title="do-it"), summary="do-it parameters:"): False,
+        make_item("cas_1", CASE.format(DESCRIBED), title="Search results", kind="case"): True,
+        make_item("cas_2", CASE.format("With web_search it was."), title="S", kind="case"): False,
+    }
+    tools = [*TOOLS, "web_search"]
+    shown, held = split_stale_blocking(list(items), tools)
+    assert [item.id for item in shown] == [
+        item.id for item, is_held in items.items() if not is_held
+    ]
+    assert {entry.reason for entry in held} == {"stale_tool_schema"}
+    assert split_stale_blocking(list(items), []) == (list(items), [])
+    assert ActiveTools.of(TOOLS).is_stale("do-it 参数格式.md", "")
 
 
 FACT = replace(make_item("fac_1", "my locker is number 12"), kind="fact", turn_id="trn_1")
@@ -117,25 +109,11 @@ def told(*words: str) -> Hit:
 
 def test_a_turn_that_says_little_beside_its_fact_is_left_out() -> None:
     hits = [told("remember that my locker is number 12"), make_hit(FACT, 0.5)]
-    assert [hit.item.id for hit in distinct(hits)] == ["fac_1"]
-    assert [hit.item.id for hit in distinct(hits[:1])] == ["trn_1"]
-    seen = [hit.item for hit in hits if hit.item.kind == "fact"]
-    assert distinct(hits[:1], seen) == [], "the conversation has its fact already"
-
-
-def test_a_turn_that_says_more_stays_beside_its_fact() -> None:
-    hits = [told("remember that my locker is number 12", "and " * 80), make_hit(FACT, 0.5)]
-    assert [hit.item.id for hit in distinct(hits)] == ["trn_1", "fac_1"]
-
-
-def test_a_symptom_does_not_show_a_case_that_describes_a_call() -> None:
-    body = "## Symptom\n\nSearch results are empty since Monday.\n\n## Diagnosis\n\n{}"
-    item = replace(make_item("cas_1", ""), kind="case", title="Search results are empty")
-    tools = ActiveTools.of(["web_search"])
-    described = "The tool web_search expects the parameter `query`, not `q`."
-    assert hold_back(replace(item, body=body.format(described)), tools)
-    harmless = replace(item, body=body.format("With web_search the index was empty."))
-    assert not hold_back(harmless, tools)
+    assert distinct(hits) == hits[1:]
+    assert distinct(hits[:1]) == hits[:1]
+    assert distinct(hits[:1], [FACT]) == [], "the conversation has its fact already"
+    more = [told("remember that my locker is number 12", "and " * 80), hits[1]]
+    assert distinct(more) == more
 
 
 @pytest.mark.parametrize(
