@@ -38,12 +38,10 @@ class Indexed:
     async def titles(self) -> list[str]:
         return [row["title"] for row in await self.database.rows("SELECT title FROM items")]
 
-    async def items(self, name: str) -> dict[str, int]:
-        """Return the revisions of a file's items by title."""
-        rows = await self.database.rows(
-            "SELECT title, revision FROM items WHERE source = ?", (f"memory/{name}",)
-        )
-        return {row["title"]: row["revision"] for row in rows}
+    async def names(self) -> dict[str, str]:
+        """Return the items' titles by id."""
+        rows = await self.database.rows("SELECT id, title FROM items")
+        return {row["id"]: row["title"] for row in rows}
 
     async def item_id(self, title: str) -> str:
         (row,) = await self.database.rows("SELECT id FROM items WHERE title = ?", (title,))
@@ -122,7 +120,6 @@ def change(index: Indexed, name: str, content: str | bytes) -> None:
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
 NS = 1_000_000_000
-MANY = 60
 
 
 def workspace_with(root: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -142,11 +139,3 @@ def write(workspace: Path, name: str, content: str | bytes, *, at_s: int | None 
     if at_s is not None:
         os.utime(path, ns=(at_s * NS, at_s * NS))
     return path
-
-
-def many_notes(root: Path) -> Path:
-    """Make a workspace with more notes of a page each than go into a prompt."""
-    page = "The deploy window of the shop opens at nine and closes at ten. 部署窗口九点开。\n" * 20
-    return workspace_with(
-        root, {f"{n // 100}/note-{n}.md": f"# {n}\n\n{page}" for n in range(MANY)}
-    )

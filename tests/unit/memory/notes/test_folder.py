@@ -34,38 +34,20 @@ def text_of(workspace: Path, name: str) -> str:
     return note.text
 
 
-def test_the_three_endings_are_notes_in_any_case_and_nothing_else(tmp_path: Path) -> None:
-    kept = ["a.md", "b.yaml", "c.yml", "d.MD", "e.Yaml", "logs/f.md", "sub/记忆.md"]
-    other = ["f.txt", "g.md.bak", "h.mdx", "md", "i", ".md", "j.json", "k.py"]
-    workspace = workspace_with(tmp_path, dict.fromkeys([*kept, *other], "x"))
-    assert names(workspace) == [f"memory/{kept_line}" for kept_line in kept]
+NO_NOTES = [
+    *("f.txt", "g.md.bak", "h.mdx", "md", "i", ".md", "j.json", "k.py"),
+    *(".hidden.md", ".git/a.md", ".sub/a.md", ".env.md", "secrets.yaml", "Secrets.YML"),
+    *(".ssh/notes.md", "server.key/a.md", "CLAUDE.md", ".github/workflows/ci.yml"),
+    *("two\nlines.md", "a\u2028b.md", "a\x85b.md", "a\x1b[2Jb.md", "ends\r.md"),
+]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        ".hidden.md",
-        ".git/a.md",
-        ".sub/a.md",
-        ".env.md",
-        "secrets.yaml",
-        "Secrets.YML",
-        ".ssh/notes.md",
-        "server.key/a.md",
-        "CLAUDE.md",
-        ".github/workflows/ci.yml",
-        "two\nlines.md",
-        "a\u2028b.md",
-        "a\x85b.md",
-        "a\x1b[2Jb.md",
-        "ends\r.md",
-    ],
-)
-def test_what_is_hidden_secret_acting_or_breaks_a_line_is_no_note(
-    tmp_path: Path, name: str
+def test_the_three_endings_are_notes_unless_hidden_secret_acting_or_breaking_a_line(
+    tmp_path: Path,
 ) -> None:
-    workspace = workspace_with(tmp_path, {"a.md": "x", name: "y"})
-    assert names(workspace) == ["memory/a.md"]
+    kept = ["a.md", "b.yaml", "c.yml", "d.MD", "e.Yaml", "logs/f.md", "sub/记忆.md"]
+    workspace = workspace_with(tmp_path, dict.fromkeys([*kept, *NO_NOTES], "x"))
+    assert names(workspace) == [f"memory/{name}" for name in kept]
 
 
 def test_links_and_what_is_no_file_are_no_notes(tmp_path: Path) -> None:
@@ -147,26 +129,23 @@ def test_what_is_swapped_after_it_was_listed_is_neither_read_nor_removed(
     assert os.path.lexists(workspace / listed.name)
 
 
-@pytest.mark.parametrize("name", ["a.md", "memory/../a.md", "memory//a.md", "other/a.md"])
-def test_a_name_that_does_not_lead_straight_down_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_that_does_not_lead_straight_down_is_refused(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, {"a.md": "x"})
     (workspace / "a.md").write_text("the workspace's own")
-    with pytest.raises(AssertionError):
-        read(workspace, name)
-    with pytest.raises(AssertionError):
-        remove_note_blocking(workspace, name)
+    for name in ("a.md", "memory/../a.md", "memory//a.md", "other/a.md"):
+        with pytest.raises(AssertionError):
+            read(workspace, name)
+        with pytest.raises(AssertionError):
+            remove_note_blocking(workspace, name)
     assert (workspace / "a.md").exists()
 
 
-def test_folders_are_looked_into_to_the_eighth_and_no_further(tmp_path: Path) -> None:
+def test_eight_folders_down_are_looked_into_and_no_more_files_than_are_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     eighth = "/".join("12345678")
     workspace = workspace_with(tmp_path, {f"{eighth}/a.md": "x", f"{eighth}/9/b.md": "y"})
     assert names(workspace) == [f"memory/{eighth}/a.md"]
-
-
-def test_no_more_files_are_listed_than_are_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(folder, "MAX_FILES", 3)
     workspace = workspace_with(tmp_path, {f"{n}.md": "x" for n in range(5)})
     assert len(names(workspace)) == 3
@@ -187,46 +166,38 @@ def test_of_a_huge_file_its_beginning_is_read_in_whole_lines(tmp_path: Path) -> 
     assert set(text.split("\n")) == {line.strip()}
 
 
-@pytest.mark.parametrize("gap", ["\n", " "])
-def test_a_secret_that_the_cut_goes_through_is_left_out(tmp_path: Path, gap: str) -> None:
+def test_a_secret_that_the_cut_goes_through_is_left_out(tmp_path: Path) -> None:
     filler = "word " * ((MAX_FILE_BYTES - 20) // 5)
-    workspace = workspace_with(tmp_path, {"a.md": f"{filler}{gap}{SECRET} and more"})
-    assert text_of(workspace, "memory/a.md").rstrip() == filler.rstrip()
+    for gap in ("\n", " "):
+        workspace = workspace_with(tmp_path, {"a.md": f"{filler}{gap}{SECRET} and more"})
+        assert text_of(workspace, "memory/a.md").rstrip() == filler.rstrip()
 
 
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        (b"Z\xfcrich HB", "Z\ufffdrich HB"),
-        ("\ufeff# 标题".encode(), "# 标题"),
-        (b"a\r\nb\rc\n", "a\nb\nc\n"),
-        (b"", ""),
-    ],
-)
-def test_text_in_any_form_is_read_as_far_as_it_can_be(
-    tmp_path: Path, raw: bytes, text: str
+def test_text_in_any_form_is_read_as_far_as_it_can_be(tmp_path: Path) -> None:
+    texts = {
+        b"Z\xfcrich HB": "Z\ufffdrich HB",
+        "\ufeff# 标题".encode(): "# 标题",
+        b"a\r\nb\rc\n": "a\nb\nc\n",
+        b"": "",
+    }
+    for raw, text in texts.items():
+        assert text_of(workspace_with(tmp_path, {"a.md": raw}), "memory/a.md") == text
+
+
+def test_a_note_is_removed_and_nothing_else_or_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert text_of(workspace_with(tmp_path, {"a.md": raw}), "memory/a.md") == text
-
-
-def test_a_note_is_removed_and_nothing_else(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, {"a.md": "x", "b.md": "y"})
     assert remove_note_blocking(workspace, "memory/a.md")
     assert names(workspace) == ["memory/b.md"]
     assert remove_note_blocking(workspace, "memory/a.md"), "it is gone already"
     assert remove_note_blocking(workspace, "memory/nowhere/a.md")
 
-
-def test_a_note_that_cannot_be_removed_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workspace = workspace_with(tmp_path, {"a.md": "x"})
-
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError
 
     monkeypatch.setattr(os, "unlink", refuse)
-    assert not remove_note_blocking(workspace, "memory/a.md")
+    assert not remove_note_blocking(workspace, "memory/b.md")
 
 
 def open_descriptors() -> int:

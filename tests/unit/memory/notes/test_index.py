@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,13 @@ async def written(notes: Indexed) -> int:
     return await notes.database.write(lambda writer: writer.total_changes)
 
 
-async def test_the_first_look_reads_everything_and_has_it_delivered(
+async def test_the_first_look_reads_everything_and_has_it_delivered_and_the_next_does_nothing(
     notes: Indexed, reads: list[str]
 ) -> None:
     assert await notes.index.scan() == Scanned(indexed=3)
+    before = await written(notes)
+    assert await notes.index.scan() == Scanned()
+    assert await written(notes) == before
     assert sorted(reads) == sorted(NOTES)
     assert sorted(await notes.titles()) == ["Ops", "Where", "Who", "tea", "部署"]
     assert await notes.deliveries() == Counter(("put", item_id) for item_id in await notes.ids())
@@ -55,90 +58,72 @@ async def test_the_first_look_reads_everything_and_has_it_delivered(
     await notes.check_whole()
 
 
-async def test_where_nothing_changed_nothing_is_read_or_written(
-    notes: Indexed, reads: list[str]
-) -> None:
-    await notes.index.scan()
-    reads.clear()
-    before = await written(notes)
-    assert await notes.index.scan() == Scanned()
-    assert reads == []
-    assert await written(notes) == before
-    assert len(notes.changes) == 1
+def change_at_the_same_time(notes: Indexed) -> None:
+    write_keeping_date(notes, "tea: matcha", earlier_ns=0)
 
 
-async def test_of_what_changed_that_file_alone_is_read_and_delivered(
-    scanned: Indexed, reads: list[str]
-) -> None:
-    change(scanned, "tea.yaml", "tea: black")
-    assert await scanned.index.scan() == Scanned(indexed=1)
-    assert reads == ["tea.yaml"]
-    assert await scanned.items("tea.yaml") == {"tea": 2}
-    assert await scanned.items("zh/部署.md") == {"部署": 1}
-    assert await scanned.deliveries() == Counter([("put", await scanned.item_id("tea"))])
-    assert len(scanned.changes) == 2
+def change_at_the_same_size(notes: Indexed) -> None:
+    write_keeping_date(notes, "tea: black", earlier_ns=1)
 
 
-async def test_a_section_that_is_gone_is_forgotten_and_the_others_stay(scanned: Indexed) -> None:
-    kept, gone = await scanned.item_id("Where"), await scanned.item_id("Who")
-    change(scanned, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
-    await scanned.index.scan()
-    assert await scanned.items("ops.md") == {"Ops": 2, "Where": 2}
-    waiting = await scanned.deliveries()
-    assert waiting == Counter(
-        [("put", await scanned.item_id("Ops")), ("put", kept), ("forget", gone)]
-    )
-    await scanned.check_whole()
-
-
-async def test_a_file_that_is_gone_is_taken_out_without_reading(
-    scanned: Indexed, reads: list[str]
-) -> None:
-    gone = await scanned.item_id("部署")
-    (scanned.workspace / "memory" / "zh" / "部署.md").unlink()
-    assert await scanned.index.scan() == Scanned(removed=1)
-    assert reads == []
-    assert await scanned.deliveries() == Counter([("forget", gone)])
-    assert await scanned.files() == ["ops.md", "tea.yaml"]
-    assert len(scanned.changes) == 2
-    await scanned.check_whole()
-
-
-async def test_a_renamed_file_is_another_one(scanned: Indexed, reads: list[str]) -> None:
-    before = await scanned.item_id("tea")
-    memory = scanned.workspace / "memory"
-    (memory / "tea.yaml").rename(memory / "green-tea.yaml")
-    assert await scanned.index.scan() == Scanned(indexed=1, removed=1)
-    assert reads == ["green-tea.yaml"]
-    after = await scanned.item_id("green-tea")
-    assert await scanned.deliveries() == Counter([("put", after), ("forget", before)])
-    await scanned.check_whole()
-
-
-async def test_of_a_file_that_was_only_touched_the_date_is_noted_and_nothing_else(
-    scanned: Indexed, reads: list[str]
-) -> None:
-    change(scanned, "tea.yaml", NOTES["tea.yaml"])
-    assert await scanned.index.scan() == Scanned()
-    assert reads == ["tea.yaml"]
-    assert await scanned.items("tea.yaml") == {"tea": 1}
-    assert await scanned.deliveries() == Counter()
-    assert await scanned.index.scan() == Scanned()
-    assert reads == ["tea.yaml"], "the date was noted"
-    assert len(scanned.changes) == 1
-    await scanned.check_whole()
-
-
-@pytest.mark.parametrize(("content", "earlier_ns"), [("tea: matcha", 0), ("tea: black", 1)])
-async def test_a_change_shows_in_the_size_or_in_the_date_alone(
-    notes: Indexed, content: str, earlier_ns: int
-) -> None:
-    await notes.index.scan()
+def write_keeping_date(notes: Indexed, content: str, *, earlier_ns: int) -> None:
     path = notes.workspace / "memory" / "tea.yaml"
     at_ns = path.stat().st_mtime_ns - earlier_ns
     path.write_text(content)
     os.utime(path, ns=(at_ns, at_ns))
-    assert await notes.index.scan() == Scanned(indexed=1)
+
+
+def touch(notes: Indexed) -> None:
+    change(notes, "tea.yaml", NOTES["tea.yaml"])
+
+
+def drop_a_section(notes: Indexed) -> None:
+    change(notes, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
+
+
+def remove(notes: Indexed) -> None:
+    (notes.workspace / "memory" / "zh" / "部署.md").unlink()
+
+
+def rename(notes: Indexed) -> None:
+    memory = notes.workspace / "memory"
+    (memory / "tea.yaml").rename(memory / "green-tea.yaml")
+
+
+@pytest.mark.parametrize(
+    ("act", "scanned_as", "read", "waiting"),
+    [
+        (change_at_the_same_time, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
+        (change_at_the_same_size, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
+        (touch, Scanned(), ["tea.yaml"], []),
+        (drop_a_section, Scanned(indexed=1), ["ops.md"], ["forget Who", "put Ops", "put Where"]),
+        (remove, Scanned(removed=1), [], ["forget 部署"]),
+        (
+            rename,
+            Scanned(indexed=1, removed=1),
+            ["green-tea.yaml"],
+            ["forget tea", "put green-tea"],
+        ),
+    ],
+)
+async def test_what_changed_is_read_delivered_and_forgotten_and_nothing_else(
+    scanned: Indexed,
+    reads: list[str],
+    act: Callable[[Indexed], None],
+    scanned_as: Scanned,
+    read: list[str],
+    waiting: list[str],
+) -> None:
+    names = await scanned.names()
+    act(scanned)
+    assert await scanned.index.scan() == scanned_as
+    assert await scanned.index.scan() == Scanned(), "the date was noted"
+    assert reads == read
+    names |= await scanned.names()
+    due = [f"{what} {names[name]}" for what, name in (await scanned.deliveries()).elements()]
+    assert sorted(due) == waiting
+    assert len(scanned.changes) == (1 if act is touch else 2)
+    await scanned.check_whole()
 
 
 async def test_a_note_that_comes_back_is_delivered_again(scanned: Indexed) -> None:

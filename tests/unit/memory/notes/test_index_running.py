@@ -106,26 +106,29 @@ async def test_a_look_that_fails_ends_nothing_and_the_next_one_makes_it_good(
     assert "notes_not_indexed" in caplog.text
 
 
-async def test_a_forgotten_note_is_gone_with_its_file_and_does_not_come_back(
-    notes: Indexed,
+@pytest.mark.parametrize("is_gone_already", [False, True])
+async def test_a_note_is_forgotten_once_with_its_file_and_does_not_come_back(
+    notes: Indexed, *, is_gone_already: bool
 ) -> None:
     await notes.index.scan()
     await notes.deliver_all()
     gone = [await notes.item_id(title) for title in ("Ops", "Who", "Where")]
-    assert await notes.index.forget_note(gone[1], "ann")
-    assert not (notes.workspace / "memory" / "ops.md").exists()
+    file, told = notes.workspace / "memory" / "ops.md", list[bool]()
+    if is_gone_already:
+        file.unlink()
+
+    async def forget() -> None:
+        told.append(await notes.index.forget_note(gone[1], "ann"))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(forget)
+        tasks.start_soon(forget)
+    assert told == [True, False]
+    assert not file.exists()
     assert sorted(await notes.titles()) == ["tea", "部署"]
     assert await notes.deliveries() == Counter(("forget", name) for name in gone)
     assert await notes.index.scan() == Scanned()
-    assert not await notes.index.forget_note(gone[1], "ann"), "there is none any more"
     await notes.check_whole()
-
-
-async def test_a_note_whose_file_is_gone_already_is_forgotten(notes: Indexed) -> None:
-    await notes.index.scan()
-    (notes.workspace / "memory" / "tea.yaml").unlink()
-    assert await notes.index.forget_note(await notes.item_id("tea"), "ann")
-    assert "tea" not in await notes.titles()
 
 
 async def test_a_note_whose_file_cannot_be_removed_is_not_said_to_be_forgotten(
@@ -137,23 +140,6 @@ async def test_a_note_whose_file_cannot_be_removed_is_not_said_to_be_forgotten(
     with pytest.raises(StoreUnavailable, match="cannot be removed"):
         await notes.index.forget_note(item_id, "ann")
     assert len(await notes.ids()) == ITEMS
-
-
-async def test_who_forgets_a_note_a_moment_later_is_told_that_there_is_none(
-    tmp_path: Path,
-) -> None:
-    told: list[bool] = []
-    async with indexing(tmp_path) as notes:
-        await notes.index.scan()
-        item_id = await notes.item_id("tea")
-
-        async def forget() -> None:
-            told.append(await notes.index.forget_note(item_id, "ann"))
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(forget)
-            tasks.start_soon(forget)
-    assert told == [True, False]
 
 
 async def show(notes: Indexed, turn_id: str, owner_id: str, item_ids: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import anyio
@@ -26,7 +26,7 @@ from memory.notes.sections import items_of
 from memory.recall.query import MAX_ITEMS, QuotedNotes
 from memory.recall.stale_schema import split_stale_blocking
 from policies.secrets import mask_secrets
-from tests.unit.memory.notes.indexed import MANY, SECRET, many_notes, workspace_with
+from tests.unit.memory.notes.indexed import SECRET, workspace_with
 
 ASK = "what do you remember?"
 REQUEST = "Answer from them; do not say that there is no access to memory."
@@ -46,22 +46,22 @@ def test_the_notes_go_in_quoted_with_the_request_to_answer_from_them(tmp_path: P
     )
 
 
-@pytest.mark.parametrize("message", ["hello", "fix the memory leak", "内存不足", ""])
 def test_for_another_message_nothing_goes_in_and_nothing_is_read(
-    tmp_path: Path, message: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = workspace_with(tmp_path, {"ops.md": "x"})
     monkeypatch.delattr(notes_context, "list_notes_blocking")
-    assert told(workspace, message) == ""
+    for message in ("hello", "fix the memory leak", "内存不足", ""):
+        assert told(tmp_path, message) == ""
 
 
-@pytest.mark.parametrize("files", [{}, {"a.md": " \n"}, {"a.md": b"\0"}, {"a.txt": "x"}])
-def test_where_there_are_no_notes_it_is_to_be_said_so(
-    tmp_path: Path, files: dict[str, str | bytes]
-) -> None:
-    text = told(workspace_with(tmp_path, files), "个人记忆里有什么？")
-    assert text.startswith("The message asks about memory. The workspace's memory/ folder holds no")
-    assert "say so plainly" in text
+def test_where_there_are_no_notes_it_is_to_be_said_so(tmp_path: Path) -> None:
+    workspace = workspace_with(tmp_path, {"a.md": " \n", "b.md": b"\0", "c.txt": "x"})
+    for at in (workspace, tmp_path / "nowhere"):
+        text = told(at, "个人记忆里有什么？")
+        assert text.startswith(
+            "The message asks about memory. The workspace's memory/ folder holds"
+        )
+        assert "say so plainly" in text
 
 
 def test_what_fits_the_message_goes_first_then_the_newest(tmp_path: Path) -> None:
@@ -85,46 +85,25 @@ def test_what_fits_the_message_goes_first_then_the_newest(tmp_path: Path) -> Non
 def test_a_long_note_gives_its_beginning_and_leaves_room_for_others(tmp_path: Path) -> None:
     files = {f"n{n}.md": f"first of {n}\n" + f"line of {n}\n" * 1000 for n in range(4)}
     text = told(workspace_with(tmp_path, files))
-    assert len(text) <= DEFAULT_BUDGET_CHARS
     for n in range(4):
         assert f"memory/n{n}.md:\n> first of {n}\n" in text
     assert text.count("\n> …") == 4
 
 
-def test_what_has_no_room_is_named(tmp_path: Path) -> None:
-    files = {f"n{n}.md": "text " * 400 for n in range(50)}
-    text = told(workspace_with(tmp_path, files))
-    quoted = text.count("\n> text")
-    assert 0 < quoted < 50
-    assert f"\n\nAlso there, {50 - quoted} more: n" in text
-    assert len(text) <= DEFAULT_BUDGET_CHARS
-
-
-@pytest.mark.parametrize("budget", [0, 1, 50, 100, 150])
-def test_a_request_that_has_no_room_is_left_out_rather_than_cut(
-    tmp_path: Path, budget: int
-) -> None:
-    assert told(tmp_path, budget_chars=budget) in {"", told(tmp_path)}
+def test_a_request_that_has_no_room_is_left_out_rather_than_cut(tmp_path: Path) -> None:
     workspace = workspace_with(tmp_path, {"a.md": "x"})
-    assert told(workspace, budget_chars=budget) == ""
+    for budget in (0, 1, 50, 100, 150):
+        assert told(tmp_path, budget_chars=budget) in {"", told(tmp_path)}
+        assert told(workspace, budget_chars=budget) == ""
 
 
-def test_secrets_are_masked_in_texts_and_in_names(tmp_path: Path) -> None:
+def test_secrets_are_masked_and_a_note_whose_name_holds_one_is_not_quoted(tmp_path: Path) -> None:
     long = f"{SECRET}\n" + "password: hunter2-hunter2\n" * 3
-    files = {f"{n}.md": long for n in range(3)} | {f"{SECRET}.md": "x", f"z/{SECRET}.md": " "}
-    text = told(workspace_with(tmp_path, files))
-    assert "[masked]" in text
-    assert SECRET not in text
-    assert "hunter2" not in text
-
-
-def test_a_note_whose_name_holds_a_secret_is_not_quoted_as_it_is_not_searched(
-    tmp_path: Path,
-) -> None:
-    workspace = workspace_with(tmp_path, {f"{SECRET}.md": "Ann likes tea.", "a.md": "九点开门。"})
-    told_notes = quoted_notes(workspace, ASK, NotesBounds())
-    assert "Ann" not in told_notes.text
-    assert [item.item.source for item in told_notes.items] == ["memory/a.md"]
+    secret = {f"{SECRET}.md": "Ann likes tea.", f"z/{SECRET}.md": " "}
+    notes = told_ids(workspace_with(tmp_path, {"0.md": long, "1.md": long, **secret}))
+    assert "[masked]" in notes.text
+    assert not [word for word in (SECRET, "hunter2", "Ann") if word in notes.text]
+    assert {item.item.source for item in notes.items} == {"memory/0.md", "memory/1.md"}
 
 
 BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
@@ -210,87 +189,58 @@ def items_in(workspace: Path) -> dict[str, Item]:
     return {item.title: item for note in notes if note is not None for item in items_of(note)}
 
 
-def noted(root: Path, files: Mapping[str, str | bytes]) -> Path:
-    return workspace_with(root, files)
-
-
 def test_what_goes_in_is_told_with_the_ids_that_search_gives(tmp_path: Path) -> None:
-    workspace = noted(
-        tmp_path, {"ops.md": f"# 部署\n九点\n# Who\nBob\n{LONG}", "tea.yaml": "tea: green"}
-    )
+    files = {"ops.md": f"# 部署\n九点\n# Who\nBob\n{LONG}", "tea.yaml": "tea: green"}
+    workspace = workspace_with(tmp_path, files)
     notes = told_ids(workspace, budget=20_000)
     items = items_in(workspace)
     assert [item.item for item in notes.items] == [items["tea"], items["部署"], items["Who"]]
     assert [item.line for item in notes.items] == ["> tea: green", "> # 部署", "> # Who"]
     assert all(item.is_whole and item.line in notes.text.splitlines() for item in notes.items)
-    assert notes.held_back == []
 
 
 def test_of_a_note_that_is_cut_only_what_stands_there_is_told(tmp_path: Path) -> None:
-    workspace = noted(tmp_path, {"ops.md": f"# One\n九点\n# Two\n{LONG * 2}# Three\nKEPT OUT\n"})
-    notes = told_ids(workspace)
-    assert [(item.item.title, item.is_whole) for item in notes.items] == [
-        ("One", True),
-        ("Two", False),
-    ]
+    text = f"# One\n九点\n# Two\n{LONG * 2}# Three\nKEPT OUT\n"
+    notes = told_ids(workspace_with(tmp_path, {"ops.md": text}))
+    quoted = [(item.item.title, item.is_whole) for item in notes.items]
+    assert quoted == [("One", True), ("Two", False)]
     assert "KEPT OUT" not in notes.text
     assert notes.text.endswith("\n> …")
-
-
-@pytest.mark.parametrize("message", [ASK, ASK_ZH])
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_note_that_is_held_back_in_search_is_held_back_and_told_so(
-    tmp_path: Path, language: str, message: str
-) -> None:
-    files = {"tea.md": "Tea 茶", "old.md": STALE[language], "new.md": LASTING[language]}
-    workspace = noted(tmp_path, files)
-    notes = told_ids(workspace, message)
-    items = items_in(workspace)
-    assert [(held.id, held.reason) for held in notes.held_back] == [
-        (items["old"].id, "stale_tool_schema")
-    ]
-    assert "SENTINEL" not in notes.text
-    assert "old.md" not in notes.text, "its name is its title"
-    assert {item.item.title for item in notes.items} == {"tea", "new"}
-    assert "KEPT" in notes.text
-    assert "SENTINEL" in told_ids(workspace, message, tools=()).text
 
 
 @pytest.mark.parametrize(
     "text",
     [
+        f"TOLD {STALE['en']}",
+        f"TOLD {STALE['zh']}",
         "# do-it\n\nTOLD the topic.\n\nAnd TOLD more.\n\n#### Parameters\n- topic",
         f"# do-it\n\nTOLD 先来。\n\n{LONG}\n\n参数格式：topic",
         f"# do-it\n\nTOLD first.\n\n{LONG * 7}\n\nIts parameter schema: topic",
     ],
-    ids=["headings", "beyond the room", "beyond what is read at first"],
+    ids=["en", "zh", "headings", "beyond the room", "beyond what is read at first"],
 )
-def test_an_item_is_judged_whole_although_only_its_beginning_would_go_in(
-    tmp_path: Path, text: str
-) -> None:
-    workspace = noted(tmp_path, {"a.md": text, "tea.md": "Tea"})
+def test_an_item_is_judged_whole_and_held_back_with_its_name(tmp_path: Path, text: str) -> None:
+    workspace = workspace_with(tmp_path, {"old.md": text, "tea.md": "Tea"})
     item = next(one for title, one in items_in(workspace).items() if title != "tea")
     assert "TOLD" in told_ids(workspace, tools=()).text
     notes = told_ids(workspace)
-    assert "TOLD" not in notes.text
-    assert [held.id for held in notes.held_back] == [item.id]
+    assert not [word for word in ("TOLD", "old.md") if word in notes.text]
+    assert [(held.id, held.reason) for held in notes.held_back] == [(item.id, "stale_tool_schema")]
     assert [item.item.title for item in notes.items] == ["tea"]
 
 
 def test_a_long_files_last_section_is_told_although_it_was_read_in_two_goes(tmp_path: Path) -> None:
     text = f"# One\n{STALE['zh']}\n# Two\nTOLD 二\n{LONG * 9}\n# Three\nTOLD 三\n{LONG}"
-    workspace = noted(tmp_path, {"a.md": text})
-    notes = told_ids(workspace, budget=60_000)
-    assert [item.item for item in notes.items] == [
-        items_in(workspace)[title] for title in ("Two", "Three")
-    ]
+    workspace = workspace_with(tmp_path, {"a.md": text})
+    notes, items = told_ids(workspace, budget=60_000), items_in(workspace)
+    assert [item.item for item in notes.items] == [items["Two"], items["Three"]]
     assert all(item.is_whole for item in notes.items)
     assert notes.text.count("TOLD") == 2
 
 
 def test_a_name_that_tells_how_a_tool_is_called_is_not_named(tmp_path: Path) -> None:
     files = {"do-it 参数格式.md": "", "do-it parameter schema.md": "", "b.md": "", "tea.md": "Tea"}
-    workspace = noted(tmp_path, files)
+    workspace = workspace_with(tmp_path, files)
     assert told_ids(workspace).text.endswith("Also there, 1 more: b.md")
     assert "Also there, 3 more" in told_ids(workspace, tools=()).text
 
@@ -331,7 +281,7 @@ def test_what_goes_in_is_what_the_filter_of_items_lets_through(
         for name, (sections, is_long) in files.items()
     }
     with tempfile.TemporaryDirectory() as directory:
-        workspace = noted(Path(directory), texts)
+        workspace = workspace_with(Path(directory), texts)
         notes = told_ids(workspace, message, budget=200_000)
         found = [
             item
@@ -351,16 +301,16 @@ def test_what_goes_in_is_what_the_filter_of_items_lets_through(
 QUESTION = "what do you remember about the deploy window?"
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return many_notes(tmp_path_factory.mktemp("many"))
-
-
-async def test_beside_the_loop_the_same_comes_of_it(workspace: Path) -> None:
+async def test_beside_the_loop_the_same_comes_of_it_and_what_has_no_room_is_named(
+    tmp_path: Path,
+) -> None:
+    page = "The deploy window of the shop opens at nine and closes at ten. 部署窗口九点开。\n" * 20
+    workspace = workspace_with(tmp_path, {f"n{n}.md": page for n in range(60)})
     text = await build_memory_context_async(workspace, QUESTION, 5000)
     assert text == await anyio.to_thread.run_sync(build_memory_context, workspace, QUESTION, 5000)
     shown = text.count("\nmemory/")
-    assert f"Also there, {MANY - shown} more" in text
+    assert 0 < shown < 60
+    assert f"\n\nAlso there, {60 - shown} more: n" in text
 
 
 async def test_who_stops_waiting_does_not_wait_for_the_thread(tmp_path: Path) -> None:

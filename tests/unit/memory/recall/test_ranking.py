@@ -91,12 +91,13 @@ def test_the_fit_is_the_weighted_sum_of_what_was_measured(
 IDS = st.lists(st.sampled_from("abcdefghij"), unique=True)
 
 
-@given(IDS, IDS)
+@given(IDS, IDS, IDS)
 def test_everything_found_is_there_once_and_best_first_and_equals_by_their_ids(
-    words: list[str], vectors: list[str]
+    words: list[str], other_words: list[str], vectors: list[str]
 ) -> None:
-    fused = fuse([ranked("fulltext", *words), ranked("vector", *vectors)])
-    assert sorted(order(fused)) == sorted({*words, *vectors})
+    lists = [ranked("fulltext", *words), ranked("fulltext", *other_words)]
+    fused = fuse([*lists, ranked("vector", *vectors)])
+    assert sorted(order(fused)) == sorted({*words, *other_words, *vectors})
     assert fused == sorted(fused, key=lambda place: (-place.score, place.item_id))
 
 
