@@ -74,10 +74,10 @@ def test_the_page_works_behind_a_path(open_page: OpenPage, server: LiveServer) -
 
     chat.page.route(f"{server.url}/**", strip)
     chat.page.goto(f"{server.url}/candor/")
-    chat.ask("my path is longer").expect_end("answered")
+    chat.ask("/path-is-longer").expect_end("answered")
     chat.page.reload()
 
-    expect(chat.turn.message).to_have_text("my path is longer")
+    expect(chat.turn.message).to_have_text("/path-is-longer")
     assert chat.page.url.startswith(f"{server.url}/candor/#/c/")
     assert foreign == []
     chat.page.goto(
