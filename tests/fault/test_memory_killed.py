@@ -1,7 +1,6 @@
 """The process crashes before each statement of remembering: nothing is lost, doubled or half there."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -21,8 +20,8 @@ from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.facts import put_fact_blocking
-from tests.support.crash_images import CrashImages, at_points, crashed_everywhere
-from tests.support.episodes import AT, open_memory, opened_on, recorder_on, turn_intents
+from tests.support.crash_images import at_points, crashed_everywhere, texts
+from tests.support.episodes import AT, opened_on, recorder_on, turn_intents
 
 COMMANDS = {
     "trn_1": "deploy the shop",
@@ -37,14 +36,16 @@ TOLD = (
     "no, the demo is on Friday now",
 )
 UNTIDY = 4
+EPISODES = 3
+"""Four turns, of which two say the same."""
+pytestmark = pytest.mark.fault
 
 
-async def prepare(directory: Path) -> None:
-    """Make a memory in which turns wait."""
-    async with open_memory(directory) as database:
-        for turn_id, command in COMMANDS.items():
-            intents = turn_intents(turn_id, command=command, message=f"please {command}")
-            await recorder_on(database).record_intents(intents)
+async def queue(database: Database) -> None:
+    """Record turns that wait to be remembered."""
+    for turn_id, command in COMMANDS.items():
+        intents = turn_intents(turn_id, command=command, message=f"please {command}")
+        await recorder_on(database).record_intents(intents)
 
 
 async def remember(database: Database) -> int:
@@ -56,38 +57,26 @@ async def remember(database: Database) -> int:
     ).drain()
 
 
-async def prepare_remembered(directory: Path) -> None:
-    """Make a memory in which they are remembered."""
-    await prepare(directory)
-    async with open_memory(directory) as database:
-        await remember(database)
+def forgetting_on(database: Database) -> Forgetting:
+    recording = recorder_on(database).recording
+    return Forgetting(database, backends=["vector"], recording=recording, now=lambda: AT)
 
 
 async def forget(database: Database) -> bool:
     """Forget what the first turn became."""
-    forgetting = Forgetting(
-        database, backends=["vector"], recording=recorder_on(database).recording, now=lambda: AT
-    )
-    return await forgetting.forget(derived_id("epi", "trn_1"), Scope(owner_id="ann"))
+    return await forgetting_on(database).forget(derived_id("epi", "trn_1"), Scope(owner_id="ann"))
 
 
-def keeper_on(database: Database) -> FactKeeper:
-    """Return what keeps facts."""
-    return FactKeeper(
+async def keep(database: Database) -> list[str]:
+    """Keep what each message tells."""
+    keeper = FactKeeper(
         database,
         deliver_to=["vector"],
         recording=recorder_on(database).recording,
         mask=str,
         now=lambda: AT,
-        forget=Forgetting(
-            database, backends=["vector"], recording=recorder_on(database).recording, now=lambda: AT
-        ).forget,
+        forget=forgetting_on(database).forget,
     )
-
-
-async def keep(database: Database) -> list[str]:
-    """Keep what each message tells."""
-    keeper = keeper_on(database)
     kept = [
         await keeper.keep_told(
             ToldTurn(
@@ -103,27 +92,18 @@ async def keep(database: Database) -> list[str]:
     return [fact.id for told in kept for fact in told.saved]
 
 
-async def prepare_nothing(directory: Path) -> None:
-    """Make an empty memory."""
-    async with open_memory(directory):
-        pass
-
-
-async def prepare_untidy(directory: Path) -> None:
-    """Make a memory with facts that contradict each other."""
-    async with open_memory(directory) as database:
-        for number in range(UNTIDY):
-            fact = Fact(
-                id=f"fac_{number}",
-                text=f"my locker is number {number}",
-                scope=Scope(owner_id="ann"),
-                origin="model",
-                valid_from=AT,
-                updated_at=AT,
-            )
-            await database.write(
-                partial(put_fact_blocking, fact=fact, deliver_to=["vector"], now=AT)
-            )
+async def contradict(database: Database) -> None:
+    """Write facts that contradict each other."""
+    for number in range(UNTIDY):
+        fact = Fact(
+            id=f"fac_{number}",
+            text=f"my locker is number {number}",
+            scope=Scope(owner_id="ann"),
+            origin="model",
+            valid_from=AT,
+            updated_at=AT,
+        )
+        await database.write(partial(put_fact_blocking, fact=fact, deliver_to=["vector"], now=AT))
 
 
 async def tidy(database: Database) -> int:
@@ -131,44 +111,19 @@ async def tidy(database: Database) -> int:
     return await FactTidier(database, deliver_to=["vector"], now=lambda: AT).tidy()
 
 
-async def work_until(
-    work: Callable[[Database], Awaitable[object]], directory: Path, points: CrashImages
-) -> None:
-    """Do it; each statement of the writer's is a point."""
-    async with open_memory(directory) as database:
-        await database.write(points.watch)
-        await work(database)
-
-
-EPISODES = 3
-"""Four turns, of which two say the same."""
-MANY = 20
-MANY_TO_FORGET = 4
-pytestmark = pytest.mark.fault
-
-
-async def texts(database: Database, sql: str) -> list[str]:
-    return [str(row[0]) for row in await database.rows(sql)]
-
-
 async def check_whole(database: Database) -> int:
     """Whatever is there is there with all that belongs to it; returns how many turns are marked."""
-    assert await texts(database, "PRAGMA integrity_check") == ["ok"]
-    assert await database.rows("PRAGMA foreign_key_check") == []
     episodes = await texts(database, "SELECT episode_id FROM episodes ORDER BY episode_id")
     assert await texts(database, "SELECT id FROM items ORDER BY id") == episodes
-    words = await texts(database, "SELECT rowid FROM item_words")
-    assert sorted(words) == sorted(await texts(database, "SELECT seq FROM items"))
     deliveries = Counter(await texts(database, "SELECT item_id FROM outbox"))
     assert deliveries == Counter(dict.fromkeys(episodes, 2))
     marked = await texts(database, "SELECT turn_id FROM ended_turns WHERE remembered_at NOT NULL")
+    of_turn = (
+        "SELECT DISTINCT episode FROM episode_sources JOIN intents ON intents.id = intent_id"
+        " WHERE turn_id = ?"
+    )
     for turn_id in COMMANDS:
-        sources = await database.rows(
-            "SELECT DISTINCT episode FROM episode_sources JOIN intents ON intents.id = intent_id"
-            " WHERE turn_id = ?",
-            (turn_id,),
-        )
-        assert len(sources) == (1 if turn_id in marked else 0)
+        assert len(await texts(database, of_turn, turn_id)) == (1 if turn_id in marked else 0)
     return len(marked)
 
 
@@ -176,17 +131,15 @@ async def check_whole(database: Database) -> int:
 async def test_a_kill_between_any_two_statements_leaves_each_turn_whole_or_waiting(
     tmp_path: Path, every: int
 ) -> None:
-    count = await crashed_everywhere(tmp_path, prepare, partial(work_until, remember), every=every)
-    assert count > MANY, "there are that many places to be killed at"
-    marked_at: list[int] = []
-    for number in range(1, count + 1):
-        async with open_memory(tmp_path / str(number)) as database:
-            marked = await check_whole(database)
-            marked_at.append(marked)
-            assert await remember(database) == len(COMMANDS) - marked
-            assert await check_whole(database) == len(COMMANDS)
-            assert len(await texts(database, "SELECT id FROM episodes")) == EPISODES
-            assert await remember(database) == 0
+    async def check(database: Database) -> int:
+        marked = await check_whole(database)
+        assert await remember(database) == len(COMMANDS) - marked
+        assert await check_whole(database) == len(COMMANDS)
+        assert len(await texts(database, "SELECT id FROM episodes")) == EPISODES
+        assert await remember(database) == 0
+        return marked
+
+    marked_at = await crashed_everywhere(tmp_path, [queue, remember], check, every=every, fewest=20)
     assert marked_at == sorted(marked_at)
     assert set(marked_at) == set(range(len(COMMANDS) + 1))
 
@@ -195,74 +148,63 @@ async def test_a_kill_between_any_two_statements_leaves_each_turn_whole_or_waiti
 async def test_a_kill_in_the_middle_of_forgetting_forgets_all_or_nothing(
     tmp_path: Path, every: int
 ) -> None:
-    count = await crashed_everywhere(
-        tmp_path, prepare_remembered, partial(work_until, forget), every=every
-    )
-    assert count > MANY_TO_FORGET
-    outcomes: list[bool] = []
-    for number in range(1, count + 1):
-        async with open_memory(tmp_path / str(number)) as database:
-            forgotten = not await texts(database, "SELECT id FROM items WHERE body LIKE '%shop%'")
-            told = await texts(database, "SELECT backend FROM outbox WHERE operation = 'forget'")
-            assert sorted(told) == (["memu", "vector"] if forgotten else [])
-            assert len(await texts(database, "SELECT id FROM episodes")) == EPISODES - forgotten
-            waits = "SELECT id FROM outbox WHERE operation = 'put'"
-            assert len(await texts(database, waits)) == 2 * (EPISODES - forgotten)
-            left = "SELECT id FROM intents WHERE payload LIKE '%shop%' OR text LIKE '%shop%'"
-            assert bool(await texts(database, left)) is not forgotten
-            noted = await texts(database, "SELECT id FROM intents WHERE key = 'memory.forgotten'")
-            assert len(noted) == int(forgotten)
-            assert await forget(database) is not forgotten
-            assert await remember(database) == 0, "it does not come back"
-            outcomes.append(forgotten)
+    async def check(database: Database) -> bool:
+        forgotten = not await texts(database, "SELECT id FROM items WHERE body LIKE '%shop%'")
+        told = await texts(database, "SELECT backend FROM outbox WHERE operation = 'forget'")
+        assert sorted(told) == (["memu", "vector"] if forgotten else [])
+        assert len(await texts(database, "SELECT id FROM episodes")) == EPISODES - forgotten
+        waits = "SELECT id FROM outbox WHERE operation = 'put'"
+        assert len(await texts(database, waits)) == 2 * (EPISODES - forgotten)
+        left = "SELECT id FROM intents WHERE payload LIKE '%shop%' OR text LIKE '%shop%'"
+        assert bool(await texts(database, left)) is not forgotten
+        noted = await texts(database, "SELECT id FROM intents WHERE key = 'memory.forgotten'")
+        assert len(noted) == int(forgotten)
+        assert await forget(database) is not forgotten
+        assert await remember(database) == 0, "it does not come back"
+        return forgotten
+
+    steps = [queue, remember, forget]
+    outcomes = await crashed_everywhere(tmp_path, steps, check, every=every, fewest=4)
     assert outcomes == sorted(outcomes)
     assert set(outcomes) == {False, True}
 
 
-async def check_facts(database: Database) -> None:
-    """Each fact has its item; what holds no longer has its successor."""
-    assert await database.rows("PRAGMA foreign_key_check") == []
+async def check_facts(database: Database) -> list[str]:
+    """Each fact has its item; what holds no longer has its successor. Returns what ended."""
     facts = await texts(database, "SELECT fact_id FROM facts ORDER BY fact_id")
     assert facts == await texts(database, "SELECT id FROM items WHERE kind = 'fact' ORDER BY id")
     ended = await texts(database, "SELECT id FROM items WHERE valid_until NOT NULL ORDER BY id")
     replaced = "SELECT fact_id FROM facts WHERE superseded_by IN (SELECT fact_id FROM facts)"
     assert ended == sorted(await texts(database, replaced))
+    return ended
 
 
 @at_points
 async def test_a_kill_while_facts_are_kept_leaves_each_message_whole_or_untouched(
     tmp_path: Path, every: int
 ) -> None:
-    count = await crashed_everywhere(
-        tmp_path, prepare_nothing, partial(work_until, keep), every=every
-    )
-    assert count > len(TOLD)
-    for number in range(1, count + 1):
-        async with open_memory(tmp_path / str(number)) as database:
-            await check_facts(database)
-            ids = "SELECT ids.value FROM intents, json_each(payload, '$.ids') AS ids WHERE intents.key = 'memory.saved'"
-            facts = await texts(database, "SELECT fact_id FROM facts")
-            assert sorted(await texts(database, ids)) == sorted(facts)
-            assert len(set(await keep(database))) == len(TOLD)
-            await check_facts(database)
-            (profile,) = await texts(database, "SELECT text FROM profiles")
-            assert profile == "- I am Ana and I like short answers"
-            assert len(await texts(database, "SELECT fact_id FROM facts")) == len(TOLD)
+    async def check(database: Database) -> None:
+        await check_facts(database)
+        ids = "SELECT ids.value FROM intents, json_each(payload, '$.ids') AS ids WHERE intents.key = 'memory.saved'"
+        facts = await texts(database, "SELECT fact_id FROM facts")
+        assert sorted(await texts(database, ids)) == sorted(facts)
+        assert len(set(await keep(database))) == len(TOLD)
+        await check_facts(database)
+        (profile,) = await texts(database, "SELECT text FROM profiles")
+        assert profile == "- I am Ana and I like short answers"
+        assert len(await texts(database, "SELECT fact_id FROM facts")) == len(TOLD)
+
+    await crashed_everywhere(tmp_path, [keep], check, every=every, fewest=len(TOLD))
 
 
 @at_points
 async def test_a_kill_while_facts_are_tidied_leaves_whole_steps_in_the_log(
     tmp_path: Path, every: int
 ) -> None:
-    count = await crashed_everywhere(
-        tmp_path, prepare_untidy, partial(work_until, tidy), every=every
-    )
-    assert count > UNTIDY
-    for number in range(1, count + 1):
-        async with open_memory(tmp_path / str(number)) as database:
-            await check_facts(database)
-            logged = await texts(database, "SELECT fact_id FROM tidied_facts ORDER BY fact_id")
-            ended = "SELECT id FROM items WHERE valid_until NOT NULL ORDER BY id"
-            assert logged == await texts(database, ended)
-            assert await tidy(database) == UNTIDY - 1 - len(logged)
-            assert len(await texts(database, "SELECT fact_id FROM tidied_facts")) == UNTIDY - 1
+    async def check(database: Database) -> None:
+        logged = await texts(database, "SELECT fact_id FROM tidied_facts ORDER BY fact_id")
+        assert logged == await check_facts(database)
+        assert await tidy(database) == UNTIDY - 1 - len(logged)
+        assert len(await texts(database, "SELECT fact_id FROM tidied_facts")) == UNTIDY - 1
+
+    await crashed_everywhere(tmp_path, [contradict, tidy], check, every=every, fewest=UNTIDY)

@@ -117,25 +117,30 @@ class CaseWorld:
         return int(rows[0][0])
 
 
+def world_on(database: Database, make: Making = cases_on, **options: Any) -> CaseWorld:
+    """Put a book onto an open database; `options` are the book's."""
+    now = ticking()
+    store = make(database, now)
+    told: list[str] = []
+    given: dict[str, Any] = {
+        "store": store,
+        "candidates": Listed(database, store).candidates,
+        "comparer": SectionComparer(HashedEmbedder()),
+        "now": now,
+        "on_change": lambda: told.append("changed"),
+    }
+    return CaseWorld(
+        database=database, store=store, book=CaseBook(**{**given, **options}), told=told
+    )
+
+
 @asynccontextmanager
 async def case_world(
     directory: Path, make: Making = cases_on, **options: Any
 ) -> AsyncIterator[CaseWorld]:
     """Open a book in a directory while the block runs; `options` are the book's."""
     async with open_memory(directory) as database:
-        now = ticking()
-        store = make(database, now)
-        told: list[str] = []
-        given: dict[str, Any] = {
-            "store": store,
-            "candidates": Listed(database, store).candidates,
-            "comparer": SectionComparer(HashedEmbedder()),
-            "now": now,
-            "on_change": lambda: told.append("changed"),
-        }
-        yield CaseWorld(
-            database=database, store=store, book=CaseBook(**{**given, **options}), told=told
-        )
+        yield world_on(database, make, **options)
 
 
 def caller(

@@ -1,4 +1,4 @@
-"""Copies a directory before each statement of its database's writer: the files that a process killed there leaves.
+"""Copies a memory before each statement of its database's writer: the files that a process killed there leaves.
 
 A killed process leaves what it has written. A copy that is made before a statement, in the thread that is
 about to run it, holds the same. Real processes are killed in `test_store_killed` and `test_kill_rounds`.
@@ -6,69 +6,77 @@ The ordinary run copies at every third statement, the soak at each.
 """
 
 import shutil
-import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+from memory.stores.sqlite.database import Database
+from tests.support.episodes import open_memory
+
+T = TypeVar("T")
+Step = Callable[[Database], Awaitable[object]]
 
 at_points = pytest.mark.parametrize(
     "every", [3, pytest.param(1, marks=pytest.mark.soak)], ids=["some", "each"]
 )
 
 
-class CrashImages:
-    """Copies a directory to `images/<n>` for n = 1, 2, …, at every so many-th point."""
-
-    def __init__(
-        self, directory: Path, images: Path, every: int, on_copy: Callable[[str], None]
-    ) -> None:
-        self._directory = directory
-        self._images = images
-        self._every = every
-        self._on_copy = on_copy
-        self._passed = 0
-        self.count = 0
-
-    def watch(self, connection: sqlite3.Connection) -> None:
-        """Make each statement of a connection a point; those within one are none."""
-
-        def trace(sql: str) -> None:
-            if not sql.startswith("--"):
-                self.pass_point()
-
-        connection.set_trace_callback(trace)
-
-    def pass_point(self) -> None:
-        """Come to a point."""
-        if self._passed % self._every == 0:
-            self.take()
-        self._passed += 1
-
-    def take(self) -> None:
-        """Make a copy."""
-        self.count += 1
-        name = str(self.count)
-        shutil.copytree(self._directory, self._images / name)
-        self._on_copy(name)
-
-
 async def crashed_everywhere(
     images: Path,
-    prepare: Callable[[Path], Awaitable[object]],
-    work: Callable[[Path, CrashImages], Awaitable[object]],
+    steps: Sequence[Step],
+    check: Callable[[Database], Awaitable[T]],
     *,
     every: int,
-    on_copy: Callable[[str], None] = lambda _: None,
-) -> int:
-    """Prepare a directory and work in it; return how many copies there are, the last one of the end.
+    fewest: int = 0,
+) -> list[T]:
+    """Run steps on a memory, crash in the last of them, and return what `check` finds after each crash.
 
-    `on_copy` is called with the name of each copy when it is made.
+    The copies are checked in the order of their making, the last one is of the end. There are more than
+    `fewest` of them, and each is sound before and after its check.
     """
     directory = images / "whole"
     directory.mkdir()
-    await prepare(directory)
-    points = CrashImages(directory, images, every, on_copy)
-    await work(directory, points)
-    points.take()
-    return points.count
+    passed = count = 0
+
+    def copy() -> None:
+        nonlocal count
+        count += 1
+        shutil.copytree(directory, images / str(count))
+
+    def trace(sql: str) -> None:
+        nonlocal passed
+        if not sql.startswith("--"):  # a statement within one
+            if passed % every == 0:
+                copy()
+            passed += 1
+
+    *before, work = steps
+    async with open_memory(directory) as database:
+        for step in before:
+            await step(database)
+    async with open_memory(directory) as database:
+        await database.write(lambda connection: connection.set_trace_callback(trace))
+        await work(database)
+    copy()
+    assert count > fewest, "there are that many places to be killed at"
+    found = []
+    for number in range(1, count + 1):
+        async with open_memory(images / str(number)) as database:
+            await _check_sound(database)
+            found.append(await check(database))
+            await _check_sound(database)
+    return found
+
+
+async def texts(database: Database, sql: str, *values: str) -> list[str]:
+    """Return the first column of a query's rows."""
+    return [str(row[0]) for row in await database.rows(sql, values)]
+
+
+async def _check_sound(database: Database) -> None:
+    assert await texts(database, "PRAGMA integrity_check") == ["ok"]
+    assert await database.rows("PRAGMA foreign_key_check") == []
+    words = await texts(database, "SELECT rowid FROM item_words")
+    assert sorted(words) == sorted(await texts(database, "SELECT seq FROM items"))
