@@ -188,7 +188,8 @@ async def test_a_call_outside_tells_nothing_of_what_lies_there(
     reasons = {call["error"].partition(" is outside ")[2] for call in result["tools"]}
     assert len(reasons) == 1
     judged = [line for line in server.journal(result) if line["kind"] == "permission"]
-    assert [(line["index"], line["verdict"]) for line in judged] == [
+    # the agent goes on after a refusal of its own while the gate still judges, so lines may change places
+    assert sorted((line["index"], line["verdict"]) for line in judged) == [
         (index, "deny") for index in range(1, 7)
     ]
 
