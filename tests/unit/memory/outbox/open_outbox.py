@@ -154,10 +154,24 @@ def new(operation: str, item_id: str, revision: int, backend: str = "memu") -> N
 
 
 @asynccontextmanager
-async def world(directory: Path, **more: Any) -> AsyncIterator[World]:
+async def world(directory: Path, *item_ids: str, **more: Any) -> AsyncIterator[World]:
+    """Open a world in which these items wait to be delivered."""
     with anyio.fail_after(WAIT_S * 2):
         async with open_memory(directory) as database:
-            yield World(database, **more)
+            here = World(database, **more)
+            if item_ids:
+                await here.put(*item_ids)
+            yield here
+
+
+@asynccontextmanager
+async def running(here: World, *others: DeliveryWorker) -> AsyncIterator[None]:
+    """Run the loop, and others beside it, while the block runs."""
+    async with anyio.create_task_group() as tasks:
+        for loop in (here.delivering, *others):
+            await tasks.start(loop.run)
+        yield
+        tasks.cancel_scope.cancel()
 
 
 def unavailable(_: str) -> Failure:

@@ -28,13 +28,6 @@ def breaker() -> tuple[Breaker, list[BreakerState]]:
     return Breaker(LIMITS, changes.append), changes
 
 
-def opened() -> tuple[Breaker, list[BreakerState]]:
-    one, changes = breaker()
-    for _ in range(3):
-        one.failed(AT)
-    return one, changes
-
-
 def test_a_success_between_failures_begins_the_count_anew() -> None:
     one, changes = breaker()
     for _ in range(5):
@@ -44,23 +37,23 @@ def test_a_success_between_failures_begins_the_count_anew() -> None:
     assert (one.state(AT), changes) == ("closed", [])
 
 
-def test_a_good_probe_closes_it() -> None:
-    one, changes = opened()
+@pytest.mark.parametrize("is_good", [True, False])
+def test_a_good_probe_closes_it_and_a_bad_one_opens_it_again_for_the_whole_time(
+    *, is_good: bool
+) -> None:
+    one, changes = breaker()
+    for _ in range(3):
+        one.failed(AT)
     one.may_try(LATER)
-    one.succeeded()
-    assert changes == ["open", "half_open", "closed"]
-    assert one.may_try(LATER)
-    one.failed(LATER)
-    assert one.state(LATER) == "closed", "the failures of before are forgotten"
-
-
-def test_a_bad_probe_opens_it_again_for_the_whole_time() -> None:
-    one, changes = opened()
-    one.may_try(LATER)
-    one.failed(LATER)
-    assert changes == ["open", "half_open", "open"]
-    assert one.reopens_at() == LATER + timedelta(seconds=OPEN_S)
-    assert not one.may_try(LATER)
+    if is_good:
+        one.succeeded()
+        one.failed(LATER)
+        assert one.state(LATER) == "closed", "the failures of before are forgotten"
+    else:
+        one.failed(LATER)
+        assert one.reopens_at() == LATER + timedelta(seconds=OPEN_S)
+    assert changes == ["open", "half_open", "closed" if is_good else "open"]
+    assert one.may_try(LATER) == is_good
 
 
 class AnyOrder(RuleBasedStateMachine):

@@ -22,6 +22,7 @@ from tests.unit.memory.outbox.open_outbox import (
     World,
     item,
     new,
+    running,
     unavailable,
     world,
 )
@@ -30,7 +31,7 @@ from tests.unit.memory.outbox.open_outbox import (
 async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(tmp_path) as here, anyio.create_task_group() as group:
+    async with world(tmp_path) as here:
         looked = anyio.Event()
         real = here.store.next_due_at
 
@@ -40,58 +41,38 @@ async def test_the_loop_sleeps_until_it_is_woken_and_then_delivers(
             return found
 
         monkeypatch.setattr(here.store, "next_due_at", next_due_at)
-        await group.start(here.delivering.run)
-        await looked.wait()
-        await anyio.wait_all_tasks_blocked()
-        await here.put("epi_1")
-        here.delivering.wake()
-        await here.backend.went.wait()
-        assert here.backend.checks == 1, "it was looked at once, at the start"
-        group.cancel_scope.cancel()
+        async with running(here):
+            await looked.wait()
+            await anyio.wait_all_tasks_blocked()
+            await here.put("epi_1")
+            here.delivering.wake()
+            await here.backend.went.wait()
+            assert here.backend.checks == 1, "it was looked at once, at the start"
 
 
 async def test_what_another_process_enqueues_is_delivered_without_a_wake(tmp_path: Path) -> None:
-    limits = replace(LIMITS, look_s=0.01)
-    async with world(tmp_path, limits=limits) as here, anyio.create_task_group() as group:
-        await group.start(here.delivering.run)
+    async with world(tmp_path, limits=replace(LIMITS, look_s=0.01)) as here, running(here):
         await anyio.wait_all_tasks_blocked()
         await here.put("epi_1")
         await here.backend.went.wait()
-        group.cancel_scope.cancel()
-
-
-async def test_an_open_breaker_lets_the_loop_sleep_until_it_is_half_open(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        here.backend.answer = unavailable
-        await here.put(*"abc")
-        await here.delivering.drain()
-        assert await here.delivering._pause_s() == OPEN_S  # noqa: SLF001  else it would spin
-        await here.put("d")
-        assert await here.delivering._pause_s() == OPEN_S  # noqa: SLF001
 
 
 async def test_a_slow_backend_does_not_hold_up_another(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, anyio.create_task_group() as group:
+    async with world(tmp_path, "epi_1") as here:
         here.backend.meanwhile = anyio.sleep_forever
         quick = Recorder(name="vectors")
-        await here.put("epi_1")
         await here.put("epi_1", backend="vectors")
-        await group.start(here.delivering.run)
-        await group.start(here.loop(quick).run)
-        await quick.went.wait()
-        group.cancel_scope.cancel()
+        async with running(here, here.loop(quick)):
+            await quick.went.wait()
 
 
 async def test_stopped_in_the_middle_it_is_delivered_again_under_the_same_key(
     tmp_path: Path,
 ) -> None:
-    async with world(tmp_path) as here:
-        await here.put("epi_1")
+    async with world(tmp_path, "epi_1") as here:
         here.backend.meanwhile = anyio.sleep_forever
-        async with anyio.create_task_group() as group:
-            await group.start(here.delivering.run)
+        async with running(here):
             await here.backend.went.wait()
-            group.cancel_scope.cancel()
         here.backend.meanwhile = anyio.lowlevel.checkpoint
         assert await here.delivering.drain() == 0, "it is leased"
         here.pass_s(LIMITS.lease_s)
@@ -101,9 +82,37 @@ async def test_stopped_in_the_middle_it_is_delivered_again_under_the_same_key(
         assert one.attempts == 1
 
 
+async def test_an_outbox_that_cannot_be_used_does_not_end_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(tmp_path, "epi_1") as here:
+        tried = anyio.Event()
+
+        async def broken(*_: object, **__: object) -> Sequence[Delivery]:
+            tried.set()
+            await anyio.lowlevel.checkpoint()
+            raise StoreUnavailable("The disk is full.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(here.store, "due", broken)
+            async with running(here):
+                await tried.wait()
+                patch.undo()
+                here.delivering.wake()
+                await here.backend.went.wait()
+
+
+async def test_an_open_breaker_lets_the_loop_sleep_until_it_is_half_open(tmp_path: Path) -> None:
+    async with world(tmp_path, *"abc") as here:
+        here.backend.answer = unavailable
+        await here.delivering.drain()
+        assert await here.delivering._pause_s() == OPEN_S  # noqa: SLF001  else it would spin
+        await here.put("d")
+        assert await here.delivering._pause_s() == OPEN_S  # noqa: SLF001
+
+
 async def test_what_was_made_is_noted_although_the_server_stops(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.put("epi_1")
+    async with world(tmp_path, "epi_1") as here:
         with anyio.CancelScope() as scope:
 
             async def stop() -> None:
@@ -117,9 +126,8 @@ async def test_what_was_made_is_noted_although_the_server_stops(tmp_path: Path) 
 
 
 async def test_a_cancelled_probe_lets_another_one_probe(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+    async with world(tmp_path, *"abc") as here:
         here.backend.answer = unavailable
-        await here.put(*"abc")
         await here.delivering.drain()
         here.pass_s(OPEN_S)
         here.backend.meanwhile = anyio.sleep_forever
@@ -130,43 +138,13 @@ async def test_a_cancelled_probe_lets_another_one_probe(tmp_path: Path) -> None:
         assert await here.delivering.drain() == 3
 
 
-async def test_an_outbox_that_cannot_be_used_does_not_end_the_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(tmp_path) as here, anyio.create_task_group() as group:
-        tried = anyio.Event()
-        real = here.store.due
-
-        async def broken(*_: object, **__: object) -> Sequence[Delivery]:
-            tried.set()
-            await anyio.lowlevel.checkpoint()
-            raise StoreUnavailable("The disk is full.")
-
-        monkeypatch.setattr(here.store, "due", broken)
-        await group.start(here.delivering.run)
-        await tried.wait()
-        monkeypatch.setattr(here.store, "due", real)
-        await here.put("epi_1")
-        here.delivering.wake()
-        await here.backend.went.wait()
-        group.cancel_scope.cancel()
-
-
-async def started(here: World) -> None:
-    """Run the loop until it has delivered once."""
-    async with anyio.create_task_group() as group:
-        await group.start(here.delivering.run)
-        await here.backend.went.wait()
-        group.cancel_scope.cancel()
-
-
 async def test_what_was_leased_by_a_process_that_died_is_made_at_once(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.put("epi_1")
+    async with world(tmp_path, "epi_1") as here:
         until = here.now.replace(hour=here.now.hour + 1)
         assert len(await here.store.due("memu", AT, limit=LIMITS.batch, until=until)) == 1
         assert await here.delivering.drain() == 0, "its lease runs on"
-        await started(here)
+        async with running(here):
+            await here.backend.went.wait()
         assert [call[1] for call in here.backend.calls] == ["epi_1"]
 
 
@@ -178,7 +156,8 @@ async def test_a_backend_that_does_not_answer_at_the_start_is_told(
         here.backend.health = BackendHealth(name="memu", state=state, detail="It is away.")
         await here.put("epi_1")
         with caplog.at_level(logging.WARNING):
-            await started(here)
+            async with running(here):
+                await here.backend.went.wait()
         assert here.backend.checks == 1
         told = [record for record in caplog.records if record.message == "backend_not_ready"]
         reasons = [(vars(entry)["backend"], vars(entry)["reason"]) for entry in told]
@@ -245,8 +224,7 @@ async def stop_while_waiting(here: World) -> None:
 
 
 async def test_what_was_begun_is_on_the_disk_before_it_is_waited_for(tmp_path: Path) -> None:
-    async with world(tmp_path, backend=Tasks()) as here:
-        await here.put("epi_en")
+    async with world(tmp_path, "epi_en", backend=Tasks()) as here:
         seen: list[str] = []
 
         async def look() -> None:
@@ -261,8 +239,7 @@ async def test_what_was_begun_is_on_the_disk_before_it_is_waited_for(tmp_path: P
 async def test_after_a_stop_it_is_told_what_was_begun_and_begins_nothing_anew(
     tmp_path: Path,
 ) -> None:
-    async with world(tmp_path, backend=Tasks()) as here:
-        await here.put("epi_en")
+    async with world(tmp_path, "epi_en", backend=Tasks()) as here:
         await stop_while_waiting(here)
         (waiting,) = await here.store.page("ann", "pending", limit=10)
     async with world(tmp_path, backend=Tasks()) as again:
@@ -276,8 +253,7 @@ async def test_after_a_stop_it_is_told_what_was_begun_and_begins_nothing_anew(
 
 
 async def test_a_task_that_is_not_done_in_time_is_gone_on_with(tmp_path: Path) -> None:
-    async with world(tmp_path, backend=Tasks()) as here:
-        await here.put("epi_en")
+    async with world(tmp_path, "epi_en", backend=Tasks()) as here:
 
         async def slow() -> None:
             await anyio.lowlevel.checkpoint()
@@ -295,8 +271,7 @@ async def test_a_task_that_is_not_done_in_time_is_gone_on_with(tmp_path: Path) -
 async def test_what_could_not_be_noted_is_not_begun_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with world(tmp_path, backend=Tasks()) as here:
-        await here.put("epi_en")
+    async with world(tmp_path, "epi_en", backend=Tasks()) as here:
 
         async def full(delivery: Delivery, links: Sequence[Link]) -> None:
             del delivery, links
@@ -314,8 +289,7 @@ async def test_what_could_not_be_noted_is_not_begun_again(
 
 
 async def test_who_forgets_is_told_what_was_begun(tmp_path: Path) -> None:
-    async with world(tmp_path, backend=Tasks()) as here:
-        await here.put("epi_en")
+    async with world(tmp_path, "epi_en", backend=Tasks()) as here:
         await stop_while_waiting(here)
         here.start_again()
         here.pass_s(3600)
@@ -327,8 +301,7 @@ async def test_who_forgets_is_told_what_was_begun(tmp_path: Path) -> None:
 
 
 async def test_what_is_put_again_after_a_forget_knows_nothing_of_before(tmp_path: Path) -> None:
-    async with world(tmp_path, backend=Tasks()) as here:
-        await here.put("epi_en")
+    async with world(tmp_path, "epi_en", backend=Tasks()) as here:
         await here.delivering.drain()
         await here.enqueue([new("forget", "epi_en", 2)])
         await here.delivering.drain()

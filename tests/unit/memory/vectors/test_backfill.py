@@ -8,8 +8,7 @@ import anyio
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items import Item
-from memory.outbox.delivery import Delivery, NewDelivery
+from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
@@ -60,47 +59,33 @@ async def running(one: VectorBackfill) -> AsyncIterator[None]:
         tasks.cancel_scope.cancel()
 
 
-async def test_what_the_index_lacks_is_delivered_again_and_nothing_else() -> None:
-    again, woken = Again(), anyio.Event()
-    one = VectorBackfill(Index("b").missing, again.again, wake=woken.set)
+async def test_what_the_index_lacks_is_delivered_again_and_nothing_else_also_when_noted_later() -> (
+    None
+):
+    again, woken = Again(), list[None]()
+    one = VectorBackfill(Index("b", "d").missing, again.again, wake=lambda: woken.append(None))
     async with running(one):
-        one.note(["a", "b", "c"])
-        with anyio.fail_after(30):
-            await woken.wait()
-    assert again.item_ids == ["b"]
-
-
-async def test_what_is_noted_later_is_looked_up_too() -> None:
-    again, index = Again(), Index("a", "b")
-    one = VectorBackfill(index.missing, again.again)
-    async with running(one):
-        for name in ("a", "b"):
+        for names in ("abc", "d"):
             again.made = anyio.Event()
-            one.note([name])
+            one.note([*names])
             with anyio.fail_after(30):
                 await again.made.wait()
-    assert again.item_ids == ["a", "b"]
+    assert again.item_ids == ["b", "d"]
+    assert woken
 
 
-async def test_an_item_that_waits_is_looked_up_once_and_many_in_batches() -> None:
-    index = Index()
+async def test_an_item_that_waits_is_looked_up_once_many_in_batches_and_no_more_than_a_bound() -> (
+    None
+):
+    index, ids = Index(), [f"i{n}" for n in range(3 * backfill.MAX_WAITING)]
     one = VectorBackfill(index.missing, Again().again)
-    ids = [f"i{n}" for n in range(120)]
+    one.note(ids[:120])
     one.note(ids)
-    one.note(ids)
-    for _ in range(3):
-        await one.look_up()
-    assert [len(some) for some in index.asked] == [50, 50, 20]
-    assert [each for some in index.asked for each in some] == ids
-
-
-async def test_no_more_than_a_bound_wait() -> None:
-    index = Index()
-    one = VectorBackfill(index.missing, Again().again)
-    one.note(f"i{n}" for n in range(3 * backfill.MAX_WAITING))
     for _ in range(60):
         await one.look_up()
-    assert sum(len(some) for some in index.asked) == backfill.MAX_WAITING
+    assert [len(some) for some in index.asked[:3]] == [50] * 3
+    looked_up = [each for some in index.asked for each in some]
+    assert looked_up == ids[: backfill.MAX_WAITING]
 
 
 async def test_a_store_that_fails_ends_nothing() -> None:
@@ -122,56 +107,30 @@ async def test_a_store_that_fails_ends_nothing() -> None:
 # in SQLite
 
 
-def delivery(one: Item) -> NewDelivery:
-    return NewDelivery(
-        backend="vectors",
-        operation="put",
-        item_id=one.id,
-        owner_id=one.scope.owner_id,
-        revision=one.revision,
-    )
-
-
-async def waiting(outbox: SqliteOutboxStore) -> list[Delivery]:
-    return list(await outbox.page("ann", "pending", limit=9))
-
-
-async def test_a_delivered_item_is_enqueued_once_more_and_only_once(database: Database) -> None:
-    one = item(body="payroll")
-    outbox, deliveries = (
-        SqliteOutboxStore(database),
-        SqliteVectorDeliveries(database, lambda: AT),
-    )
+@pytest.mark.parametrize(
+    ("state", "is_again"),
+    [("delivered", True), ("never enqueued", True), ("forgotten", False), ("given up", False)],
+)
+async def test_what_is_there_is_delivered_again_and_only_once(
+    database: Database, state: str, *, is_again: bool
+) -> None:
+    one, outbox = item(body="payroll"), SqliteOutboxStore(database)
     await database.write(partial(put_item_blocking, item=one))
-    await database.write(partial(enqueue_blocking, deliveries=[delivery(one)], now=AT))
-    (made,) = await outbox.due("vectors", AT, limit=9, until=AT)
-    await outbox.delivered(made, [], AT)
-    assert await deliveries.again([one.id]) == 1
-    (again,) = await waiting(outbox)
-    assert (again.item_id, again.backend, again.operation) == (one.id, "vectors", "put")
-    assert await deliveries.again([one.id]) == 0
-    assert [each.id for each in await waiting(outbox)] == [again.id]
-
-
-async def test_an_item_that_was_never_enqueued_is_enqueued(database: Database) -> None:
-    await database.write(partial(put_item_blocking, item=item(body="payroll")))
-    assert await SqliteVectorDeliveries(database, lambda: AT).again(["epi_1"]) == 1
-    assert len(await waiting(SqliteOutboxStore(database))) == 1
-
-
-async def test_what_was_forgotten_meanwhile_is_not_delivered(database: Database) -> None:
-    await database.write(partial(put_item_blocking, item=item(body="payroll")))
-    await database.write(partial(delete_item_blocking, item_id="epi_1"))
-    assert await SqliteVectorDeliveries(database, lambda: AT).again(["epi_1", "epi_2"]) == 0
-    assert await waiting(SqliteOutboxStore(database)) == []
-
-
-async def test_what_was_given_up_is_not_taken_up_by_a_search(database: Database) -> None:
-    one = item(body="payroll")
-    outbox = SqliteOutboxStore(database)
-    await database.write(partial(put_item_blocking, item=one))
-    await database.write(partial(enqueue_blocking, deliveries=[delivery(one)], now=AT))
-    (taken,) = await outbox.due("vectors", AT, limit=9, until=AT)
-    await outbox.failed(taken, "It is refused.", AT, due_at=None)
-    assert await SqliteVectorDeliveries(database, lambda: AT).again([one.id]) == 0
-    assert await waiting(outbox) == []
+    if state == "forgotten":
+        await database.write(partial(delete_item_blocking, item_id=one.id))
+    if state in {"delivered", "given up"}:
+        new = NewDelivery(
+            backend="vectors", operation="put", item_id=one.id, owner_id="ann", revision=1
+        )
+        await database.write(partial(enqueue_blocking, deliveries=[new], now=AT))
+        (made,) = await outbox.due("vectors", AT, limit=9, until=AT)
+        if state == "delivered":
+            await outbox.delivered(made, [], AT)
+        else:
+            await outbox.failed(made, "It is refused.", AT, due_at=None)
+    deliveries = SqliteVectorDeliveries(database, lambda: AT)
+    assert [await deliveries.again([one.id, "epi_2"]) for _ in range(2)] == [is_again, 0]
+    waiting = await outbox.page("ann", "pending", limit=9)
+    assert [(again.item_id, again.backend, again.operation) for again in waiting] == (
+        [(one.id, "vectors", "put")] if is_again else []
+    )

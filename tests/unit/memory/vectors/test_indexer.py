@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from typing import Any
 
 import anyio
 import pytest
@@ -16,12 +16,9 @@ from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavaila
 from memory.recall.retrievers import Question
 from memory.scope import Scope
 from memory.vectors.indexer import IndexFiles, VectorIndexer
-from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry, VectorHit
+from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry
 from tests.support.exact_index import ExactVectorIndex
 from tests.support.recall import make_item
-
-NOW = datetime(2026, 11, 20, tzinfo=UTC)
-
 
 ADA = Scope(owner_id="ada")
 COFFEE = make_item("epi_9", "coffee", scope=ADA)
@@ -62,31 +59,10 @@ class Fragile(ExactVectorIndex):
         self.is_broken = False
         self.cleared = 0
 
-    def _use(self) -> None:
-        if self.is_broken:
+    def __getattribute__(self, name: str) -> Any:
+        if name in {"put", "remove", "nearest", "count", "missing"} and self.is_broken:
             raise IndexUnavailable("It is broken.")
-
-    async def put(self, entries: Sequence[VectorEntry]) -> None:
-        self._use()
-        await super().put(entries)
-
-    async def remove(self, item_ids: Sequence[str]) -> None:
-        self._use()
-        await super().remove(item_ids)
-
-    async def nearest(
-        self, vector: Vector, owner_ids: Sequence[str], *, limit: int
-    ) -> Sequence[VectorHit]:
-        self._use()
-        return await super().nearest(vector, owner_ids, limit=limit)
-
-    async def count(self) -> int:
-        self._use()
-        return await super().count()
-
-    async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        self._use()
-        return await super().missing(item_ids)
+        return super().__getattribute__(name)
 
     async def clear(self) -> None:
         self.is_broken = False
@@ -108,16 +84,51 @@ def kept(
 
 
 @asynccontextmanager
-async def running(indexer: VectorIndexer) -> AsyncIterator[None]:
+async def running(indexer: VectorIndexer) -> AsyncIterator[VectorIndexer]:
+    """Run an indexer while the block runs, from when it has settled."""
     async with anyio.create_task_group() as tasks:
         await tasks.start(indexer.run)
-        yield
+        await settled(indexer)
+        yield indexer
         tasks.cancel_scope.cancel()
 
 
 async def settled(indexer: VectorIndexer) -> None:
     with anyio.fail_after(30):
         await indexer.wait_settled()
+
+
+async def test_an_index_that_never_was_is_made_of_all_items_and_until_then_the_search_says_so() -> (
+    None
+):
+    rows = Rows("nightly import failed", "green tea", *(f"invoice {n}" for n in range(120)))
+    indexer = kept(Fragile(), rows)
+    answer = await indexer.find(asked("tea"), limit=5)
+    assert (list(answer.candidates), list(answer.degraded)) == ([], ["vector_rebuilding"])
+    assert (await indexer.check()).state == "rebuilding"
+    async with running(indexer):
+        assert (await found(indexer, "why did the nightly import fail"))[0] == "epi_1"
+    assert rows.state == IndexState(
+        model_id="hashed-1", dimension=DIMENSION, built_to=122, complete=True
+    )
+
+
+async def test_one_that_is_whole_is_left_as_it_is_also_with_an_item_without_words() -> None:
+    rows, index = Rows("tea", "🙂"), Fragile()
+    async with running(kept(index, rows)):
+        cleared = index.cleared
+    async with running(kept(index, rows)) as second:
+        assert await found(second, "tea") == ["epi_1"]
+    assert index.cleared == cleared
+
+
+async def test_a_rebuild_that_was_cut_off_goes_on_where_it_was() -> None:
+    rows, index = Rows("tea", "milk"), Fragile()
+    await index.put([])
+    rows.state = IndexState(model_id="hashed-1", dimension=DIMENSION, built_to=1)
+    async with running(kept(index, rows)):
+        assert index.cleared == 0
+    assert rows.read_from[0] == 1
 
 
 def asked(text: str, owner_id: str = "ada") -> Question:
@@ -128,45 +139,6 @@ async def found(indexer: VectorIndexer, text: str) -> list[str]:
     answer = await indexer.find(asked(text), limit=5)
     assert answer.degraded == ()
     return [candidate.item_id for candidate in answer.candidates]
-
-
-async def test_an_index_that_never_was_is_made_of_all_items() -> None:
-    rows = Rows("nightly import failed", "green tea", *(f"invoice {n}" for n in range(120)))
-    indexer = kept(Fragile(), rows)
-    async with running(indexer):
-        await settled(indexer)
-        assert (await found(indexer, "why did the nightly import fail"))[0] == "epi_1"
-    assert rows.state == IndexState(
-        model_id="hashed-1", dimension=DIMENSION, built_to=122, complete=True
-    )
-
-
-async def test_until_it_is_made_the_search_says_so() -> None:
-    indexer = kept(Fragile(), Rows("tea"))
-    answer = await indexer.find(asked("tea"), limit=5)
-    assert (list(answer.candidates), list(answer.degraded)) == ([], ["vector_rebuilding"])
-    assert (await indexer.check()).state == "rebuilding"
-
-
-async def test_one_that_is_whole_is_left_as_it_is() -> None:
-    rows, index = Rows("tea"), Fragile()
-    async with running(first := kept(index, rows)):
-        await settled(first)
-    cleared = index.cleared
-    async with running(second := kept(index, rows)):
-        await settled(second)
-        assert await found(second, "tea") == ["epi_1"]
-    assert index.cleared == cleared
-
-
-async def test_a_rebuild_that_was_cut_off_goes_on_where_it_was() -> None:
-    rows, index = Rows("tea", "milk"), Fragile()
-    await index.put([])
-    rows.state = IndexState(model_id="hashed-1", dimension=DIMENSION, built_to=1)
-    async with running(indexer := kept(index, rows)):
-        await settled(indexer)
-    assert index.cleared == 0
-    assert rows.read_from[0] == 1
 
 
 async def unsound() -> bool:
@@ -192,8 +164,7 @@ async def test_one_that_cannot_be_used_is_made_anew(
 ) -> None:
     rows, index = Rows("tea"), Fragile()
     rows.state = state
-    async with running(indexer := kept(index, rows, is_sound)):
-        await settled(indexer)
+    async with running(kept(index, rows, is_sound)) as indexer:
         assert await found(indexer, "tea") == ["epi_1"]
     assert index.cleared == 1
 
@@ -225,22 +196,44 @@ async def test_while_another_process_tries_the_index_it_is_closed_and_nothing_is
         return True
 
     indexer = kept(index, rows, is_sound)
-    async with running(indexer), anyio.create_task_group() as tasks:
+
+    async def put() -> None:
         await tried.wait()
-        tasks.start_soon(indexer.put, COFFEE, "k")
-        await settled(indexer)
-    assert index.done[:3] == ["close", "tried", "put"]
+        await indexer.put(COFFEE, "k")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(put)
+        async with running(indexer):
+            assert index.done[:3] == ["close", "tried", "put"]
 
 
-async def test_one_that_breaks_is_told_and_made_anew() -> None:
-    rows, index = Rows("tea"), Fragile()
-    async with running(indexer := kept(index, rows)):
-        await settled(indexer)
+async def finds(indexer: VectorIndexer) -> None:
+    answer = await indexer.find(asked("tea"), limit=5)
+    assert list(answer.degraded) == ["vector_error"]
+
+
+async def lacks(indexer: VectorIndexer) -> None:
+    assert await indexer.missing(["epi_9"]) == set()
+
+
+async def takes(indexer: VectorIndexer) -> None:
+    with pytest.raises(BackendUnavailable):
+        await indexer.put(COFFEE, "k")
+
+
+@pytest.mark.parametrize("use", [finds, lacks, takes])
+async def test_one_that_breaks_is_told_and_made_anew(
+    use: Callable[[VectorIndexer], Awaitable[None]],
+) -> None:
+    index = Fragile()
+    async with running(kept(index, Rows("tea"))) as indexer:
         index.is_broken = True
-        answer = await indexer.find(asked("tea"), limit=5)
-        assert list(answer.degraded) == ["vector_error"]
+        await use(indexer)
         await settled(indexer)
+        assert index.cleared == 2
+        await indexer.put(COFFEE, "k")
         assert await found(indexer, "tea") == ["epi_1"]
+        assert await found(indexer, "coffee") == ["epi_9"]
 
 
 async def test_it_tells_what_it_lacks_only_while_it_is_whole() -> None:
@@ -248,51 +241,15 @@ async def test_it_tells_what_it_lacks_only_while_it_is_whole() -> None:
     indexer = kept(index, rows)
     assert await indexer.missing(["epi_1", "epi_9"]) == set()
     async with running(indexer):
-        await settled(indexer)
         assert await indexer.missing(["epi_1", "epi_9"]) == {"epi_9"}
         await index.remove(["epi_1"])
         assert await indexer.missing(["epi_1", "epi_9"]) == {"epi_1", "epi_9"}
 
 
-async def test_one_that_cannot_tell_what_it_lacks_is_made_anew() -> None:
-    rows, index = Rows("tea"), Fragile()
-    async with running(indexer := kept(index, rows)):
-        await settled(indexer)
-        index.is_broken = True
-        assert await indexer.missing(["epi_1"]) == set()
-        await settled(indexer)
-        assert index.cleared == 2
-        assert await indexer.missing(["epi_1"]) == set()
-        assert await found(indexer, "tea") == ["epi_1"]
-
-
-async def test_a_delivery_to_a_broken_one_is_for_later_and_it_is_mended() -> None:
-    rows, index = Rows("tea"), Fragile()
-    async with running(indexer := kept(index, rows)):
-        await settled(indexer)
-        index.is_broken = True
-        with pytest.raises(BackendUnavailable):
-            await indexer.put(COFFEE, "k")
-        await settled(indexer)
-        await indexer.put(COFFEE, "k")
-        assert await found(indexer, "coffee") == ["epi_9"]
-
-
 async def test_what_is_far_from_the_question_is_not_found() -> None:
-    rows = Rows("green tea with milk")
-    async with running(indexer := kept(Fragile(), rows)):
-        await settled(indexer)
+    async with running(kept(Fragile(), Rows("green tea with milk"))) as indexer:
         assert await found(indexer, "database backup at night") == []
         assert await found(indexer, "???") == []
-
-
-async def test_an_item_without_words_is_counted_all_the_same() -> None:
-    rows, index = Rows("🙂", "tea"), Fragile()
-    async with running(first := kept(index, rows)):
-        await settled(first)
-    async with running(second := kept(index, rows)):
-        await settled(second)
-    assert index.cleared == 1
 
 
 class Remote:
@@ -324,7 +281,6 @@ async def test_a_server_that_fails_leaves_words_and_is_told_until_it_answers() -
         IndexFiles(open=lambda *_: Fragile(), is_sound=lambda *_: sound()), remote, rows, rows
     )
     async with running(indexer):
-        await settled(indexer)
         assert await found(indexer, "green tea") == ["epi_1"]
         for fault, degraded in (
             (BackendUnavailable, "vector_error"),
@@ -354,7 +310,6 @@ async def test_vectors_of_another_dimension_mean_another_model_and_the_index_is_
     files = IndexFiles(open=open_index, is_sound=lambda *_: sound())
     indexer = VectorIndexer(files, remote, rows, rows)
     async with running(indexer):
-        await settled(indexer)
         remote.width = DIMENSION + 8
         answer = await indexer.find(asked("green tea"), limit=9)
         assert answer.degraded == ("vector_error",)
@@ -377,12 +332,16 @@ async def test_what_is_forgotten_between_reading_and_adding_it_does_not_come_bac
 
     index, rows = Fragile(), Slow("blue whale", "green tea")
     indexer = kept(index, rows)
-    async with running(indexer), anyio.create_task_group() as tasks:
-        with anyio.fail_after(30):
-            await read.wait()
-            del rows.items[1]
-            tasks.start_soon(indexer.forget, "epi_1", (), "key")
-            await anyio.wait_all_tasks_blocked()
-            go_on.set()
-        await settled(indexer)
+
+    async def forget() -> None:
+        await read.wait()
+        del rows.items[1]
+        tasks.start_soon(indexer.forget, "epi_1", (), "key")
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(forget)
+        async with running(indexer):
+            pass
     assert await index.missing(["epi_1", "epi_2"]) == {"epi_1"}
