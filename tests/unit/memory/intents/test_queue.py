@@ -1,11 +1,12 @@
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from memory.background import keep_running
 from memory.errors import StoreUnavailable
@@ -27,7 +28,6 @@ class Watched(SqliteChronicle):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.fails = 0
         self.errors: list[Exception] = []
         """Raised by the next calls, one each."""
         self.ids: list[str] = []
@@ -41,9 +41,6 @@ class Watched(SqliteChronicle):
         await self.opened.wait()
         if self.errors:
             raise self.errors.pop()
-        if self.fails:
-            self.fails -= 1
-            raise StoreUnavailable("not now")
         new = await super().record(recordings)
         self.ids += new
         self.changed.set()
@@ -56,11 +53,98 @@ class Watched(SqliteChronicle):
                 await self.changed.wait()
 
 
+@dataclass
+class Opened:
+    """A queue on a chronicle, and the tasks that run it."""
+
+    queue: IntentQueue
+    chronicle: Watched
+    tasks: TaskGroup
+
+    def put(self, intents: Iterable[MemoryIntent]) -> None:
+        for intent in intents:
+            self.queue.put(intent)
+
+
 @asynccontextmanager
-async def queue_on(directory: Path) -> AsyncIterator[tuple[IntentQueue, Watched]]:
-    async with open_memory(directory) as database:
+async def opened(directory: Path) -> AsyncIterator[Opened]:
+    async with open_memory(directory) as database, anyio.create_task_group() as tasks:
         chronicle = Watched(database)
-        yield IntentQueue(IntentRecorder(chronicle, mask_secrets), pause_s=0), chronicle
+        queue = IntentQueue(IntentRecorder(chronicle, mask_secrets), pause_s=0)
+        yield Opened(queue, chronicle, tasks)
+        tasks.cancel_scope.cancel()
+
+
+async def test_what_is_put_is_recorded_in_its_order(tmp_path: Path) -> None:
+    async with opened(tmp_path) as here:
+        given = calls(250)
+        here.put(given[:120])
+        await here.tasks.start(here.queue.run)
+        await here.chronicle.until(120)
+        here.put(given[120:])
+        await here.chronicle.until(250)
+        assert here.chronicle.ids == ids(given)
+        assert here.queue.dropped == 0
+
+
+async def test_what_waits_at_the_end_is_recorded_all_the_same(tmp_path: Path) -> None:
+    async with opened(tmp_path) as here:
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(here.queue.run)
+            tasks.cancel_scope.cancel()
+            here.put(calls(3))
+        assert here.chronicle.ids == ids(calls(3))
+
+
+async def test_one_that_is_refused_takes_no_other_with_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path) as here:
+        given = calls(5)
+        here.put([*given[:2], replace(given[2], payload={}), *given[3:]])
+        await here.tasks.start(here.queue.run)
+        await here.chronicle.until(4)
+        assert here.chronicle.ids == ids([*given[:2], *given[3:]])
+        assert here.queue.dropped == 1
+    assert [record.message for record in caplog.records] == ["intent_refused"]
+
+
+async def test_what_cannot_be_written_now_is_written_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path) as here:
+        here.chronicle.errors = [StoreUnavailable("not now") for _ in range(3)]
+        here.put(calls(2))
+        await here.tasks.start(here.queue.run)
+        await here.chronicle.until(2)
+        assert here.chronicle.ids == ids(calls(2))
+    assert [record.message for record in caplog.records] == ["intents_not_recorded"] * 3
+
+
+async def test_too_many_that_cannot_be_written_are_dropped_oldest_first(tmp_path: Path) -> None:
+    async with opened(tmp_path) as here:
+        here.chronicle.opened = anyio.Event()
+        here.chronicle.errors = [StoreUnavailable("not now")]
+        given = calls(MAX_WAITING + 100)
+        here.put(given[:MAX_WAITING])
+        await here.tasks.start(here.queue.run)
+        with anyio.fail_after(WAIT_S):
+            await here.chronicle.asked.wait()
+        here.put(given[MAX_WAITING:])
+        here.chronicle.opened.set()
+        await here.chronicle.until(MAX_WAITING)
+        assert here.chronicle.ids == ids(given[100:])
+        assert here.queue.dropped == 100
+
+
+async def test_an_error_that_no_store_foresaw_loses_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as here:
+        here.chronicle.errors = [OSError("no descriptor is left") for _ in range(4)]
+        here.put(calls(3))
+        here.tasks.start_soon(partial(keep_running, "intents", here.queue.run, pause_s=0))
+        await here.chronicle.until(3)
+        assert here.chronicle.ids == ids(calls(3))
+        assert here.chronicle.errors == []
 
 
 def calls(count: int) -> list[MemoryIntent]:
@@ -69,89 +153,3 @@ def calls(count: int) -> list[MemoryIntent]:
 
 def ids(intents: Sequence[MemoryIntent]) -> list[str]:
     return [intent.id for intent in intents]
-
-
-async def test_what_is_put_is_recorded_in_its_order(tmp_path: Path) -> None:
-    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
-        given = calls(250)
-        for value in given[:120]:
-            queue.put(value)
-        await tasks.start(queue.run)
-        await chronicle.until(120)
-        for value in given[120:]:
-            queue.put(value)
-        await chronicle.until(250)
-        assert chronicle.ids == ids(given)
-        assert queue.dropped == 0
-        tasks.cancel_scope.cancel()
-
-
-async def test_what_waits_at_the_end_is_recorded_all_the_same(tmp_path: Path) -> None:
-    async with queue_on(tmp_path) as (queue, chronicle):
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(queue.run)
-            tasks.cancel_scope.cancel()
-            for call in calls(3):
-                queue.put(call)
-        assert chronicle.ids == ids(calls(3))
-
-
-async def test_one_that_is_refused_takes_no_other_with_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
-        given = calls(5)
-        wrong = replace(given[2], payload={})
-        for value in (*given[:2], wrong, *given[3:]):
-            queue.put(value)
-        await tasks.start(queue.run)
-        await chronicle.until(4)
-        assert chronicle.ids == ids([*given[:2], *given[3:]])
-        assert queue.dropped == 1
-        tasks.cancel_scope.cancel()
-    assert [record.message for record in caplog.records] == ["intent_refused"]
-
-
-async def test_what_cannot_be_written_now_is_written_later(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
-        chronicle.fails = 3
-        for call in calls(2):
-            queue.put(call)
-        await tasks.start(queue.run)
-        await chronicle.until(2)
-        assert chronicle.ids == ids(calls(2))
-        tasks.cancel_scope.cancel()
-    assert [record.message for record in caplog.records] == ["intents_not_recorded"] * 3
-
-
-async def test_too_many_that_cannot_be_written_are_dropped_oldest_first(tmp_path: Path) -> None:
-    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
-        chronicle.opened, chronicle.fails = anyio.Event(), 1
-        given = calls(MAX_WAITING + 100)
-        for value in given[:MAX_WAITING]:
-            queue.put(value)
-        await tasks.start(queue.run)
-        with anyio.fail_after(WAIT_S):
-            await chronicle.asked.wait()
-        for value in given[MAX_WAITING:]:
-            queue.put(value)
-        chronicle.opened.set()
-        await chronicle.until(MAX_WAITING)
-        assert chronicle.ids == ids(given[100:])
-        assert queue.dropped == 100
-        tasks.cancel_scope.cancel()
-
-
-async def test_an_error_that_no_store_foresaw_loses_nothing(tmp_path: Path) -> None:
-    async with queue_on(tmp_path) as (queue, chronicle), anyio.create_task_group() as tasks:
-        chronicle.errors = [OSError("no descriptor is left") for _ in range(4)]
-        given = calls(3)
-        for value in given:
-            queue.put(value)
-        tasks.start_soon(partial(keep_running, "intents", queue.run, pause_s=0))
-        await chronicle.until(3)
-        assert chronicle.ids == ids(given)
-        assert chronicle.errors == []
-        tasks.cancel_scope.cancel()
