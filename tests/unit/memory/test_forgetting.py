@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from typing import Any
 
 import anyio.lowlevel
 import pytest
 
-from memory.episodes.episode import EpisodeDraft
+from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.forgetting import Forgetting
@@ -27,7 +27,7 @@ from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.transfer import export_lines, read_entries
-from tests.support.episodes import AT, dump, open_memory, opened_on, recorder_on, turn_intents
+from tests.support.episodes import AT, dump, opened_on, recorder_on, turn_intents
 from tests.support.recall import make_item
 
 LATER = datetime(2026, 11, 20, 13, 0, tzinfo=UTC)
@@ -51,14 +51,28 @@ def forgetting_on(database: Database, notes: list[str] | None = None) -> Forgett
     )
 
 
-async def remember(database: Database, turn_id: str, command: str) -> None:
-    """Have a turn end and be remembered, as the gateway has it."""
-    await recorder_on(database).record_intents(turn_intents(turn_id, command=command))
-    store = opened_on(database).store
-    writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: LATER)
-    await EpisodeWorker(
-        ChronicleTurns(SqliteChronicle(database)), writer.write, store.mark_remembered
-    ).drain()
+def writer_on(database: Database, *deliver_to: str) -> MemoryWriter:
+    store = SqliteEpisodeStore(database, lambda: LATER)
+    return MemoryWriter(store, deliver_to=deliver_to, now=lambda: LATER)
+
+
+def worker_on(
+    database: Database, *, turns: ChronicleTurns | None = None, extract: Any = None
+) -> EpisodeWorker:
+    return EpisodeWorker(
+        turns or ChronicleTurns(SqliteChronicle(database)),
+        writer_on(database, "vector", "memu").write,
+        SqliteEpisodeStore(database, lambda: LATER).mark_remembered,
+        extract=extract,
+    )
+
+
+async def remember(database: Database, *turn_ids: str, command: str = f"feed {WORD}") -> list[str]:
+    """Have turns end and be remembered, as the gateway has it; return the items."""
+    for turn_id in turn_ids:
+        await recorder_on(database).record_intents(turn_intents(turn_id, command=command))
+        await worker_on(database).drain()
+    return await ids(database)
 
 
 async def ids(database: Database) -> list[str]:
@@ -67,9 +81,8 @@ async def ids(database: Database) -> list[str]:
 
 
 async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> None:
-    await remember(database, "trn_1", f"feed {WORD}")
-    await remember(database, "trn_2", "water the plants")
-    gone, kept = await ids(database)
+    await remember(database, "trn_1")
+    gone, kept = await remember(database, "trn_2", command="water the plants")
     shown = Happening(owner_id="ann", occurred_at=LATER, turn_id="trn_3")
     await recorder_on(database).record_intent(
         intent_from_memory_injected(shown, ids=[gone], titles=[f"feed {WORD}"])
@@ -89,8 +102,7 @@ async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> N
 async def test_every_backend_that_may_have_it_is_told_and_what_waits_is_withdrawn(
     database: Database,
 ) -> None:
-    await remember(database, "trn_1", f"feed {WORD}")
-    (gone,) = await ids(database)
+    (gone,) = await remember(database, "trn_1")
     await database.write(
         lambda writer: writer.execute(
             "UPDATE outbox SET status = 'delivered' WHERE backend = 'vector'"
@@ -105,8 +117,7 @@ async def test_every_backend_that_may_have_it_is_told_and_what_waits_is_withdraw
 
 
 async def test_the_chronicle_keeps_only_that_something_was_forgotten(database: Database) -> None:
-    await remember(database, "trn_1", f"feed {WORD}")
-    (gone,) = await ids(database)
+    (gone,) = await remember(database, "trn_1")
     await forgetting_on(database).forget(gone, ANN)
     page = await SqliteChronicle(database).page("ann", limit=50)
     assert [one.key for one in page.records] == [
@@ -120,16 +131,13 @@ async def test_the_chronicle_keeps_only_that_something_was_forgotten(database: D
 
 
 async def test_the_sources_of_what_was_merged_into_it_are_forgotten_too(database: Database) -> None:
-    await remember(database, "trn_1", f"feed {WORD}")
-    await remember(database, "trn_2", f"feed {WORD}")
-    (gone,) = await ids(database)
+    (gone,) = await remember(database, "trn_1", "trn_2")
     assert await forgetting_on(database).forget(gone, ANN)
     assert WORD not in await dump(database)
 
 
 async def test_only_whose_scope_covers_it_can_forget_it(database: Database) -> None:
-    await remember(database, "trn_1", f"feed {WORD}")
-    (mine,) = await ids(database)
+    (mine,) = await remember(database, "trn_1")
     before = await dump(database)
     forgetting = forgetting_on(database)
     assert not await forgetting.forget(mine, BOB)
@@ -143,8 +151,7 @@ async def test_only_whose_scope_covers_it_can_forget_it(database: Database) -> N
 async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
     database: Database,
 ) -> None:
-    await remember(database, "trn_1", f"feed {WORD}")
-    (gone,) = await ids(database)
+    (gone,) = await remember(database, "trn_1")
     store = opened_on(database).store
     cases = SqliteCaseStore(database, lambda: LATER, deliver_to=())
     lines = [one async for one in export_lines(SqliteItemStore(database), store, cases)]
@@ -153,9 +160,8 @@ async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
         await database.write(
             lambda writer: writer.execute("UPDATE outbox SET status = 'delivered'")
         )
-        writer = MemoryWriter(store, deliver_to=["vector"], now=lambda: LATER)
         drafts = [one for one in read_entries(lines) if isinstance(one, EpisodeDraft)]
-        await writer.write_all(drafts)
+        await writer_on(database, "vector").write_all(drafts)
         rows = await database.rows("SELECT status FROM outbox WHERE operation = 'put'")
         assert [row["status"] for row in rows if row["status"] == "pending"] == ["pending"]
     assert await forgetting_on(database).forget(gone, ANN)
@@ -177,8 +183,7 @@ async def test_a_note_is_forgotten_by_those_who_keep_notes(database: Database) -
 async def test_a_failure_in_the_middle_forgets_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await remember(database, "trn_1", f"feed {WORD}")
-    (mine,) = await ids(database)
+    (mine,) = await remember(database, "trn_1")
     before = await dump(database)
 
     def fails(*_: object) -> None:
@@ -199,13 +204,7 @@ async def know(database: Database) -> None:
 
 
 async def forget(database: Database) -> None:
-    forgetting = Forgetting(
-        database,
-        backends=[],
-        recording=recorder_on(database).recording,
-        now=lambda: LATER,
-    )
-    assert await forgetting.forget(KNOWN.id, ANN)
+    assert await forgetting_on(database).forget(KNOWN.id, ANN)
 
 
 def turn() -> list[MemoryIntent]:
@@ -226,31 +225,45 @@ def shown() -> MemoryIntent:
     return turn()[1]
 
 
-def remembering(database: Database, extraction: "Thinking | None" = None) -> EpisodeWorker:
-    store = SqliteEpisodeStore(database, lambda: LATER)
-    writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
-    turns = ChronicleTurns(SqliteChronicle(database))
-    extract = None if extraction is None else extraction.extract
-    return EpisodeWorker(turns, writer.write, store.mark_remembered, extract=extract)
-
-
 async def remembered(database: Database) -> str:
     rows = await database.rows("SELECT value FROM episodes")
     assert len(rows) == 1, "the turn is remembered all the same"
     return str(rows[0]["value"])
 
 
-class Thinking:
-    """A model that takes its time and repeats what it read."""
+async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_made(
+    database: Database,
+) -> None:
+    class ReadBefore(ChronicleTurns):
+        async def turn(self, turn_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+            one = await super().turn(turn_id)
+            await forget(database)
+            return one
 
-    def __init__(self, meanwhile: Callable[[], Awaitable[None]]) -> None:
-        self._meanwhile = meanwhile
-        self.asked = 0
+    await know(database)
+    await recorder_on(database).record_intents(turn())
+    await worker_on(database, turns=ReadBefore(SqliteChronicle(database))).drain()
+    assert WORD not in await remembered(database)
 
-    async def extract(self, draft: EpisodeDraft, reply: str) -> EpisodeDraft:
-        self.asked += 1
-        await self._meanwhile()
+
+@pytest.mark.parametrize("forgets_first", [True, False])
+async def test_a_model_is_not_asked_about_it_and_what_it_adds_to_it_meanwhile_is_left_out(
+    database: Database, *, forgets_first: bool
+) -> None:
+    asked: list[str] = []
+
+    async def extract(draft: EpisodeDraft, reply: str) -> EpisodeDraft:
+        asked.append(reply)
+        await forget(database)
         return replace(draft, sections=replace(draft.sections, pitfalls=f"- {reply}"))
+
+    await know(database)
+    await recorder_on(database).record_intents(turn())
+    if forgets_first:
+        await forget(database)
+    await worker_on(database, extract=extract).drain()
+    assert len(asked) == (0 if forgets_first else 1)
+    assert WORD not in await remembered(database)
 
 
 async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_shown(
@@ -293,43 +306,25 @@ async def test_it_is_no_part_of_the_episode_that_is_made_afterwards(
     ]
     for step in steps if forgets_first else steps[::-1]:
         await step()
-    await remembering(database).drain()
+    await worker_on(database).drain()
     assert WORD not in await remembered(database)
     assert "make fish" in await remembered(database)
 
 
-async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_made(
-    tmp_path: Path,
+async def test_naming_somebody_elses_intents_as_sources_does_not_forget_them(
+    database: Database,
 ) -> None:
-    class ReadBefore(ChronicleTurns):
-        async def turn(self, turn_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-            one = await super().turn(turn_id)
-            await forget(database)
-            return one
-
-    async with open_memory(tmp_path) as database:
-        await know(database)
-        await recorder_on(database).record_intents(turn())
-        store = SqliteEpisodeStore(database, lambda: LATER)
-        writer = MemoryWriter(store, deliver_to=[], now=lambda: LATER)
-        turns = ReadBefore(SqliteChronicle(database))
-        await EpisodeWorker(turns, writer.write, store.mark_remembered).drain()
-        assert WORD not in await remembered(database)
-
-
-async def test_what_a_model_adds_to_it_meanwhile_is_left_out(database: Database) -> None:
-    await know(database)
-    await recorder_on(database).record_intents(turn())
-    model = Thinking(lambda: forget(database))
-    await remembering(database, model).drain()
-    assert model.asked == 1
-    assert WORD not in await remembered(database)
-
-
-async def test_no_model_is_asked_about_a_turn_that_was_shown_it(database: Database) -> None:
-    await know(database)
-    await recorder_on(database).record_intents(turn())
-    await forget(database)
-    model = Thinking(lambda: forget(database))
-    await remembering(database, model).drain()
-    assert model.asked == 0
+    intents = turn_intents("trn_1", command="ls")
+    await recorder_on(database).record_intents(intents)
+    draft = EpisodeDraft(
+        episode_type="howto",
+        title="mine",
+        scope=BOB,
+        sections=Sections(recipe="Turn the key to the left, then push the door."),
+        source_refs=tuple(one.id for one in intents),
+    )
+    written = await writer_on(database).write(draft)
+    assert written.episode_id is not None
+    assert await forgetting_on(database).forget(written.episode_id, BOB)
+    page = await SqliteChronicle(database).page("ann", limit=9)
+    assert [one.forgotten for one in page.records] == [False] * len(intents)

@@ -81,44 +81,37 @@ async def test_the_prompt_carries_the_guard_and_no_secret() -> None:
     assert asked["timeout_s"] == 7.0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "I think we decided something.",
-        "[]",
-        '{"decisions": "one"}',
-        '{"decisions": [1]}',
-        '{"decisions": [], "tools": ["x"]}',
-        '{"decisions": ["ok"]} and more',
-        '{"decisions": ["' + "x" * 30_000 + '"]}',
-        "[" * 5000,
-        ModelUnavailable("no model"),
-        TimeoutError(),
-        RuntimeError("a bug on the model's side"),
-    ],
-    ids=range(12),
-)
-async def test_an_answer_of_another_form_changes_nothing(answer: Any) -> None:
-    assert await extractor(Model(answer)).extract(DRAFT, "") is DRAFT
+NOTHING: list[Any] = [
+    "",
+    "I think we decided something.",
+    "[]",
+    '{"decisions": "one"}',
+    '{"decisions": [1]}',
+    '{"decisions": [], "tools": ["x"]}',
+    '{"decisions": ["ok"]} and more',
+    '{"decisions": ["' + "x" * 30_000 + '"]}',
+    "[" * 5000,
+    ModelUnavailable("no model"),
+    TimeoutError(),
+    RuntimeError("a bug on the model's side"),
+    *(  # what must not be saved or was made up
+        json.dumps({"decisions": [sentence], "pitfalls": []})
+        for sentence in (
+            "The parameter schema of mcp__ata__article_query is {topic: string}.",
+            "article_query takes the argument topic.",
+            "猜测的调用格式是先 topic 再 page。",
+            "The pool must be 500 connections.",
+            "ok",
+            "",
+            "x" * 401,
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "The parameter schema of mcp__ata__article_query is {topic: string}.",
-        "article_query takes the argument topic.",
-        "猜测的调用格式是先 topic 再 page。",
-        "The pool must be 500 connections.",
-        "ok",
-        "",
-        "x" * 401,
-    ],
-    ids=range(7),
-)
-async def test_what_must_not_be_saved_or_was_made_up_is_left_out(sentence: str) -> None:
-    model = Model(json.dumps({"decisions": [sentence], "pitfalls": []}))
-    assert await extractor(model).extract(DRAFT, "") is DRAFT
+async def test_an_answer_of_another_form_and_what_must_not_be_saved_change_nothing() -> None:
+    for answer in NOTHING:
+        assert await extractor(Model(answer)).extract(DRAFT, "") is DRAFT, answer
 
 
 async def test_a_slow_model_is_not_waited_for() -> None:

@@ -170,29 +170,26 @@ def test_trivial_turns_leave_nothing() -> None:
     assert draft_of(turn(*LOOKED, bash("rm a.txt"), reply="Done.")) is not None
 
 
+CAUSE = "The root cause was a stale lock file."
+LONG_REPLY = f"{'First I looked. ' * 60}\n\nThe port is 8443.\n\nLet me know if you need more."
+
+
 @pytest.mark.parametrize(
-    ("message", "reply", "kept"),
+    ("calls", "message", "reply", "kept"),
     [
-        ("Actually we stay with RabbitMQ.", "Understood.", "- Actually we stay with RabbitMQ."),
-        ("队列最后决定用 RabbitMQ。", "好的。", "- 队列最后决定用 RabbitMQ。"),
-        (
-            "Why did the import stop?",
-            "I looked around.\n\nThe root cause was a stale lock file.",
-            "- Cause: The root cause was a stale lock file.",
-        ),
+        ((), "Actually we stay with RabbitMQ.", "OK.", "- Actually we stay with RabbitMQ."),
+        ((), "队列最后决定用 RabbitMQ。", "好的。", "- 队列最后决定用 RabbitMQ。"),
+        ((), "Why did the import stop?", f"I looked around.\n\n{CAUSE}", f"- Cause: {CAUSE}"),
+        ((*LOOKED, bash("make build")), "Go", LONG_REPLY, "- Conclusion: The port is 8443."),
     ],
+    ids=["reversal", "decision", "cause", "conclusion of a long reply, and no offer"],
 )
-def test_decisions_reversals_and_causes_of_plain_talk_are_kept(
-    message: str, reply: str, kept: str
+def test_decisions_reversals_causes_and_conclusions_are_kept(
+    calls: tuple[ToolCall, ...], message: str, reply: str, kept: str
 ) -> None:
-    assert kept in made(message=message, reply=reply).sections.decisions.splitlines()
-
-
-def test_the_conclusion_is_the_last_paragraph_of_a_long_reply_and_no_offer() -> None:
-    reply = f"{'First I looked. ' * 60}\n\nThe port is 8443.\n\nLet me know if you need more."
-    sections = made(*LOOKED, bash("make build"), reply=reply).sections
-    assert sections.decisions == "- Conclusion: The port is 8443."
-    assert "/home/" not in sections.text
+    sections = made(*calls, message=message, reply=reply).sections
+    assert kept in sections.decisions.splitlines()
+    assert not [word for word in ("Let me know", "/home/") if word in sections.text]
 
 
 ITEM_AT = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)
