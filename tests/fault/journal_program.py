@@ -1,28 +1,17 @@
-"""A program that keeps a journal while something happens to it; run by `test_journal_disk.py`.
+"""Programs that keep a journal while something happens to it; run by `test_journal_disk.py`."""
 
-Usage: python journal_program.py <what> <directory>. It prints one JSON object.
-"""
-
-import json
 import os
 import resource
 import signal
-import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import anyio
 
 from gateway.journal.writer import Journal, TurnJournal
+from tests.support.child_programs import say
 
 AT = datetime(2026, 11, 20, tzinfo=UTC)
-Case = Callable[[Journal, TurnJournal, Path], Awaitable[None]]
-
-
-def say(**fields: object) -> None:
-    sys.stdout.write(json.dumps(fields) + "\n")
-    sys.stdout.flush()
 
 
 async def fill_a_full_disk(journal: Journal, turn: TurnJournal, directory: Path) -> None:
@@ -110,25 +99,11 @@ async def write_then_die(_journal: Journal, turn: TurnJournal, _directory: Path)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-CASES: dict[str, Case] = {
-    entry.__name__: entry
-    for entry in (
-        fill_a_full_disk,
-        reach_a_size_limit,
-        run_out_of_files,
-        write_until_killed,
-        write_then_die,
-    )
-}
-
-
-async def main(what: str, directory: Path) -> None:
-    journal = Journal(directory, mask=str)
+async def keep_journal(what: str, directory: str) -> None:
+    """Keep a journal and one turn's in it, to which the function of that name does something."""
+    journal = Journal(Path(directory), mask=str)
     async with anyio.create_task_group() as tasks:
         await tasks.start(journal.run)
-        await CASES[what](journal, journal.open("cnv_c", "trn_a", AT), directory)
+        turn = journal.open("cnv_c", "trn_a", AT)
+        await globals()[what](journal, turn, Path(directory))
         tasks.cancel_scope.cancel()
-
-
-if __name__ == "__main__":
-    anyio.run(main, sys.argv[1], Path(sys.argv[2]))

@@ -13,34 +13,19 @@ import anyio
 import pytest
 
 from gateway.journal.writer import Journal
+from tests.fault.journal_program import keep_journal
+from tests.support.child_programs import command, kill_after_blocking, run_blocking
 
 pytestmark = [
     pytest.mark.fault,
     pytest.mark.skipif(sys.platform == "win32", reason="limits and signals of POSIX"),
 ]
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = Path(__file__).with_name("journal_program.py")
 AT = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def command(what: str, directory: Path) -> list[str]:
-    return [sys.executable, str(PROGRAM), what, str(directory)]
-
-
-def run(what: str, directory: Path, *, around: list[str] | None = None) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        around or command(what, directory),
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    rows = [json.loads(row) for row in done.stdout.splitlines()]
-    assert rows, done.stderr
-    return rows
+def run(what: str, directory: Path) -> list[dict[str, Any]]:
+    return run_blocking(command(keep_journal, what, directory))
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -67,9 +52,9 @@ def test_a_full_disk_loses_lines_and_never_a_turn(tmp_path: Path) -> None:
     disk.mkdir()
     if not can_mount(disk):
         pytest.skip("this machine lets nobody mount a small disk in a namespace")
-    program = shlex.join(command("fill_a_full_disk", disk / "logs"))
+    program = shlex.join(command(keep_journal, "fill_a_full_disk", disk / "logs"))
     script = f"mount -t tmpfs -o size=256k none {disk}; {program}; cp -r {disk}/logs {kept}"
-    full, read_only = run("", disk, around=in_a_namespace(script))
+    full, read_only = run_blocking(in_a_namespace(script))
 
     assert full["in_time"] is False
     assert 0 < full["lost"] < 401
@@ -119,21 +104,9 @@ def test_what_close_called_kept_survives_a_kill(tmp_path: Path) -> None:
 
 async def test_a_journal_whose_writer_was_killed_goes_on(tmp_path: Path) -> None:
     """At whatever moment the kill comes: no flushed line is gone, and the next line is whole."""
-    process = subprocess.Popen(  # noqa: ASYNC220  read line by line below, in the test alone
-        command("write_until_killed", tmp_path),
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    written = 0
-    for row in process.stdout:
-        written = json.loads(row)["written"]
-        if written >= 500:
-            process.kill()
-    process.wait(30)
-    process.stdout.close()
+    words = command(keep_journal, "write_until_killed", tmp_path)
+    said = await anyio.to_thread.run_sync(kill_after_blocking, words, 10)
+    written = said[-1]["written"]
 
     journal = Journal(tmp_path, mask=str)
     async with anyio.create_task_group() as tasks:

@@ -1,22 +1,19 @@
 """A store whose process is killed or whose disk is full."""
 
-import json
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import anyio
-import anyio.streams.text
 import pytest
 
 from gateway.ids import ConversationId, TurnId
 from tests.conformance.suites.conversation_values import ANN, Stores
+from tests.fault.store_program import fill, write
+from tests.support.child_programs import command, kill_after_blocking, run_blocking
 from tests.support.stores import open_file, stores_on
 
-SCRIPT = Path(__file__).with_name("full_disk.py")
 pytestmark = pytest.mark.fault
 
 
@@ -37,14 +34,8 @@ def small_disk(tmp_path: Path) -> Iterator[list[str]]:
     subprocess.run(["umount", str(disk)], check=True, capture_output=True)
 
 
-async def outcome(arguments: list[str]) -> dict[str, Any]:
-    with anyio.fail_after(120):
-        done = await anyio.run_process([sys.executable, str(SCRIPT), *arguments], stderr=None)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def check(found: dict[str, Any], reason: str) -> None:
+async def check_full(arguments: list[str], reason: str) -> None:
+    (found,) = await anyio.to_thread.run_sync(run_blocking, command(fill, *arguments))
     refused = f"The database cannot be written: {reason}."
     assert found == {
         "refused": refused,
@@ -63,35 +54,12 @@ def check(found: dict[str, Any], reason: str) -> None:
 
 async def test_a_full_disk_refuses_keeps_and_recovers(small_disk: list[str]) -> None:
     limited = len(small_disk) > 1
-    check(
-        await outcome(small_disk), "the disk failed or is full" if limited else "the disk is full"
-    )
+    reason = "the disk failed or is full" if limited else "the disk is full"
+    await check_full(small_disk, reason)
 
 
 async def test_a_file_that_may_not_grow_refuses_keeps_and_recovers(tmp_path: Path) -> None:
-    check(await outcome([str(tmp_path), "400000"]), "the disk failed or is full")
-
-
-KILLED_SCRIPT = Path(__file__).with_name("writing_until_killed.py")
-
-
-async def written_until_killed(directory: Path, lines: int) -> dict[str, set[str]]:
-    """Run the writer, kill it after so many lines, and give what it had said until its end."""
-    said: dict[str, set[str]] = defaultdict(set)
-    text = ""
-    async with await anyio.open_process(
-        [sys.executable, str(KILLED_SCRIPT), str(directory)], stderr=None
-    ) as process:
-        assert process.stdout is not None
-        async for chunk in anyio.streams.text.TextReceiveStream(process.stdout):
-            text += chunk
-            if text.count("\n") >= lines and process.returncode is None:
-                process.kill()
-    for line in text.splitlines(keepends=True):
-        if line.endswith("\n"):
-            what, name = line.split()
-            said[what].add(name)
-    return said
+    await check_full([str(tmp_path), "400000"], "the disk failed or is full")
 
 
 async def all_turns(stores: Stores) -> set[str]:
@@ -127,9 +95,10 @@ async def test_a_kill_in_mid_write_loses_nothing_that_was_acknowledged(tmp_path:
     """Killed again and again, each time after it went on on what was left."""
     said: dict[str, set[str]] = defaultdict(set)
     with anyio.fail_after(120):
-        for lines in (1, 7, 40, 111, 200):
-            for what, names in (await written_until_killed(tmp_path, lines)).items():
-                said[what] |= names
+        for count in (1, 7, 40, 111, 200):
+            words = command(write, tmp_path)
+            for line in await anyio.to_thread.run_sync(kill_after_blocking, words, count):
+                said[line["what"]].add(line["name"])
             async with open_file(tmp_path) as database:
                 await check_killed(stores_on(database), said)
                 rows = await database.rows("PRAGMA integrity_check")
@@ -137,4 +106,3 @@ async def test_a_kill_in_mid_write_loses_nothing_that_was_acknowledged(tmp_path:
                 last = await stores_on(database).events.last_seq()
                 gone = await database.rows("SELECT max(seq) AS last FROM events")
                 assert last == (gone[0]["last"] or 0)
-            said["accepted"] = said["accepted"] or set()

@@ -1,26 +1,25 @@
-"""Fill a disk under the stores, in a process of its own, and say in JSON what became of them.
+"""Programs that use the stores on a disk that fills up or until they are killed; run by `test_store_killed.py`."""
 
-`python full_disk.py DIRECTORY [LIMIT_BYTES]`: the directory is on a small file system, or no file
-may grow over the limit. Then the room comes back.
-"""
-# ruff: noqa: ASYNC110, T201
-# a disk tells nobody, and a script talks by printing
-
-import json
 import resource
-import sys
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import Turn
+from gateway.conversations.store import IdempotencyKey
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
-from tests.conformance.suites.conversation_values import Stores, conversation, ended, turn
+from tests.conformance.suites.conversation_values import (
+    Stores,
+    conversation,
+    ended,
+    event,
+    last_event,
+    turn,
+)
+from tests.support.child_programs import say
 from tests.support.stores import open_file, stores_on
 
 BALLAST_BYTES = 800_000
@@ -49,10 +48,14 @@ class Disk:
             resource.setrlimit(resource.RLIMIT_FSIZE, (everything, everything))
 
 
-async def fill(directory: Path, limit: int | None) -> dict[str, Any]:
+async def fill(directory: str, limit: str | None = None) -> None:
+    """Fill a disk under the stores, and say what became of them.
+
+    The directory is on a small file system, or no file may grow over the limit. Then the room comes back.
+    """
     found: dict[str, Any] = {}
-    disk = Disk(directory, limit)
-    async with open_file(directory) as database:
+    disk = Disk(Path(directory), None if limit is None else int(limit))
+    async with open_file(Path(directory)) as database:
         stores = stores_on(database)
         one = await stores.turns.accept(turn(), create=conversation())
         disk.shrink()
@@ -66,7 +69,7 @@ async def fill(directory: Path, limit: int | None) -> dict[str, Any]:
         found["state"] = read.state if read else None
         found["ping_after"] = await database.ping()
         found["check"] = (await database.rows("PRAGMA integrity_check"))[0][0]
-    return found
+    say(**found)
 
 
 async def accept_until_refused(stores: Stores) -> dict[str, Any]:
@@ -101,17 +104,35 @@ async def emit_meanwhile(stores: Stores, one: Turn, disk: Disk) -> dict[str, Any
             events.emit("notice", text="词" * 400, n=n)
         tasks.start_soon(events.complete, ended(one), {"reply": "done"})
         with anyio.move_on_after(0.2):
-            while log.backlog:
+            while log.backlog:  # noqa: ASYNC110  nothing tells
                 await anyio.sleep(0.01)
         waiting = log.backlog
         disk.grow()
         with anyio.fail_after(30):
-            while log.backlog:
+            while log.backlog:  # noqa: ASYNC110  nothing tells
                 await anyio.sleep(0.01)
         tasks.cancel_scope.cancel()
     return {"waiting": waiting}
 
 
-if __name__ == "__main__":
-    directory, *rest = sys.argv[1:]
-    print(json.dumps(anyio.run(fill, Path(directory), int(rest[0]) if rest else None)))
+async def write(directory: str) -> None:
+    """Write turns and events until the process is killed; say after each commit what was committed."""
+    async with open_file(Path(directory)) as database:
+        stores = stores_on(database)
+        seq, n = await stores.events.last_seq(), await stores.events.last_seq()
+        while True:
+            n += 1
+            name = f"k{n}"
+            key = IdempotencyKey(key=name, request_hash="h")
+            one = await stores.turns.accept(
+                turn(name, name, message="长" * 2000), create=conversation(name), key=key
+            )
+            say(what="accepted", name=name)
+            if n % 5 == 0:
+                continue  # one that stays queued
+            await stores.turns.start(one.id, one.created_at)
+            await stores.events.append([event(seq + 1, one, 1), event(seq + 2, one, 2)])
+            say(what="appended", name=name)
+            await stores.turns.finish([ended(one)], [last_event(seq + 3, one, 3)])
+            say(what="finished", name=name)
+            seq += 3
