@@ -49,10 +49,14 @@ async def test_a_file_that_another_process_holds_is_unavailable_and_comes_back(
     await insert(database, "a")
 
 
-async def test_a_file_that_is_damaged_while_it_is_open_is_told(tmp_path: Path) -> None:
-    database = await opened(tmp_path / "d", [TABLE])
+async def filled(file: Path) -> None:
+    database = await opened(file, [TABLE])
     await insert(database, *[f"{n:0200}" for n in range(500)])
     await database.close()
+
+
+async def test_a_file_that_is_damaged_while_it_is_open_is_told(tmp_path: Path) -> None:
+    await filled(tmp_path / "d")
     whole = (tmp_path / "d").read_bytes()
     (tmp_path / "d").write_bytes(whole[:4096] + b"\xaa" * (len(whole) - 4096))
     database = await opened(tmp_path / "d", [TABLE])
@@ -102,26 +106,20 @@ async def test_a_schema_that_is_not_text_is_damage(tmp_path: Path, database: Dat
         await opened(tmp_path / "d", [TABLE])
 
 
-async def test_a_text_that_is_not_text_is_damage(database: Database) -> None:
-    await database.write(
-        lambda writer: writer.execute("INSERT INTO words VALUES (CAST(x'ff' AS TEXT))")
-    )
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT CAST(x'ff' AS TEXT) AS word",
+        "SELECT 'x' AS word",
+        "SELECT letter FROM words",
+        "SELECT * FROM letters",
+    ],
+    ids=["no text", "cannot be understood", "a column is gone", "a table is gone"],
+)
+async def test_a_row_that_cannot_be_read_is_damage(database: Database, sql: str) -> None:
     with pytest.raises(StoreDamaged):
-        await words_of(database)
+        await database.values(lambda row: int(row["word"]), sql)
     assert await database.ping() is not None
-
-
-async def test_a_row_that_cannot_be_understood_is_damage(database: Database) -> None:
-    await insert(database, "12", "x")
-    with pytest.raises(StoreDamaged):
-        await database.values(lambda row: int(row["word"]), "SELECT word FROM words")
-    assert await database.ping() is not None
-
-
-@pytest.mark.parametrize("sql", ["SELECT letter FROM words", "SELECT * FROM letters"])
-async def test_a_table_or_column_that_is_gone_is_damage(database: Database, sql: str) -> None:
-    with pytest.raises(StoreDamaged):
-        await database.rows(sql)
 
 
 def garble_pages(file: Path) -> None:
@@ -143,12 +141,6 @@ async def checked(file: Path) -> str | None:
         tasks.cancel_scope.cancel()
     await database.close()
     return told
-
-
-async def filled(file: Path) -> None:
-    database = await opened(file, [TABLE])
-    await insert(database, *[f"{n:0200}" for n in range(500)])
-    await database.close()
 
 
 @pytest.mark.parametrize("damage", [garble_pages, rename_a_column])

@@ -13,10 +13,8 @@ from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.connections import MAX_READERS, ReaderPool
 from memory.stores.sqlite.database import Database
 from tests.unit.memory.database.words_file import (
-    TABLE,
     WAIT_S,
     insert,
-    opened,
     peek,
     threads_left,
     words_of,
@@ -75,47 +73,32 @@ async def test_transactions_run_one_after_another_in_the_order_of_their_calls(
     assert await words_of(database) == [f"{n}{part}" for n in range(10) for part in "xy"]
 
 
-async def test_a_write_that_has_begun_is_finished_though_its_scope_is_cancelled(
+async def test_a_cancelled_write_that_has_begun_is_finished_and_one_that_waits_never_begins(
     database: Database,
 ) -> None:
     slow = Paused("INSERT INTO words VALUES ('a')", "INSERT INTO words VALUES ('b')")
-    finished: list[list[Any]] = []
+    scopes, finished = [anyio.CancelScope(), anyio.CancelScope()], list[list[Any]]()
 
-    async def write(scope: anyio.CancelScope) -> None:
-        with scope:
+    async def first() -> None:
+        with scopes[0]:
             finished.append(await database.write(slow))
+
+    async def second() -> None:
+        with scopes[1]:
+            await insert(database, "second")
 
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
-            scope = anyio.CancelScope()
-            tasks.start_soon(write, scope)
-            await anyio.to_thread.run_sync(slow.begun.wait, WAIT_S)
-            scope.cancel()
-            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(first)
+            await in_time(slow.begun)
+            tasks.start_soon(second)
+            for scope in (None, *scopes):
+                if scope is not None:
+                    scope.cancel()
+                await anyio.wait_all_tasks_blocked()
             slow.go_on.set()
     assert await words_of(database) == ["a", "b"]
     assert finished == [[]]
-
-
-async def test_a_cancelled_write_that_waits_for_its_turn_never_begins(database: Database) -> None:
-    slow = Paused(then="INSERT INTO words VALUES ('first')")
-
-    async def second() -> None:
-        with anyio.CancelScope() as scope:
-            scopes.append(scope)
-            await insert(database, "second")
-
-    scopes: list[anyio.CancelScope] = []
-    with anyio.fail_after(WAIT_S):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(database.write, slow)
-            await anyio.to_thread.run_sync(slow.begun.wait, WAIT_S)
-            tasks.start_soon(second)
-            await anyio.wait_all_tasks_blocked()
-            scopes[0].cancel()
-            await anyio.wait_all_tasks_blocked()
-            slow.go_on.set()
-    assert await words_of(database) == ["first"]
 
 
 # --- reading beside writing
@@ -137,30 +120,36 @@ async def test_a_commit_is_seen_by_the_next_read_and_nothing_before_it(
     assert await words_of(database) == []
 
 
-async def test_a_long_read_keeps_no_write_waiting(database: Database) -> None:
-    reading, go_on = threading.Event(), threading.Event()
-
-    def dawdle() -> int:
-        reading.set()
-        return int(go_on.wait(WAIT_S))
-
-    await database._reader.create_function("dawdle", 0, dawdle)  # noqa: SLF001  reads at its pace
+async def test_a_slow_read_holds_up_no_other_read_or_write(database: Database) -> None:
+    work, go_on = Endless(), threading.Event()
+    await database._reader.create_function(  # noqa: SLF001  reads at its pace
+        "dawdle", 0, lambda: int(go_on.wait(WAIT_S))
+    )
     found: list[int] = []
 
     async def read() -> None:
         row = await database.row("SELECT dawdle() AS waited, (SELECT count(*) FROM words) AS n")
         assert row is not None
-        found.extend([row["waited"], row["n"]])
+        found.append(row["waited"])
 
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(database.read, work)
+            await in_time(work.began)
+            assert (await database.rows("SELECT 1"))[0][0] == 1
+            assert await database.read(one) == 1
             tasks.start_soon(read)
-            await anyio.to_thread.run_sync(reading.wait)
+            await anyio.wait_all_tasks_blocked()
             for n in range(20):
                 await insert(database, str(n))
+            assert not work.ended.is_set()
             assert found == []
             go_on.set()
-    assert found[0] == 1, "the read was still going on while all was written"
+            while not found:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        await in_time(work.ended)
+    assert found == [1], "the read was still going on while all was written"
     assert len(await words_of(database)) == 20
 
 
@@ -218,21 +207,6 @@ async def test_more_cancelled_reads_than_connections_are_stopped_in_the_middle(
             await run_and_cancel(database, work)
             assert "interrupted" in str(work.error)
         assert await database.read(one) == 1
-
-
-async def test_a_slow_read_holds_up_no_other_read_or_write(tmp_path: Path) -> None:
-    database, work = await opened(tmp_path / "d", [TABLE]), Endless()
-    with anyio.fail_after(WAIT_S):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(database.read, work)
-            await in_time(work.began)
-            assert (await database.rows("SELECT 1"))[0][0] == 1
-            assert await database.read(one) == 1
-            await database.write(lambda writer: writer.execute("PRAGMA user_version"))
-            assert not work.ended.is_set()
-            tasks.cancel_scope.cancel()
-        await in_time(work.ended)
-    await database.close()
 
 
 async def test_all_statements_of_a_read_see_one_state(database: Database) -> None:
@@ -293,7 +267,7 @@ async def test_close_finishes_the_write_in_progress_and_refuses_the_rest(
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(database.write, slow)
-            await anyio.to_thread.run_sync(slow.begun.wait, WAIT_S)
+            await in_time(slow.begun)
             tasks.start_soon(database.close)
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(late)

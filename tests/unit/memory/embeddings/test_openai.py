@@ -29,16 +29,6 @@ def rows(*vectors: Any) -> Reply:
     return 200, {"data": data}
 
 
-class Clock:
-    """The time, as far as the breaker sees it."""
-
-    def __init__(self) -> None:
-        self.now = NOW
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 @asynccontextmanager
 async def opened(
     server: Callable[[str, str, Any], Reply], **options: Any
@@ -72,30 +62,23 @@ async def test_texts_get_unit_vectors_in_their_order_in_batches() -> None:
         assert (embedder.model_id, "sk-hidden" in repr(vars(embedder))) == ("openai:bge-m3", False)
 
 
-TEMPORARY: list[Reply] = [
-    (429, {"error": {}}),
-    (500, {}),
-    (503, b"<html>busy</html>"),
-    (408, {}),
-    (302, {}),
+TEMPORARY: list[Reply] = [(429, {"error": {}}), (500, {}), (503, b"<html>"), (408, {}), (302, {})]
+NO_VECTORS: list[Reply] = [
+    (200, b"not json"),
+    (200, {"data": []}),
+    (200, b"[" * 100_000),
+    (200, []),
+    (200, {"data": None}),
+    (200, {"data": [{"index": 0}]}),
+    (200, {"data": [{"index": 7, "embedding": [1.0]}]}),
+    *(rows(vector) for vector in ([0.1, None], [float("nan")], "abc", [], ["a"])),
+    rows([1.0], [1.0]),
 ]
 FOR_GOOD: list[tuple[Reply, str]] = [
     ((401, {}), "CANDOR_EMBEDDINGS_KEY"),
     ((403, {}), "CANDOR_EMBEDDINGS_KEY"),
     ((404, {}), "CANDOR_EMBEDDINGS_MODEL"),
-    ((200, b"not json"), "no vectors"),
-    ((200, {"data": []}), "no vectors"),
-    (rows([0.1, None]), "no vectors"),
-    (rows([float("nan")]), "no vectors"),
-    (rows("abc"), "no vectors"),
-    (rows([1.0], [1.0]), "no vectors"),
-    (rows([]), "no vectors"),
-    (rows(["a"]), "no vectors"),
-    ((200, b"[" * 100_000), "no vectors"),
-    ((200, []), "no vectors"),
-    ((200, {"data": None}), "no vectors"),
-    ((200, {"data": [{"index": 0}]}), "no vectors"),
-    ((200, {"data": [{"index": 7, "embedding": [1.0]}]}), "no vectors"),
+    *((reply, "no vectors") for reply in NO_VECTORS),
 ]
 
 
@@ -153,7 +136,7 @@ async def test_one_text_that_is_refused_has_no_vector_and_a_server_that_refuses_
 
 
 async def test_a_hanging_server_is_given_up_and_left_alone_for_questions() -> None:
-    go_on, asked, clock = threading.Event(), [], Clock()
+    go_on, asked, moments = threading.Event(), list[int](), [NOW]
 
     def hang(*_: Any) -> Reply:
         asked.append(1)
@@ -161,7 +144,9 @@ async def test_a_hanging_server_is_given_up_and_left_alone_for_questions() -> No
         return rows(vector_of("tea"))
 
     limits = BreakerLimits(max_failures=2, open_s=60)
-    async with opened(hang, now=clock, timeout_s=0.1, limits=limits, waits_s=()) as embedder:
+    async with opened(
+        hang, now=lambda: moments[0], timeout_s=0.1, limits=limits, waits_s=()
+    ) as embedder:
         try:
             with pytest.raises(BackendUnavailable, match="in time"):
                 await embedder.embed_question("tea")
@@ -175,7 +160,7 @@ async def test_a_hanging_server_is_given_up_and_left_alone_for_questions() -> No
                 await embedder.embed(["tea"])
         finally:
             go_on.set()
-        clock.now += timedelta(seconds=61)
+        moments[0] += timedelta(seconds=61)
         assert await embedder.embed_question("tea") == pytest.approx(vector_of("tea"))
 
 
