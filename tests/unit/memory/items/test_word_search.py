@@ -135,9 +135,6 @@ def test_words_that_say_nothing_are_not_asked_for() -> None:
     assert {"deployment", "部署", "情况", "state"} <= set(asked.weights)
     assert not set(asked.weights) & {"what", "is", "the", "of", "our", "我们", "什么"}
     assert not set(asked.characters) & set("我的是")
-
-
-def test_a_question_of_nothing_but_such_words_asks_for_nothing() -> None:
     for text in ("", "the", "what is it", "是什么", "的", "？！"):
         asked = QuestionWords.of(text)
         assert (asked.weights, asked.characters) == ({}, ()), text
