@@ -157,33 +157,26 @@ def test_most_requests_are_recognised_and_few_ordinary_messages_are_taken_for_on
     assert len(wrong) <= (1 - least) * len(rows), "\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    ("message", "text"),
-    [
-        ("Also, please remember that my locker is number 12.", "my locker is number 12"),
-        ("My locker is number 12. Remember that, please.", "My locker is number 12"),
-        ("My boss is Ada; please keep that on file.", "My boss is Ada; please keep that on file"),
-        ("请记住：我对花生过敏。", "我对花生过敏"),
-        ("Remember this:\n- the vault code is 4417\n- ask Ben", "the vault code is 4417 ask Ben"),
-        ("No, the demo is on Friday now.", "the demo is on Friday now"),
-    ],
-)
-def test_the_content_of_a_request_is_kept(message: str, text: str) -> None:
-    assert [wish.text for wish in read_wishes(message) if wish.is_firm] == [text]
+REQUESTS: dict[str, list[str]] = {
+    "Also, please remember that my locker is number 12.": ["my locker is number 12"],
+    "My locker is number 12. Remember that, please.": ["My locker is number 12"],
+    "My boss is Ada; please keep that on file.": ["My boss is Ada; please keep that on file"],
+    "请记住：我对花生过敏。": ["我对花生过敏"],
+    "Remember this:\n- the vault code is 4417\n- ask Ben": ["the vault code is 4417 ask Ben"],
+    "No, the demo is on Friday now.": ["the demo is on Friday now"],
+    "Translate this:\n\nDear all,\n\nRemember that the office is closed on Monday.": [],
+    "> remember that the office is closed\n\nWhat does he mean?": [],
+    "```\nremember that x is 1\n```": [],
+    'What does "remember that the gate is closed" mean?': [],
+    "“记住，门的密码是 4417” 这句话用英语怎么说？": [],
+}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Translate this:\n\nDear all,\n\nRemember that the office is closed on Monday.",
-        "> remember that the office is closed\n\nWhat does he mean?",
-        "```\nremember that x is 1\n```",
-        'What does "remember that the gate is closed" mean?',
-        "“记住，门的密码是 4417” 这句话用英语怎么说？",
-    ],
-)
-def test_quoted_and_pasted_text_is_no_request(message: str) -> None:
-    assert [wish for wish in read_wishes(message) if wish.is_firm] == []
+def test_the_content_of_a_request_is_kept_and_quoted_and_pasted_text_is_none() -> None:
+    assert {
+        message: [wish.text for wish in read_wishes(message) if wish.is_firm]
+        for message in REQUESTS
+    } == REQUESTS
 
 
 @pytest.mark.parametrize(

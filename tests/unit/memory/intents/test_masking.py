@@ -30,6 +30,20 @@ def test_a_short_text_without_a_secret_stays() -> None:
         assert masked_text(text, mask) == text
 
 
+def test_no_bound_is_too_small() -> None:
+    for most in (0, 1, 10, 40, 200):
+        assert len(clipped("x" * 1000, most)) == most
+        assert len(masked_text("x" * 50_000, mask, most)) == most
+
+
+def test_what_follows_a_telling_option_and_names_of_fields_are_masked() -> None:
+    masked = masked_payload({"argv": ["mysql", "--password", "hunter2abc", "-v", "orders"]}, mask)
+    assert masked == {"argv": ["mysql", "--password", MASK, "-v", "orders"]}
+    names = list(masked_payload({"args": {f"x {KNOWN}": 1, "n" * 10_000: 2}}, mask)["args"])
+    assert "geheim" not in names[0]
+    assert len(names[1]) == 80
+
+
 def test_a_long_text_keeps_head_and_tail_and_says_how_much_is_left_out() -> None:
     text = f"first {'字' * 50_000} last"
     told = masked_text(text, mask)
@@ -37,13 +51,6 @@ def test_a_long_text_keeps_head_and_tail_and_says_how_much_is_left_out() -> None
     assert told.endswith("字 last")
     assert len(told) == MAX_TEXT_CHARS
     assert f"{len(text) - MAX_TEXT_CHARS} more characters" in told
-
-
-@pytest.mark.parametrize("most", [0, 1, 10, 40, 200])
-def test_no_bound_is_too_small(most: int) -> None:
-    assert len(clipped("x" * 1000, most)) == most
-    assert len(masked_text("x" * 50_000, mask, most)) == most
-    assert len(masked_text("", mask, most)) == 0
 
 
 @pytest.mark.parametrize("secret", [KNOWN, LONG, PEM], ids=["known", "long", "key block"])
@@ -65,59 +72,21 @@ def test_a_value_behind_a_cut_does_not_lose_the_name_that_tells_that_it_is_secre
 
 
 def test_what_stands_under_a_telling_name_is_masked_whatever_it_looks_like() -> None:
-    payload = {
-        "args": {
-            "password": "correct horse",
-            "api_key": 123456,
-            "令牌": ["我的猫", {"inner": "x y"}],
-            "max_tokens": 100,
-            "path": "/tmp/归档",
-            "token": "",
-            "secret": None,
-        }
-    }
-    assert masked_payload(payload, mask) == {
-        "args": {
-            "password": MASK,
-            "api_key": MASK,
-            "令牌": [MASK, {"inner": MASK}],
-            "max_tokens": 100,
-            "path": "/tmp/归档",
-            "token": "",
-            "secret": None,
-        }
-    }
-
-
-def test_what_follows_a_telling_option_is_masked() -> None:
-    masked = masked_payload({"argv": ["mysql", "--password", "hunter2abc", "-v", "orders"]}, mask)
-    assert masked == {"argv": ["mysql", "--password", MASK, "-v", "orders"]}
-
-
-def test_names_of_fields_are_masked_and_bounded() -> None:
-    masked = masked_payload({"args": {f"x {KNOWN}": 1, "n" * 10_000: 2}}, mask)
-    names = list(masked["args"])
-    assert "geheim" not in names[0]
-    assert len(names[1]) == 80
+    secret = {"password": "correct horse", "api_key": 123456}
+    plain = {"max_tokens": 100, "path": "/tmp/归档", "token": "", "secret": None}
+    payload = {"args": {**secret, "令牌": ["我的猫", {"inner": "x y"}], **plain}}
+    masked = {**dict.fromkeys(secret, MASK), "令牌": [MASK, {"inner": MASK}], **plain}
+    assert masked_payload(payload, mask) == {"args": masked}
 
 
 def test_what_json_cannot_carry_is_told_otherwise() -> None:
-    payload: dict[str, Any] = {
-        "nan": float("nan"),
-        "huge": 10**5000,
-        "half": "a\ud800b",
-        "nul": "a\0b",
-        "object": object(),
-        "bytes": b"raw",
-    }
+    payload: dict[str, Any] = {"nan": float("nan"), "huge": 10**5000, "half": "a\ud800b"}
+    payload |= {"nul": "a\0b", "object": object(), "bytes": b"raw"}
     masked = masked_payload(payload, mask)
-    text = json.dumps(masked, allow_nan=False, ensure_ascii=False)
-    assert "\0" not in text.encode().decode()
-    assert masked["nan"] == "nan"
-    assert masked["object"] == "[object]"
-    assert masked["bytes"] == "[bytes]"
-    assert masked["half"] == "a\ufffdb"
-    assert masked["nul"] == "a\ufffdb"
+    json.dumps(masked, allow_nan=False, ensure_ascii=False).encode()
+    del masked["huge"]
+    told = {"nan": "nan", "half": "a\ufffdb", "nul": "a\ufffdb"}
+    assert masked == {**told, "object": "[object]", "bytes": "[bytes]"}
 
 
 def test_a_payload_is_bounded_in_every_direction() -> None:

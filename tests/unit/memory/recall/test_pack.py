@@ -44,25 +44,54 @@ def packed(
     )
 
 
-def test_an_item_is_one_quoted_line_with_id_source_and_date() -> None:
-    made = packed([make_item("not_tea", "Ann likes\ngreen tea", title="Tea")])
-    assert (
-        "> - [not_tea, memory/not_tea.md, 2026-11-20, relevance 1.00] Tea: Ann likes green tea"
-        in made.text
-    )
+def test_an_item_is_one_quoted_line_with_id_source_and_date_and_what_is_degraded_is_said() -> None:
+    tea = make_item("not_tea", "Ann likes\ngreen tea", title="Tea")
+    made = packed([tea], degraded=["vector_error", "notes_timeout"])
+    line = "> - [not_tea, memory/not_tea.md, 2026-11-20, relevance 1.00] Tea: Ann likes green tea"
     (item,) = made.items
-    assert (item.id, item.title, item.relevance, item.why) == (
-        "not_tea",
-        "Tea",
-        1,
-        "found by a test",
-    )
-    assert item.line in made.text
+    assert (item.id, item.title, item.relevance, item.line) == ("not_tea", "Tea", 1, line)
+    assert line in made.text.splitlines()
+    assert "Memory backend degraded: vector_error, notes_timeout." in made.text
 
 
-def test_what_is_degraded_is_said_beside_what_was_found() -> None:
-    text = packed([make_item("not_tea", "tea")], degraded=["vector_error", "notes_timeout"]).text
-    assert "Memory backend degraded: vector_error, notes_timeout." in text
+TITLES = [
+    "The payment gateway times out",
+    "Why the payment gateway lost ERR_CONN_RESET",
+    "ERR_CONN_RESET in the payment run of 2025",
+    "数据库连接池太小",
+    "升级之后数据库连接失败",
+    "Lunch",
+]
+
+
+def test_categories_are_tags_and_topics_of_titles_that_several_items_share() -> None:
+    items = [
+        make_item(f"not_{n}", "x", title=title, tags=("deploy",) if n > 3 else (f"tag{n}",))
+        for n, title in enumerate(TITLES)
+    ]
+    named = {category.name: category.item_ids for category in packed(items).categories}
+    assert named == {
+        "notes": tuple(f"not_{n}" for n in range(6)),
+        "deploy": ("not_4", "not_5"),
+        "payment": ("not_0", "not_1", "not_2"),
+        "payment gateway": ("not_0", "not_1"),
+        "err conn reset": ("not_1", "not_2"),
+        "数据库连接": ("not_3", "not_4"),
+    }
+
+
+def test_an_extract_says_more_than_its_line_and_many_lines_leave_room_for_that_of_the_best() -> (
+    None
+):
+    long = make_item("not_long", "first line\n" + "and more of it\n" * 30)
+    made = packed([long, make_item("not_short", "only this")])
+    assert [resource.item_id for resource in made.resources] == ["not_long"]
+    assert made.resources[0].extract.startswith("first line\nand more")
+    assert "> From not_long:\n> first line\n> and more of it\n" in made.text
+    many = [make_item(f"not_{n}", f"the whole text {n}, " * 40) for n in range(30)]
+    made = packed([long, *many], budget=6000)
+    assert made.resources[0].item_id == "not_long"
+    assert len(made.items) >= 10
 
 
 def test_bounds_hold_and_what_did_not_fit_becomes_a_query() -> None:
@@ -76,52 +105,6 @@ def test_bounds_hold_and_what_did_not_fit_becomes_a_query() -> None:
     assert len(made.resources) == MAX_RESOURCES
     assert made.next_step_query == "what about tea not_30"
     assert "30 items" in made.text
-
-
-def test_categories_are_what_several_items_share() -> None:
-    items = [
-        replace(make_item(f"not_{n}", "x"), tags=("deploy",) if n < 2 else ("tea",))
-        for n in range(3)
-    ]
-    named = {category.name: category.item_ids for category in packed(items).categories}
-    assert named == {"notes": ("not_0", "not_1", "not_2"), "deploy": ("not_0", "not_1")}
-
-
-def test_categories_name_the_topics_of_titles() -> None:
-    titles = [
-        "The payment gateway times out",
-        "Why the payment gateway lost ERR_CONN_RESET",
-        "ERR_CONN_RESET in the payment run of 2025",
-        "数据库连接池太小",
-        "升级之后数据库连接失败",
-        "Lunch",
-    ]
-    items = [replace(make_item(f"not_{n}", "x"), title=title) for n, title in enumerate(titles)]
-    named = {category.name: category.item_ids for category in packed(items).categories}
-    assert named == {
-        "notes": tuple(f"not_{n}" for n in range(6)),
-        "payment": ("not_0", "not_1", "not_2"),
-        "payment gateway": ("not_0", "not_1"),
-        "err conn reset": ("not_1", "not_2"),
-        "数据库连接": ("not_3", "not_4"),
-    }
-
-
-def test_an_extract_says_more_than_its_line() -> None:
-    long = make_item("not_long", "first line\n" + "and more of it\n" * 30)
-    short = make_item("not_short", "only this")
-    made = packed([long, short])
-    assert [resource.item_id for resource in made.resources] == ["not_long"]
-    assert made.resources[0].extract.startswith("first line\nand more")
-    assert "> From not_long:\n> first line\n> and more of it\n" in made.text
-
-
-def test_many_lines_leave_room_for_an_extract_of_the_best() -> None:
-    items = [make_item(f"not_{n}", f"the whole text {n}, " * 40) for n in range(30)]
-    made = packed(items, budget=6000)
-    assert made.resources
-    assert made.resources[0].item_id == "not_0"
-    assert len(made.items) >= 10
 
 
 def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) -> QuotedNotes:
