@@ -25,26 +25,28 @@ from tests.support.episodes import make_turn
 from tests.support.intents import AT, BUILT, HAPPENING, Builder, completed, received, tool_result
 
 
-def test_what_happened_to_another_has_another_id() -> None:
+def test_no_two_happenings_share_an_id() -> None:
     others = [
         replace(HAPPENING, owner_id="bob"),
         replace(HAPPENING, conversation_id="cnv_2"),
         replace(HAPPENING, turn_id="trn_2"),
     ]
     for build in BUILT.values():
-        ids = [build(entry).id for entry in (HAPPENING, *others)]
-        assert len(set(ids)) == len(ids)
-
-
-def test_no_two_happenings_of_a_turn_share_an_id() -> None:
-    one_turn = [build(HAPPENING).id for build in BUILT.values()]
-    calls = [tool_result(tool_use_id=f"toolu_{n}").id for n in range(2, 30)]
-    answers = [
-        intent_from_llm_response(HAPPENING, text="same", model="m", number=n).id
-        for n in range(2, 5)
-    ]
-    ids = [*one_turn, *calls, *answers]
+        assert len({build(entry).id for entry in (HAPPENING, *others)}) == 1 + len(others)
+    ids = [build(HAPPENING).id for build in BUILT.values()]
+    ids += [tool_result(tool_use_id=f"toolu_{n}").id for n in range(2, 30)]
+    for n in range(2, 5):
+        ids.append(intent_from_llm_response(HAPPENING, text="same", model="m", number=n).id)
     assert len(set(ids)) == len(ids)
+
+
+def test_a_conversation_can_have_no_origin_and_arguments_are_a_copy() -> None:
+    at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_2")
+    validate_intent_contract(intent_from_conversation(at, change="started"))
+    args = {"command": "ls"}
+    intent = tool_result(args=args)
+    args["command"] = "rm"
+    assert intent.payload["args"] == {"command": "ls"}
 
 
 def test_what_can_happen_again_outside_of_turns_is_told_apart() -> None:
@@ -67,11 +69,6 @@ def test_what_can_happen_again_outside_of_turns_is_told_apart() -> None:
     assert forgotten[0].payload == {"item_kind": "note"}, "not even the id is told"
 
 
-def test_a_conversation_can_have_no_origin() -> None:
-    at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_2")
-    validate_intent_contract(intent_from_conversation(at, change="started"))
-
-
 def test_whatever_a_model_calls_has_a_key() -> None:
     names = {
         "Bash": "Bash",
@@ -89,13 +86,6 @@ def test_whatever_a_model_calls_has_a_key() -> None:
         assert intent.key == f"tool.{kept}.blocked"
         assert intent.payload["tool_name"] == kept
         assert validate_intent_contract(intent).key == "tool.{tool_name}.blocked"
-
-
-def test_arguments_are_a_copy() -> None:
-    args = {"command": "ls"}
-    intent = tool_result(args=args)
-    args["command"] = "rm"
-    assert intent.payload["args"] == {"command": "ls"}
 
 
 STATUSES = {
