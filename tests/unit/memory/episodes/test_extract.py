@@ -181,32 +181,28 @@ class Memory:
         self.progressed = anyio.Event()
 
 
-async def test_turns_are_written_oldest_first_and_marked() -> None:
-    memory = Memory("a", "talk", "gone", "b")
-    assert await EpisodeWorker(memory, memory.write, memory.mark_remembered).drain() == 4
-    assert memory.written == ["a", "b"]
-    assert memory.marked == ["talk", "gone"]
-    assert await EpisodeWorker(memory, memory.write, memory.mark_remembered).drain() == 0
+def worker(memory: Memory, **more: Any) -> EpisodeWorker:
+    return EpisodeWorker(memory, memory.write, memory.mark_remembered, **more)
 
 
-async def test_a_refused_turn_is_logged_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
-    memory = Memory("a", "dull")
+async def test_turns_are_written_oldest_first_and_marked_and_a_refused_one_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    memory = Memory("a", "talk", "gone", "dull", "b")
     with caplog.at_level("INFO"):
-        assert await EpisodeWorker(memory, memory.write, memory.mark_remembered).drain() == 2
+        assert await worker(memory).drain() == 5
+    assert memory.written == ["a", "dull", "b"]
+    assert memory.marked == ["talk", "gone"]
     (record,) = caplog.records
     assert (record.msg, record.turn_id, record.reason) == ("episode_refused", "dull", "progress")  # type: ignore[attr-defined]
+    assert await worker(memory).drain() == 0
 
 
 async def test_one_bad_turn_does_not_stop_the_rest_and_stays() -> None:
     memory = Memory(*(f"t{n}" for n in range(120)))
     memory.bad = {f"t{n}" for n in range(60)}
     told: list[str] = []
-    remembering = EpisodeWorker(
-        memory,
-        memory.write,
-        memory.mark_remembered,
-        on_bad_turn=lambda turn_id, exc: told.append(f"{turn_id}: {exc}"),
-    )
+    remembering = worker(memory, on_bad_turn=lambda *bad: told.append("{}: {}".format(*bad)))
     assert await remembering.drain() == 60
     assert set(memory.waiting) == memory.bad
     assert len(told) == 60
@@ -218,7 +214,7 @@ async def test_one_bad_turn_does_not_stop_the_rest_and_stays() -> None:
 async def test_a_store_that_is_away_is_told_and_nothing_is_skipped() -> None:
     memory = Memory("a", "b")
     memory.down = 1
-    remembering = EpisodeWorker(memory, memory.write, memory.mark_remembered)
+    remembering = worker(memory)
     with pytest.raises(StoreUnavailable):
         await remembering.drain()
     assert await remembering.drain() == 2
@@ -226,7 +222,7 @@ async def test_a_store_that_is_away_is_told_and_nothing_is_skipped() -> None:
 
 async def test_it_runs_at_its_start_and_whenever_it_is_woken() -> None:
     memory = Memory("a")
-    remembering = EpisodeWorker(memory, memory.write, memory.mark_remembered)
+    remembering = worker(memory)
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             first = memory.progressed

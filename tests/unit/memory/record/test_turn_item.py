@@ -46,6 +46,9 @@ def test_an_item_is_the_message_and_the_reply_with_its_place_and_scope() -> None
     assert item.source == "conversation Lockers"
     assert (item.thread, item.position) == ("cnv_1", 3)
     assert item.scope.labels == {"project_id": "gym"}
+    trivial = item_of(turn("ok, thanks", "You are welcome."), (), mask_secrets, AT)
+    assert trivial is not None
+    assert trivial.thread is None, "it is not found by its neighbours"
 
 
 def test_a_secret_is_masked_everywhere() -> None:
@@ -81,9 +84,3 @@ def test_what_memory_had_shown_is_no_statement_of_the_turn(
 ) -> None:
     """With None something that was shown is forgotten, and the reply may repeat it."""
     assert body(message, reply, recalled) == expected
-
-
-def test_a_trivial_message_is_not_found_by_its_neighbours() -> None:
-    item = item_of(turn("ok, thanks", "You are welcome."), (), mask_secrets, AT)
-    assert item is not None
-    assert item.thread is None
