@@ -64,12 +64,6 @@ def run_batch(trial: Trial, count: int, batch: int) -> None:
     run()
 
 
-def test_nothing_that_is_allowed_escapes(trial: Trial) -> None:
-    run_many(trial, IN_ORDINARY_RUN)
-    assert len(trial.seen) >= IN_ORDINARY_RUN
-    assert {f"bash_{name}" for name in KNOWN_COMMANDS} <= trial.rules
-
-
 @pytest.fixture
 def opened(yard: Yard) -> Iterator[Trial]:
     """Where rules open two more directories, one of them for writing."""
@@ -83,21 +77,22 @@ def opened(yard: Yard) -> Iterator[Trial]:
     yard.open_to = {}
 
 
-def test_nothing_that_is_allowed_escapes_from_more_directories(opened: Trial) -> None:
-    run_many(opened, IN_ORDINARY_RUN // 2)
-    assert len(opened.seen) >= IN_ORDINARY_RUN // 2
+LONG = pytest.mark.parametrize(
+    "count", [IN_ORDINARY_RUN, pytest.param(IN_SOAK, marks=pytest.mark.soak)], ids=["some", "many"]
+)
 
 
-@pytest.mark.soak
-def test_nothing_that_is_allowed_escapes_from_more_directories_for_long(opened: Trial) -> None:
-    run_many(opened, IN_SOAK // 4)
-    assert len(opened.seen) >= IN_SOAK // 4
+@LONG
+def test_nothing_that_is_allowed_escapes(trial: Trial, count: int) -> None:
+    run_many(trial, count)
+    assert len(trial.seen) >= count
+    assert {f"bash_{name}" for name in KNOWN_COMMANDS} <= trial.rules
 
 
-@pytest.mark.soak
-def test_nothing_that_is_allowed_escapes_for_long(trial: Trial) -> None:
-    run_many(trial, IN_SOAK)
-    assert len(trial.seen) >= IN_SOAK
+@LONG
+def test_nothing_that_is_allowed_escapes_from_more_directories(opened: Trial, count: int) -> None:
+    run_many(opened, count // 2)
+    assert len(opened.seen) >= count // 2
 
 
 def test_the_honest_cases_run_without_an_escape(trial: Trial) -> None:

@@ -46,4 +46,5 @@ def kill_after_blocking(words: Sequence[str], count: int) -> Lines:
                 lines.append(json.loads(line))
             if len(lines) >= count:
                 process.kill()
+    assert len(lines) >= count, "it ended by itself"
     return lines

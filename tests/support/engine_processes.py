@@ -1,6 +1,7 @@
 """Looking at real processes from tests, off the loop."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import anyio
 import psutil
@@ -17,40 +18,32 @@ def is_active(process: psutil.Process) -> bool:
         return False
 
 
-def _marked_blocking(owner: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            mark = process.environ().get(MARK, "")
-        except (psutil.Error, OSError):
-            continue
-        if mark.partition(":")[0] == owner and is_active(process):
-            found.append(process)
-    return found
+async def _find(fits: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
+    def find_blocking() -> list[psutil.Process]:
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if fits(process):
+                    found.append(process)
+        return found
+
+    return await anyio.to_thread.run_sync(find_blocking)
 
 
 async def marked(owner: str) -> list[psutil.Process]:
     """List the living processes that carry an owner's mark."""
-    return await anyio.to_thread.run_sync(_marked_blocking, owner)
-
-
-def _running_blocking(command: Sequence[str]) -> list[psutil.Process]:
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.cmdline() == list(command):
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue
-    return found
+    return await _find(
+        lambda process: (
+            process.environ().get(MARK, "").partition(":")[0] == owner and is_active(process)
+        )
+    )
 
 
 async def wait_running(command: Sequence[str]) -> list[psutil.Process]:
     """Wait until something runs that was started with exactly these words."""
+    words = list(command)
     with anyio.fail_after(LONG_S):
-        while not (  # noqa: ASYNC110
-            found := await anyio.to_thread.run_sync(_running_blocking, command)
-        ):
+        while not (found := await _find(lambda process: process.cmdline() == words)):  # noqa: ASYNC110
             await anyio.sleep(0.02)
         return found
 

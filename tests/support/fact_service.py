@@ -5,27 +5,23 @@ It counts the requests for each prompt, so that a fact can end after some of the
 
 import json
 import re
-import socket
 import ssl
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import anyio
 from anyio.abc import SocketStream
 from anyio.from_thread import start_blocking_portal
-from anyio.streams.tls import TLSListener
 
 from tests.support.raw_model import MESSAGE, block, message
-from tests.support.relays import read_request
+from tests.support.relays import Handler as Act
+from tests.support.relays import read_request, service
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 SENTENCE = "The whole answer, from its beginning to its end."
-
-Act = Callable[[SocketStream], Awaitable[None]]
 
 
 def events(text: str, piece_chars: int = 10_000) -> list[bytes]:
@@ -117,35 +113,16 @@ class FactService:
 
     async def serve(self, stream: SocketStream) -> None:
         """Answer one request."""
-        async with stream:
-            _, body = await read_request(stream)
-            name = re.findall(rb"FACT:(\w+)", body)[-1].decode()
-            self.asked[name] += 1
-            fact = self.facts.get(name, Fact(answer()))
-            streams = b'"stream":true' in body.replace(b" ", b"")
-            if self.asked[name] > fact.times:
-                act = answer() if streams else WHOLE
-            else:
-                act = fact.act if streams else fact.unstreamed
-            try:
-                await act(stream)
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                return
-
-
-@asynccontextmanager
-async def _listening(service: FactService, tls: ssl.SSLContext | None) -> AsyncIterator[None]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    async with (
-        await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port) as listener,
-        anyio.create_task_group() as tasks,
-    ):
-        secured: Any = TLSListener(listener, tls) if tls else listener
-        tasks.start_soon(secured.serve, service.serve)
-        service.url = f"http://127.0.0.1:{port}"
-        yield
-        tasks.cancel_scope.cancel()
+        _, body = await read_request(stream)
+        name = re.findall(rb"FACT:(\w+)", body)[-1].decode()
+        self.asked[name] += 1
+        fact = self.facts.get(name, Fact(answer()))
+        streams = b'"stream":true' in body.replace(b" ", b"")
+        if self.asked[name] > fact.times:
+            act = answer() if streams else WHOLE
+        else:
+            act = fact.act if streams else fact.unstreamed
+        await act(stream)
 
 
 @contextmanager
@@ -153,9 +130,9 @@ def fact_service(
     facts: Mapping[str, Fact], tls: ssl.SSLContext | None = None
 ) -> Iterator[FactService]:
     """Serve in a thread while the block runs."""
-    service = FactService(facts)
+    facts_shown = FactService(facts)
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(_listening(service, tls)),
+        portal.wrap_async_context_manager(service(facts_shown.serve, tls)) as facts_shown.url,
     ):
-        yield service
+        yield facts_shown

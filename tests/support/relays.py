@@ -1,12 +1,14 @@
 """Model services for the relay's tests: they do exactly what a test says, byte by byte."""
 
-import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import anyio
 import httpx
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.tls import TLSListener
 
 from gateway.relay.reports import ServiceReport
 from gateway.relay.supervisor import RelayProcess, open_relay
@@ -49,24 +51,21 @@ def answering(body: bytes = b"ok", heard: list[str] | None = None) -> Handler:
 
 
 @asynccontextmanager
-async def service(handle: Handler) -> AsyncIterator[str]:
+async def service(handle: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """Serve each connection with `handle` while the block runs; yields the address."""
 
     async def serve(stream: SocketStream) -> None:
         async with stream:
-            try:
+            with suppress(anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await handle(stream)
-            except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-                return
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     async with (
-        await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=port) as listener,
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
         anyio.create_task_group() as tasks,
     ):
-        tasks.start_soon(listener.serve, serve)
-        yield f"http://127.0.0.1:{port}"
+        secured: Any = TLSListener(listener, tls) if tls else listener
+        tasks.start_soon(secured.serve, serve)
+        yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
         tasks.cancel_scope.cancel()
 
 

@@ -4,12 +4,13 @@ import json
 import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
 from anyio.abc import SocketStream
+
+from tests.support.relays import service
 
 
 @dataclass
@@ -17,7 +18,7 @@ class Listener:
     """Somebody else's server: takes every connection and keeps what it was told."""
 
     url: str
-    heard: list[bytes] = field(default_factory=list)
+    heard: list[bytes]
 
     def knows(self, secret: str) -> bool:
         """Return whether a secret was sent here."""
@@ -27,21 +28,14 @@ class Listener:
 @asynccontextmanager
 async def listening() -> AsyncIterator[Listener]:
     """Listen on loopback while the block runs."""
-    async with (
-        await anyio.create_tcp_listener(local_host="127.0.0.1") as server,
-        anyio.create_task_group() as tasks,
-    ):
-        port = server.extra_attributes[anyio.abc.SocketAttribute.local_port]()
-        listener = Listener(f"http://127.0.0.1:{port}")
+    heard: list[bytes] = []
 
-        async def hear(stream: SocketStream) -> None:
-            async with stream:
-                listener.heard.append(await stream.receive(65536))
-                await stream.send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+    async def hear(stream: SocketStream) -> None:
+        heard.append(await stream.receive(65536))
+        await stream.send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 
-        tasks.start_soon(server.serve, hear)
-        yield listener
-        tasks.cancel_scope.cancel()
+    async with service(hear) as url:
+        yield Listener(url, heard)
 
 
 @dataclass(frozen=True, slots=True)
