@@ -1,41 +1,27 @@
 """The vector index gone, damaged or of another model, on the real Chroma: the search goes on and it comes back."""
 
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import anyio
 import pytest
 
-from memory.assemble import open_memory
-from memory.clock import utc_now
-from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.memory import Memory
-from memory.plan import MemoryPlan
 from memory.scope import Scope
 from memory.vectors.probe import is_sound_blocking
-from policies.secrets import mask_secrets
+from tests.support.episodes import FILE
+from tests.support.memories import whole_memory
 
 pytestmark = pytest.mark.fault
 
 SCOPE = Scope(owner_id="ada")
 LIMIT_S = 60.0
-
-
-@asynccontextmanager
-async def remembering(directory: Path) -> AsyncIterator[Memory]:
-    plan = MemoryPlan(
-        data_dir=directory,
-        workspace=directory / "ws",
-        mask=mask_secrets,
-        embedder=EmbedderChoice(name="hashed"),
-    )
-    async with open_memory(plan, now=utc_now, draw=lambda: 0.0) as memory:
-        yield memory
 
 
 async def write(memory: Memory, count: int) -> None:
@@ -62,10 +48,6 @@ async def both_arms(memory: Memory) -> None:
     assert found.hits[0].item.title == "importer3"
 
 
-def delete_all(vectors: Path) -> None:
-    shutil.rmtree(vectors)
-
-
 def garble_database(vectors: Path) -> None:
     (vectors / "chroma.sqlite3").write_bytes(b"no database " * 1000)
 
@@ -75,19 +57,24 @@ def garble_vectors(vectors: Path) -> None:
         file.write_bytes(b"\xff" * file.stat().st_size)
 
 
+def name_another_model(vectors: Path) -> None:
+    with closing(sqlite3.connect(vectors.parent / FILE)) as database, database:
+        assert database.execute("UPDATE vector_index SET model_id = 'another'").rowcount == 1
+
+
 @pytest.mark.parametrize(
     "damage",
-    [garble_database, garble_vectors],
+    [garble_database, garble_vectors, name_another_model],
     ids=lambda name: name.__name__,
 )
-async def test_an_index_that_was_damaged_while_nobody_ran_is_made_anew(
+async def test_an_index_that_was_damaged_or_of_another_model_is_made_anew(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    async with remembering(tmp_path) as memory:
+    async with whole_memory(tmp_path) as memory:
         await write(memory, 6)
         await both_arms(memory)
     await anyio.to_thread.run_sync(damage, tmp_path / "vectors")
-    async with remembering(tmp_path) as memory:
+    async with whole_memory(tmp_path) as memory:
         found = await memory.search.search("restart importer3 certificate3", scope=SCOPE)
         assert found.hits[0].item.title == "importer3", "words are enough"
         await both_arms(memory)
@@ -96,10 +83,10 @@ async def test_an_index_that_was_damaged_while_nobody_ran_is_made_anew(
 
 
 async def test_an_index_that_is_deleted_while_it_is_used_comes_back(tmp_path: Path) -> None:
-    async with remembering(tmp_path) as memory:
+    async with whole_memory(tmp_path) as memory:
         await write(memory, 6)
         await both_arms(memory)
-        await anyio.to_thread.run_sync(delete_all, tmp_path / "vectors")
+        await anyio.to_thread.run_sync(shutil.rmtree, tmp_path / "vectors")
         found = await memory.search.search("restart importer3 certificate3", scope=SCOPE)
         assert found.hits[0].item.title == "importer3"
         assert list(found.degraded) == ["vector_error"]
@@ -107,32 +94,21 @@ async def test_an_index_that_is_deleted_while_it_is_used_comes_back(tmp_path: Pa
 
 
 async def test_what_was_forgotten_is_not_in_an_index_made_anew(tmp_path: Path) -> None:
-    async with remembering(tmp_path) as memory:
+    async with whole_memory(tmp_path) as memory:
         await write(memory, 6)
         await both_arms(memory)
         (hit, *_) = (await memory.search.search("importer5", scope=SCOPE)).hits
         assert await memory.forget(hit.item.id, SCOPE)
-    await anyio.to_thread.run_sync(delete_all, tmp_path / "vectors")
-    async with remembering(tmp_path) as memory:
+    await anyio.to_thread.run_sync(shutil.rmtree, tmp_path / "vectors")
+    async with whole_memory(tmp_path) as memory:
         await both_arms(memory)
         found = await memory.search.search("restart importer5 certificate5", scope=SCOPE)
         assert "importer5" not in {entry.item.title for entry in found.hits}
 
 
-async def test_one_of_another_model_is_made_anew(tmp_path: Path) -> None:
-    async with remembering(tmp_path) as memory:
-        await write(memory, 6)
-        await both_arms(memory)
-        await memory.database.write(
-            lambda writer: writer.execute("UPDATE vector_index SET model_id = 'another'")
-        )
-    async with remembering(tmp_path) as memory:
-        await both_arms(memory)
-
-
 async def test_one_that_cannot_be_made_is_told_and_the_search_goes_on(tmp_path: Path) -> None:
     await anyio.to_thread.run_sync((tmp_path / "vectors").write_text, "a file, no directory")
-    async with remembering(tmp_path) as memory:
+    async with whole_memory(tmp_path) as memory:
         await write(memory, 6)
         assert memory.vectors is not None
         with anyio.fail_after(LIMIT_S):
@@ -165,7 +141,7 @@ def test_importing_memory_does_not_import_chroma() -> None:
 
 
 async def test_a_hole_in_it_is_mended_once_a_search_finds_what_it_lacks(tmp_path: Path) -> None:
-    async with remembering(tmp_path) as memory:
+    async with whole_memory(tmp_path) as memory:
         await write(memory, 6)
         await both_arms(memory)
         (hit, *_) = (await memory.search.search("importer3", scope=SCOPE)).hits
