@@ -12,6 +12,7 @@ from gateway.conversations.store import IdempotencyKey
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.conversation_values import (
+    ANN,
     Stores,
     conversation,
     ended,
@@ -119,7 +120,8 @@ async def write(directory: str) -> None:
     """Write turns and events until the process is killed; say after each commit what was committed."""
     async with open_file(Path(directory)) as database:
         stores = stores_on(database)
-        seq, n = await stores.events.last_seq(), await stores.events.last_seq()
+        seq = await stores.events.last_seq()
+        n = len((await stores.conversations.page(ANN, limit=100_000)).conversations)
         while True:
             n += 1
             name = f"k{n}"

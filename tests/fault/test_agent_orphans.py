@@ -1,49 +1,63 @@
 """The server is killed: its agents end soon after, and the next start finds what is left of them."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import psutil
 import pytest
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import SocketStream
 
+from gateway.engine import processes
+from gateway.engine.options import AgentSetup
 from gateway.engine.processes import MARK
+from gateway.engine.sdk import SdkEngine, require_agent_program
+from gateway.relay.supervisor import open_relay
+from gateway.relay.upstream import Target
+from tests.support.child_programs import command, say
 from tests.support.engine_processes import is_active, wait_gone
 from tests.support.engine_stub import STAYS, write_agent
-from tests.support.engine_talk import LONG_S, until
-from tests.support.engine_world import real_world
+from tests.support.engine_talk import LONG_S, prompt, until
+from tests.support.engine_world import FRESH, MODEL, real_world
+from tests.support.relays import service
 
 pytestmark = pytest.mark.fault
 
 ROOT = Path(__file__).parents[2]
 
-_SERVER = """
-import sys
-from pathlib import Path
-import anyio
-from gateway.engine import processes
-from gateway.engine.options import AgentSetup
-from gateway.engine.protocol import ClientSpec, SessionOrigin
-from gateway.engine.sdk import SdkEngine
 
-async def main():
-    root = Path(sys.argv[1])
-    start = processes.launch_script_blocking(root, Path(sys.argv[2]))
-    setup = AgentSetup(cli_path=start, workspace=root, config_dir=root, tools=[], shell_commands=[],
-                       owner="server-to-kill")
-    async with anyio.create_task_group() as tasks:
-        client = await SdkEngine(setup, tasks).connect(ClientSpec(), SessionOrigin())
-        print(client.pid, flush=True)
+async def serve(root: str, agent: str, url: str) -> None:
+    """Start an agent as the server does, send it a prompt whose commit never ends, and say when it is asked."""
+
+    async def commit() -> str:
+        say(pid=client.pid)
         await anyio.sleep_forever()
+        return ""
 
-anyio.run(main)
-"""
+    start = processes.launch_script_blocking(Path(root), Path(agent))
+    async with open_relay(Target(url=url), {}) as relay, anyio.create_task_group() as tasks:
+        setup = AgentSetup(
+            cli_path=start,
+            workspace=Path(root),
+            config_dir=Path(root),
+            tools=[],
+            shell_commands=[],
+            owner="server-to-kill",
+            model_env={"ANTHROPIC_BASE_URL": relay.url},
+            relay=relay,
+        )
+        client = await SdkEngine(setup, tasks).connect(MODEL, FRESH)
+        if Path(agent).suffix == ".py":
+            await commit()
+        await client.start_run(replace(prompt("hello"), context=commit))
+        await anyio.sleep_forever()
 
 
 @contextmanager
@@ -58,53 +72,24 @@ def sleeper(mark: str | None, *command: str) -> Iterator[psutil.Process]:
         started.wait()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
-async def test_an_agent_does_not_outlive_a_killed_server(tmp_path: Path) -> None:
-    """The stub stays when its input ends, so it is the launcher's request that ends it."""
-    agent = write_agent(tmp_path / "stub", after=STAYS)
-    server = await anyio.open_process(
-        [sys.executable, "-c", _SERVER, str(tmp_path), str(agent)], cwd=ROOT, stderr=None
-    )
+async def kill_serving(root: Path, agent: Path, url: str = "http://127.0.0.1:9") -> None:
+    """Kill a server that has an agent; return once the agent and its helpers are gone."""
+    server = await anyio.open_process(command(serve, root, agent, url), cwd=ROOT, stderr=None)
     async with server:
         assert server.stdout is not None
         with anyio.fail_after(LONG_S):
-            pid = int((await server.stdout.receive()).decode())
-        left = psutil.Process(pid)
-        assert is_active(left)
+            pid = json.loads(await server.stdout.receive())["pid"]
+        left = psutil.Process(server.pid).children(recursive=True)
+        assert is_active(psutil.Process(pid))
+        assert psutil.Process(pid) in left
         server.send_signal(signal.SIGKILL)
-        await wait_gone([left])
+        await wait_gone(left)
 
 
-_ASKING = """
-import sys
-from pathlib import Path
-import anyio
-from gateway.engine import processes
-from gateway.engine.options import AgentSetup
-from gateway.engine.protocol import SessionOrigin
-from gateway.engine.sdk import SdkEngine, require_agent_program
-from gateway.relay.supervisor import open_relay
-from gateway.relay.upstream import Target
-from tests.support.engine_talk import prompt
-from tests.support.engine_world import MODEL
-from dataclasses import replace
-
-async def commit():
-    print("ASKED", flush=True)
-    await anyio.sleep_forever()
-
-async def main():
-    root = Path(sys.argv[1])
-    start = processes.launch_script_blocking(root, require_agent_program())
-    async with open_relay(Target(url=sys.argv[2]), {}) as relay, anyio.create_task_group() as tasks:
-        setup = AgentSetup(cli_path=start, workspace=root, config_dir=root, tools=[], shell_commands=[],
-                           owner="server-to-kill", model_env={"ANTHROPIC_BASE_URL": relay.url}, relay=relay)
-        client = await SdkEngine(setup, tasks).connect(MODEL, SessionOrigin())
-        await client.start_run(replace(prompt("hello"), context=commit))
-        await anyio.sleep_forever()
-
-anyio.run(main)
-"""
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
+async def test_an_agent_does_not_outlive_a_killed_server(tmp_path: Path) -> None:
+    """The stub stays when its input ends, so it is the launcher's request that ends it."""
+    await kill_serving(tmp_path, write_agent(tmp_path / "stub", after=STAYS))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
@@ -115,26 +100,14 @@ async def test_a_prompt_whose_commit_a_kill_forestalled_never_reaches_the_model(
     asked: list[bytes] = []
 
     async def answer(stream: SocketStream) -> None:
-        async with stream:
-            head = await stream.receive()
-            asked.extend([head] if b"/v1/messages" in head else [])
-            await stream.send(b"HTTP/1.1 500 -\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        head = await stream.receive()
+        asked.extend([head] if b"/v1/messages" in head else [])
+        await stream.send(b"HTTP/1.1 500 -\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
-        port = listener.extra(SocketAttribute.local_port)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(listener.serve, answer)
-            command = [sys.executable, "-c", _ASKING, str(tmp_path), f"http://127.0.0.1:{port}"]
-            server = await anyio.open_process(command, cwd=ROOT, stderr=None)
-            async with server:
-                assert server.stdout is not None
-                with anyio.fail_after(LONG_S):
-                    assert await server.stdout.receive() == b"ASKED\n"
-                left = psutil.Process(server.pid).children(recursive=True)
-                server.send_signal(signal.SIGKILL)
-                await wait_gone(left)
-            tasks.cancel_scope.cancel()
-    assert (bool(left), asked) == (True, [])
+    program = await anyio.to_thread.run_sync(require_agent_program)
+    async with service(answer) as url:
+        await kill_serving(tmp_path, program, url)
+    assert asked == []
 
 
 async def test_a_start_ends_what_the_last_run_left_and_nothing_else(tmp_path: Path) -> None:
