@@ -118,10 +118,10 @@ class _Ticker:
         self._queues.append(queue)
 
     def _wake(self) -> None:
-        self._woken = len(self._queues)
-        for queue in self._queues:
+        queues, self._queues = self._queues, []
+        self._woken = len(queues)
+        for queue in queues:
             queue.wake()
-        self._queues.clear()
 
 
 _tickers: WeakKeyDictionary[asyncio.AbstractEventLoop, _Ticker] = WeakKeyDictionary()
