@@ -76,9 +76,14 @@ class AgentSession:
             run.queue.put(ClientLost(exit_code=exit_code, stderr=stderr))
 
     def deliver(self, message: Message) -> None:
-        """Take the next message of the agent."""
+        """Take the next message of the agent; word that its screen is to be drawn anew is none."""
         if isinstance(message, SystemMessage):
+            if message.subtype == "ui_invalidate":
+                return
             self.mode = message.data.get("permissionMode", self.mode)
+        self._hear(message)
+
+    def _hear(self, message: Message) -> None:
         run = self.run
         solicited = self._filter.is_solicited(message)
         if run is not None:

@@ -122,7 +122,7 @@ async def test_ordinary_runs_have_no_unsolicited_messages_and_may_have_long_line
         kinds = {
             (type(message).__name__, getattr(message, "subtype", None)) for message in unsolicited
         }
-        assert kinds <= {("SystemMessage", "ui_invalidate"), ("SystemMessage", "status")}
+        assert kinds <= {("SystemMessage", "status")}
 
 
 @pytest.mark.parametrize("ending", ["close", "kill", "crash"])
