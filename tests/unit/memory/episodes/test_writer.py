@@ -16,11 +16,8 @@ from memory.episodes.turn import ToolCall
 from memory.episodes.writer import MemoryWriter
 from memory.ids import opaque_id
 from memory.intents.builders import (
-    Happening,
     ToolOutcome,
     intent_from_llm_response,
-    intent_from_tool_result,
-    intent_from_turn_completed,
     intent_from_turn_received,
 )
 from memory.intents.turns import ChronicleTurns
@@ -28,6 +25,7 @@ from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from tests.support.episodes import make_turn, open_memory, opened_on, recorder_on
+from tests.support.intents import HAPPENING, completed, tool_result
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN = Scope(owner_id="ann")
@@ -82,15 +80,9 @@ async def test_a_refused_draft_leaves_only_the_turns_mark(database: Database) ->
 
 async def test_a_dialogues_lines_are_records_of_their_own(database: Database) -> None:
     lines = ["Ann: hi!", "Bob: hi!", "Ann: 周末去爬山吗？", "Bob: ok", "Bob: ok"]
+    spoken = draft(episode_type="dialogue", title="", thread="talk")
     drafts = [
-        EpisodeDraft(
-            episode_type="dialogue",
-            title="",
-            scope=ANN,
-            sections=Sections(context=line),
-            thread="talk",
-            position=at,
-        )
+        replace(spoken, sections=Sections(context=line), position=at)
         for at, line in enumerate(lines)
     ]
     written = await writer_on(database).write_all(drafts)
@@ -141,42 +133,28 @@ async def test_what_is_recalled_and_answered_again_is_nothing_new(database: Data
 
 
 async def test_a_turn_out_of_the_chronicle_becomes_one_episode(database: Database) -> None:
-    at = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_1", turn_id="trn_1")
-    check, fix = {"command": "pytest -q"}, {"file_path": "app/pay.py"}
+    check = {"command": "pytest -q"}
     called: list[tuple[str, ToolOutcome, dict[str, str], str]] = [
         ("Bash", "error", check, f"E  ValueError: 金额为负 {TOKEN}\n1 failed in 0.2s"),
-        ("Edit", "ok", fix, "updated"),
+        ("Edit", "ok", {"file_path": "app/pay.py"}, "updated"),
         ("Bash", "blocked", {"command": "rm -rf /srv"}, "outside the workspace"),
         ("Bash", "ok", check, "3 passed in 0.3s"),
     ]
     opened = opened_on(database)
-    await recorder_on(database).record_intents(
-        [
-            intent_from_turn_received(at, message="修复支付", labels={"project_id": "shop"}),
-            *(
-                intent_from_tool_result(
-                    at,
-                    tool_name=name,
-                    status=status,
-                    tool_use_id=f"t{number}",
-                    args=args,
-                    result=result,
-                )
-                for number, (name, status, args, result) in enumerate(called)
-            ),
-            intent_from_llm_response(at, text="最终决定向上取整。", model="m"),
-            intent_from_turn_completed(
-                at, outcome="answered", stop_reason="end", reply="", tool_calls=4, duration_ms=9
-            ),
-        ]
+    calls = [
+        tool_result(tool_name=name, status=status, tool_use_id=str(n), args=args, result=result)
+        for n, (name, status, args, result) in enumerate(called)
+    ]
+    message = intent_from_turn_received(
+        HAPPENING, message="修复支付", labels={"project_id": "shop"}
     )
+    reply = intent_from_llm_response(HAPPENING, text="最终决定向上取整。", model="m")
+    await recorder_on(database).record_intents([message, *calls, reply, completed()])
     turns = ChronicleTurns(SqliteChronicle(database))
     remembering = EpisodeWorker(turns, writer_on(database).write, opened.store.mark_remembered)
-    assert await remembering.drain() == 1
-    assert await remembering.drain() == 0
-    rows = await database.rows("SELECT episode_id FROM episodes")
-    (episode_id,) = [row["episode_id"] for row in rows]
-    found = await opened.store.get(episode_id, Scope(owner_id="ann", project_id="shop"))
+    assert [await remembering.drain() for _ in range(2)] == [1, 0]
+    (row,) = await database.rows("SELECT episode_id FROM episodes")
+    found = await opened.store.get(row["episode_id"], Scope(owner_id="ann", project_id="shop"))
     assert found is not None
     assert (found.episode_type, found.title, found.turn_id) == ("bugfix", "修复支付", "trn_1")
     assert found.tags == ("pay.py",)

@@ -14,6 +14,7 @@ from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.memory import Memory
 from memory.scope import Scope
+from memory.vectors.indexer import VectorIndexer
 from tests.support.memories import whole_memory
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of
 
@@ -30,9 +31,10 @@ async def remembering(directory: Path, embedder: EmbedderChoice) -> AsyncIterato
             yield memory
 
 
-async def settled(memory: Memory) -> None:
+async def settled(memory: Memory) -> VectorIndexer:
     assert memory.vectors is not None
     await memory.vectors.wait_settled()
+    return memory.vectors
 
 
 async def test_a_changed_embedder_embeds_everything_anew_while_words_answer(tmp_path: Path) -> None:
@@ -107,6 +109,4 @@ async def test_without_an_embedder_the_index_and_what_waits_for_it_are_removed(
         (health,) = await memory.health()
         assert (health.backend.name, health.backend.state) == ("vectors", "off")
     async with remembering(tmp_path, EmbedderChoice(name="hashed")) as memory:
-        await settled(memory)
-        assert memory.vectors is not None
-        assert await memory.vectors.missing([badge, key]) == set()
+        assert await (await settled(memory)).missing([badge, key]) == set()
