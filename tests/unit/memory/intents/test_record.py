@@ -16,7 +16,7 @@ from memory.intents.registry import IntentRefused, MemoryIntent, MemorySinkPolic
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
-from tests.support.episodes import dump, open_memory
+from tests.support.episodes import dump
 from tests.support.intents import (
     BUILT,
     HAPPENING,
@@ -60,34 +60,29 @@ async def test_each_sink_is_switched_by_itself(tmp_path: Path, sinks: Sequence[s
     assert found == {sink: [words] if sink in sinks else nothing[sink] for sink in SINKS}
 
 
-async def test_recording_again_changes_nothing(database: Database) -> None:
+async def test_a_turns_intents_are_one_transaction_and_recording_again_changes_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[object] = []
+    write = database.write
+
+    async def counted(work: Any) -> Any:
+        writes.append(work)
+        return await write(work)
+
     intents = [build(HAPPENING) for build in BUILT.values()]
     told = recorder(SqliteChronicle(database))
     assert list(await told.record_intents([])) == []
-    ids = [intent.id for intent in intents]
-    assert list(await told.record_intents([*intents, *intents])) == ids
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "write", counted)
+        recorded = await told.record_intents([*intents, *intents])
+    assert list(recorded) == [intent.id for intent in intents]
+    assert len(writes) == 1
     before = await dump(database)
     later = [replace(intent, fallback_text="another") for intent in intents]
     assert list(await told.record_intents(later)) == []
     assert not await told.record_intent(intents[0])
     assert await dump(database) == before
-
-
-async def test_a_turns_intents_are_one_transaction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    writes: list[object] = []
-    async with open_memory(tmp_path) as database:
-        write = database.write
-
-        async def counted(work: Any) -> Any:
-            writes.append(work)
-            return await write(work)
-
-        monkeypatch.setattr(database, "write", counted)
-        intents = [build(HAPPENING) for build in BUILT.values()]
-        await recorder(SqliteChronicle(database)).record_intents(intents)
-    assert len(writes) == 1
 
 
 async def test_what_is_refused_leaves_nothing_anywhere(database: Database) -> None:

@@ -73,9 +73,9 @@ async def test_only_what_was_said_before_is_asked_and_only_the_persons_own_is_fo
     assert figures["Candor, fused"]["@5"] == 100.0
 
 
-@pytest.mark.parametrize("name", PLAIN)
-def test_a_plain_index_finds_what_its_tokenizer_can(name: str) -> None:
-    index = PlainIndex(name, {"a": "the payment service 支付服务", "b": "nothing else"})
-    assert index.find('payment "NEAR(', 5) == ["a"]
-    assert index.find("支付", 5) == (["a"] if name == "unigram+bigram" else [])
-    assert index.find("?", 5) == []
+def test_a_plain_index_finds_what_its_tokenizer_can() -> None:
+    for name in PLAIN:
+        index = PlainIndex(name, {"a": "the payment service 支付服务", "b": "nothing else"})
+        assert index.find('payment "NEAR(', 5) == ["a"]
+        assert index.find("支付", 5) == (["a"] if name == "unigram+bigram" else [])
+        assert index.find("?", 5) == []

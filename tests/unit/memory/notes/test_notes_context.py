@@ -65,21 +65,16 @@ def test_where_there_are_no_notes_it_is_to_be_said_so(tmp_path: Path) -> None:
 
 
 def test_what_fits_the_message_goes_first_then_the_newest(tmp_path: Path) -> None:
-    files = {
-        "old.md": "The shop closes at nine.",
-        "fits.md": "The deploy window of the ledger.",
-        "zh.md": "账本的部署窗口",
-        "new.md": "Tea.",
-        "newest.md": "Coffee.",
-    }
-    workspace = workspace_with(tmp_path, files)
+    files = {"old": "The shop closes.", "fits": "The deploy window of the ledger."}
+    files |= {"zh": "账本的部署窗口", "new": "Tea.", "newest": "Coffee."}
+    workspace = workspace_with(tmp_path, {f"{name}.md": text for name, text in files.items()})
 
     def order(message: str) -> list[str]:
-        return [part.split(":")[0] for part in told(workspace, message).split("\n\nmemory/")[1:]]
+        return [part.split(".")[0] for part in told(workspace, message).split("\n\nmemory/")[1:]]
 
-    assert order("what do you remember about the ledger's deploy window?")[0] == "fits.md"
-    assert order("你还记得账本的部署窗口吗？")[0] == "zh.md"
-    assert order(ASK) == ["newest.md", "new.md", "zh.md", "fits.md", "old.md"]
+    assert order("what do you remember about the ledger's deploy window?")[0] == "fits"
+    assert order("你还记得账本的部署窗口吗？")[0] == "zh"
+    assert order(ASK) == ["newest", "new", "zh", "fits", "old"]
 
 
 def test_a_long_note_gives_its_beginning_and_leaves_room_for_others(tmp_path: Path) -> None:

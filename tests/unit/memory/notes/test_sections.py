@@ -105,32 +105,26 @@ def test_yaml_is_one_item_a_top_level_key_with_the_comments_above_it() -> None:
         assert (url.title, url.body) == ("ports › url", "url: http://x")
 
 
-@pytest.mark.parametrize(
-    "text", ["port: 22", "- a: 1\n- b: 2", f"# a comment\n{LONG}", "{a: 1, b: 2}"]
-)
-def test_yaml_without_several_top_level_keys_is_one_item(text: str) -> None:
-    (one,) = made(text, "memory/ports.yaml")
-    assert (one.title, one.body) == ("ports", text)
+def test_yaml_without_several_top_level_keys_is_one_item() -> None:
+    for text in ("port: 22", "- a: 1\n- b: 2", f"# a comment\n{LONG}", "{a: 1, b: 2}"):
+        (one,) = made(text, "memory/ports.yaml")
+        assert (one.title, one.body) == ("ports", text)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "day"),
-    [
-        ("ops", "---\ndate: 2026-01-02\n---\n# A\n\nx", "2026-01-02"),
-        ("ops", "# A\nDate: 2 January 2026\nx", "2026-01-02"),
-        ("ops", "日期：2026年1月2日\n\n# A\n\nx", "2026-01-02"),
-        ("ops", "# Log\n## 2026-01-02 Release\nx", "2026-01-02"),
-        ("ops", "---\ndate: 2020-01-01\n---\n# 2026/01/02\n## A\nx", "2026-01-02"),
-        ("2026-01", "# A\n\nx", "2026-01-01"),
-        ("ops", "# A\n\nSince 2026-01-02 it works.", "2023-11-14"),
-    ],
-)
-def test_a_section_has_the_date_that_it_says_or_that_of_the_file(
-    name: str, text: str, day: str
-) -> None:
-    item = made(text, f"memory/{name}.md")[-1]
-    assert item.occurred_at.date().isoformat() == day
-    assert item.updated_at.date().isoformat() == "2023-11-14"
+DATED = {
+    "---\ndate: 2026-01-02\n---\n# A\n\nx": "2026-01-02",
+    "# A\nDate: 2 January 2026\nx": "2026-01-02",
+    "日期：2026年1月2日\n\n# A\n\nx": "2026-01-02",
+    "# Log\n## 2026-01-02 Release\nx": "2026-01-02",
+    "---\ndate: 2020-01-01\n---\n# 2026/01/02\n## A\nx": "2026-01-02",
+    "# A\n\nSince 2026-01-02 it works.": "2023-11-14",
+}
+
+
+def test_a_section_has_the_date_that_it_says_or_that_of_the_file() -> None:
+    assert {text: f"{made(text)[-1].occurred_at:%Y-%m-%d}" for text in DATED} == DATED
+    (item,) = made("# A\n\nx", "memory/2026-01.md")
+    assert (item.occurred_at.isoformat()[:10], item.updated_at.year) == ("2026-01-01", 2023)
 
 
 def test_a_summary_is_one_line_of_three_hundred_characters_at_most() -> None:
