@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from memory.assemble import open_memory
 from memory.embeddings.choice import EmbedderChoice
@@ -33,9 +34,9 @@ class Labelled:
 
     group: str
     q: str
-    gold: tuple[str, ...] = ()
-    hidden: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
+    gold: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+    tools: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Answered:
         return len(set(self.asked.gold) & set(self.keys[:5])) / len(self.asked.gold)
 
 
-def rows(name: str) -> Iterator[dict[str, object]]:
+def rows(name: str) -> Iterator[dict[str, Any]]:
     """Read one of the files."""
     for line in (HERE / name).read_text(encoding="utf-8").splitlines():
         yield json.loads(line)
@@ -71,21 +72,7 @@ def rows(name: str) -> Iterator[dict[str, object]]:
 
 def questions() -> list[Labelled]:
     """Return all questions."""
-    made = []
-    for row in rows("queries.jsonl"):
-        gold, hidden, tools = (_names(row, name) for name in ("gold", "hidden", "tools"))
-        made.append(
-            Labelled(
-                group=str(row["group"]), q=str(row["q"]), gold=gold, hidden=hidden, tools=tools
-            )
-        )
-    return made
-
-
-def _names(row: Mapping[str, object], name: str) -> tuple[str, ...]:
-    value = row.get(name, [])
-    assert isinstance(value, list)
-    return tuple(value)
+    return [Labelled(**row) for row in rows("queries.jsonl")]
 
 
 def _plan(directory: Path, *, with_vectors: bool) -> MemoryPlan:
@@ -124,16 +111,13 @@ async def write_all(directory: Path) -> dict[str, str]:
     return keys
 
 
-def _draft(row: Mapping[str, object]) -> EpisodeDraft:
-    sections, tags = row["sections"], row["tags"]
-    assert isinstance(sections, dict)
-    assert isinstance(tags, list)
+def _draft(row: Mapping[str, Any]) -> EpisodeDraft:
     return EpisodeDraft(
         episode_type=_EPISODE_TYPES[str(row["type"])],
         title=str(row["title"]),
         scope=ANN,
-        sections=Sections.of(sections),
-        tags=tuple(tags),
+        sections=Sections.of(row["sections"]),
+        tags=tuple(row["tags"]),
         occurred_at=AT,
     )
 
