@@ -16,7 +16,7 @@ from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.case_records import CaseStoreSuite
 from tests.conformance.suites.case_values import ANN, Opening
-from tests.conformance.suites.opened import run_test
+from tests.conformance.suites.opened import named, run_test
 from tests.support.cases import cases_on, opening
 from tests.support.other_words import expect_caught
 
@@ -73,12 +73,6 @@ WRONG_WORDS: list[tuple[str, str, Any, dict[str, Any]]] = [
 ]
 
 
-def named(part: str) -> Any:
-    """Return the one test of the suite whose name has this part."""
-    (name,) = [entry for entry in dir(S) if entry.startswith("test_") and part in entry]
-    return getattr(S, name)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "part", "case"), WRONG_WORDS, ids=[wrong_word[1] for wrong_word in WRONG_WORDS]
 )
@@ -88,7 +82,7 @@ async def test_the_suite_catches_a_wrong_statement(
     def opens(speaking: Callable[[Database], Database]) -> Opening:
         return opening(tmp_path, lambda database, now: cases_on(speaking(database), now))
 
-    await expect_caught(named(part), old, new, opens, **case)
+    await expect_caught(named(part, S), old, new, opens, **case)
 
 
 class TwoSteps(SqliteCaseStore):
@@ -132,7 +126,7 @@ async def test_the_suite_catches_a_wrong_store(
         return kind(database, now, deliver_to=("memu", "vector"))
 
     with pytest.raises(FAILURES):
-        await run_test(named(part), opening(tmp_path, make), **case)
+        await run_test(named(part, S), opening(tmp_path, make), **case)
 
 
 def _nothing(*_: object) -> None:
@@ -151,20 +145,12 @@ WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "wrong", "part", "case"),
-    WRONG_PARTS,
-    ids=[f"{name}-{part}" for _, name, _, part, _ in WRONG_PARTS],
-)
+@pytest.mark.parametrize("wrong_part", WRONG_PARTS, ids=range(len(WRONG_PARTS)))
 async def test_the_suite_catches_a_wrong_part(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    name: str,
-    wrong: Any,
-    part: str,
-    case: dict[str, Any],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_part: Any
 ) -> None:
+    module, name, wrong, part, case = wrong_part
     monkeypatch.setattr(module, name, wrong)
+    test = named(part, S)
     with pytest.raises((*FAILURES, UnicodeEncodeError)):
-        await run_test(named(part), opening(tmp_path), **case)
+        await run_test(test, opening(tmp_path), **case)

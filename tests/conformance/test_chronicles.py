@@ -22,7 +22,7 @@ from memory.stores.sqlite.chronicle import (
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.chronicle import AT, ChronicleSuite, OpenChronicle, Opening
-from tests.conformance.suites.opened import run_test
+from tests.conformance.suites.opened import named, run_test
 from tests.support.episodes import open_memory
 from tests.support.other_words import expect_caught
 
@@ -143,61 +143,29 @@ async def test_the_suite_catches_a_wrong_chronicle(
         await run_test(test, opening(tmp_path, make), **case)
 
 
-WRONG_WORDS: list[tuple[str, str, Any]] = [
-    (
-        "FROM intents WHERE owner_id = ?",
-        "FROM intents WHERE ? != ''",
-        S.test_nobody_sees_what_is_anothers,
-    ),
-    (
-        " AND owner_id = ? AND consumed_by",
-        " AND ? != '' AND consumed_by",
-        S.test_nobody_sees_what_is_anothers,
-    ),
-    (
-        "ORDER BY seq",
-        "ORDER BY occurred_at",
-        S.test_the_order_is_that_of_recording_whatever_the_clock_says,
-    ),
-    (
-        "key GLOB ?",
-        "key GLOB ? || '*'",
-        S.test_a_page_can_be_asked_for_a_key_its_beginning_or_a_conversation,
-    ),
-    (
-        "seq < CAST",
-        "seq <= CAST",
-        S.test_pages_follow_each_other_without_gap_while_more_is_recorded,
-    ),
-    (
-        "intent_id = ? AND consumed_by",
-        "? != '' AND consumed_by",
-        S.test_what_waits_is_consumed_once,
-    ),
-    (
-        "intent_id = ? AND consumed_by",
-        "intent_id = ? AND 0 AND consumed_by",
-        S.test_it_is_all_there_after_closing_and_opening_again,
-    ),
+WRONG_WORDS: list[tuple[str, str, str]] = [
+    ("FROM intents WHERE owner_id = ?", "FROM intents WHERE ? != ''", "nobody_sees"),
+    (" AND owner_id = ? AND consumed_by", " AND ? != '' AND consumed_by", "nobody_sees"),
+    ("ORDER BY seq", "ORDER BY occurred_at", "order_is_that_of_recording"),
+    ("key GLOB ?", "key GLOB ? || '*'", "can_be_asked_for_a_key"),
+    ("seq < CAST", "seq <= CAST", "pages_follow_each_other"),
+    ("intent_id = ? AND consumed_by", "? != '' AND consumed_by", "what_waits_is_consumed_once"),
+    ("intent_id = ? AND consumed_by", "intent_id = ? AND 0 AND consumed_by", "it_is_all_there"),
     (
         "pending_context WHERE conversation_id = ?",
         "pending_context WHERE conversation_id = ? || 'x'",
-        S.test_a_conversation_that_is_left_leaves_nothing_waiting,
+        "that_is_left",
     ),
-    (
-        "remembered_at IS NULL ORDER BY seq",
-        "remembered_at IS NULL ORDER BY seq DESC",
-        S.test_an_ended_turn_waits_to_be_remembered_oldest_first_until_it_is_marked,
-    ),
+    ("remembered_at IS NULL ORDER BY seq", "remembered_at IS NULL ORDER BY seq DESC", "an_ended"),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "test"), WRONG_WORDS, ids=range(len(WRONG_WORDS)))
+@pytest.mark.parametrize(("old", "new", "part"), WRONG_WORDS, ids=range(len(WRONG_WORDS)))
 async def test_the_suite_catches_a_wrong_statement(
-    tmp_path: Path, old: str, new: str, test: Any
+    tmp_path: Path, old: str, new: str, part: str
 ) -> None:
     await expect_caught(
-        test,
+        named(part, S),
         old,
         new,
         lambda speaking: opening(tmp_path, lambda database: SqliteChronicle(speaking(database))),
@@ -212,27 +180,24 @@ def _scrub_text_alone(
         connection.execute("UPDATE intents SET text = NULL WHERE id = ?", (item_id,))
 
 
-WRONG_PARTS: list[tuple[str, Any, Any]] = [
-    ("_IS_TOLD", "1", S.test_what_the_policy_keeps_out_is_not_shown_and_still_taken_once),
-    (
-        "scrub_blocking",
-        _scrub_text_alone,
-        S.test_what_is_scrubbed_tells_nothing_but_that_it_was,
-    ),
+WRONG_PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
+    ("_IS_TOLD", "1", "what_the_policy_keeps_out", {}),
+    ("scrub_blocking", _scrub_text_alone, "what_is_scrubbed", {}),
     (
         "_content_of",
         lambda _, new: {"text": new.text, "payload": "{}", "forgotten_at": None},
-        partial(S.test_an_intent_comes_back_as_it_was_recorded, text="plain"),
+        "comes_back_as_it_was_recorded",
+        {"text": "plain"},
     ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "wrong", "test"), WRONG_PARTS, ids=[wrong_part[0] for wrong_part in WRONG_PARTS]
-)
+@pytest.mark.parametrize("wrong_part", WRONG_PARTS, ids=range(len(WRONG_PARTS)))
 async def test_the_suite_catches_a_wrong_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wrong: Any, test: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_part: Any
 ) -> None:
+    name, wrong, part, case = wrong_part
     monkeypatch.setattr(sqlite_chronicle, name, wrong)
+    test = named(part, S)
     with pytest.raises(FAILURES):
-        await run_test(test, opening(tmp_path))
+        await run_test(test, opening(tmp_path), **case)

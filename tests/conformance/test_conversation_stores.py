@@ -17,7 +17,7 @@ from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
-from tests.conformance.suites.opened import run_test
+from tests.conformance.suites.opened import named, run_test
 from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.other_words import expect_caught
 from tests.support.stores import open_file, sqlite_stores, stores_on
@@ -80,175 +80,105 @@ def opening(directory: Path, name: str, make: Replacement) -> Any:
 
 
 CS, TS, ES = ConversationStoreSuite(), TurnStoreSuite(), EventStoreSuite()
+ENDED_IN_TWO_STEPS = (
+    "accept_is_all_or_nothing",
+    "ending_and_its_event_are_one",
+    "accepted_as_running_with_its_first_event",
+)
+TRIGGERS = {
+    "turn_counted": "turns_are_counted",
+    "turn_taken_back": "turns_are_counted",
+    "completed_turn_indexed": "search_knows_what_is_there_now",
+    "title_indexed": "search_knows_what_is_there_now",
+    "changed_title_indexed": "search_knows_what_is_there_now",
+}
+NOT_A_CURSOR = {"cursor": urlsafe_b64encode(b"zzz|zzz").decode()}
 WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
-    *[
-        ("conversations", TrustingCursor, test, case)
-        for test, case in (
-            (
-                CS.test_a_garbage_cursor_is_refused,
-                {"cursor": urlsafe_b64encode(b"zzz|zzz").decode()},
-            ),
-            (CS.test_another_users_cursor_is_refused, {}),
-        )
-    ],
+    ("conversations", TrustingCursor, CS.test_a_garbage_cursor_is_refused, NOT_A_CURSOR),
+    ("conversations", TrustingCursor, CS.test_another_users_cursor_is_refused, {}),
     ("conversations", Likening, CS.test_a_search_finds_the_text_as_it_stands, {}),
     ("turns", Racing, TS.test_writers_at_once_share_the_numbers_without_gap, {}),
-    *[
-        ("turns", InTwoSteps, test, case)
-        for test, case in (
-            (TS.test_accept_is_all_or_nothing, {}),
-            (TS.test_an_ending_and_its_event_are_one, {}),
-            (TS.test_a_turn_may_be_accepted_as_running_with_its_first_event, {}),
-            (TS.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent, {"cut": cut_by_scope}),
-        )
-    ],
+    *[("turns", InTwoSteps, named(part, TS), {}) for part in ENDED_IN_TWO_STEPS],
+    ("turns", InTwoSteps, named("cancelled_anywhere", TS), {"cut": cut_by_scope}),
     ("turns", Strict, TS.test_an_ending_may_be_written_again, {}),
-    *[
-        ("turns", without_trigger(trigger), CS.test_turns_are_counted_but_those_taken_back, {})
-        for trigger in ("turn_counted", "turn_taken_back")
-    ],
-    *[
-        ("turns", without_trigger(trigger), CS.test_a_search_knows_what_is_there_now, {})
-        for trigger in ("completed_turn_indexed", "title_indexed", "changed_title_indexed")
-    ],
+    *[("turns", without_trigger(name), named(part, CS), {}) for name, part in TRIGGERS.items()],
     ("turns", Remembering, TS.test_what_was_read_is_a_copy, {}),
-    (
-        "turns",
-        Remembering,
-        TS.test_the_unfinished_are_the_queued_and_running_as_they_were_accepted,
-        {},
-    ),
+    ("turns", Remembering, named("the_unfinished_are_the_queued_and_running", TS), {}),
     ("turns", CString, TS.test_a_turn_comes_back_as_it_was_written, {"text": "a\0b"}),
     ("events", OneByOne, ES.test_a_batch_is_stored_whole_or_not_at_all, {}),
     ("events", Late, ES.test_what_was_committed_is_seen_at_once, {}),
     *[
-        ("database", unshielded, test, {"cut": cut})
+        ("database", unshielded, named("cancelled_anywhere", suite), {"cut": cut})
         for cut in (cut_by_scope, cut_by_task)
-        for test in (
-            CS.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent,
-            TS.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent,
-            ES.test_a_write_that_is_cancelled_anywhere_is_whole_or_absent,
-        )
+        for suite in (CS, TS, ES)
     ],
 ]
-WRONG_WORDS: list[tuple[str, str, Callable[..., Awaitable[None]]]] = [
-    (
-        "id = ? AND user_id = ?",
-        "id = ? AND ? != ''",
-        CS.test_another_users_conversation_is_not_there,
-    ),
-    ("INSERT INTO conversations", "REPLACE INTO conversations", CS.test_an_id_is_given_once),
+WRONG_WORDS: list[tuple[str, str, str]] = [
+    ("id = ? AND user_id = ?", "id = ? AND ? != ''", "another_users_conversation_is_not_there"),
+    ("INSERT INTO conversations", "REPLACE INTO conversations", "an_id_is_given_once"),
     (
         "(c.last_activity_at, c.id) < (?, ?)",
         "c.last_activity_at < ? AND ? != ''",
-        CS.test_pages_are_newest_first_and_meet_without_gap_or_double,
+        "pages_are_newest",
     ),
-    (
-        "app_code = :app_code",
-        "app_code = coalesce(:app_code, app_code)",
-        CS.test_what_is_unset_is_as_if_it_had_never_been_set,
-    ),
-    ("= :title", "= :title, model = NULL", CS.test_a_change_sets_what_it_names_alone),
-    (", fork_at = NULL", "", CS.test_binding_a_session_ends_the_fork),
+    ("app_code = :app_code", "app_code = coalesce(:app_code, app_code)", "what_is_unset_is_as_if"),
+    ("= :title", "= :title, model = NULL", "change_sets_what_it_names_alone"),
+    (", fork_at = NULL", "", "binding_a_session_ends_the_fork"),
     (
         "DELETE FROM conversations WHERE",
         "UPDATE conversations SET user_id = '' WHERE",
-        CS.test_a_deletion_takes_turns_and_events_and_nothing_else,
+        "deletion_takes",
     ),
-    (
-        " AND NOT EXISTS (SELECT 1 FROM",
-        " OR EXISTS (SELECT 1 FROM",
-        CS.test_its_own_are_the_sessions_that_nothing_else_refers_to,
-    ),
+    (" AND NOT EXISTS (SELECT 1 FROM", " OR EXISTS (SELECT 1 FROM", "its_own_are_the_sessions"),
     (
         "UPDATE idempotency SET deleted_at = ? WHERE",
         "DELETE FROM idempotency WHERE ? != '' AND",
-        CS.test_a_key_outlives_its_turn_for_a_while,
+        "key_outlives",
     ),
-    ("deleted_at < ?", "deleted_at < ? AND 0", CS.test_a_key_outlives_its_turn_for_a_while),
+    ("deleted_at < ?", "deleted_at < ? AND 0", "key_outlives"),
     (
         " FROM turns WHERE conversation_id = :conversation_id RETURNING",
         " FROM turns RETURNING",
-        TS.test_seq_counts_from_one_within_each_conversation,
+        "seq_counts",
     ),
-    (
-        "WHERE user_id = ? AND key = ?",
-        "WHERE ? != '' AND key = ?",
-        TS.test_a_key_belongs_to_its_user,
-    ),
-    (" AND state = 'queued'", "", TS.test_only_a_queued_turn_is_started),
-    (
-        "('queued', 'running')",
-        "('queued', 'running') AND result IS NULL",
-        TS.test_how_a_turn_ended_may_be_written_ahead_of_its_end,
-    ),
-    (
-        "ORDER BY seq, created_at",
-        "ORDER BY id",
-        TS.test_the_unfinished_are_the_queued_and_running_as_they_were_accepted,
-    ),
-    (
-        "ORDER BY seq DESC LIMIT ?",
-        "ORDER BY seq LIMIT ?",
-        TS.test_the_history_is_the_last_turns_oldest_first,
-    ),
-    (
-        " AND seq <= ?",
-        " AND ? > 0",
-        TS.test_a_fork_point_is_the_last_turn_that_left_a_session_and_an_entry,
-    ),
+    ("WHERE user_id = ? AND key = ?", "WHERE ? != '' AND key = ?", "key_belongs_to_its_user"),
+    (" AND state = 'queued'", "", "only_a_queued_turn_is_started"),
+    ("('queued', 'running')", "('queued', 'running') AND result IS NULL", "how_a_turn_ended_may"),
+    ("ORDER BY seq, created_at", "ORDER BY id", "are_the_queued_and_running_as_they_were_accepted"),
+    ("ORDER BY seq DESC LIMIT ?", "ORDER BY seq LIMIT ?", "history_is_the_last_turns_oldest_first"),
+    (" AND seq <= ?", " AND ? > 0", "fork_point_is_the_last_turn_that_left_a_session_and_an_entry"),
     (
         "json_set(result, '$.turn_id', :id, '$.conversation_id', :target)",
         "result",
-        TS.test_a_copied_history_is_a_conversation_of_its_own,
+        "copied_history_is",
     ),
     (
         " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = ?1 AND turn_id = ?3 AND n = ?4)",
         "",
-        ES.test_a_batch_may_be_written_again,
+        "batch_may_be_written_again",
     ),
-    (
-        "FROM sqlite_sequence WHERE name = 'events'",
-        "FROM events",
-        ES.test_the_last_seq_is_never_taken_back,
-    ),
-    (
-        "seq > ? ORDER BY seq LIMIT",
-        "seq > ? ORDER BY n DESC LIMIT",
-        ES.test_events_come_back_in_order_and_as_they_were_written,
-    ),
-    (
-        "turn_id = :turn_id AND seq >",
-        ":turn_id != '' AND seq >",
-        ES.test_one_turns_events_are_its_own,
-    ),
+    ("FROM sqlite_sequence WHERE name = 'events'", "FROM events", "last_seq_is_never_taken_back"),
+    ("seq > ? ORDER BY seq LIMIT", "seq > ? ORDER BY n DESC LIMIT", "back_in_order_and_as_they"),
+    ("turn_id = :turn_id AND seq >", ":turn_id != '' AND seq >", "one_turns_events_are_its_own"),
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "test"), WRONG_WORDS, ids=range(len(WRONG_WORDS)))
+@pytest.mark.parametrize(("old", "new", "part"), WRONG_WORDS, ids=range(len(WRONG_WORDS)))
 async def test_a_store_with_a_wrong_statement_does_not_pass(
-    tmp_path: Path, old: str, new: str, test: Callable[..., Awaitable[None]]
+    tmp_path: Path, old: str, new: str, part: str
 ) -> None:
     with anyio.fail_after(30):
         await expect_caught(
-            test, old, new, lambda speaking: opening(tmp_path, "database", speaking)
+            named(part, CS, TS, ES),
+            old,
+            new,
+            lambda speaking: opening(tmp_path, "database", speaking),
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "make", "test", "case"),
-    WRONG,
-    ids=[
-        f"{make.__name__}-{test.__name__[5:45]}-{n}" for n, (_, make, test, _) in enumerate(WRONG)
-    ],
-)
-async def test_a_wrong_store_does_not_pass(
-    tmp_path: Path,
-    name: str,
-    make: Replacement,
-    test: Callable[..., Awaitable[None]],
-    case: dict[str, Any],
-) -> None:
+@pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
+async def test_a_wrong_store_does_not_pass(tmp_path: Path, wrong: Any) -> None:
+    name, make, test, case = wrong
     with anyio.fail_after(30), pytest.raises(FAILURES):
         await run_test(test, opening(tmp_path, name, make), **case)
 

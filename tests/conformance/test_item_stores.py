@@ -21,7 +21,7 @@ from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from tests.conformance.suites.item_search import ItemStoreSuite
 from tests.conformance.suites.item_values import Opening, OpenItems
-from tests.conformance.suites.opened import run_test
+from tests.conformance.suites.opened import named, run_test
 from tests.support.episodes import open_memory
 
 FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)
@@ -170,56 +170,26 @@ def _rows_alone(connection: Any, item_id: str) -> bool:
 
 FOUND = {"body": "周五部署了支付服务，回滚过一次。", "questions": ["部署"]}
 HUMPS = {"body": "calls getUserName twice", "questions": ["user name"]}
-WRONG_PARTS: list[tuple[Any, str, Any, Any, dict[str, Any]]] = [
-    (items, "put_item_blocking", _anybodys, S.test_an_id_stays_its_owners, {}),
-    (items, "index_item_blocking", lambda *_: None, S.test_it_is_found_by_any_of_its_words, FOUND),
-    (items, "delete_item_blocking", _rows_alone, S.test_what_was_deleted_is_nowhere, {}),
-    (
-        fulltext_index,
-        "_beside",
-        lambda *_: [],
-        S.test_what_was_said_before_and_after_finds_a_line,
-        {},
-    ),
-    (
-        fulltext_index,
-        "reindex_neighbours_blocking",
-        lambda *_: None,
-        S.test_a_neighbour_counts_whenever_it_comes_changes_or_goes,
-        {},
-    ),
-    (
-        fulltext_index,
-        "_ends",
-        lambda words, most: words[:most],
-        S.test_a_long_text_is_found_by_its_beginning_and_its_end,
-        {},
-    ),
-    (fulltext_search, "owner_token", lambda _: "kx OR o", S.test_others_items_take_no_place, {}),
-    (fulltext_search, "_phrase", lambda term: f'{term}"', S.test_no_question_is_an_error, {}),
-    (
-        question_words,
-        "_is_stop",
-        lambda _: False,
-        S.test_what_has_none_of_the_words_is_not_found,
-        {"question": "what is the"},
-    ),
-    (question_words, "MAX_QUESTION_CHARS", 0, S.test_the_end_of_a_long_question_counts, {}),
+WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
+    (items, "put_item_blocking", _anybodys, "an_id_stays_its_owners", {}),
+    (items, "index_item_blocking", lambda *_: None, "it_is_found_by_any_of_its_words", FOUND),
+    (items, "delete_item_blocking", _rows_alone, "what_was_deleted_is_nowhere", {}),
+    (fulltext_index, "_beside", lambda *_: [], "what_was_said_before_and_after_finds_a_line", {}),
+    (fulltext_index, "reindex_neighbours_blocking", lambda *_: None, "comes_changes_or_goes", {}),
+    (fulltext_index, "_ends", lambda words, most: words[:most], "by_its_beginning_and_its_end", {}),
+    (fulltext_search, "owner_token", lambda _: "kx OR o", "others_items_take_no_place", {}),
+    (fulltext_search, "_phrase", lambda term: f'{term}"', "no_question_is_an_error", {}),
+    (question_words, "_is_stop", lambda _: False, "none_of_the_words", {"question": "what is the"}),
+    (question_words, "MAX_QUESTION_CHARS", 0, "end_of_a_long_question_counts", {}),
 ]
 
 
-@pytest.mark.parametrize(
-    ("module", "name", "wrong", "test", "case"), WRONG_PARTS, ids=range(len(WRONG_PARTS))
-)
+@pytest.mark.parametrize("wrong_part", WRONG_PARTS, ids=range(len(WRONG_PARTS)))
 async def test_the_suite_catches_a_wrong_part(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    module: Any,
-    name: str,
-    wrong: Any,
-    test: Any,
-    case: Any,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_part: Any
 ) -> None:
+    module, name, wrong, part, case = wrong_part
     monkeypatch.setattr(module, name, wrong)
+    test = named(part, S)
     with pytest.raises(FAILURES):
         await run_test(test, opening(tmp_path), **case)

@@ -20,6 +20,17 @@ class OpenedSuite:
             yield one
 
 
+def named(part: str, *suites: object) -> Callable[..., Awaitable[None]]:
+    """Return the one test of the suites whose name has this part."""
+    (found,) = [
+        getattr(suite, name)
+        for suite in suites
+        for name in dir(suite)
+        if name.startswith("test_") and part in name
+    ]
+    return found  # type: ignore[no-any-return]
+
+
 async def run_test(
     test: Callable[..., Awaitable[None]],
     opens: Callable[[], AbstractAsyncContextManager[Any]],
