@@ -1,5 +1,7 @@
 """A person's word on a turn's tool calls, through Chat."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 from gateway.errors import Conflict, NotFound
 from gateway.ids import UserId
 from gateway.turns import run_driver
+from gateway.turns.requests import Accepted
 from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import RunningServices, kinds, of_kind, running_services, script
 
@@ -17,9 +20,14 @@ WRITE = {"tool": "Write", "input": {"file_path": "b.txt", "content": "x"}}
 DONE = {"text": "Done."}
 
 
-async def asked(services: RunningServices, accepted: Any) -> dict[str, Any]:
-    events = await services.events_of(accepted, until="approval.requested")
-    return of_kind(events, "approval.requested")[0]
+@asynccontextmanager
+async def asking(
+    root: Path, **settings: Any
+) -> AsyncIterator[tuple[RunningServices, Accepted, dict[str, Any]]]:
+    """Services with a turn that waits for a person's word on a call, and the question."""
+    async with running_services(root, approvals="on", **settings) as services:
+        accepted = await services.send(script(WRITE, DONE))
+        yield services, accepted, await services.question_of(accepted)
 
 
 class _Clock(ModuleType):
@@ -47,9 +55,7 @@ async def test_a_question_is_no_silence_of_the_model(
     """A person may take longer than the model may be silent."""
     clock = _Clock()
     monkeypatch.setattr(run_driver, "anyio", clock)
-    async with running_services(tmp_path, approvals="on", model_silence_s=60.0) as services:
-        accepted = await services.send(script(WRITE, DONE))
-        question = await services.question_of(accepted)
+    async with asking(tmp_path, model_silence_s=60.0) as (services, accepted, question):
         clock.ahead_s, seen = 120.0, clock.looks
         with anyio.fail_after(30):
             while clock.looks < seen + 3:  # noqa: ASYNC110  the watch has no event for it
@@ -61,9 +67,7 @@ async def test_a_question_is_no_silence_of_the_model(
 
 
 async def test_an_allowed_call_runs(tmp_path: Path) -> None:
-    async with running_services(tmp_path, approvals="on", recall_deadline_ms=10_000) as services:
-        accepted = await services.send(script(WRITE, DONE))
-        question = await services.question_of(accepted)
+    async with asking(tmp_path, recall_deadline_ms=10_000) as (services, accepted, question):
         assert services.asked() == [question["approval_id"]]
         assert services.chat.approvals.pending(UserId("bob"), None) == []
         with pytest.raises(NotFound):
@@ -88,9 +92,7 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
 
 
 async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -> None:
-    async with running_services(tmp_path, approvals="on") as services:
-        accepted = await services.send(script(WRITE, DONE))
-        question = await services.question_of(accepted)
+    async with asking(tmp_path) as (services, accepted, question):
         services.answer(question, "deny", message="Not that one.")
         result = await services.result_of(accepted)
         assert not (services.settings.workspace / "b.txt").exists()
@@ -100,9 +102,7 @@ async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -
 
 
 async def test_a_turn_that_is_interrupted_while_it_waits_lets_nothing_run(tmp_path: Path) -> None:
-    async with running_services(tmp_path, approvals="on") as services:
-        accepted = await services.send(script(WRITE, DONE))
-        question = await services.question_of(accepted)
+    async with asking(tmp_path) as (services, accepted, question):
         result = await services.stop(accepted)
         events = await services.events_of(accepted)
         assert services.asked() == []
@@ -119,9 +119,7 @@ async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_h
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ScriptedRun, "interrupt", lambda _run: anyio.lowlevel.checkpoint())
-    async with running_services(tmp_path, approvals="on", interrupt_grace_s=60) as services:
-        accepted = await services.send(script(WRITE, DONE))
-        await services.question_of(accepted)
+    async with asking(tmp_path, interrupt_grace_s=60) as (services, accepted, _):
         await services.interrupt(accepted.conversation_id)
         with anyio.fail_after(30):
             result = await services.result_of(accepted)
@@ -132,9 +130,7 @@ async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_h
 async def test_a_process_that_dies_while_a_person_is_asked_withdraws_the_question(
     tmp_path: Path,
 ) -> None:
-    async with running_services(tmp_path, approvals="on") as services:
-        accepted = await services.send(script(WRITE, DONE))
-        await services.question_of(accepted)
+    async with asking(tmp_path) as (services, accepted, _):
         await services.scripted.clients[0].kill()
         result = await services.result_of(accepted)
         events = await services.events_of(accepted)

@@ -47,30 +47,6 @@ async def test_lines_that_the_journal_lost_are_told_in_the_result_and_if_it_can_
     assert (codes(lines[-1].get("notices", [])) == ["journal_lost"]) == in_the_log
 
 
-@pytest.mark.parametrize("place", ["turn_result", "broke_off"])
-async def test_whatever_fails_in_making_the_result_there_is_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
-) -> None:
-    real = getattr(__import__("gateway.turns.completion", fromlist=[place]), place)
-    failed: list[bool] = []
-
-    def fail_once(*args: Any, **kwargs: Any) -> Any:
-        if not failed:
-            failed.append(True)
-            raise RuntimeError("broken")
-        return real(*args, **kwargs)
-
-    monkeypatch.setattr(f"gateway.turns.completion.{place}", fail_once)
-    async with running_services(tmp_path) as services:
-        accepted = await services.send("hello")
-        result = await services.result_of(accepted)
-        events = await services.events_of(accepted)
-        after = await services.ask("hello", accepted.conversation_id)
-    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "engine_crash")
-    assert kinds(events).count("turn.completed") == 1
-    assert after["outcome"] == "answered"
-
-
 @pytest.mark.parametrize(
     "place",
     [
@@ -78,9 +54,11 @@ async def test_whatever_fails_in_making_the_result_there_is_one(
         "gateway.turns.client_lease.ClientLease.take",
         "gateway.turns.event_emitter.EventEmitter.emit",
         "gateway.turns.runner.TurnWork._continue",
+        "gateway.turns.completion.turn_result",
+        "gateway.turns.completion.broke_off",
     ],
 )
-async def test_whatever_fails_in_the_run_the_turn_ends_and_the_lane_goes_on(
+async def test_whatever_fails_in_the_run_or_its_result_the_turn_ends_and_the_lane_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     async with running_services(tmp_path) as services:

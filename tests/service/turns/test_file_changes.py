@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER
@@ -61,16 +62,8 @@ async def test_each_kind_of_change_is_found_with_its_diff(tmp_path: Path) -> Non
         (copied,) = await services.messages_of(forked)
         await services.delete(result["conversation_id"])
         kept = await services.chat.reader.file_changes(LOCAL_USER, forked, copied.id)
-    found = {
-        file["path"]: (
-            file["kind"],
-            file["moved_from"],
-            file["added"],
-            file["removed"],
-            file["unread"],
-        )
-        for file in changes["files"]
-    }
+    told = ("kind", "moved_from", "added", "removed", "unread")
+    found = {file["path"]: tuple(file[key] for key in told) for file in changes["files"]}
     assert found == {
         "docs/copy.bin": ("created", None, 0, 0, "binary"),
         "docs/m.txt": ("moved", "m.txt", 0, 0, None),
@@ -107,16 +100,10 @@ async def test_what_cannot_be_known_is_not_claimed(tmp_path: Path) -> None:
         changes = await _changes(services, outside)
         other = denied["conversation_id"], outside["turn_id"]
         for ids in (other, (denied["conversation_id"], "trn_unknown")):
-            try:
+            with pytest.raises(NotFound):
                 await services.chat.reader.file_changes(LOCAL_USER, *ids)
-            except NotFound:
-                continue
-            raise AssertionError(ids)
-        assert await _changes(services, denied) == {
-            "turn_id": denied["turn_id"],
-            "complete": True,
-            "files": [],
-        }
+        nothing = {"turn_id": denied["turn_id"], "complete": True, "files": []}
+        assert await _changes(services, denied) == nothing
     assert outside["tools"][0]["status"] == "ok", outside
     assert ([file["path"] for file in changes["files"]], changes["complete"]) == (["in.txt"], False)
     assert str(tmp_path) not in str(changes)

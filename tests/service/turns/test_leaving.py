@@ -105,9 +105,7 @@ async def test_a_fork_remembers_up_to_the_turn_and_shows_the_history_until_then(
         again = await services.ask(ECHO, fork_id)
         original = await services.ask(ECHO, conversation_id)
     assert [turn.message for turn in copied] == ["one", "two"]
-    assert all(
-        each_turn.result and each_turn.result["conversation_id"] == fork_id for each_turn in copied
-    )
+    assert all(turn.result and turn.result["conversation_id"] == fork_id for turn in copied)
     assert "two" in forked["reply"]
     assert "three" not in forked["reply"]
     assert again["reply"].count("echo") == 2
@@ -140,35 +138,22 @@ async def cut_off(services: RunningServices) -> str:
 
 async def waiting(services: RunningServices, conversation_id: str) -> int:
     """Count what waits for a conversation's next prompt."""
-    assert services.memory is not None
-    return len(await services.memory.chronicle.pending(conversation_id, ME))
+    return len(await services.open_memory.chronicle.pending(conversation_id, ME))
 
 
-class Failing(ScriptedEngine):
-    """Cannot forget a session, until it can."""
-
-    is_failing = True
-
-    async def forget_session(self, session_id: str) -> None:
-        if self.is_failing:
-            raise OSError("the disk failed")
-        await super().forget_session(session_id)
-
-
-def mend_engine(services: RunningServices) -> None:
-    engine = services.engine
-    assert isinstance(engine, Failing)
-    engine.is_failing = False
-
-
-async def test_a_deletion_that_failed_half_way_is_made_again(tmp_path: Path) -> None:
-    async with running_services(tmp_path, make_engine=Failing) as services:
+async def test_a_deletion_that_failed_half_way_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_services(tmp_path) as services:
         conversation_id = await cut_off(services)
+        failure = OSError("the disk failed")
+        held = hold_calls(monkeypatch, ScriptedEngine.forget_session, failure=failure)
+        held.let_go.set()
         for _ in range(2):
             with pytest.raises(OSError, match="the disk failed"):
                 await services.delete(conversation_id)
             assert (await services.view(conversation_id)).state == "idle"
-        mend_engine(services)
+        monkeypatch.undo()
         await services.delete(conversation_id)
         assert services.scripted.sessions == {}
         assert await waiting(services, conversation_id) == 0
@@ -180,23 +165,16 @@ async def test_a_deletion_that_a_crash_cut_off_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
-    came = anyio.Event()
-
-    async def never(*_: object) -> None:
-        came.set()
-        await anyio.sleep_forever()
-
     async with running_services(before) as services:
         conversation_id = await cut_off(services)
-        with monkeypatch.context() as patched:
-            patched.setattr(SqliteConversationStore, "delete", never)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(services.delete, conversation_id)
-                with anyio.fail_after(30):
-                    await came.wait()
-                await services.copy_as_after_a_crash(after)
-                sessions = services.same_sessions()
-                tasks.cancel_scope.cancel()
+        held = hold_calls(monkeypatch, SqliteConversationStore.delete, once=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(services.delete, conversation_id)
+            with anyio.fail_after(30):
+                await held.came.wait()
+            await services.copy_as_after_a_crash(after)
+            sessions = services.same_sessions()
+            tasks.cancel_scope.cancel()
     async with running_services(after, make_engine=sessions) as services:
         assert services.scripted.sessions == {}
         await services.delete(conversation_id)

@@ -77,18 +77,12 @@ async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_engl
     assert permission["reason"] == "The command curl is not allowed."
 
 
-class Interrupting(ToolGate):
-    """A policy that ends the run with its denial."""
-
-    def judge(self, call: ToolCall) -> Verdict:
-        return Deny("test", f"{call.name} is out of bounds.", interrupt=True)
-
-
 async def test_an_interrupting_denial_is_told_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Field log problem 10."""
-    monkeypatch.setattr("gateway.assemble.ToolGate", Interrupting)
+    denial = Deny("test", "Bash is out of bounds.", interrupt=True)
+    monkeypatch.setattr(ToolGate, "judge", lambda *_: denial)
     async with running_services(tmp_path) as services:
         result = await services.ask(script(LS, {"text": "never"}))
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "policy_interrupt")
@@ -175,13 +169,8 @@ async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_p
         assert [step.get("text") or step.get("index") for step in result["steps"]] == [
             *("Look first.", "I look.", 1, "Now I write.", 2, 2, "Done.")
         ]
-        assert result["steps"][5] == {
-            "type": "approval",
-            "approval_id": question["approval_id"],
-            "index": 2,
-            "decision": "allow",
-            "by": "user",
-        }
+        answer = {"approval_id": question["approval_id"], "decision": "allow", "by": "user"}
+        assert result["steps"][5] == {"type": "approval", "index": 2, **answer}
         read, write = [await reader.tool_call(ME, *place, index) for index in (1, 2)]
         assert (read["input"], read["output"]) == ({"command": "cat   a.txt"}, "alpha")
         assert read["ran"] == {"command": "cat -- a.txt"}
@@ -191,9 +180,7 @@ async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_p
             with pytest.raises(NotFound):
                 await reader.tool_call(user, *place, index)
         ended = of_kind(await services.events_of(accepted), "turn.completed")
-        assert ended == [result], (
-            "it is stored once, and read with the turn and with its last event"
-        )
+        assert ended == [result], "stored once, it is read with the turn and its last event"
         with closing(sqlite3.connect(services.settings.data_dir / "candor.sqlite3")) as database:
             assert database.execute(STORED).fetchone() == (0,)
         fork = await conversations.fork(ME, *place)
