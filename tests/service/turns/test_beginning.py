@@ -27,6 +27,7 @@ from tests.support.services import (
 )
 
 ECHO = script({"echo": "context"})
+FULL = StoreUnavailable("The database cannot be written: the disk is full.")
 
 
 class SlowMemory(Memory):
@@ -117,8 +118,7 @@ async def test_a_message_whose_commit_is_refused_leaves_nothing_and_ends_its_cli
     async with running_services(tmp_path) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
         prompts.clear()
-        full = StoreUnavailable("The database cannot be written: the disk is full.")
-        held = hold_calls(monkeypatch, SqliteTurnStore.accept, failure=full, once=True)
+        held = hold_calls(monkeypatch, SqliteTurnStore.accept, failure=FULL, once=True)
 
         async def refused() -> None:
             with pytest.raises(StoreUnavailable):
@@ -166,29 +166,19 @@ async def test_a_message_whose_commit_a_kill_forestalled_was_never_accepted(
 async def test_no_prompt_is_sent_before_the_start_is_stored(
     tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with running_services(tmp_path) as services:
-        held = hold_calls(monkeypatch, SqliteTurnStore.start, once=True)
-        accepted = await send_into_queue(services, prompts)
-        await reached(held.came)
-        sent_before = list(prompts)
-        held.let_go.set()
-        result = await services.result_of(accepted)
-    assert sent_before == []
-    assert (prompts, result["outcome"]) == (["hello"], "answered")
-
-
-async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the_next_one(
-    tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """A turn that was killed there runs after the next start of the server."""
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
         held = hold_calls(monkeypatch, SqliteTurnStore.start, once=True)
         accepted = await send_into_queue(services, prompts)
         await reached(held.came)
+        sent_before = list(prompts)
         await services.copy_as_after_a_crash(after)
         sessions = services.same_sessions()
         held.let_go.set()
-        await services.result_of(accepted)
+        result = await services.result_of(accepted)
+    assert sent_before == []
+    assert (prompts, result["outcome"]) == (["hello"], "answered")
     prompts.clear()
     async with running_services(after, make_engine=sessions) as services:
         result = await services.result_of(accepted)
@@ -198,13 +188,10 @@ async def test_a_turn_that_was_killed_before_its_start_was_stored_runs_after_the
 async def test_a_start_that_cannot_be_stored_sends_nothing(
     tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise StoreUnavailable("The database cannot be written: the disk is full.")
-
     async with running_services(tmp_path) as services:
-        with monkeypatch.context() as patched:
-            patched.setattr(SqliteTurnStore, "start", fail)
-            result = await services.result_of(await send_into_queue(services, prompts))
+        held = hold_calls(monkeypatch, SqliteTurnStore.start, failure=FULL)
+        held.let_go.set()
+        result = await services.result_of(await send_into_queue(services, prompts))
         services.assert_nothing_is_left()
     assert (prompts, result["outcome"]) == ([], "engine_failed")
 
@@ -219,10 +206,9 @@ async def test_the_prompt_does_not_wait_for_memory_and_the_model_does(
         await until(lambda: bool(prompts))
         memory.held.let_go.set()
         result = await services.result_of(accepted)
-        events = await services.events_of(accepted)
+        told = kinds(await services.events_of(accepted))
         services.assert_nothing_is_left()
     assert result["reply"] == REMEMBERED.text
-    told = kinds(events)
     assert told.index("memory.injected") < told.index("text.delta")
 
 

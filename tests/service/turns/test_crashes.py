@@ -39,22 +39,12 @@ async def intents_of(services: RunningServices, accepted: Accepted) -> list[Inte
     return list(await services.open_memory.chronicle.intents_of_turn(accepted.turn_id))
 
 
-def hold_the_last_event(monkeypatch: pytest.MonkeyPatch) -> Held:
-    """Hold the transaction with a turn's last event."""
-
-    def is_last(_: object, events: Sequence[TurnEvent]) -> bool:
-        return any(event.type == COMPLETED for event in events)
-
-    return hold_calls(monkeypatch, SqliteTurnStore.finish, is_last)
+def has_the_last_event(_: object, events: Sequence[TurnEvent]) -> bool:
+    return COMPLETED in kinds(events)
 
 
-def hold_the_chronicle(monkeypatch: pytest.MonkeyPatch) -> Held:
-    """Hold the transaction with a turn's intents."""
-
-    def is_last(recordings: Sequence[Recording]) -> bool:
-        return any(recording.key == COMPLETED for recording in recordings)
-
-    return hold_calls(monkeypatch, SqliteChronicle.record, is_last)
+def has_the_last_intent(recordings: Sequence[Recording]) -> bool:
+    return any(recording.key == COMPLETED for recording in recordings)
 
 
 @asynccontextmanager
@@ -76,13 +66,17 @@ async def crashed_when(
         yield services, accepted, meant
 
 
-@pytest.mark.parametrize("hold", [hold_the_chronicle, hold_the_last_event])
+@pytest.mark.parametrize(
+    "held_call",
+    [(SqliteChronicle.record, has_the_last_intent), (SqliteTurnStore.finish, has_the_last_event)],
+    ids=["chronicle", "last_event"],
+)
 @pytest.mark.parametrize("message", [DID, script({"status": 401})], ids=["done", "refused"])
 async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hold: Any, message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_call: Any, message: str
 ) -> None:
     """Whatever of it was told when the server died: the chronicle and the log are where it shows."""
-    held = hold(monkeypatch)
+    held = hold_calls(monkeypatch, *held_call)
     async with crashed_when(held, message, tmp_path, monkeypatch) as (services, accepted, meant):
         told = await services.result_of(accepted)
         events = await services.events_of(accepted)
@@ -97,11 +91,7 @@ async def test_a_turn_that_had_ended_before_the_crash_is_told_as_it_ended(
     responses = [line for line in lines if line["kind"] == "response"]
     assert [response["reply"] for response in responses] == [told["reply"]]
     assert lines[-1]["kind"] == "response"
-    assert [
-        each_line
-        for each_line in lines
-        if each_line["kind"] == "error" and each_line.get("where") == "server"
-    ] == []
+    assert ("error", "server") not in [(line["kind"], line.get("where")) for line in lines]
     by_key = {intent.key: intent for intent in intents}
     assert len(by_key) == len(intents)
     assert by_key[COMPLETED].payload["outcome"] == told["outcome"]
@@ -161,12 +151,7 @@ async def test_what_a_crash_keeps_out_of_memory_is_told(tmp_path: Path) -> None:
     async with running_services(tmp_path / "after") as services:
         told = await services.result_of(accepted)
         events = await services.events_of(accepted)
-    assert [notice["code"] for notice in told["notices"]] == ["memory_not_written"]
-    assert [item["code"] for item in of_kind(events, "notice")] == ["memory_not_written"]
-
-
-def are_of_a_finished_tool(events: Sequence[TurnEvent]) -> bool:
-    return any(event.type == "tool.finished" for event in events)
+    assert codes(told["notices"]) == codes(of_kind(events, "notice")) == ["memory_not_written"]
 
 
 @pytest.mark.parametrize("answer", ["allow", "deny", None])
@@ -176,7 +161,9 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     """One that was allowed may have run: nothing that is stored tells."""
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before, approvals="on") as services:
-        held = hold_calls(monkeypatch, SqliteEventStore.append, are_of_a_finished_tool)
+        held = hold_calls(
+            monkeypatch, SqliteEventStore.append, lambda events: "tool.finished" in kinds(events)
+        )
         accepted = await services.send(script(WRITE, {"hang": True}))
         question = await services.question_of(accepted)
         if answer is not None:

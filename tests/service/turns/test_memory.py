@@ -1,6 +1,5 @@
 """What turns leave in memory and get out of it, with the real memory and the scripted engine."""
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +39,8 @@ async def test_a_turn_is_in_the_chronicle_in_the_order_of_what_happened(tmp_path
         records = await intents_of(services, conversation_id=result["conversation_id"])
         lines = await services.journal_of(result)
     told = [record.key for record in records if record.turn_id == result["turn_id"]]
-    assert told == [
-        "turn.received",
-        "permission.allowed",
-        "tool.Bash.ok",
-        "llm.response",
-        "turn.completed",
-    ]
+    expected = "turn.received permission.allowed tool.Bash.ok llm.response turn.completed"
+    assert told == expected.split()
     by_kind = {line["kind"]: line for line in lines}
     assert (by_kind["request"]["intent"], by_kind["tool"]["intent"]) == (told[0], told[2])
     assert "cat a.txt" in by_kind["tool"]["text"]
@@ -178,13 +172,10 @@ async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(tmp_pat
         message = f"{ABOUT_MEMORY}\n{script({'echo': 'context'})}"
         result, events, lines = await services.play(message)
         records = await intents_of(services, conversation_id=result["conversation_id"])
-        found = await services.open_memory.items.newest(
-            Scope(owner_id=ME), kinds=["note"], limit=50
-        )
+        items = services.open_memory.items
+        found = await items.newest(Scope(owner_id=ME), kinds=["note"], limit=50)
     told = result["memory"]["injected"]
-    assert {report["id"]: report["source"] for report in told} == {
-        found_item.id: found_item.source for found_item in found
-    }
+    assert {one["id"]: one["source"] for one in told} == {note.id: note.source for note in found}
     assert len(told) == len(found), "each once"
     assert all(each_report["why"].startswith("asked about memory") for each_report in told)
     assert {item["kind"] for item in told} == {"note"}
@@ -220,25 +211,19 @@ async def test_conversations_are_told_as_they_begin_are_left_and_branch_off(tmp_
             while len(await intents_of(services, key="conversation.")) < 3:
                 await anyio.lowlevel.checkpoint()
         told = await intents_of(services, key="conversation.")
-    assert [(report.key, report.conversation_id) for report in told] == [
-        ("conversation.started", old),
-        ("conversation.forked", fork),
-        ("conversation.reset", fresh),
-    ]
-    assert [each_report.payload.get("from_conversation_id") for each_report in told] == [
-        None,
-        old,
-        old,
+    assert [
+        (one.key, one.conversation_id, one.payload.get("from_conversation_id")) for one in told
+    ] == [
+        ("conversation.started", old, None),
+        ("conversation.forked", fork, old),
+        ("conversation.reset", fresh, old),
     ]
 
 
 async def test_a_turn_that_cannot_be_recorded_says_so_and_is_answered(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-
-        def drop(writer: sqlite3.Connection) -> None:
-            writer.execute("DROP TABLE intents")
-
-        await services.open_memory.database.write(drop)
+        write = services.open_memory.database.write
+        await write(lambda writer: writer.execute("DROP TABLE intents"))
         result = await services.ask(WROTE)
     assert result["outcome"] == "answered"
     assert codes(result["notices"]) == ["memory_not_written"]
@@ -247,14 +232,11 @@ async def test_a_turn_that_cannot_be_recorded_says_so_and_is_answered(tmp_path: 
 async def test_an_episode_that_a_crash_prevented_is_made_at_the_next_start(tmp_path: Path) -> None:
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
-        await services.open_memory.database.write(
-            lambda writer: writer.execute("ALTER TABLE episodes RENAME TO hidden")
-        )
+        write = services.open_memory.database.write
+        await write(lambda writer: writer.execute("ALTER TABLE episodes RENAME TO hidden"))
         result = await services.ask(WROTE)
         assert result["outcome"] == "answered"
-        await services.open_memory.database.write(
-            lambda writer: writer.execute("ALTER TABLE hidden RENAME TO episodes")
-        )
+        await write(lambda writer: writer.execute("ALTER TABLE hidden RENAME TO episodes"))
         await services.copy_as_after_a_crash(after)
     async with running_services(after) as services:
         assert len(await episodes_of(services)) == 1
@@ -265,12 +247,9 @@ async def test_what_the_guards_did_is_in_the_chronicle(tmp_path: Path) -> None:
     async with running_services(tmp_path, doom_loop_threshold=3) as services:
         looped = await services.ask(script({"repeat": ls, "times": 9}))
         assert looped["stop_reason"] == "doom_loop"
-        silent = await services.ask(
-            script(ls, {"empty": True}, {"on_followup": [{"text": "Two files."}]})
-        )
+        followup = {"on_followup": [{"text": "Two files."}]}
+        silent = await services.ask(script(ls, {"empty": True}, followup))
         assert "forced_summary" in codes(silent["notices"])
         noted = {intent.key: intent.turn_id for intent in await intents_of(services, key="guard.")}
-    assert noted == {
-        "guard.doom_loop": looped["turn_id"],
-        "guard.forced_summary": silent["turn_id"],
-    }
+    turns = {"guard.doom_loop": looped["turn_id"], "guard.forced_summary": silent["turn_id"]}
+    assert noted == turns

@@ -14,6 +14,7 @@ from gateway.engine import pool
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from tests.support.builders import codes
 from tests.support.engine_talk import until
 from tests.support.engine_watched import WatchedEngine
 from tests.support.services import HANG, RunningServices, running_services, script
@@ -37,6 +38,11 @@ class Bench:
     async def wake(self, conversation_id: str) -> None:
         await self.services.messages_of(conversation_id)
         await until(lambda: self.services.pool.is_hot(conversation_id))
+
+    async def look_at(self, conversation_id: str) -> None:
+        """Open a conversation, and wait until nothing more happens."""
+        await self.services.messages_of(conversation_id)
+        await anyio.wait_all_tasks_blocked()
 
     async def last_turn(self, conversation_id: str) -> Turn:
         """Return a conversation's last turn, without opening it."""
@@ -66,10 +72,6 @@ async def opened(root: Path, count: int = 1, **settings: Any) -> AsyncIterator[B
         yield Bench(services, engine, asleep)
 
 
-def codes(result: dict[str, Any]) -> list[str]:
-    return [notice["code"] for notice in result["notices"]]
-
-
 async def test_an_opened_conversation_is_woken_once_and_its_next_turn_runs_there(
     tmp_path: Path,
 ) -> None:
@@ -85,15 +87,24 @@ async def test_an_opened_conversation_is_woken_once_and_its_next_turn_runs_there
         bench.services.assert_nothing_is_left()
     assert process.state == "idle"
     assert "tea" in result["reply"]
-    assert codes(result) == []
+    assert codes(result["notices"]) == []
     assert len(bench.engine.order) == 1
     assert b'candor_clients_connected_total{origin="woken"} 1.0' in sample
 
 
-async def test_following_its_events_opens_it_and_catching_up_does_not(tmp_path: Path) -> None:
+async def test_following_its_events_opens_it_and_catching_up_or_a_stranger_does_not(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path) as bench:
         (conversation_id,) = bench.asleep
-        reader = bench.services.chat.reader
+        reader, messages = bench.services.chat.reader, bench.services.chat.conversations.messages
+        eve = UserId("eve")
+        for open_it in (
+            reader.follow(eve, conversation_id),
+            messages(eve, conversation_id, limit=9, before_seq=None),
+        ):
+            with pytest.raises(NotFound):
+                await open_it
         turn = await bench.last_turn(conversation_id)
         await reader.follow(ME, conversation_id, f"{turn.id}:0")
         await anyio.wait_all_tasks_blocked()
@@ -118,8 +129,7 @@ async def test_a_message_does_not_wait_for_a_start_that_has_not_begun(
 ) -> None:
     monkeypatch.setattr(pool, "_STAYS_S", 1000)
     async with opened(tmp_path) as bench:
-        await bench.services.messages_of(bench.asleep[0])
-        await anyio.wait_all_tasks_blocked()
+        await bench.look_at(bench.asleep[0])
         assert "tea" in (await bench.services.ask(ECHO, bench.asleep[0]))["reply"]
         bench.services.assert_nothing_is_left()
 
@@ -159,25 +169,10 @@ async def test_a_conversation_opened_while_it_falls_asleep_is_woken_when_its_pro
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(bench.services.pool.drop, bench.asleep[0])
             await anyio.wait_all_tasks_blocked()
-            await bench.services.messages_of(bench.asleep[0])
-            await anyio.wait_all_tasks_blocked()
+            await bench.look_at(bench.asleep[0])
             assert len(bench.engine.order) == 1
             bench.engine.hold_close.set()
             await until(lambda: bench.services.pool.is_hot(bench.asleep[0]))
-
-
-async def test_a_stranger_wakes_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
-        for open_it in (
-            bench.services.chat.reader.follow(UserId("eve"), bench.asleep[0]),
-            bench.services.chat.conversations.messages(
-                UserId("eve"), bench.asleep[0], limit=9, before_seq=None
-            ),
-        ):
-            with pytest.raises(NotFound):
-                await open_it
-        await anyio.wait_all_tasks_blocked()
-    assert bench.engine.order == []
 
 
 async def test_where_all_places_are_in_use_nothing_is_woken_and_nothing_ends(
@@ -187,18 +182,8 @@ async def test_where_all_places_are_in_use_nothing_is_woken_and_nothing_ends(
         in_use = (await bench.services.ask("hello"))["conversation_id"]
         await until(lambda: bench.services.pool.warm_count == 1)
         bench.engine.order.clear()
-        await bench.services.messages_of(bench.asleep[0])
-        await anyio.wait_all_tasks_blocked()
+        await bench.look_at(bench.asleep[0])
         assert bench.services.pool.is_hot(in_use)
-    assert bench.engine.order == []
-
-
-async def test_nothing_is_woken_beyond_the_memory_that_agents_may_hold(tmp_path: Path) -> None:
-    async with opened(tmp_path, max_live_mb=1) as bench:
-        bench.engine.living[0].memory_bytes = 1 << 20
-        await bench.services.pool.keep_memory_bound()
-        await bench.services.messages_of(bench.asleep[0])
-        await anyio.wait_all_tasks_blocked()
     assert bench.engine.order == []
 
 
@@ -207,8 +192,7 @@ async def test_waking_waits_for_a_turn_without_text_and_for_another_waking(tmp_p
         running = await bench.services.send(script({"hang": True}))
         await until(lambda: bench.services.pool.live_count == 1)
         for conversation_id in bench.asleep:
-            await bench.services.messages_of(conversation_id)
-        await anyio.wait_all_tasks_blocked()
+            await bench.look_at(conversation_id)
         assert bench.engine.order == []
         bench.engine.hold_connect = anyio.Event()
         await bench.services.stop(running)
@@ -245,29 +229,23 @@ async def test_a_turn_that_needs_the_place_meanwhile_gets_it(tmp_path: Path) -> 
         assert not bench.services.pool.is_hot(bench.asleep[0])
 
 
-async def test_a_woken_process_that_dies_before_the_message_is_replaced_unnoticed(
+async def test_a_lost_session_and_a_refused_start_are_told_in_the_turn_and_a_death_is_not(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as bench:
-        await bench.wake(bench.asleep[0])
+    async with opened(tmp_path, 3) as bench:
+        died, lost, refused = bench.asleep
+        await bench.wake(died)
         await bench.engine.living[-1].die()
-        result = await bench.services.ask(ECHO, bench.asleep[0])
-    assert "tea" in result["reply"]
-    assert codes(result) == []
-
-
-async def test_a_lost_session_and_a_refused_start_are_told_in_the_turn(tmp_path: Path) -> None:
-    async with opened(tmp_path, 2) as bench:
-        lost, refused = bench.asleep
+        replaced = await bench.services.ask(ECHO, died)
         bench.engine.sessions.clear()
         await bench.wake(lost)
         result = await bench.services.ask(ECHO, lost)
         bench.engine.broken = True
-        await bench.services.messages_of(refused)
-        await anyio.wait_all_tasks_blocked()
+        await bench.look_at(refused)
         failed = await bench.services.ask(ECHO, refused)
         bench.services.assert_nothing_is_left()
-    assert codes(result) == ["session_lost"]
+    assert "tea" in replaced["reply"]
+    assert (codes(replaced["notices"]), codes(result["notices"])) == ([], ["session_lost"])
     assert failed["outcome"] == "engine_failed"
 
 
@@ -279,8 +257,7 @@ async def test_an_unused_one_sleeps_again_and_polling_does_not_wake_it(tmp_path:
             await bench.wake(bench.asleep[0])
             await until(lambda: bench.services.pool.live_count == 0)
         for _ in range(3):
-            await bench.services.messages_of(bench.asleep[0])
-            await anyio.wait_all_tasks_blocked()
+            await bench.look_at(bench.asleep[0])
         assert len(bench.engine.order) == 1
         await bench.services.ask(ECHO, bench.asleep[0])
         await bench.services.pool.drop(bench.asleep[0])
@@ -293,11 +270,17 @@ async def test_a_shutdown_ends_what_is_being_woken(tmp_path: Path) -> None:
     assert bench.engine.live == 0
 
 
-@pytest.mark.parametrize("setting", [{"wake_opened": "off"}, {"prewarmed_clients": 0}])
-async def test_a_setting_switches_it_off(tmp_path: Path, setting: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "setting", [{"wake_opened": "off"}, {"prewarmed_clients": 0}, {"max_live_mb": 1}]
+)
+async def test_a_setting_or_the_bound_of_memory_switches_it_off(
+    tmp_path: Path, setting: dict[str, Any]
+) -> None:
     async with opened(tmp_path, **setting) as bench:
-        await bench.services.messages_of(bench.asleep[0])
-        await anyio.wait_all_tasks_blocked()
+        for prewarmed in bench.engine.living:
+            prewarmed.memory_bytes = 1 << 20
+        await bench.services.pool.keep_memory_bound()
+        await bench.look_at(bench.asleep[0])
     assert bench.engine.order == []
 
 
@@ -305,8 +288,7 @@ async def test_neither_a_fork_nor_a_conversation_at_work_is_woken(tmp_path: Path
     async with opened(tmp_path) as bench:
         (source,) = bench.asleep
         turn = await bench.last_turn(source)
-        await bench.services.messages_of(await bench.services.fork(source, turn.id))
-        await anyio.wait_all_tasks_blocked()
+        await bench.look_at(await bench.services.fork(source, turn.id))
         assert bench.engine.order == []
         running = await bench.services.send(HANG, source)
         await bench.services.messages_of(source)

@@ -38,8 +38,7 @@ async def shown(services: RunningServices, conversation_id: str | None = None) -
 
 async def recorded(services: RunningServices) -> set[str]:
     """Return the turns that the record holds."""
-    assert services.memory is not None
-    found = await services.memory.items.newest(Scope(owner_id=ME), kinds=["turn"], limit=99)
+    found = await services.open_memory.items.newest(Scope(owner_id=ME), kinds=["turn"], limit=99)
     return {item.id for item in found}
 
 
@@ -49,17 +48,6 @@ async def sleep_until_stopped(
     """Replace the work in the background."""
     task_status.started()
     await anyio.sleep_forever()
-
-
-async def test_what_was_said_is_shown_elsewhere_until_its_conversation_is_deleted(
-    tmp_path: Path,
-) -> None:
-    async with running_services(tmp_path, **QUIET) as services:
-        told = await tell(services)
-        assert await shown(services) == [told["turn_id"]]
-        await services.delete(told["conversation_id"])
-        assert await shown(services) == []
-        assert await recorded(services) == set()
 
 
 async def test_a_deletion_that_a_crash_cut_off_is_finished_before_the_next_turn(
@@ -91,20 +79,17 @@ async def test_a_fork_doubles_nothing_and_keeps_what_its_source_loses(tmp_path: 
         assert await shown(services) == [copy.id]
         await services.delete(fork)
         assert await shown(services) == []
+        assert await recorded(services) == set()
 
 
 async def test_memory_that_is_off_keeps_a_conversation_out(tmp_path: Path) -> None:
     async with running_services(tmp_path, **QUIET) as services:
-
-        async def switch(conversation_id: str, *, on: bool) -> None:
-            await services.change(conversation_id, memory_enabled=on)
-
         told = await tell(services)
         of = told["conversation_id"]
-        await switch(of, on=False)
+        await services.change(of, memory_enabled=False)
         assert await shown(services) == []
         secretly = await tell(services, "The locker at the harbour gym has a spare number.", of)
-        await switch(of, on=True)
+        await services.change(of, memory_enabled=True)
         assert await shown(services) == [told["turn_id"]]
         assert secretly["turn_id"] not in await recorded(services)
 
@@ -204,18 +189,18 @@ async def test_the_agent_asks_memory_itself_within_its_project(tmp_path: Path) -
 
 async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        assert services.memory is not None
+        memory = services.open_memory
         told = await tell(services, f"Please remember that {TOLD}")
         (fact,) = told["memory"]["saved"]
         other = await tell(services, "The gym at the harbour opens at six.")
         await until(services, {told["turn_id"], other["turn_id"]})
         for item_id in (fact["id"], other["turn_id"]):
-            assert await services.memory.forget(item_id, Scope(owner_id=ME))
+            assert await memory.forget(item_id, Scope(owner_id=ME))
         assert await recorded(services) == set()
         for result in (told, other):
             await services.change(result["conversation_id"], title="Renamed")
         assert await recorded(services) == set()
-        records = (await services.memory.chronicle.page(ME, limit=99)).records
+        records = (await memory.chronicle.page(ME, limit=99)).records
         assert not any("opens at six" in record.text for record in records)
 
 
