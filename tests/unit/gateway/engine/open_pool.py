@@ -8,7 +8,7 @@ import anyio
 
 from gateway.engine.held_client import Lease
 from gateway.engine.pool import ClientPool, PoolLimits
-from gateway.engine.protocol import ClientSpec, SessionOrigin
+from gateway.engine.protocol import ClientSpec, EngineUnavailable, SessionOrigin
 from tests.support.engine_talk import ask, script
 from tests.support.engine_watched import WatchedClient, WatchedEngine
 
@@ -24,9 +24,17 @@ class Bench:
     def __init__(self, engine: WatchedEngine, pool: ClientPool) -> None:
         self.engine = engine
         self.pool = pool
+        self.refused: list[str] = []
 
     async def take(self, name: str, *, spec: ClientSpec = SPEC, resume: str | None = None) -> Lease:
         return await self.pool.acquire(name, spec, SessionOrigin(resume=resume))
+
+    async def try_take(self, name: str, resume: str | None = None) -> None:
+        """Take a client, or note that none was given."""
+        try:
+            await self.take(name, resume=resume)
+        except EngineUnavailable:
+            self.refused.append(name)
 
     async def turn(self, name: str, *, spec: ClientSpec = SPEC, resume: str | None = None) -> Lease:
         """Take a turn: acquire, run, release."""

@@ -97,56 +97,48 @@ async def test_a_result_is_of_the_call_that_ran_and_a_refusal_of_the_one_no_hook
         assert found == {text: 1 if text == REFUSED else 2 for text in texts}
 
 
-async def test_of_calls_with_one_id_only_one_runs_at_a_time() -> None:
+async def test_of_calls_with_one_id_one_runs_at_a_time_until_the_run_ends() -> None:
     run = Run()
     run.streams(LISTING, LISTING, name="Bash")
     assert await run.runs(LISTING, "Bash") == 1
-    second: list[int] = []
+    later: list[int] = []
 
-    async def run_second() -> None:
-        second.append(await run.runs(LISTING, "Bash"))
+    async def run_later() -> None:
+        later.append(await run.runs(LISTING, "Bash"))
 
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run_second)
+            tasks.start_soon(run_later)
             await anyio.wait_all_tasks_blocked()
-            assert second == []
+            assert later == []
             assert run.result() == 1
-    assert second == [2]
+        assert later == [2]
+        run.streams(LISTING, name="Bash")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_later)
+            await anyio.wait_all_tasks_blocked()
+            assert later == [2]
+            run.calls.end()
     assert run.result() == 2
 
 
-async def test_the_end_of_the_run_lets_a_waiting_call_go() -> None:
-    run = Run()
-    run.streams(LISTING, LISTING, name="Bash")
-    await run.runs(LISTING, "Bash")
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run.runs, LISTING, "Bash")
-            await anyio.wait_all_tasks_blocked()
-            run.calls.end()
+REWRITTEN = {"file_path": "/ws/rewritten.txt"}
+SHORT = [{**INSIDE, "file_path": "b.txt"}, {**INSIDE, "file_path": "in.txt"}]
+KNOWN: list[tuple[list[dict[str, str]], dict[str, str], int, int | None]] = [
+    # by an input that the agent program completed
+    (SHORT, INSIDE, 2, 2),
+    (SHORT, {"mode": "default", **INSIDE}, 2, 2),
+    # a rewritten input is a guess, unless its id is its own
+    ([INSIDE, OUTSIDE], REWRITTEN, 1, None),
+    ([INSIDE], REWRITTEN, 1, 1),
+]
 
 
-async def test_a_call_is_known_by_an_input_that_the_agent_program_completed() -> None:
-    for completed in (INSIDE, {"mode": "default", **INSIDE}):
+async def test_a_call_is_known_by_its_input_and_no_result_is_attributed_on_a_guess() -> None:
+    for streamed, tool_input, index, attributed in KNOWN:
         run = Run()
-        run.streams({**INSIDE, "file_path": "b.txt"}, {**INSIDE, "file_path": "in.txt"})
-        assert await run.runs(completed) == 2
-        assert run.result() == 2
-
-
-async def test_where_it_is_a_guess_which_call_ran_no_result_is_attributed() -> None:
-    run = Run()
-    run.streams(INSIDE, OUTSIDE)
-    await run.runs({"file_path": "/ws/rewritten.txt"})
-    assert run.result() is None
-
-
-async def test_a_rewritten_input_under_an_id_of_its_own_is_no_guess() -> None:
-    run = Run()
-    run.streams(INSIDE)
-    assert await run.runs({"file_path": "/ws/rewritten.txt"}) == 1
-    assert run.result() == 1
+        run.streams(*streamed)
+        assert (await run.runs(tool_input), run.result()) == (index, attributed), tool_input
 
 
 async def test_a_hook_may_come_before_its_call_in_the_stream() -> None:

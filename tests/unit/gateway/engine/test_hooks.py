@@ -54,34 +54,27 @@ async def test_a_call_is_shown_with_the_directory_it_runs_in() -> None:
     assert gate.asked == [("judge", call), ("decide", call)]
 
 
-async def test_without_a_run_everything_is_denied() -> None:
-    gate = Gate()
-    hooks = begun(gate)
-    await judged(hooks)
-    hooks.end()
-    assert (await judged(hooks))["hookSpecificOutput"]["permissionDecision"] == "deny"
-    assert isinstance(await decided(hooks), PermissionResultDeny)
-    assert gate.kinds == ["judge"]
-
-
-async def test_a_call_that_was_not_judged_is_denied() -> None:
-    hooks = begun(Gate())
-    assert isinstance(await decided(hooks, "unseen"), PermissionResultDeny)
-    await judged(hooks)
-    hooks.begin(prompt("next", Gate()), unheard_calls())
-    assert isinstance(await decided(hooks), PermissionResultDeny)
-
-
-async def test_a_yes_that_comes_after_its_run_is_a_no() -> None:
+async def test_a_call_that_was_not_judged_in_the_run_is_denied() -> None:
     class Slow(Gate):
         async def decide(self, call: ToolCall) -> Any:
             hooks.end()
             hooks.begin(prompt("next"), unheard_calls())
             return await super().decide(call)
 
+    hooks = begun(gate := Gate())
+    assert isinstance(await decided(hooks, "unseen"), PermissionResultDeny)
+    await judged(hooks)
+    hooks.end()
+    assert (await judged(hooks))["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert isinstance(await decided(hooks), PermissionResultDeny), "no run"
+    assert gate.kinds == ["judge"]
+    hooks = begun(Gate())
+    await judged(hooks)
+    hooks.begin(prompt("next", Gate()), unheard_calls())
+    assert isinstance(await decided(hooks), PermissionResultDeny), "of the run before"
     hooks = begun(Slow())
     await judged(hooks)
-    assert isinstance(await decided(hooks), PermissionResultDeny)
+    assert isinstance(await decided(hooks), PermissionResultDeny), "a yes that comes after its run"
 
 
 async def test_more_calls_than_can_be_remembered_are_denied(

@@ -1,6 +1,5 @@
 """The pool: slots, waiting turns, and the ends of processes."""
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -80,20 +79,12 @@ async def test_a_dropped_conversations_process_is_gone_when_drop_returns(tmp_pat
 async def test_a_conversation_dropped_while_its_client_comes_gets_none(tmp_path: Path) -> None:
     async with opened(tmp_path, max_live=1) as bench:
         bench.engine.hold_connect = anyio.Event()
-        refused: list[EngineUnavailable] = []
-
-        async def take() -> None:
-            try:
-                await bench.take("a")
-            except EngineUnavailable as exc:
-                refused.append(exc)
-
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(take)
+            tasks.start_soon(bench.try_take, "a")
             await anyio.wait_all_tasks_blocked()
             await bench.pool.drop("a")
             assert bench.engine.live == 0
-        assert len(refused) == 1
+        assert bench.refused == ["a"]
         bench.engine.hold_connect = None
         await bench.turn("b")
 
@@ -117,22 +108,14 @@ async def test_closing_ends_what_is_busy_idle_stale_warm_and_on_its_way(tmp_path
         bench.pool.leave("stale")
         await until(lambda: bench.pool.warm_count == 2)
         bench.engine.hold_connect = anyio.Event()
-        refused: list[str] = []
-
-        async def take(name: str, resume: str | None) -> None:
-            try:
-                await bench.take(name, resume=resume)
-            except EngineUnavailable:
-                refused.append(name)
-
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(take, "coming", "somewhere")
-            tasks.start_soon(take, "waiting", "elsewhere")
+            tasks.start_soon(bench.try_take, "coming", "somewhere")
+            tasks.start_soon(bench.try_take, "waiting", "elsewhere")
             await anyio.wait_all_tasks_blocked()
             await bench.pool.close()
             assert bench.engine.live == 0
             assert bench.pool.live_count == bench.pool.warm_count == 0
-        assert sorted(refused) == ["coming", "waiting"]
+        assert sorted(bench.refused) == ["coming", "waiting"]
         with pytest.raises(EngineUnavailable):
             await bench.take("late")
         await bench.pool.close()
@@ -146,13 +129,8 @@ async def test_closing_waits_idly_for_a_connect_that_is_slow_to_end(
         await bench.turn("a")
         bench.engine.hold_connect = anyio.Event()
         hold = bench.engine.hold_abort = anyio.Event()
-
-        async def take() -> None:
-            with contextlib.suppress(EngineUnavailable):
-                await bench.take("b")
-
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(take)
+            tasks.start_soon(bench.try_take, "b")
             tasks.start_soon(bench.pool.close)
             looked = 0
             due_at = ClientPool._due_at  # noqa: SLF001  how often it looks shows nowhere else

@@ -2,6 +2,8 @@
 
 import contextlib
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -19,7 +21,6 @@ from tests.support.engine_talk import ask, script
 from tests.support.engine_watched import WatchedEngine
 
 MAX_LIVE = 3
-PREWARMED = 1
 CONVERSATIONS = 12
 TURNS = 25
 SPECS = (ClientSpec(model="one"), ClientSpec(model="two"))
@@ -109,67 +110,60 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.engine.pool._STAYS_S", 0)
 
 
-@pytest.mark.parametrize("seed", range(3))
-async def test_no_slot_and_no_process_is_lost(tmp_path: Path, seed: int) -> None:
+@asynccontextmanager
+async def disturbed(
+    root: Path, seed: int, *, prewarmed: int, max_woken: int
+) -> AsyncIterator[tuple[ClientPool, WatchedEngine, list[_Lane]]]:
+    """Open a pool that is disturbed all the time, with its conversations; it must close empty."""
     rng = random.Random(seed)
-    engine = WatchedEngine(tmp_path, rng=rng)
+    engine = WatchedEngine(root, rng=rng)
     limits = PoolLimits(
         max_live=MAX_LIVE,
-        prewarmed=PREWARMED,
+        prewarmed=prewarmed,
         idle_s=0.01,
         stale_grace_s=0.005,
         max_memory_bytes=10**12,
-        max_woken=1,
-    )
-    in_use: set[AgentClient] = set()
-    with anyio.fail_after(60):
-        async with anyio.create_task_group() as background:
-            pool = ClientPool(engine, SPECS[0], limits, background)
-            background.start_soon(pool.run)
-            background.start_soon(_disturb, pool, engine, rng)
-            lanes = [_Lane(str(number), pool, rng) for number in range(CONVERSATIONS)]
-            async with anyio.create_task_group() as turns:
-                for lane in lanes:
-                    turns.start_soon(lane.run, in_use)
-            assert all(lane.served for lane in lanes)
-            # Every slot is still there: so many conversations can be held at once.
-            engine.rng = None
-            for number in range(MAX_LIVE):
-                await pool.acquire(f"last-{number}", SPECS[0], SessionOrigin())
-            assert pool.live_count == MAX_LIVE
-            await pool.close()
-            assert (engine.live, pool.live_count) == (0, 0)
-            background.cancel_scope.cancel()
-    assert engine.peak <= MAX_LIVE + PREWARMED
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_a_close_in_the_middle_of_everything_leaves_nothing(
-    tmp_path: Path, seed: int
-) -> None:
-    rng = random.Random(seed)
-    engine = WatchedEngine(tmp_path, rng=rng)
-    limits = PoolLimits(
-        max_live=MAX_LIVE,
-        prewarmed=2,
-        idle_s=0.01,
-        stale_grace_s=0.005,
-        max_memory_bytes=10**12,
-        max_woken=2,
+        max_woken=max_woken,
     )
     with anyio.fail_after(60):
         async with anyio.create_task_group() as background:
             pool = ClientPool(engine, SPECS[0], limits, background)
             background.start_soon(pool.run)
             background.start_soon(_disturb, pool, engine, rng)
-            in_use: set[AgentClient] = set()
-            for number in range(CONVERSATIONS):
-                background.start_soon(_Lane(str(number), pool, rng).run, in_use)
-            for _ in range(rng.randrange(400)):
-                await anyio.lowlevel.checkpoint()
+            yield pool, engine, [_Lane(str(n), pool, rng) for n in range(CONVERSATIONS)]
             await pool.close()
             assert (engine.live, pool.live_count, pool.warm_count) == (0, 0, 0)
             for _ in range(50):
                 await anyio.lowlevel.checkpoint()
             assert engine.live == 0
             background.cancel_scope.cancel()
+    assert engine.peak <= MAX_LIVE + prewarmed
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_no_slot_and_no_process_is_lost(tmp_path: Path, seed: int) -> None:
+    in_use: set[AgentClient] = set()
+    async with disturbed(tmp_path, seed, prewarmed=1, max_woken=1) as (pool, engine, lanes):
+        async with anyio.create_task_group() as turns:
+            for lane in lanes:
+                turns.start_soon(lane.run, in_use)
+        assert all(lane.served for lane in lanes)
+        # Every slot is still there: so many conversations can be held at once.
+        engine.rng = None
+        for number in range(MAX_LIVE):
+            await pool.acquire(f"last-{number}", SPECS[0], SessionOrigin())
+        assert pool.live_count == MAX_LIVE
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_close_in_the_middle_of_everything_leaves_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    in_use: set[AgentClient] = set()
+    async with anyio.create_task_group() as turns:
+        async with disturbed(tmp_path, seed, prewarmed=2, max_woken=2) as (_, _, lanes):
+            for lane in lanes:
+                turns.start_soon(lane.run, in_use)
+            for _ in range(random.Random(seed).randrange(400)):
+                await anyio.lowlevel.checkpoint()
+        turns.cancel_scope.cancel()

@@ -6,22 +6,14 @@ from typing import Any, cast, get_args
 
 from gateway.conversations.model import Turn
 from gateway.conversations.store import TurnStore
-from gateway.ids import ConversationId, TurnId, UserId
 from gateway.turns.conversation_memory import MAX_CONVERSATIONS, ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
+from tests.conformance.suites.conversation_values import turn
 from tests.support.builders import NOON, Memory
 
 STATUSES: tuple[ToolStatus | None, ...] = (*get_args(ToolStatus), None)
-TURN = Turn(
-    id=TurnId("trn_1"),
-    conversation_id=ConversationId("cnv_1"),
-    user_id=UserId("ann"),
-    seq=1,
-    state="completed",
-    message="hello",
-    created_at=NOON,
-)
+TURN = turn("1", "1", state="completed")
 
 
 class History:

@@ -1,6 +1,7 @@
 """Order of turns, reasons to stop, and guards against loops."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, cast
 
@@ -8,28 +9,20 @@ import anyio
 import pytest
 
 from gateway.conversations.event_log import TurnEvents
-from gateway.conversations.model import Turn
 from gateway.engine.events import ClientLost, ModelFailed, TextDone
-from gateway.ids import ConversationId, TurnId, UserId
+from gateway.ids import ConversationId, TurnId
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.lanes import Lanes, Ticket
-from tests.support.builders import NOON, broken_off, called, evidence_of, failed, finished, returned
+from tests.conformance.suites.conversation_values import turn
+from tests.support.builders import broken_off, called, evidence_of, failed, finished, returned
 
 HERE, THERE = ConversationId("cnv_here"), ConversationId("cnv_there")
 
 
 def ticket(n: int, conversation_id: ConversationId = HERE) -> Ticket:
-    turn = Turn(
-        id=TurnId(f"trn_{n}"),
-        conversation_id=conversation_id,
-        user_id=UserId("ann"),
-        seq=n,
-        state="queued",
-        message="hello",
-        created_at=NOON,
-    )
-    return Ticket(turn=turn, events=cast("TurnEvents", None), control=TurnControl())
+    one = turn(str(n), seq=n, conversation_id=conversation_id)
+    return Ticket(turn=one, events=cast("TurnEvents", None), control=TurnControl())
 
 
 class Runs:
@@ -46,28 +39,34 @@ class Runs:
         await one.control.wait_stop()
 
 
-async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> None:
-    runs = Runs()
+@asynccontextmanager
+async def laned(runs: Runs) -> AsyncIterator[Lanes]:
+    """Open lanes that take turns there, until the last has ended."""
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
-            lanes = Lanes(runs.run, tasks)
-            tickets = [ticket(n) for n in range(3)]
-            assert [lanes.join(each_ticket) for each_ticket in tickets] == [0, 1, 2]
-            assert lanes.running(HERE) is None
-            assert lanes.current(HERE) is tickets[0]
-            assert lanes.waiting(HERE) == tickets[1:]
-            await anyio.wait_all_tasks_blocked()
-            assert lanes.running(HERE) is lanes.current(HERE) is tickets[0]
-            assert lanes.waiting(HERE) == tickets[1:]
-            assert lanes.join(ticket(3)) == 3
-            assert lanes.join(ticket(4, THERE)) == 0
-            await anyio.wait_all_tasks_blocked()
-            assert (lanes.running_count, lanes.queued_count) == (2, 3)
-            for item in (*tickets, *lanes.waiting(HERE)):
-                item.control.stop("user_interrupt")
-            running = lanes.running(THERE)
-            assert running is not None
-            running.control.stop("user_interrupt")
+            yield Lanes(runs.run, tasks)
+
+
+async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> None:
+    runs = Runs()
+    async with laned(runs) as lanes:
+        tickets = [ticket(n) for n in range(3)]
+        assert [lanes.join(each_ticket) for each_ticket in tickets] == [0, 1, 2]
+        assert lanes.running(HERE) is None
+        assert lanes.current(HERE) is tickets[0]
+        assert lanes.waiting(HERE) == tickets[1:]
+        await anyio.wait_all_tasks_blocked()
+        assert lanes.running(HERE) is lanes.current(HERE) is tickets[0]
+        assert lanes.waiting(HERE) == tickets[1:]
+        assert lanes.join(ticket(3)) == 3
+        assert lanes.join(ticket(4, THERE)) == 0
+        await anyio.wait_all_tasks_blocked()
+        assert (lanes.running_count, lanes.queued_count) == (2, 3)
+        for item in (*tickets, *lanes.waiting(HERE)):
+            item.control.stop("user_interrupt")
+        running = lanes.running(THERE)
+        assert running is not None
+        running.control.stop("user_interrupt")
     assert lanes.is_empty
     assert runs.begun == ["trn_0", "trn_4", "trn_1", "trn_2", "trn_3"]
 
@@ -75,51 +74,45 @@ async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> N
 async def test_a_turn_that_raises_does_not_stop_those_behind_it() -> None:
     runs = Runs()
     runs.broken = True
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            lanes = Lanes(runs.run, tasks)
-            for n in range(3):
-                lanes.join(ticket(n))
+    async with laned(runs) as lanes:
+        for n in range(3):
+            lanes.join(ticket(n))
     assert runs.begun == ["trn_0", "trn_1", "trn_2"]
     assert lanes.is_empty
 
 
 async def test_only_what_has_not_begun_is_taken_back() -> None:
     runs = Runs()
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            lanes = Lanes(runs.run, tasks)
-            tickets = [ticket(n) for n in range(4)]
-            for each_ticket in tickets:
-                lanes.join(each_ticket)
-            await anyio.wait_all_tasks_blocked()
-            assert lanes.take_back(HERE, TurnId("trn_0")) is None
-            assert lanes.take_back(THERE, TurnId("trn_1")) is None
-            assert lanes.take_back(HERE, TurnId("trn_2")) is tickets[2]
-            assert lanes.take_back(HERE, TurnId("trn_2")) is None
-            assert lanes.take_all_back(HERE) == [tickets[1], tickets[3]]
-            assert lanes.take_all_back(THERE) == []
-            assert lanes.is_busy(HERE)
-            tickets[0].control.stop("user_interrupt")
+    async with laned(runs) as lanes:
+        tickets = [ticket(n) for n in range(4)]
+        for each_ticket in tickets:
+            lanes.join(each_ticket)
+        await anyio.wait_all_tasks_blocked()
+        assert lanes.take_back(HERE, TurnId("trn_0")) is None
+        assert lanes.take_back(THERE, TurnId("trn_1")) is None
+        assert lanes.take_back(HERE, TurnId("trn_2")) is tickets[2]
+        assert lanes.take_back(HERE, TurnId("trn_2")) is None
+        assert lanes.take_all_back(HERE) == [tickets[1], tickets[3]]
+        assert lanes.take_all_back(THERE) == []
+        assert lanes.is_busy(HERE)
+        tickets[0].control.stop("user_interrupt")
     assert runs.begun == ["trn_0"]
     assert lanes.is_empty
 
 
 async def test_closing_starts_nothing_more_and_stops_what_runs_after_the_grace() -> None:
     runs = Runs()
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            lanes = Lanes(runs.run, tasks)
-            first, second = ticket(0), ticket(1)
-            lanes.join(first)
-            lanes.join(second)
-            await anyio.wait_all_tasks_blocked()
-            await lanes.close(grace_s=0)
-            assert (first.control.reason, first.control.cause) == ("user_interrupt", "shutdown")
-            assert not second.control.is_stopping
-            assert lanes.join(replace(second, turn=ticket(2, THERE).turn)) == 0
-            assert lanes.current(THERE) is None
-            await lanes.close(grace_s=0)
+    async with laned(runs) as lanes:
+        first, second = ticket(0), ticket(1)
+        lanes.join(first)
+        lanes.join(second)
+        await anyio.wait_all_tasks_blocked()
+        await lanes.close(grace_s=0)
+        assert (first.control.reason, first.control.cause) == ("user_interrupt", "shutdown")
+        assert not second.control.is_stopping
+        assert lanes.join(replace(second, turn=ticket(2, THERE).turn)) == 0
+        assert lanes.current(THERE) is None
+        await lanes.close(grace_s=0)
     assert runs.begun == ["trn_0"]
     assert lanes.waiting(HERE) == [second]
 

@@ -3,12 +3,11 @@ import re
 from datetime import timedelta
 from pathlib import Path
 
-from gateway.conversations.model import Turn
 from gateway.engine.events import SessionReady, TextDone
-from gateway.ids import ConversationId, TurnId, UserId
 from gateway.turns.evidence import Notice
 from gateway.turns.result import failure_notice, memory_fields, turn_result
 from memory.recall.query import ContextItem, ContextPack, HeldBack
+from tests.conformance.suites.conversation_values import turn
 from tests.support.builders import (
     LOG_FILE,
     NOON,
@@ -54,15 +53,7 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
     result = turn_result(
         evidence,
         ending(),
-        turn=Turn(
-            id=TurnId("trn_1"),
-            conversation_id=ConversationId("cnv_1"),
-            user_id=UserId("ann"),
-            seq=1,
-            state="running",
-            message="",
-            created_at=NOON,
-        ),
+        turn=turn("1", "1"),
         memory=memory_fields(PACK),
         cost_usd=0.25,
         started_at=NOON,
