@@ -19,7 +19,7 @@ from gateway.ids import ConversationId
 from memory.background import keep_running
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database
-from tests.conformance.suites.conversation_values import Stores, conversation, turn
+from tests.conformance.suites.conversation_values import Stores, conversation, ended, turn
 from tests.support.stores import open_file, stores_on
 
 WAIT_S = 60
@@ -40,6 +40,10 @@ class Disk:
         """Raised by the next writes, one each."""
         self.lost_answers = 0
         """So many commits succeed and are reported as failed."""
+
+    async def until_refused(self, times: int = 1) -> None:
+        while self.refused < times:
+            await anyio.lowlevel.checkpoint()
 
     async def write(self, events: Sequence[TurnEvent], work: Callable[[], Awaitable[None]]) -> None:
         if self.held is not None:
@@ -128,6 +132,13 @@ async def running(directory: Path, **options: Any) -> AsyncIterator[Bench]:
                 tasks.start_soon(run)
                 yield bench
                 tasks.cancel_scope.cancel()
+
+
+async def complete(*made: tuple[Turn, TurnEvents]) -> None:
+    """Complete turns at the same time."""
+    async with anyio.create_task_group() as tasks:
+        for one, events in made:
+            tasks.start_soon(events.complete, ended(one), {})
 
 
 async def take(subscription: Subscription, count: int) -> list[TurnEvent]:

@@ -10,7 +10,7 @@ import pytest
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.ids import ConversationId
 from tests.conformance.suites.conversation_values import AT, ended
-from tests.unit.gateway.conversations.faulty_log import LONG_S, numbers, running, take
+from tests.unit.gateway.conversations.faulty_log import LONG_S, complete, numbers, running, take
 
 
 async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -> None:
@@ -24,9 +24,7 @@ async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -
                 events.emit("notice", k=k)
         assert bench.log.backlog == 61
         bench.disk.held.set()
-        async with anyio.create_task_group() as tasks:
-            for one, events in made:
-                tasks.start_soon(events.complete, ended(one), {})
+        await complete(*made)
         assert [len(write) for write in bench.disk.writes] == [1, 63]
 
 
@@ -66,8 +64,7 @@ async def test_what_waits_when_the_log_is_stopped_is_stored_first(tmp_path: Path
         _, events = await bench.begin("a1", "a")
         bench.disk.full = True
         events.emit("notice", k=1)
-        while not bench.disk.refused:
-            await anyio.lowlevel.checkpoint()
+        await bench.disk.until_refused()
         events.emit("notice", k=2)
         bench.disk.full = False
     async with running(tmp_path) as bench:

@@ -13,7 +13,7 @@ from gateway.ids import TurnId
 from memory.errors import StoreConflict
 from tests.conformance.suites.conversation_values import AT, conversation, ended, event, turn
 from tests.support.quick_databases import be_as_shipped
-from tests.unit.gateway.conversations.faulty_log import numbers, running, take, texts
+from tests.unit.gateway.conversations.faulty_log import complete, numbers, running, take, texts
 
 
 async def test_a_store_that_fails_for_a_while_loses_nothing(tmp_path: Path) -> None:
@@ -27,9 +27,7 @@ async def test_a_store_that_fails_for_a_while_loses_nothing(tmp_path: Path) -> N
                 while bench.disk.full and not bench.disk.refused:
                     await anyio.lowlevel.checkpoint()
                 await anyio.lowlevel.checkpoint()
-            async with anyio.create_task_group() as tasks:
-                for one, events in made:
-                    tasks.start_soon(events.complete, ended(one), {})
+            await complete(*made)
             assert numbers(await take(reader, 41)) == list(range(1, 42))
         for name in "ab":
             stored = await bench.stored(name)
@@ -73,9 +71,7 @@ async def test_one_turns_fault_does_not_stop_the_others(tmp_path: Path) -> None:
         bench.disk.conflicts = {"trn_b:1"}
         for one, events in made:
             events.emit("notice", text=one.id)
-        async with anyio.create_task_group() as tasks:
-            for one, events in made:
-                tasks.start_soon(events.complete, ended(one), {})
+        await complete(*made)
         assert [numbers(await bench.stored(name)) for name in "abc"] == [[1, 2], [2], [1, 2]]
 
 
@@ -87,8 +83,7 @@ async def test_a_failure_is_logged_once_and_its_end_too(
         _, events = await bench.begin("a1", "a")
         bench.disk.full = True
         events.emit("notice", k=1)
-        while bench.disk.refused < 5:
-            await anyio.lowlevel.checkpoint()
+        await bench.disk.until_refused(5)
         bench.disk.full = False
         await bench.until_stored()
     assert [record.message for record in caplog.records] == [
@@ -111,9 +106,7 @@ async def test_deltas_that_wait_are_joined_and_nothing_of_them_is_lost(tmp_path:
                 await anyio.lowlevel.checkpoint()
         assert bench.log.backlog < 40
         bench.disk.full = False
-        async with anyio.create_task_group() as tasks:
-            for one, events in made:
-                tasks.start_soon(events.complete, ended(one), {})
+        await complete(*made)
         for name in "ab":
             stored = await bench.stored(name)
             assert numbers(stored) == list(range(1, len(stored) + 1))
@@ -166,8 +159,7 @@ async def test_a_flush_waits_for_a_store_that_fails(tmp_path: Path) -> None:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(flush)
-            while bench.disk.refused < 3:
-                await anyio.lowlevel.checkpoint()
+            await bench.disk.until_refused(3)
             assert not flushed.is_set()
             bench.disk.full = False
         assert flushed.is_set()
@@ -234,8 +226,7 @@ async def test_a_turns_first_event_is_stored_and_shown_with_the_turn(tmp_path: P
             bench.disk.full = True
             failing = await bench.stores.turns.accept(turn("x"))
             bench.log.open_new_turn(failing).emit("notice", text="waits")
-            while not bench.disk.refused:
-                await anyio.lowlevel.checkpoint()
+            await bench.disk.until_refused()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(begin, "a2")
                 while bench.log.backlog < 3:

@@ -50,28 +50,23 @@ async def test_the_idle_sleep_at_their_moment(tmp_path: Path) -> None:
         assert bench.engine.live == 0
 
 
-async def test_too_much_memory_puts_the_least_recently_used_to_sleep(tmp_path: Path) -> None:
+async def test_too_much_memory_puts_the_least_recently_used_to_sleep_and_nobody_else(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path, max_live=4, max_memory_bytes=100) as bench:
         for name in "abc":
             watched(await bench.turn(name)).memory_bytes = 40
         watched(await bench.take("d")).memory_bytes = 15
-        await bench.pool.keep_memory_bound()
-        await until(lambda: bench.pool.live_count == 3)
+        hold = bench.engine.hold_close = anyio.Event()
+        for _ in range(3):  # while its memory is being freed, too
+            await bench.pool.keep_memory_bound()
         assert [bench.pool.is_hot(letter) for letter in "abcd"] == [False, True, True, True]
+        hold.set()
+        await until(lambda: bench.pool.live_count == 3)
         assert bench.pool.memory_bytes == 95
         await bench.pool.keep_memory_bound()
         await anyio.wait_all_tasks_blocked()
-        assert bench.pool.live_count == 3
-
-
-async def test_memory_that_is_being_freed_puts_nobody_else_to_sleep(tmp_path: Path) -> None:
-    async with opened(tmp_path, max_live=4, max_memory_bytes=100) as bench:
-        for name in "abc":
-            watched(await bench.turn(name)).memory_bytes = 40
-        bench.engine.hold_close = anyio.Event()
-        for _ in range(3):
-            await bench.pool.keep_memory_bound()
-        assert [bench.pool.is_hot(letter) for letter in "abc"] == [False, True, True]
+        assert [bench.pool.is_hot(letter) for letter in "abcd"] == [False, True, True, True]
 
 
 async def test_the_prewarmed_ones_memory_counts(tmp_path: Path) -> None:
@@ -128,13 +123,6 @@ async def test_an_idle_pool_is_measured_once_and_again_after_a_turn(
             assert measured == 0
             tasks.cancel_scope.cancel()
         assert lease.client.is_alive()
-
-
-async def test_a_session_that_is_gone_is_told_and_begun_anew(tmp_path: Path) -> None:
-    async with opened(tmp_path, prewarmed=1) as bench:
-        await until(lambda: bench.pool.warm_count == 1)
-        lease = await bench.turn("a", resume="nowhere")
-        assert (lease.origin, lease.session_lost) == ("prewarmed", True)
 
 
 async def test_a_client_that_died_between_turns_or_in_one_is_told_and_put_away(
@@ -197,21 +185,21 @@ async def test_a_fresh_conversation_waits_for_the_one_that_is_on_its_way(tmp_pat
         assert bench.pool.is_hot("a")
 
 
-async def test_one_of_another_make_does_not_take_the_prewarmed(tmp_path: Path) -> None:
+async def test_the_prewarmed_is_for_its_make_and_for_a_lost_session_and_passed_over_if_it_died(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path, prewarmed=1) as bench:
         await until(lambda: bench.pool.warm_count == 1)
         lease = await bench.turn("a", spec=OTHER)
         assert (lease.origin, watched(lease).spec) == ("connected", OTHER)
         assert bench.pool.warm_count == 1
-
-
-async def test_a_prewarmed_one_that_died_is_passed_over(tmp_path: Path) -> None:
-    async with opened(tmp_path, prewarmed=1) as bench:
+        lease = await bench.turn("b", resume="nowhere")
+        assert (lease.origin, lease.session_lost) == ("prewarmed", True)
         await until(lambda: bench.pool.warm_count == 1)
-        (warm,) = bench.engine.living
+        warm = bench.engine.living[-1]
         await warm.die()
         assert bench.pool.warm_count == 0
-        lease = await bench.turn("a")
+        lease = await bench.turn("c")
         assert lease.origin == "connected"
         assert warm.close_calls == 1
         assert lease.client.is_alive()
