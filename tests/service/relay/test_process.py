@@ -32,10 +32,11 @@ anyio.run(main)
 """
 
 
-def kill(agent: Agent) -> int:
+def kill(agent: Agent, sent: signal.Signals = signal.SIGKILL) -> int:
+    """Send the relay a signal; return its number."""
     pid = agent.relay.pid
     assert pid is not None
-    os.kill(pid, signal.SIGKILL)
+    os.kill(pid, sent)
     return pid
 
 
@@ -66,9 +67,7 @@ async def test_it_outlives_a_service_managers_signal() -> None:
     async with service(answering()) as url, relayed(url) as agent:
         async with agent.ask() as answer:
             await answer.aread()
-        pid = agent.relay.pid
-        assert pid is not None
-        os.kill(pid, signal.SIGTERM)
+        pid = kill(agent, signal.SIGTERM)
         async with agent.ask() as answer:
             assert await answer.aread() == b"ok"
         assert agent.relay.pid == pid
@@ -123,9 +122,7 @@ async def test_a_hung_relay_is_replaced_and_the_agents_are_told() -> None:
     async with service(answering(b'{"content": []}')) as url, relayed(url) as agent:
         async with agent.ask() as answer:
             await answer.aread()
-        hung = agent.relay.pid
-        assert hung is not None
-        os.kill(hung, signal.SIGSTOP)
+        hung = kill(agent, signal.SIGSTOP)
         async with agent.ask() as answer:  # the connection waits for the new process
             assert await answer.aread() == b'{"content": []}'
         assert agent.relay.pid not in {None, hung}

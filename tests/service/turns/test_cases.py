@@ -42,11 +42,7 @@ async def call(
     message = script({"tool": name, "input": dict(arguments)}, {"text": "called"})
     accepted = await services.send(message, conversation_id)
     await services.result_of(accepted)
-    (finished,) = [
-        json.loads(item.data)
-        for item in await services.events_of(accepted)
-        if item.type == "tool.finished"
-    ]
+    (finished,) = of_kind(await services.events_of(accepted), "tool.finished")
     try:
         told = json.loads(finished["output"] or finished["error"] or "")
     except ValueError:
@@ -60,10 +56,8 @@ async def test_a_case_goes_from_one_conversation_to_another(tmp_path: Path) -> N
         recorded = await call(services, first, UPSERT, {"case": CASE})
         assert recorded["status"] == "ok"
         case_id = recorded["told"]["case_id"]
-        assert (recorded["told"]["app_code"], recorded["told"]["environment"]) == (
-            "shop",
-            "production",
-        )
+        labels = {"app_code": "shop", "environment": "production"}
+        assert recorded["told"] == recorded["told"] | labels
         second = await with_cases(services, app_code="shop", environment="default")
         found = await call(services, second, SEARCH, {"query": "503"})
         assert [case["case_id"] for case in found["told"]["cases"]] == [case_id]
@@ -88,8 +82,7 @@ async def test_only_a_conversation_that_has_it_switched_on_has_the_tools(tmp_pat
         assert specs == [(MEMORY_SERVER,), (MEMORY_SERVER, CASE_SERVER), ()]
         # switched off, the next turn has another client
         await services.change(on, case_memory=False)
-        result = await services.ask(script({"tool": SEARCH, "input": {"query": "x"}}), on)
-        assert result["tools"][0]["status"] == "failed"
+        assert (await call(services, on, SEARCH, {"query": "x"}))["status"] == "failed"
 
 
 async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: Path) -> None:
@@ -100,17 +93,16 @@ async def test_no_prompt_has_a_case_in_it_and_no_episode_repeats_one(tmp_path: P
         assert "Readiness" not in result["reply"]
         asked = await services.ask("checkout 503 after deploy?", first)
         assert asked["memory"]["injected"] == []
-        assert services.memory is not None
-        await services.memory.episode_worker.drain()
-        items = (await services.memory.search.search("503 deploy", scope=Scope(owner_id=ME))).hits
+        memory = services.open_memory
+        await memory.episode_worker.drain()
+        items = (await memory.search.search("503 deploy", scope=Scope(owner_id=ME))).hits
         assert [item.item.kind for item in items] == ["case"]
 
 
 async def test_the_servers_switch_takes_case_memory_from_every_agent(tmp_path: Path) -> None:
     async with running_services(tmp_path, case_memory="off") as services:
-        asked = script({"tool": SEARCH, "input": {"query": "x"}})
-        result = await services.ask(asked, await with_cases(services))
-        assert result["tools"][0]["status"] == "failed"
+        refused = await call(services, await with_cases(services), SEARCH, {"query": "x"})
+        assert refused["status"] == "failed"
         (client,) = services.scripted.clients
         assert client._spec.servers == (MEMORY_SERVER,)  # noqa: SLF001
 
@@ -125,8 +117,7 @@ async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
     assert result["memory"]["injected"][0]["id"] == "epi_1"
     told = of_kind(events, "memory.injected")[0]
     assert {key: told[key] for key in result["memory"]} == result["memory"]
-    context = lines[1]
-    assert (context["kind"], context["text"]) == ("context", "Ann likes tea.")
+    assert (lines[1]["kind"], lines[1]["text"]) == ("context", "Ann likes tea.")
     (asked,) = memory.asked
     assert asked.deadline_s is not None
     assert 0 < asked.deadline_s <= 0.24
@@ -155,9 +146,8 @@ async def test_a_rule_asks_a_person_also_about_a_call_that_changes_nothing(tmp_p
         accepted = await services.send(script(READ, DONE))
         question = await services.question_of(accepted)
         services.answer(question, "allow")
-        result = await services.result_of(accepted)
+        assert (await services.result_of(accepted))["outcome"] == "answered"
     assert question["name"] == "Read"
-    assert result["outcome"] == "answered"
 
 
 async def test_what_a_file_takes_away_or_adds_holds_for_the_turns(tmp_path: Path) -> None:

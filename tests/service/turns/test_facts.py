@@ -40,9 +40,8 @@ async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: P
             assert saved["kind"] == "fact"
             assert saved["title"] in message
         result = await services.ask("no, the demo is on Friday now")
-        assert [entry["title"] for entry in result["memory"]["saved"]] == [
-            "the demo is on Friday now"
-        ]
+        (saved,) = result["memory"]["saved"]
+        assert saved["title"] == "the demo is on Friday now"
         asked = await services.ask("What is the number of my locker?")
         text = await context_of(services, asked)
         assert "my locker is number 12" in text
@@ -80,9 +79,8 @@ async def test_a_correction_supersedes_and_its_undo_restores(tmp_path: Path) -> 
         assert isinstance(old, Fact)
         assert isinstance(new, Fact)
         assert (old.superseded_by, old.valid_until) == (new.id, new.valid_from)
-        assert await held(services) == [
-            "不是 Thursday，而是 Friday [earlier: the demo is on Thursday]"
-        ]
+        (holds,) = await held(services)
+        assert holds == "不是 Thursday，而是 Friday [earlier: the demo is on Thursday]"
         assert await memory.forget(new.id, MINE)
         assert await held(services) == ["the demo is on Thursday"]
 
@@ -120,9 +118,8 @@ async def test_a_request_that_names_nothing_forgets_the_turn_before(tmp_path: Pa
         assert [one["text"] for one in result["memory"]["forgotten"]] == ["我的车牌是沪A12345"]
         assert await held(services) == ["my locker is number 12"]
         result = await services.ask("Don't remember that.", conversation_id=chat)
-        assert [(one["kind"], one["text"]) for one in result["memory"]["forgotten"]] == [
-            ("turn", None)
-        ]
+        (forgotten,) = result["memory"]["forgotten"]
+        assert (forgotten["kind"], forgotten["text"]) == ("turn", None)
         assert await held(services) == ["my locker is number 12"], "it means the turn before alone"
         result = await services.ask("Remember that my shoe size is 43. No, don't save that.")
         assert result["memory"]["saved"] == []
@@ -147,13 +144,12 @@ async def test_forgetting_in_words_forgets_what_was_superseded_too(tmp_path: Pat
 
 
 async def test_nothing_is_kept_twice_or_where_memory_or_learning_is_off(tmp_path: Path) -> None:
-    wrote = {
-        "tool": "Write",
-        "input": {"file_path": "memory/notes.md", "content": "- my locker is number 12\n"},
-    }
+    note = {"file_path": "memory/notes.md", "content": "- my locker is number 12\n"}
     async with running_services(tmp_path) as services:
         await anyio.Path(services.settings.workspace / "memory").mkdir()
-        noted = await services.ask(f"remember that my locker is number 12\n{script(wrote)}")
+        noted = await services.ask(
+            f"remember that my locker is number 12\n{script({'tool': 'Write', 'input': note})}"
+        )
         assert noted["tools"][0]["status"] == "ok", noted["tools"]
         assert noted["memory"]["saved"] == []
         quiet = await services.create()

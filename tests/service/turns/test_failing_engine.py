@@ -1,5 +1,6 @@
 """The model's service fails, the agent's process dies, its session is lost: what the user is told."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,21 +64,20 @@ async def test_an_agent_that_cannot_be_started_is_told(tmp_path: Path) -> None:
     assert [line["kind"] for line in lines] == ["request", "error", "context", "response"]
 
 
-class Dying:
-    """Lets the first starts of runs find a dead process."""
+def die_at_starts(
+    monkeypatch: pytest.MonkeyPatch, times: int, before: Callable[[], object] = lambda: None
+) -> None:
+    """Let the next starts of runs find a dead process."""
+    real, left = ScriptedClient.start_run, iter(range(times))
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-        self.left = times
-        real = ScriptedClient.start_run
-
-        async def start_run(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:
-            if self.left:
-                self.left -= 1
-                await client.kill()
-                raise ClientDead("The agent process has ended.")
+    async def start_run(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:
+        if next(left, None) is None:
             return await real(client, prompt)
+        await client.kill()
+        before()
+        raise ClientDead("The agent process has ended.")
 
-        monkeypatch.setattr(ScriptedClient, "start_run", start_run)
+    monkeypatch.setattr(ScriptedClient, "start_run", start_run)
 
 
 async def test_a_process_found_dead_at_the_start_is_replaced_once_and_told(
@@ -85,9 +85,9 @@ async def test_a_process_found_dead_at_the_start_is_replaced_once_and_told(
 ) -> None:
     async with running_services(tmp_path) as services:
         first = await services.ask("hello")
-        Dying(monkeypatch, times=1)
+        die_at_starts(monkeypatch, times=1)
         second = await services.ask(script({"echo": "messages"}), first["conversation_id"])
-        Dying(monkeypatch, times=2)
+        die_at_starts(monkeypatch, times=2)
         third = await services.ask("hello", first["conversation_id"])
         fourth = await services.ask("hello", first["conversation_id"])
     assert (second["outcome"], codes(second["notices"])) == ("answered", ["client_restarted"])
@@ -124,15 +124,7 @@ async def test_a_lost_session_is_told_and_not_also_called_remembered(
         await services.pool.drop(conversation_id)
         services.scripted.sessions.clear()
         lost = await services.ask(script({"echo": "messages"}), conversation_id)
-        real = ScriptedClient.start_run
-
-        async def start_run(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:
-            monkeypatch.setattr(ScriptedClient, "start_run", real)
-            await client.kill()
-            services.scripted.sessions.clear()
-            raise ClientDead("The agent process has ended.")
-
-        monkeypatch.setattr(ScriptedClient, "start_run", start_run)
+        die_at_starts(monkeypatch, times=1, before=services.scripted.sessions.clear)
         both = await services.ask("hello", conversation_id)
         after = await services.ask(script({"echo": "messages"}), conversation_id)
     assert (lost["outcome"], codes(lost["notices"])) == ("answered", ["session_lost"])

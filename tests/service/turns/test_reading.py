@@ -65,9 +65,8 @@ async def test_readers_that_come_at_any_moment_see_the_same(tmp_path: Path) -> N
         seen.append(await services.events_of(accepted))
 
     async with running_services(tmp_path) as services:
-        accepted = await services.send(
-            script({"text": "word " * 60, "delta_delay_ms": 1}, LS, {"text": "end"})
-        )
+        words = {"text": "word " * 60, "delta_delay_ms": 1}
+        accepted = await services.send(script(words, LS, {"text": "end"}))
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(follow, services, accepted, dice.randrange(400))

@@ -149,14 +149,9 @@ async def test_a_stop_while_a_dead_client_is_replaced_leaves_no_client_behind(
 
 async def test_a_stop_during_the_summary_ends_the_turn(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        accepted = await services.send(
-            script(
-                {"tool": "Bash", "input": {"command": "ls"}},
-                {"empty": True},
-                {"on_followup": [{"text": "I did ", "delta_delay_ms": 10_000}]},
-            )
-        )
-        await services.begun(accepted)
+        ls = {"tool": "Bash", "input": {"command": "ls"}}
+        followup = {"on_followup": [{"text": "I did ", "delta_delay_ms": 10_000}]}
+        accepted = await services.begin(script(ls, {"empty": True}, followup))
         result = await services.stop(accepted)
         services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")

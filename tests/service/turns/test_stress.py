@@ -40,19 +40,9 @@ class Client:
     async def live(self) -> None:
         await self.say()
         for _ in range(self.dice.randrange(3, 9)):
-            act = self.dice.choice(
-                [
-                    self.say,
-                    self.say,
-                    self.interrupt,
-                    self.take_back,
-                    self.leave,
-                    self.fork,
-                    self.kill,
-                ]
-            )
+            rarer = (self.interrupt, self.take_back, self.leave, self.fork, self.kill)
             try:
-                await act()
+                await self.dice.choice((self.say, self.say, *rarer))()
             except (Busy, Conflict, NotFound, Overloaded):
                 continue
             for _ in range(self.dice.randrange(40)):
