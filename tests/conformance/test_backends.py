@@ -17,15 +17,14 @@ from memory.embeddings.hashed import DIMENSION, HashedEmbedder
 from memory.embeddings.openai import Embeddings
 from memory.embeddings.protocol import ThreadedEmbedder
 from memory.items import Item
-from memory.itemstore import NumberedItem
 from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
 from memory.scope import Scope
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import IndexFiles, VectorIndexer
-from memory.vectors.protocol import IndexState, VectorIndex
+from memory.vectors.protocol import VectorIndex
 from tests.conformance.suites.backends import BackendSuite, OpenBackend, Opening, RetrievingSuite
-from tests.support.exact_index import ExactVectorIndex
+from tests.support.exact_index import ExactVectorIndex, Rows, sound
 from tests.unit.memory.backends.memu_services import (
     FakeEmbeddings,
     FakeMemuServer,
@@ -105,50 +104,12 @@ class OnMemuServer:
             yield opens
 
 
-class TestMemuCli(OnMemuCli, BackendSuite):
+class TestMemuCli(OnMemuCli, BackendSuite, RetrievingSuite):
     pass
 
 
-class TestMemuCliSearch(OnMemuCli, RetrievingSuite):
+class TestMemuServer(OnMemuServer, BackendSuite, RetrievingSuite):
     pass
-
-
-class TestMemuServer(OnMemuServer, BackendSuite):
-    pass
-
-
-class TestMemuServerSearch(OnMemuServer, RetrievingSuite):
-    pass
-
-
-class NoItems:
-    """An empty store, so that what the index holds came by delivery; and the state of the index."""
-
-    def __init__(self) -> None:
-        self.state: IndexState | None = None
-
-    async def after(self, seq: int, limit: int) -> list[NumberedItem]:
-        del seq, limit
-        await anyio.lowlevel.checkpoint()
-        return []
-
-    async def get(self) -> IndexState | None:
-        await anyio.lowlevel.checkpoint()
-        return self.state
-
-    async def put(self, state: IndexState) -> None:
-        await anyio.lowlevel.checkpoint()
-        self.state = state
-
-    async def expected_count(self, backend: str) -> int:
-        del backend
-        await anyio.lowlevel.checkpoint()
-        return 0
-
-
-async def is_sound() -> bool:
-    await anyio.lowlevel.checkpoint()
-    return True
 
 
 MakeIndex = Callable[[Path], VectorIndex]
@@ -167,12 +128,12 @@ class TestVectors(BackendSuite):
     @pytest.fixture(params=["exact", "chroma"])
     def open_backend(self, tmp_path: Path, request: pytest.FixtureRequest) -> Opening:
         make = chroma if request.param == "chroma" else exact()
-        rows = NoItems()
+        rows = Rows()  # empty, so that what the index holds came by delivery
 
         @asynccontextmanager
         async def opens() -> AsyncIterator[OpenBackend]:
             index = make(tmp_path)
-            files = IndexFiles(open=lambda *_: index, is_sound=lambda *_: is_sound())
+            files = IndexFiles(open=lambda *_: index, is_sound=lambda *_: sound())
             keeper = VectorIndexer(files, ThreadedEmbedder(HashedEmbedder()), rows, rows)
 
             async def held(item_id: str) -> str:
@@ -204,12 +165,10 @@ class InAFolder:
         self.kept = kept
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:
-        await anyio.lowlevel.checkpoint()
         self.kept[item.id] = [item]
         return [Link(item_id=item.id, backend=self.name, remote_kind="file", remote_id=item.id)]
 
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
-        await anyio.lowlevel.checkpoint()
         self.kept.pop(item_id, None)
 
     async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
@@ -223,11 +182,10 @@ class InAFolder:
         return [name for _, name in sorted(found, reverse=True)][:limit] if query.strip() else []
 
     async def check(self) -> BackendHealth:
-        await anyio.lowlevel.checkpoint()
         return BackendHealth(name=self.name, state="ok")
 
     async def close(self) -> None:
-        await anyio.lowlevel.checkpoint()
+        """Nothing to close."""
 
 
 def folder(make: Callable[[dict[str, list[Item]]], Backend] = InAFolder) -> Opening:
@@ -273,7 +231,6 @@ class ForgettingAll(InAFolder):
 
 class ForgettingOnce(InAFolder):
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
-        await anyio.lowlevel.checkpoint()
         del self.kept[item_id]
 
 

@@ -140,24 +140,19 @@ class InMemory:
         self.kept = kept
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
-        await anyio.lowlevel.checkpoint()
         return {name: note for name, (note, _) in self.kept.items()}
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
         before = self.kept.get(note.file.name, (note, []))[1]
-        await anyio.lowlevel.checkpoint()
         self.kept[note.file.name] = (note, before if items is None else [item.id for item in items])
 
     async def remove(self, name: str) -> None:
-        await anyio.lowlevel.checkpoint()
         self.kept.pop(name, None)
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
-        del name, owner_id  # nobody tells of anything here
-        await anyio.lowlevel.checkpoint()
+        """Nobody tells of anything here."""
 
     async def file_of(self, item_id: str) -> str | None:
-        await anyio.lowlevel.checkpoint()
         return next((name for name, (_, ids) in self.kept.items() if item_id in ids), None)
 
 
@@ -181,14 +176,11 @@ class RemovingTooMuch(InMemory):
 
 class RemovingNothing(InMemory):
     async def remove(self, name: str) -> None:
-        del name
-        await anyio.lowlevel.checkpoint()
+        """Remove nothing."""
 
 
 class NamingAnyFile(InMemory):
     async def file_of(self, item_id: str) -> str | None:
-        del item_id
-        await anyio.lowlevel.checkpoint()
         return next(iter(self.kept), None)
 
 

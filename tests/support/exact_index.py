@@ -1,9 +1,14 @@
-"""A vector index in memory that compares every vector: the reference for others."""
+"""A vector index in memory that compares every vector, the reference for others, and items to index."""
 
 from collections.abc import Sequence
 
+import anyio.lowlevel
+
 from memory.embeddings.protocol import Vector
-from memory.vectors.protocol import DimensionMismatch, VectorEntry, VectorHit
+from memory.itemstore import NumberedItem
+from memory.scope import Scope
+from memory.vectors.protocol import DimensionMismatch, IndexState, VectorEntry, VectorHit
+from tests.support.recall import make_item
 
 
 class ExactVectorIndex:
@@ -59,3 +64,38 @@ class ExactVectorIndex:
 def _cosine(one: Vector, other: Vector) -> float:
     """Return the cosine of two vectors of unit length; of a zero vector 0."""
     return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+ADA = Scope(owner_id="ada")
+
+
+class Rows:
+    """The items of Ada that are stored, and the state that is written down."""
+
+    def __init__(self, *texts: str) -> None:
+        self.items = {
+            n: make_item(f"epi_{n}", text, scope=ADA) for n, text in enumerate(texts, start=1)
+        }
+        self.state: IndexState | None = None
+        self.states: list[IndexState] = []
+        self.read_from: list[int] = []
+
+    async def after(self, seq: int, limit: int) -> list[NumberedItem]:
+        self.read_from.append(seq)
+        found = [NumberedItem(seq=n, item=item) for n, item in self.items.items() if n > seq]
+        return found[:limit]
+
+    async def get(self) -> IndexState | None:
+        return self.state
+
+    async def put(self, state: IndexState) -> None:
+        self.state = state
+        self.states.append(state)
+
+    async def expected_count(self, backend: str) -> int:
+        return len(self.items)
+
+
+async def sound() -> bool:
+    await anyio.lowlevel.checkpoint()
+    return True

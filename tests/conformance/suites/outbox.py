@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from memory.outbox.delivery import Delivery, Link, NewDelivery, OutboxStore
@@ -48,11 +49,10 @@ async def take(outbox: OpenOutbox, now: datetime = AT, limit: int = 10) -> Seque
     return await outbox.store.due("memu", now, limit=limit, until=now + LEASE)
 
 
-async def taken_and_withdrawn(outbox: OpenOutbox) -> Delivery:
-    """Enqueue a delivery, lease it, and withdraw it while it goes out."""
-    await outbox.enqueue([delivery()], AT)
+async def taken(outbox: OpenOutbox, item_id: str = "epi_1") -> Delivery:
+    """Enqueue a delivery, and lease it."""
+    await outbox.enqueue([delivery(item_id)], AT)
     (one,) = await take(outbox)
-    await outbox.withdraw("epi_1")
     return one
 
 
@@ -113,8 +113,7 @@ class OutboxStoreSuite(OpenedSuite):
     async def test_withdrawing_leaves_what_was_made_and_tells_how_many_went(
         self, opened: OpenOutbox
     ) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
+        one = await taken(opened)
         await opened.store.delivered(one, [], AT)
         await opened.enqueue([delivery(backend="vectors"), delivery("epi_2")], AT)
         assert await opened.withdraw("epi_1") == 1
@@ -161,8 +160,7 @@ class OutboxStoreSuite(OpenedSuite):
         assert await opened.store.next_due_at("vectors") == AT
 
     async def test_a_success_is_noted_with_what_came_of_it(self, opened: OpenOutbox) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
+        one = await taken(opened)
         await opened.store.delivered(one, [link(), link(remote_id="长")], AT + LEASE)
         assert list(await opened.store.links_of("epi_1")) == [link(), link(remote_id="长")]
         (made,) = await opened.store.page("ann", "delivered", limit=10)
@@ -184,14 +182,6 @@ class OutboxStoreSuite(OpenedSuite):
         assert list(await opened.store.links_of("epi_1")) == []
         assert list(await opened.store.links_of("epi_2")) == [link("epi_2")]
 
-    async def test_what_came_of_a_withdrawn_one_is_known_so_that_it_can_be_forgotten(
-        self, opened: OpenOutbox
-    ) -> None:
-        one = await taken_and_withdrawn(opened)
-        await opened.store.delivered(one, [link()], AT)
-        assert list(await opened.store.links_of("epi_1")) == [link()]
-        assert await keys(opened) == []
-
     async def test_what_was_begun_is_known_after_a_restart_and_waits_on(
         self, opens: Opening
     ) -> None:
@@ -209,35 +199,34 @@ class OutboxStoreSuite(OpenedSuite):
             await opened.store.delivered(again, [link()], AT)
             assert list(await opened.store.links_of("epi_1")) == [link()]
 
-    async def test_what_was_begun_of_a_withdrawn_one_is_known_so_that_it_can_be_forgotten(
+    async def test_what_was_begun_or_made_of_a_withdrawn_one_is_known_so_that_it_can_be_forgotten(
         self, opened: OpenOutbox
     ) -> None:
-        one = await taken_and_withdrawn(opened)
-        await opened.store.begun(one, [link()])
-        assert list(await opened.store.links_of("epi_1")) == [link()]
-        assert await keys(opened) == []
+        notes: dict[str, Callable[..., Awaitable[None]]] = {
+            "begun": opened.store.begun,
+            "made": partial(opened.store.delivered, now=AT),
+        }
+        for name, note in notes.items():
+            one = await taken(opened, name)
+            await opened.withdraw(name)
+            await note(one, [link(name)])
+            assert list(await opened.store.links_of(name)) == [link(name)], name
+            assert await keys(opened) == [], name
 
-    async def test_a_failure_leaves_what_was_begun(self, opened: OpenOutbox) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
+    async def test_a_failure_waits_with_its_reason_and_its_attempt_and_leaves_what_was_begun(
+        self, opened: OpenOutbox
+    ) -> None:
+        one = await taken(opened)
         await opened.store.begun(one, [link()])
         await opened.store.failed(one, ERROR, AT, due_at=AT + LEASE)
         assert list(await opened.store.links_of("epi_1")) == [link()]
-
-    async def test_a_failure_waits_with_its_reason_and_its_attempt(
-        self, opened: OpenOutbox
-    ) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
-        await opened.store.failed(one, ERROR, AT, due_at=AT + LEASE)
         assert await opened.store.next_due_at("memu") == AT + LEASE
         assert await take(opened, AT + LEASE - timedelta(milliseconds=1)) == []
         (again,) = await take(opened, AT + LEASE)
         assert (again.attempts, again.last_error, again.status) == (1, ERROR, "pending")
 
     async def test_a_dead_one_is_listed_and_never_due(self, opened: OpenOutbox) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
+        one = await taken(opened)
         await opened.store.failed(one, ERROR, AT, due_at=None)
         assert await take(opened, AT + 100 * LEASE) == []
         assert await opened.store.next_due_at("memu") is None
@@ -247,8 +236,7 @@ class OutboxStoreSuite(OpenedSuite):
     async def test_a_failure_of_what_was_made_or_withdrawn_changes_nothing(
         self, opened: OpenOutbox
     ) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
+        one = await taken(opened)
         await opened.store.delivered(one, [], AT)
         await opened.store.failed(one, ERROR, AT, due_at=AT)
         await opened.store.postpone(one, due_at=AT)
@@ -256,8 +244,7 @@ class OutboxStoreSuite(OpenedSuite):
         assert await keys(opened, "delivered") == ["memu:put:epi_1:1"]
 
     async def test_what_is_given_back_costs_no_attempt(self, opened: OpenOutbox) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
+        one = await taken(opened)
         await opened.store.postpone(one, due_at=AT + timedelta(seconds=1))
         (again,) = await take(opened, AT + timedelta(seconds=1))
         assert (again.attempts, again.last_error) == (0, None)
@@ -277,8 +264,7 @@ class OutboxStoreSuite(OpenedSuite):
         assert [entry.item_id for entry in due] == ["dead", "waits"]
 
     async def test_a_delivered_one_is_not_made_again_by_retrying(self, opened: OpenOutbox) -> None:
-        await opened.enqueue([delivery()], AT)
-        (one,) = await take(opened)
+        one = await taken(opened)
         await opened.store.delivered(one, [], AT)
         again = await opened.store.retry(one.id, "ann", AT)
         assert again is not None

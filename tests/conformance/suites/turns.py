@@ -271,17 +271,8 @@ class TurnStoreSuite(StoresSuite):
             assert copy.result is not None
             assert copy.result["turn_id"] == copy.id
             assert copy.result["conversation_id"] == target.id
-            assert (
-                replace(
-                    copy,
-                    id=source.id,
-                    conversation_id=source.conversation_id,
-                    user_id=source.user_id,
-                    seq=source.seq,
-                    result=source.result,
-                )
-                == source
-            )
+            own = ("id", "conversation_id", "user_id", "seq", "result")
+            assert replace(copy, **{name: getattr(source, name) for name in own}) == source
         assert [entry.user_id for entry in copies] == [BOB, BOB]
         assert [entry.seq for entry in copies] == sorted(entry.seq for entry in copies)
         later = await stores.turns.accept(turn("later", "f", BOB))

@@ -172,10 +172,9 @@ def link(kind: str, remote_id: str, item_id: str = "epi_en") -> Link:
 
 
 @dataclass
-class Tasks:
+class Tasks(Recorder):
     """A backend that begins a task a call, and notes what it was told of before."""
 
-    name: str = NAME
     told: list[tuple[str, Sequence[Link]]] = field(default_factory=list)
     begun: int = 0
     waiting: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
@@ -198,13 +197,6 @@ class Tasks:
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
         await anyio.lowlevel.checkpoint()
         self.told.append(("forget", links))
-
-    async def check(self) -> BackendHealth:
-        await anyio.lowlevel.checkpoint()
-        return BackendHealth(name=self.name, state="ok")
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 async def kinds(here: World) -> list[str]:
@@ -305,11 +297,8 @@ async def test_what_is_put_again_after_a_forget_knows_nothing_of_before(tmp_path
         await here.delivering.drain()
         await here.enqueue([new("forget", "epi_en", 2)])
         await here.delivering.drain()
-        assert [(what, len(links)) for what, links in here.backend.told] == [
-            ("begin", 0),
-            ("forget", 1),
-            ("begin", 0),
-        ]
+        told = [(what, len(links)) for what, links in here.backend.told]
+        assert told == [("begin", 0), ("forget", 1), ("begin", 0)]
         assert await kinds(here) == ["task"]
 
 

@@ -17,38 +17,10 @@ from memory.recall.retrievers import Question
 from memory.scope import Scope
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry
-from tests.support.exact_index import ExactVectorIndex
+from tests.support.exact_index import ADA, ExactVectorIndex, Rows, sound
 from tests.support.recall import make_item
 
-ADA = Scope(owner_id="ada")
 COFFEE = make_item("epi_9", "coffee", scope=ADA)
-
-
-class Rows:
-    """The items that are stored, and the state that is written down."""
-
-    def __init__(self, *texts: str) -> None:
-        self.items = {
-            n: make_item(f"epi_{n}", text, scope=ADA) for n, text in enumerate(texts, start=1)
-        }
-        self.state: IndexState | None = None
-        self.states: list[IndexState] = []
-        self.read_from: list[int] = []
-
-    async def after(self, seq: int, limit: int) -> list[NumberedItem]:
-        self.read_from.append(seq)
-        found = [NumberedItem(seq=n, item=item) for n, item in self.items.items() if n > seq]
-        return found[:limit]
-
-    async def get(self) -> IndexState | None:
-        return self.state
-
-    async def put(self, state: IndexState) -> None:
-        self.state = state
-        self.states.append(state)
-
-    async def expected_count(self, backend: str) -> int:
-        return len(self.items)
 
 
 class Fragile(ExactVectorIndex):
@@ -68,11 +40,6 @@ class Fragile(ExactVectorIndex):
         self.is_broken = False
         self.cleared += 1
         await super().clear()
-
-
-async def sound() -> bool:
-    await anyio.lowlevel.checkpoint()
-    return True
 
 
 def kept(
