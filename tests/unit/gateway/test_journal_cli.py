@@ -46,13 +46,14 @@ def run(
     return code, out.getvalue(), err.getvalue()
 
 
+TURN = "2026-11-20/trn_a.jsonl"
 BLOCK = '{"type":"ToolUseBlock","name":"Bash","input":{"command":"ls"},"id":"t"}'
 
 
 def turn(directory: Path) -> None:
     put(
         directory,
-        "2026-11-20/trn_a.jsonl",
+        TURN,
         line(1, "request", message="list the files\nplease"),
         line(2, "message", message={"type": "SystemMessage", "subtype": "init", "data": {}}),
         line(3, "message", message={"type": "StreamEvent", "event": {}}),
@@ -83,19 +84,17 @@ def test_without_a_word_the_latest_turns_are_listed(tmp_path: Path) -> None:
     assert row.endswith("list the files please")
 
 
-def test_no_logs_is_said(tmp_path: Path) -> None:
+def test_no_logs_is_said_and_one_that_is_asked_for_with_code_one(tmp_path: Path) -> None:
     assert run(tmp_path / "missing") == (0, "No logs yet.\n", "")
+    assert run(tmp_path, "show", "trn_a") == (1, "", "logs: there is no log of trn_a\n")
     turn(tmp_path)
     assert run(tmp_path, "list", "--conversation", "cnv_x")[1] == "No logs of that conversation.\n"
 
 
 def test_the_list_is_bounded_and_filtered(tmp_path: Path) -> None:
     for n in range(30):
-        put(
-            tmp_path,
-            f"2026-11-20/trn_{n}.jsonl",
-            line(n, "request", conversation_id=f"cnv_{n % 2}"),
-        )
+        asked = line(n, "request", conversation_id=f"cnv_{n % 2}")
+        put(tmp_path, f"2026-11-20/trn_{n}.jsonl", asked)
     assert len(run(tmp_path)[1].splitlines()) == 1 + 20
     assert len(run(tmp_path, "--limit", "3")[1].splitlines()) == 1 + 3
     rows = run(tmp_path, "list", "--conversation", "cnv_1", "--limit", "200")[1].splitlines()
@@ -103,13 +102,13 @@ def test_the_list_is_bounded_and_filtered(tmp_path: Path) -> None:
     assert all("cnv_1" in row for row in rows[1:])
 
 
-@pytest.mark.parametrize("name", ["trn_a", "2026-11-20/trn_a.jsonl"])
+@pytest.mark.parametrize("name", ["trn_a", TURN])
 def test_a_turn_is_shown_readably(tmp_path: Path, name: str) -> None:
     turn(tmp_path)
     code, out, err = run(tmp_path, "show", name)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
-        "2026-11-20/trn_a.jsonl",
+        TURN,
         "10:00:01.000  request",
         "                          list the files",
         "                          please",
@@ -129,7 +128,7 @@ def test_a_turn_is_shown_readably(tmp_path: Path, name: str) -> None:
 
 def test_json_gives_the_lines_as_they_are(tmp_path: Path) -> None:
     turn(tmp_path)
-    raw = (tmp_path / "2026-11-20/trn_a.jsonl").read_bytes().decode("utf-8", "backslashreplace")
+    raw = (tmp_path / TURN).read_bytes().decode("utf-8", "backslashreplace")
     assert run(tmp_path, "show", "trn_a", "--json") == (0, raw, "")
 
 
@@ -143,7 +142,7 @@ def test_what_a_model_wrote_cannot_act_on_the_terminal(tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\u202ereply"
     put(
         tmp_path,
-        "2026-11-20/trn_a.jsonl",
+        TURN,
         line(1, "request", message=evil),
         line(2, "message", message={"type": evil, "content": [{"text": evil}]}),
         line(3, evil, note=evil),
@@ -178,97 +177,66 @@ def test_bad_arguments_get_one_clear_sentence(tmp_path: Path) -> None:
         assert "\x1b" not in err
 
 
-def test_a_log_that_is_not_there_is_told_with_code_one(tmp_path: Path) -> None:
-    assert run(tmp_path, "show", "trn_a") == (1, "", "logs: there is no log of trn_a\n")
-
-
 # --- follow ---------------------------------------------------------------------------------------
 
 
-def follow(directory: Path, *args: str, steps: list[Callable[[], None]]) -> list[str]:
-    """Run one step at each wait of the command, then interrupt it."""
+def error(seq: int, code: str, **fields: Any) -> str:
+    return line(seq, "error", code=code, **fields)
+
+
+def follow(
+    directory: Path, *args: str, steps: list[Callable[[], None] | tuple[str, str]]
+) -> list[str]:
+    """Do one step at each wait of the command, a call or a file's further text, then interrupt it."""
     waiting = iter(steps)
 
     def wait(_seconds: float) -> None:
         step = next(waiting, None)
         if step is None:
             raise KeyboardInterrupt
-        step()
+        if callable(step):
+            step()
+        else:
+            put(directory, *step)
 
     code, out, err = run(directory, "follow", *args, wait=wait)
     assert (code, err) == (0, "")
     return out.splitlines()
 
 
-def nothing() -> None:
-    pass
-
-
-def test_follow_shows_new_lines_of_all_files_new_files_and_new_days(tmp_path: Path) -> None:
+def test_follow_shows_whole_new_lines_of_all_files_new_files_and_new_days(tmp_path: Path) -> None:
     turn(tmp_path)
-    shown = follow(
-        tmp_path,
-        steps=[
-            nothing,
-            lambda: put(tmp_path, "2026-11-20/trn_a.jsonl", line(10, "error", code="late")),
-            lambda: put(tmp_path, "2026-11-20/trn_b.jsonl", line(1, "error", code="new_file")),
-            lambda: put(tmp_path, "2026-11-21/trn_c.jsonl", line(1, "error", code="new_day")),
-            lambda: put(tmp_path, "2026-11-21/trn_c.jsonl", line(2, "error", code="again")),
-            nothing,
-        ],
-    )
-    assert shown == [
-        "2026-11-20/trn_a.jsonl",
+    idle, late, new = (TURN, ""), (TURN, error(10, "late")), error(1, "new_file")
+    halves = [("2026-11-20/trn_b.jsonl", half) for half in (new[:20], new[20:])]
+    day = [("2026-11-21/trn_c.jsonl", error(n, f"day_{n}")) for n in (1, 2)]
+    assert follow(tmp_path, steps=[idle, late, *halves, *day, idle]) == [
+        TURN,
         "10:00:10.000  error       code=late",
         "2026-11-20/trn_b.jsonl",
         "10:00:01.000  error       code=new_file",
         "2026-11-21/trn_c.jsonl",
-        "10:00:01.000  error       code=new_day",
-        "10:00:02.000  error       code=again",
+        "10:00:01.000  error       code=day_1",
+        "10:00:02.000  error       code=day_2",
     ]
 
 
-def test_follow_waits_for_the_end_of_a_line(tmp_path: Path) -> None:
-    whole = line(1, "error", code="x")
-    shown = follow(
-        tmp_path,
-        steps=[
-            lambda: put(tmp_path, "2026-11-20/trn_a.jsonl", whole[:20]),
-            lambda: put(tmp_path, "2026-11-20/trn_a.jsonl", whole[20:]),
-        ],
-    )
-    assert shown == ["2026-11-20/trn_a.jsonl", "10:00:01.000  error       code=x"]
-
-
 def test_follow_keeps_to_one_conversation(tmp_path: Path) -> None:
-    shown = follow(
-        tmp_path,
-        "--conversation",
-        "cnv_1",
-        steps=[
-            lambda: put(
-                tmp_path,
-                "2026-11-20/trn_a.jsonl",
-                line(1, "error", code="a", conversation_id="cnv_0"),
-            ),
-            lambda: put(
-                tmp_path,
-                "2026-11-20/trn_b.jsonl",
-                line(1, "error", code="b", conversation_id="cnv_1"),
-            ),
-        ],
-    )
-    assert shown == ["2026-11-20/trn_b.jsonl", "10:00:01.000  error       code=b"]
+    steps = [
+        (f"2026-11-20/trn_{n}.jsonl", error(1, f"of_{n}", conversation_id=f"cnv_{n}"))
+        for n in range(2)
+    ]
+    shown = follow(tmp_path, "--conversation", "cnv_1", steps=[*steps])
+    assert shown == ["2026-11-20/trn_1.jsonl", "10:00:01.000  error       code=of_1"]
 
 
 def test_follow_outlives_files_that_go_or_begin_anew(tmp_path: Path) -> None:
     turn(tmp_path)
-    path = tmp_path / "2026-11-20/trn_a.jsonl"
+    path = tmp_path / TURN
 
     def begin_anew() -> None:
-        path.write_text(line(1, "error", code="anew"), encoding="utf-8")
+        path.write_text(error(1, "anew"), encoding="utf-8")
 
     assert follow(tmp_path, steps=[begin_anew, path.unlink, path.parent.rmdir]) == [
-        "2026-11-20/trn_a.jsonl",
+        TURN,
         "10:00:01.000  error       code=anew",
     ]

@@ -194,17 +194,21 @@ async def test_a_disk_that_does_not_answer_holds_up_neither_a_turn_nor_the_end(
         gate.opened.set()
 
 
-async def append(directory: Path, *kinds: Any) -> None:
+async def append(directory: Path, *kinds: Any, **fields: Any) -> None:
     async with open_turn(directory) as turn:
         for kind in kinds:
-            turn.write(kind)
+            turn.write(kind, **fields)
         assert await turn.close()
 
 
+@pytest.mark.parametrize("end", [b"\n", b""], ids=["whole", "without its newline"])
+@pytest.mark.parametrize("length", [1, 3_000_000])
 async def test_a_reopened_journal_goes_on_behind_its_last_line_and_has_one_response(
-    tmp_path: Path,
+    tmp_path: Path, length: int, end: bytes
 ) -> None:
-    await append(tmp_path, "request", "error")
+    await append(tmp_path, "request", "error", text="x" * length)
+    path = tmp_path / DAY / "trn_a.jsonl"
+    path.write_bytes(path.read_bytes().removesuffix(b"\n") + end)
     await append(tmp_path, "response")
     await append(tmp_path, "response")
     assert seqs(tmp_path) == [1, 2, 3]
@@ -231,23 +235,6 @@ async def test_a_torn_last_line_never_spoils_the_next(tmp_path: Path, torn: byte
     assert raw[2] == torn
     assert json.loads(raw[3])["seq"] == 3
     assert raw[4:] == [b""]
-
-
-async def test_a_last_line_that_only_lacks_its_newline_counts(tmp_path: Path) -> None:
-    await append(tmp_path, "request", "error")
-    path = tmp_path / DAY / "trn_a.jsonl"
-    path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    await append(tmp_path, "response")
-    assert seqs(tmp_path) == [1, 2, 3]
-
-
-async def test_a_long_last_line_is_found_whole(tmp_path: Path) -> None:
-    async with open_turn(tmp_path) as turn:
-        turn.write("request")
-        turn.write("message", text="x" * 3_000_000)
-        assert await turn.close()
-    await append(tmp_path, "response")
-    assert seqs(tmp_path) == [1, 2, 3]
 
 
 async def test_two_journals_of_one_turn_share_its_numbering(tmp_path: Path) -> None:

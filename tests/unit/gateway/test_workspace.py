@@ -38,9 +38,10 @@ def installed(workspace: Path, name: str) -> Path:
     return workspace / ".claude" / "skills" / name / "SKILL.md"
 
 
-def release(source: Path, text: str) -> None:
-    """Bring out a new version of one skill."""
+def upgrade(workspace: Path, source: Path, text: str) -> None:
+    """Bring out a new version of one skill and start with it."""
     (source / "memory-capture" / "SKILL.md").write_text(text, encoding="utf-8")
+    prepare_workspace_blocking(workspace, source)
 
 
 def tree(root: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -94,8 +95,7 @@ def test_what_people_keep_in_the_workspace_stays_through_new_versions(
     prepare_workspace_blocking(workspace, source)
     manifest = json.loads((workspace / ".claude" / "skills" / MANIFEST).read_bytes())
     assert sorted(manifest["skills"]) == list(NAMES[1:])
-    release(source, "version 2")
-    prepare_workspace_blocking(workspace, source)
+    upgrade(workspace, source, "version 2")
     after = tree(workspace)
     assert {name: after[name] for name in before} == before
 
@@ -106,18 +106,15 @@ def test_a_skill_that_the_user_changed_is_kept_through_new_versions(
     prepare_workspace_blocking(workspace, source)
     installed(workspace, "memory-capture").write_text("my own way", encoding="utf-8")
     prepare_workspace_blocking(workspace, source)
-    release(source, "version 2")
-    prepare_workspace_blocking(workspace, source)
+    upgrade(workspace, source, "version 2")
     assert capture(workspace) == "my own way"
 
 
 def test_an_untouched_skill_follows_the_new_version(workspace: Path, source: Path) -> None:
     prepare_workspace_blocking(workspace, source)
     others = {name: installed(workspace, name).stat().st_ino for name in NAMES[1:]}
-    release(source, "version 2")
-    prepare_workspace_blocking(workspace, source)
-    release(source, "version 3")
-    prepare_workspace_blocking(workspace, source)
+    upgrade(workspace, source, "version 2")
+    upgrade(workspace, source, "version 3")
     assert capture(workspace) == "version 3"
     assert {name: installed(workspace, name).stat().st_ino for name in others} == others
 
@@ -127,10 +124,9 @@ def test_a_manifest_that_cannot_be_understood_makes_every_difference_the_users(
 ) -> None:
     prepare_workspace_blocking(workspace, source)
     old = installed(workspace, "memory-capture").read_bytes()
-    release(source, "version 2")
     for manifest in (b"", b"[]", b'{"skills": []}', b'{"skills": {"memory-capture": 3}}', b"\xff"):
         (workspace / ".claude" / "skills" / MANIFEST).write_bytes(manifest)
-        prepare_workspace_blocking(workspace, source)
+        upgrade(workspace, source, "version 2")
         assert installed(workspace, "memory-capture").read_bytes() == old, manifest
 
 
@@ -141,7 +137,6 @@ def test_a_full_disk_in_mid_update_costs_nothing_and_the_next_start_completes_it
     """The hash is noted before the file is written, so neither version counts as the user's."""
     prepare_workspace_blocking(workspace, source)
     old = installed(workspace, "memory-capture").read_bytes()
-    release(source, "version 2")
     replace = Path.replace
 
     def full(self: Path, target: Path) -> Path:
@@ -152,11 +147,10 @@ def test_a_full_disk_in_mid_update_costs_nothing_and_the_next_start_completes_it
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", full)
         with pytest.raises(StartError, match=r"No space left on device.*CANDOR_WORKSPACE"):
-            prepare_workspace_blocking(workspace, source)
+            upgrade(workspace, source, "version 2")
     assert installed(workspace, "memory-capture").read_bytes() == old
     assert not list(workspace.rglob("*.part"))
-    release(source, "version 3")
-    prepare_workspace_blocking(workspace, source)
+    upgrade(workspace, source, "version 3")
     assert capture(workspace) == "version 3"
 
 
@@ -188,8 +182,7 @@ def test_a_skill_that_is_a_link_is_the_users_and_not_written_through(
     place = Path(f"{folder}{link}")
     place.parent.mkdir(exist_ok=True)
     place.symlink_to(tmp_path / "nowhere" if dangling else Path(f"{outside}{link}"))
-    release(source, "version 2")
-    prepare_workspace_blocking(workspace, source)
+    upgrade(workspace, source, "version 2")
     assert place.is_symlink()
     assert tree(outside) == before
     assert not (tmp_path / "nowhere").exists()
