@@ -34,6 +34,7 @@ class Shell:
     """Runs commands on one memory after another process has left it."""
 
     def __init__(self, directory: Path, fetch: Any = None) -> None:
+        directory.mkdir(exist_ok=True)
         self._plan = MemoryPlan(
             data_dir=directory,
             workspace=directory / "workspace",
@@ -108,22 +109,17 @@ def read_in(count: int, known: int) -> tuple[int, str]:
     return 0, f"Read {count + known}: {count} stored, {known} there already, 0 refused.\n"
 
 
-def test_what_was_exported_is_read_elsewhere_once(shell: Shell, tmp_path: Path) -> None:
+def test_what_was_exported_is_read_once_elsewhere_and_under_ids_of_its_own_by_another_owner(
+    shell: Shell, tmp_path: Path
+) -> None:
     for given in (IMPORT, DEPLOY):
         shell("write", given=given)
     lines = shell("export")[1]
     assert len(lines.splitlines()) == 2
-    (tmp_path / "other").mkdir()
     other = Shell(tmp_path / "other")
     assert other("import", given=lines) == read_in(2, 0)
     assert other("import", given=lines) == read_in(0, 2)
     assert other("export")[1] == lines
-
-
-def test_what_another_owner_has_comes_under_an_id_of_its_own_once(shell: Shell) -> None:
-    for given in (IMPORT, DEPLOY):
-        shell("write", given=given)
-    lines = shell("export")[1]
     mine = shell("search", "nightly", "--json")[1]
     for told in (read_in(2, 0), read_in(0, 2)):
         assert shell("import", "--owner", "bob", given=lines) == told
@@ -150,7 +146,6 @@ def test_what_merging_had_made_comes_back_as_it_was(shell: Shell, tmp_path: Path
     (line,) = shell("export")[1].splitlines()
     value = json.loads(line)
     assert (len(value["variants"]), value["repeats"]) == (1, 1)
-    (tmp_path / "other").mkdir()
     other = Shell(tmp_path / "other")
     for _ in range(2):
         assert other("import", given=line)[0] == 0
@@ -158,7 +153,6 @@ def test_what_merging_had_made_comes_back_as_it_was(shell: Shell, tmp_path: Path
     assert "epi_" in other("search", "代理断开")[1]
     older = {**value, "variants": [variant["text"] for variant in value["variants"]]}
     del older["repeats"]
-    (tmp_path / "third").mkdir()
     third = Shell(tmp_path / "third")
     third("import", given=json.dumps(older))
     (back,) = map(json.loads, third("export")[1].splitlines())

@@ -1,6 +1,5 @@
 """Forgetting: nothing of it is left anywhere, nothing else is touched, and no turn that goes on brings it back."""
 
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -97,6 +96,15 @@ async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> N
     marks = await database.rows("SELECT episode FROM episode_marks GROUP BY episode")
     assert len(marks) == 1
     assert list(await opened_on(database).unremembered()) == []
+    page = await SqliteChronicle(database).page("ann", limit=50)
+    of_a_turn = ("turn.completed", "tool.Bash.ok", "turn.received")
+    assert [(one.key, one.forgotten) for one in page.records] == [
+        ("memory.forgotten", False),
+        ("memory.injected", True),
+        *((key, False) for key in of_a_turn),
+        *((key, True) for key in of_a_turn),
+    ]
+    assert gone not in repr(page)
 
 
 async def test_every_backend_that_may_have_it_is_told_and_what_waits_is_withdrawn(
@@ -114,20 +122,6 @@ async def test_every_backend_that_may_have_it_is_told_and_what_waits_is_withdraw
         f"vector:forget:{gone}:2",
         f"vector:put:{gone}:1",
     ]
-
-
-async def test_the_chronicle_keeps_only_that_something_was_forgotten(database: Database) -> None:
-    (gone,) = await remember(database, "trn_1")
-    await forgetting_on(database).forget(gone, ANN)
-    page = await SqliteChronicle(database).page("ann", limit=50)
-    assert [one.key for one in page.records] == [
-        "memory.forgotten",
-        "turn.completed",
-        "tool.Bash.ok",
-        "turn.received",
-    ]
-    assert [one.forgotten for one in page.records] == [False, True, True, True]
-    assert gone not in repr(page)
 
 
 async def test_the_sources_of_what_was_merged_into_it_are_forgotten_too(database: Database) -> None:
@@ -231,39 +225,39 @@ async def remembered(database: Database) -> str:
     return str(rows[0]["value"])
 
 
-async def test_it_is_no_part_of_it_either_where_it_goes_while_the_episode_is_made(
-    database: Database,
-) -> None:
-    class ReadBefore(ChronicleTurns):
-        async def turn(self, turn_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-            one = await super().turn(turn_id)
-            await forget(database)
-            return one
-
-    await know(database)
-    await recorder_on(database).record_intents(turn())
-    await worker_on(database, turns=ReadBefore(SqliteChronicle(database))).drain()
-    assert WORD not in await remembered(database)
-
-
-@pytest.mark.parametrize("forgets_first", [True, False])
-async def test_a_model_is_not_asked_about_it_and_what_it_adds_to_it_meanwhile_is_left_out(
-    database: Database, *, forgets_first: bool
+@pytest.mark.parametrize(
+    ("moment", "has_model"),
+    [("known", False), ("recorded", False), ("read", False), ("recorded", True), ("asked", True)],
+)
+async def test_it_is_no_part_of_an_episode_whenever_it_goes_and_no_model_is_asked_about_it(
+    database: Database, moment: str, *, has_model: bool
 ) -> None:
     asked: list[str] = []
 
+    async def forget_at(now: str) -> None:
+        if now == moment:
+            await forget(database)
+
+    class Reading(ChronicleTurns):
+        async def turn(self, turn_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
+            one = await super().turn(turn_id)
+            await forget_at("read")
+            return one
+
     async def extract(draft: EpisodeDraft, reply: str) -> EpisodeDraft:
         asked.append(reply)
-        await forget(database)
+        await forget_at("asked")
         return replace(draft, sections=replace(draft.sections, pitfalls=f"- {reply}"))
 
     await know(database)
+    await forget_at("known")
     await recorder_on(database).record_intents(turn())
-    if forgets_first:
-        await forget(database)
-    await worker_on(database, extract=extract).drain()
-    assert len(asked) == (0 if forgets_first else 1)
+    await forget_at("recorded")
+    turns = Reading(SqliteChronicle(database))
+    await worker_on(database, turns=turns, extract=extract if has_model else None).drain()
+    assert len(asked) == (1 if moment == "asked" else 0)
     assert WORD not in await remembered(database)
+    assert "make fish" in await remembered(database)
 
 
 async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_shown(
@@ -293,22 +287,6 @@ async def test_what_is_recorded_while_it_is_forgotten_is_found(
     monkeypatch.setattr("memory.forgetting.find_mentions", then_recorded)
     await forget(database)
     assert WORD not in await dump(database)
-
-
-@pytest.mark.parametrize("forgets_first", [True, False], ids=["before", "after"])
-async def test_it_is_no_part_of_the_episode_that_is_made_afterwards(
-    database: Database, *, forgets_first: bool
-) -> None:
-    await know(database)
-    steps: Sequence[Callable[[], Awaitable[object]]] = [
-        lambda: forget(database),
-        lambda: recorder_on(database).record_intents(turn()),
-    ]
-    for step in steps if forgets_first else steps[::-1]:
-        await step()
-    await worker_on(database).drain()
-    assert WORD not in await remembered(database)
-    assert "make fish" in await remembered(database)
 
 
 async def test_naming_somebody_elses_intents_as_sources_does_not_forget_them(

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,27 +59,11 @@ async def test_the_first_look_reads_everything_and_has_it_delivered_and_the_next
     await notes.check_whole()
 
 
-def change_at_the_same_time(notes: Indexed) -> None:
-    write_keeping_date(notes, "tea: matcha", earlier_ns=0)
-
-
-def change_at_the_same_size(notes: Indexed) -> None:
-    write_keeping_date(notes, "tea: black", earlier_ns=1)
-
-
 def write_keeping_date(notes: Indexed, content: str, *, earlier_ns: int) -> None:
     path = notes.workspace / "memory" / "tea.yaml"
     at_ns = path.stat().st_mtime_ns - earlier_ns
     path.write_text(content)
     os.utime(path, ns=(at_ns, at_ns))
-
-
-def touch(notes: Indexed) -> None:
-    change(notes, "tea.yaml", NOTES["tea.yaml"])
-
-
-def drop_a_section(notes: Indexed) -> None:
-    change(notes, "ops.md", str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", ""))
 
 
 def remove(notes: Indexed) -> None:
@@ -90,21 +75,25 @@ def rename(notes: Indexed) -> None:
     (memory / "tea.yaml").rename(memory / "green-tea.yaml")
 
 
+MATCHA = partial(write_keeping_date, content="tea: matcha", earlier_ns=0)
+BLACK = partial(write_keeping_date, content="tea: black", earlier_ns=1)
+TOUCH = partial(change, name="tea.yaml", content=NOTES["tea.yaml"])
+NO_WHO = str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", "")
+DROP = partial(change, name="ops.md", content=NO_WHO)
+RENAMED = Scanned(indexed=1, removed=1)
+
+
 @pytest.mark.parametrize(
     ("act", "scanned_as", "read", "waiting"),
     [
-        (change_at_the_same_time, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
-        (change_at_the_same_size, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
-        (touch, Scanned(), ["tea.yaml"], []),
-        (drop_a_section, Scanned(indexed=1), ["ops.md"], ["forget Who", "put Ops", "put Where"]),
+        (MATCHA, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
+        (BLACK, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
+        (TOUCH, Scanned(), ["tea.yaml"], []),
+        (DROP, Scanned(indexed=1), ["ops.md"], ["forget Who", "put Ops", "put Where"]),
         (remove, Scanned(removed=1), [], ["forget 部署"]),
-        (
-            rename,
-            Scanned(indexed=1, removed=1),
-            ["green-tea.yaml"],
-            ["forget tea", "put green-tea"],
-        ),
+        (rename, RENAMED, ["green-tea.yaml"], ["forget tea", "put green-tea"]),
     ],
+    ids=["same date", "same size", "touched", "section dropped", "removed", "renamed"],
 )
 async def test_what_changed_is_read_delivered_and_forgotten_and_nothing_else(
     scanned: Indexed,
@@ -122,7 +111,7 @@ async def test_what_changed_is_read_delivered_and_forgotten_and_nothing_else(
     names |= await scanned.names()
     due = [f"{what} {names[name]}" for what, name in (await scanned.deliveries()).elements()]
     assert sorted(due) == waiting
-    assert len(scanned.changes) == (1 if act is touch else 2)
+    assert len(scanned.changes) == (1 if act is TOUCH else 2)
     await scanned.check_whole()
 
 

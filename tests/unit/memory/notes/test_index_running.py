@@ -1,7 +1,7 @@
 """The index of notes over time: repeated scans, and forgetting."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +11,6 @@ import pytest
 
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.intents.builders import Happening, intent_from_memory_injected
-from memory.items import Item
 from memory.notes import index as index_module
 from memory.notes.index import IndexedNote, NoteStore, Scanned
 from memory.stores.sqlite.chronicle import SqliteChronicle
@@ -33,6 +32,22 @@ async def until_there_are(notes: Indexed, items: int) -> None:
             await anyio.lowlevel.checkpoint()
 
 
+def watched(on_look: Callable[[], None]) -> Callable[[NoteStore], NoteStore]:
+    """Have a store call `on_look` whenever it is asked what is indexed."""
+
+    def around(store: NoteStore) -> NoteStore:
+        indexed = store.indexed
+
+        async def look() -> Mapping[str, IndexedNote]:
+            on_look()
+            return await indexed()
+
+        store.indexed = look  # type: ignore[method-assign]
+        return store
+
+    return around
+
+
 async def test_it_looks_at_once_and_whenever_it_is_woken(notes: Indexed) -> None:
     async with running(notes):
         await until_there_are(notes, ITEMS)
@@ -50,38 +65,12 @@ async def test_a_slow_look_is_followed_by_a_long_rest(
     monkeypatch.setattr(index_module, "_REST_FOLD", 1_000_000)
     looks: list[None] = []
 
-    def around(store: NoteStore) -> NoteStore:
-        return Watched(store, lambda: looks.append(None))
-
+    around = watched(lambda: looks.append(None))
     async with indexing(tmp_path, around=around) as notes, running(notes):
         await until_there_are(notes, ITEMS)
         for _ in range(200):
             await notes.ids()
     assert len(looks) == 1
-
-
-class Watched:
-    """A store that tells when what is indexed is asked for."""
-
-    def __init__(self, store: NoteStore, on_look: Callable[[], None]) -> None:
-        self._store = store
-        self._on_look = on_look
-
-    async def indexed(self) -> Mapping[str, IndexedNote]:
-        self._on_look()
-        return await self._store.indexed()
-
-    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        await self._store.put(note, items)
-
-    async def remove(self, name: str) -> None:
-        await self._store.remove(name)
-
-    async def want_forgotten(self, name: str, owner_id: str) -> None:
-        await self._store.want_forgotten(name, owner_id)
-
-    async def file_of(self, item_id: str) -> str | None:
-        return await self._store.file_of(item_id)
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("full"), StoreConflict("no"), OverflowError()])
@@ -95,10 +84,7 @@ async def test_a_look_that_fails_ends_nothing_and_the_next_one_makes_it_good(
             failed.set()
             raise errors.pop()
 
-    def around(store: NoteStore) -> NoteStore:
-        return Watched(store, fail_once)
-
-    async with indexing(tmp_path, around=around) as notes, running(notes):
+    async with indexing(tmp_path, around=watched(fail_once)) as notes, running(notes):
         with anyio.fail_after(30):
             await failed.wait()
         notes.index.wake()
