@@ -181,32 +181,21 @@ def test_the_sdks_own_sandbox_is_on_if_asked_for_and_approves_nothing() -> None:
 UNWANTED = [
     *("OPENAI_API_KEY", "DATABASE_URL", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK"),
     *("GOOGLE_APPLICATION_CREDENTIALS", "AZURE_CLIENT_SECRET", "CANDOR_TOKENS_FILE", "PYTHONPATH"),
-    *(
-        "LD_PRELOAD",
-        "BASH_ENV",
-        "NODE_OPTIONS",
-        "XDG_CONFIG_HOME",
-        "GIT_CONFIG_GLOBAL",
-        "PATH",
-        "HOME",
-    ),
-    *("CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"),
+    *("LD_PRELOAD", "BASH_ENV", "NODE_OPTIONS", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "PATH"),
+    *("HOME", "CLAUDE_CODE_SHELL_PREFIX", "CLAUDE_CODE_EVEN_MORE_DANGEROUSLY_SKIP_PERMISSIONS"),
 ]
 ORDINARY = ["LANG", "LC_ALL", "TZ", "TERM", "TMPDIR"]
 WANTED = [
-    *(
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "ANTHROPIC_CUSTOM_HEADERS",
-        "HTTPS_PROXY",
-        "no_proxy",
-    ),
-    *("CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES", "NODE_EXTRA_CA_CERTS", *ORDINARY),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS", "HTTPS_PROXY"),
+    *("no_proxy", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_MAX_RETRIES", "NODE_EXTRA_CA_CERTS"),
+    *ORDINARY,
 ]
 
 
 def test_what_is_on_the_list_is_kept_and_nothing_else() -> None:
     assert [*agent_environment(dict.fromkeys([*UNWANTED, *WANTED], "1"))] == WANTED
+    environ = dict.fromkeys([*WANTED, "CLAUDE_CODE_USE_BEDROCK"], "1")
+    assert [*agent_environment(environ, demo=True)] == ORDINARY, "the demo model needs no other"
 
 
 @pytest.mark.parametrize("switch", PROVIDERS)
@@ -218,11 +207,6 @@ def test_a_clouds_own_variables_come_with_its_switch(switch: str) -> None:
     assert kept.keys() == {switch, *named}
     for off in ("", "0", "false"):
         assert not named.keys() & agent_environment({**environ, switch: off}).keys()
-
-
-def test_the_demo_model_needs_none_of_it() -> None:
-    environ = dict.fromkeys([*WANTED, "CLAUDE_CODE_USE_BEDROCK"], "1")
-    assert [*agent_environment(environ, demo=True)] == ORDINARY
 
 
 def test_keys_are_not_put_where_others_can_read_them() -> None:
@@ -260,15 +244,8 @@ def setup_below(root: Path) -> AgentSetup:
     workspace, program = root / "ws", root / "agent"
     workspace.mkdir()
     program.touch()
-    return AgentSetup(
-        cli_path=program,
-        workspace=workspace,
-        config_dir=root,
-        tools=(),
-        shell_commands=(),
-        owner="o",
-        approvals_file=root / "trusted.json",
-    )
+    approvals = root / "trusted.json"
+    return replace(SETUP, cli_path=program, workspace=workspace, approvals_file=approvals)
 
 
 async def test_it_is_well_until_a_start_fails_or_something_acts_that_nobody_approved(

@@ -1,7 +1,6 @@
 """What the sandbox allows, where, and how it is tried."""
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,17 +69,12 @@ def test_only_the_workspace_its_own_and_the_opened_places_are_written() -> None:
     assert not [path for path, right in rights().items() if right & devices]
 
 
-def test_the_named_ports_are_connected_to_and_none_is_listened_on() -> None:
+def test_the_named_ports_and_the_mounts_that_stay_writable_are_told() -> None:
+    """None is listened on; the mounts are those that are written."""
     ports = [word for word in words(7) if word.startswith("port:")]
     assert ports == [f"port:{int(AccessNet.CONNECT_TCP)}:{port}" for port in (443, 8088)]
-
-
-def test_the_mounts_that_stay_writable_are_those_that_are_written() -> None:
-    assert landlock.mount_words(replace(PLACES, own=(Path("/data/tmp"),))) == [
-        "writable:/srv/work: ours",
-        "writable:/data/tmp",
-        "writable:/srv/drop",
-    ]
+    written = ["/srv/work: ours", "/data/sessions", "/data/tmp", "/srv/drop"]
+    assert landlock.mount_words(PLACES) == [f"writable:{path}" for path in written]
 
 
 def test_a_kernel_that_refuses_to_say_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,15 +146,15 @@ FREE = Outcome(
 )
 
 
-def test_a_child_without_a_wall_does_everything(tmp_path: Path) -> None:
+def test_a_child_without_a_wall_does_everything_where_the_place_can_be_used(tmp_path: Path) -> None:
     inside = tmp_path / "my work"
     inside.mkdir()
     assert attempt_blocking([], tmp_path, [inside]) == FREE
     assert attempt_blocking(launch_words(os.getpid(), []), tmp_path, [inside]) == FREE
-    assert [path.name for path in tmp_path.rglob("*")] == ["my work"]
-
-
-def test_a_place_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (inside / ".candor-trial").touch()
+    assert not attempt_blocking(["false"], tmp_path, [inside]).ran
+    left = [path.name for path in tmp_path.rglob("*")]
+    assert left == ["my work"], "and what a killed trial left is cleared away"
     (tmp_path / "file").touch()
     found = attempt_blocking([], tmp_path, [tmp_path, tmp_path / "file"])
     assert (found.ran, found.works_inside) == (True, False)
@@ -192,34 +186,22 @@ def test_behind_the_wall_it_does_nothing_outside(tmp_path: Path) -> None:
     assert outcomes == [Outcome(**kept, changes_outside=changes) for changes in (True, False)]
 
 
-def test_without_bubblewrap_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    fault = protection.find_bubblewrap_fault_blocking(tmp_path, tmp_path)
-    assert fault == "bubblewrap and socat are not installed"
+BUBBLEWRAPS = {
+    None: "bubblewrap and socat are not installed",
+    "exit 1": "bubblewrap cannot start a program here",
+    'while [ "$1" != -- ]; do shift; done; shift; exec "$@"': (
+        "bubblewrap does not keep a program in the workspace here"
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("script", "fault"),
-    [
-        ("exit 1", "bubblewrap cannot start a program here"),
-        (
-            'while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
-            "bubblewrap does not keep a program in the workspace here",
-        ),
-    ],
-)
-def test_a_bubblewrap_that_keeps_nothing_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, fault: str
+def test_a_bubblewrap_that_is_not_there_or_keeps_nothing_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("bwrap", "socat"):
-        program = tmp_path / name
-        program.write_text(f"#!/bin/sh\n{script}\n", "ascii")
-        program.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.defpath}")
-    assert protection.find_bubblewrap_fault_blocking(tmp_path, tmp_path) == fault
-
-
-def test_what_a_killed_trial_left_is_cleared_away(tmp_path: Path) -> None:
-    (tmp_path / ".candor-trial").touch()
-    assert not attempt_blocking(["false"], tmp_path, [tmp_path]).ran
-    assert list(tmp_path.iterdir()) == []
+    for script, fault in BUBBLEWRAPS.items():
+        monkeypatch.setenv("PATH", str(tmp_path) if script is None else f"{tmp_path}:{os.defpath}")
+        for name in ("bwrap", "socat") if script is not None else ():
+            program = tmp_path / name
+            program.write_text(f"#!/bin/sh\n{script}\n", "ascii")
+            program.chmod(0o700)
+        assert protection.find_bubblewrap_fault_blocking(tmp_path, tmp_path) == fault

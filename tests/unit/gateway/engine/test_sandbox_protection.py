@@ -105,42 +105,35 @@ def test_a_wall_that_does_not_hold_is_none_whatever_its_version(kernel: Kernel) 
         assert "Landlock does not keep a program in" in refusal()
 
 
-def test_where_there_is_no_landlock_bash_is_confined_by_bubblewrap(kernel: Kernel) -> None:
+def test_without_landlock_bash_is_confined_by_bubblewrap_or_the_policy_alone_watches(
+    kernel: Kernel,
+) -> None:
+    """`require` is not content with bubblewrap: it leaves the tools out that write by themselves."""
     kernel.version = 0
     found = protect()
     assert found.kind == "bubblewrap"
     assert "this kernel offers no Landlock" in found.sentence
     assert "the other tools, the policy alone watches" in found.sentence
-    assert kernel.tried == []
-
-
-def test_without_either_the_server_goes_on_and_says_so(kernel: Kernel) -> None:
-    kernel.version, kernel.bubblewrap = 0, "bubblewrap and socat are not installed"
+    told = refusal()
+    assert told.startswith("CANDOR_SANDBOX=require asks for the kernel's wall, and this kernel")
+    assert "Linux 5.13" in told
+    assert "CANDOR_SANDBOX=auto" in told
+    kernel.bubblewrap = "bubblewrap and socat are not installed"
     found = protect()
     assert found.kind == "off"
     assert found.sentence == (
         "The kernel's wall is not raised, because this kernel offers no Landlock, and bubblewrap and "
         "socat are not installed; the policy alone watches."
     )
-
-
-def test_require_is_not_content_with_bubblewrap(kernel: Kernel) -> None:
-    """It leaves the tools out that write by themselves."""
-    kernel.version = 0
-    told = refusal()
-    assert told.startswith("CANDOR_SANDBOX=require asks for the kernel's wall, and this kernel")
-    assert "Linux 5.13" in told
-    assert "CANDOR_SANDBOX=auto" in told
-
-
-def test_off_tries_nothing_and_says_so(kernel: Kernel) -> None:
-    found = protect("off")
-    assert (found.kind, list(found.words)) == ("off", [])
-    assert "switched off by CANDOR_SANDBOX=off" in found.sentence
     assert kernel.tried == []
 
 
-def test_elsewhere_there_is_none(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_off_and_elsewhere_nothing_is_tried_and_that_is_said(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = protect("off")
+    assert (found.kind, list(found.words)) == ("off", [])
+    assert "switched off by CANDOR_SANDBOX=off" in found.sentence
     for platform in ("darwin", "win32"):
         monkeypatch.setattr(sys, "platform", platform)
         found = protect()

@@ -43,6 +43,11 @@ async def read(queue: EventQueue) -> list[EngineEvent]:
         return [event async for event in queue.read()]
 
 
+async def collect(queue: EventQueue, got: list[EngineEvent]) -> None:
+    async for event in queue.read():
+        got.append(event)  # noqa: PERF401  what was got before the end counts
+
+
 async def test_what_came_before_the_reader_is_kept_in_order_up_to_the_last_event() -> None:
     queue = EventQueue()
     events = [MessageBegun(context_tokens=number) for number in range(1000)]
@@ -83,14 +88,9 @@ async def test_the_first_piece_comes_at_once_and_later_ones_with_the_tick_or_the
     monkeypatch.setattr(runs, "_GROUP_S", 1000)
     queue = EventQueue()
     got: list[EngineEvent] = []
-
-    async def collect() -> None:
-        async for event in queue.read():
-            got.append(event)  # noqa: PERF401  what was got before the end counts
-
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(collect)
+            tasks.start_soon(collect, queue, got)
             for text in "abc":
                 queue.put(TextDelta(text=text))
                 await anyio.wait_all_tasks_blocked()
@@ -126,20 +126,15 @@ def test_the_tick_gets_rarer_with_the_readers_that_wait_and_has_a_bound() -> Non
 async def test_a_waiting_reader_gets_each_event_and_a_cancelled_one_loses_none() -> None:
     queue = EventQueue()
     got: list[EngineEvent] = []
-
-    async def collect() -> None:
-        async for event in queue.read():
-            got.append(event)  # noqa: PERF401  what was got before the end counts
-
     with anyio.fail_after(30):
         for number in range(3):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(collect)
+                tasks.start_soon(collect, queue, got)
                 await anyio.wait_all_tasks_blocked()
                 queue.put(MessageBegun(context_tokens=number))
                 tasks.cancel_scope.cancel()
         queue.put(LOST)
-        await collect()
+        await collect(queue, got)
     assert got == [*[MessageBegun(context_tokens=number) for number in range(3)], LOST]
 
 

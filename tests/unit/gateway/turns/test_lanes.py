@@ -12,6 +12,7 @@ from gateway.conversations.event_log import TurnEvents
 from gateway.engine.events import ClientLost, ModelFailed, TextDone
 from gateway.ids import ConversationId, TurnId
 from gateway.turns.control import TurnClock, TurnControl
+from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.lanes import Lanes, Ticket
 from tests.conformance.suites.conversation_values import turn
@@ -197,13 +198,12 @@ def test_the_same_arguments_of_another_tool_or_told_twice_are_no_other_call() ->
     assert loop.observe(3, "Glob", {"path": "a"})
 
 
-def test_a_run_that_ended_without_a_word_after_its_calls_needs_a_summary() -> None:
-    assert needs_summary(evidence_of(called(), returned(), finished()))
-    assert needs_summary(evidence_of(TextDone(text="I look."), called(), failed(), finished()))
-
-
-def test_no_other_run_needs_a_summary() -> None:
-    for evidence in (
+SUMMARIES: dict[bool, list[Evidence]] = {
+    True: [
+        evidence_of(called(), returned(), finished()),
+        evidence_of(TextDone(text="I look."), called(), failed(), finished()),
+    ],
+    False: [
         evidence_of(finished()),
         evidence_of(called(), returned(), TEXT, finished()),
         evidence_of(called(), returned(), finished(result="Told in the result.")),
@@ -216,8 +216,13 @@ def test_no_other_run_needs_a_summary() -> None:
         evidence_of(called(), ModelFailed(kind="x", text=""), finished()),
         evidence_of(called(), ClientLost(exit_code=1)),
         evidence_of(called()),
-    ):
-        assert not needs_summary(evidence), evidence
+    ],
+}
+
+
+def test_a_run_that_ended_without_a_word_after_its_calls_needs_a_summary_and_no_other() -> None:
+    for is_needed, runs in SUMMARIES.items():
+        assert [run for run in runs if needs_summary(run) is not is_needed] == []
 
 
 READ_ALONE: list[tuple[str, dict[str, Any]]] = [

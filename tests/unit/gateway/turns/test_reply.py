@@ -187,22 +187,15 @@ def test_a_failing_service_is_told_in_a_sentence_that_says_what_to_do() -> None:
         assert words in build_reply_text(evidence, ending())
 
 
-def test_a_wait_that_the_service_asked_for_is_named_where_it_ended_the_turn() -> None:
+def test_of_a_service_that_failed_several_times_the_wait_or_the_last_failure_is_named() -> None:
     retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=300_000, status=429, error="x")
-    evidence = evidence_of(retry, broken_off(), stopped_by="api_error")
-    assert "(429, too many requests; it asks to wait 5 minutes)" in build_reply_text(
-        evidence, ending()
-    )
-
-
-def test_the_last_failure_is_named_and_not_an_earlier_one() -> None:
-    retry = ModelRetrying(attempt=1, max_attempts=10, delay_ms=9, status=529, error="x")
-    evidence = evidence_of(
-        retry,
-        ModelFailed(kind="unknown", text="API Error: JSON Parse error"),
-        finished(is_error=True, terminal_reason="api_error"),
-    )
-    assert "not the Messages API" in build_reply_text(evidence, ending())
+    waiting = evidence_of(retry, broken_off(), stopped_by="api_error")
+    told = build_reply_text(waiting, ending())
+    assert "(429, too many requests; it asks to wait 5 minutes)" in told
+    failure = ModelFailed(kind="unknown", text="API Error: JSON Parse error")
+    failing = finished(is_error=True, terminal_reason="api_error")
+    told = build_reply_text(evidence_of(retry, failure, failing), ending())
+    assert "not the Messages API" in told
 
 
 def test_only_an_empty_turn_is_said_to_have_finished_without_text() -> None:
