@@ -75,21 +75,29 @@ async def test_one_turns_fault_does_not_stop_the_others(tmp_path: Path) -> None:
         assert [numbers(await bench.stored(name)) for name in "abc"] == [[1, 2], [2], [1, 2]]
 
 
-async def test_a_failure_is_logged_once_and_its_end_too(
+async def test_a_flush_waits_for_a_store_that_fails_and_that_is_logged_once_and_its_end_too(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log's disk may be the one that is full."""
     async with running(tmp_path) as bench:
         _, events = await bench.begin("a1", "a")
         bench.disk.full = True
-        events.emit("notice", k=1)
-        await bench.disk.until_refused(5)
-        bench.disk.full = False
+        events.emit("notice", text="x")
+        flushed = anyio.Event()
+
+        async def flush() -> None:
+            await events.flush()
+            flushed.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(flush)
+            await bench.disk.until_refused(5)
+            assert not flushed.is_set()
+            bench.disk.full = False
+        assert flushed.is_set()
         await bench.until_stored()
-    assert [record.message for record in caplog.records] == [
-        "events_not_stored",
-        "events_stored_again",
-    ]
+    told = ["events_not_stored", "events_stored_again"]
+    assert [record.message for record in caplog.records] == told
 
 
 async def test_deltas_that_wait_are_joined_and_nothing_of_them_is_lost(tmp_path: Path) -> None:
@@ -144,25 +152,6 @@ async def test_events_outlive_an_error_that_no_store_foresaw(tmp_path: Path) -> 
         await events.complete(ended(one), {})
         assert bench.disk.errors == []
         assert texts(await bench.stored()) == ["x", None]
-
-
-async def test_a_flush_waits_for_a_store_that_fails(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        _, events = await bench.begin("a1", "a")
-        bench.disk.full = True
-        events.emit("notice", text="x")
-        flushed = anyio.Event()
-
-        async def flush() -> None:
-            await events.flush()
-            flushed.set()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(flush)
-            await bench.disk.until_refused(3)
-            assert not flushed.is_set()
-            bench.disk.full = False
-        assert flushed.is_set()
 
 
 async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Conversations in SQLite: plans, deleted words, older databases, and the queue for memory."""
 
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
 from gateway.conversations.store import KeyedTurn, QueuedChange
 from gateway.ids import ConversationId, TurnId
-from memory.clock import rfc3339
 from memory.record.turn_item import RecordedTurn
 from memory.stores.sqlite.database import open_database
 from memory.stores.sqlite.grams import gram_query, grams
@@ -189,12 +187,17 @@ OLDER = (
 """What a server left that let keys go with their turns."""
 
 
+async def leave(directory: Path, version: int, *statements: str) -> None:
+    """Leave a database as a server with so many migrations did."""
+    older = await open_database(directory / FILE, MIGRATIONS[:version])
+    await older.write(lambda writer: [writer.execute(statement) for statement in statements])
+    await older.close()
+
+
 async def test_the_keys_of_an_older_database_are_known_and_outlive_their_turns(
     tmp_path: Path,
 ) -> None:
-    older = await open_database(tmp_path / FILE, MIGRATIONS[:2])
-    await older.write(lambda writer: [writer.execute(statement) for statement in OLDER])
-    await older.close()
+    await leave(tmp_path, 2, *OLDER)
     known = KeyedTurn(turn_id=TurnId("trn_1"), request_hash="h")
     async with open_file(tmp_path) as database:
         stores = stores_on(database)
@@ -206,7 +209,6 @@ async def test_the_keys_of_an_older_database_are_known_and_outlive_their_turns(
 async def test_the_turns_and_texts_of_an_older_database_are_counted_and_found(
     tmp_path: Path,
 ) -> None:
-    older = await open_database(tmp_path / FILE, MIGRATIONS[:3])
     turns = ("completed", "部署 done"), ("withdrawn", "taken back"), ("running", "still going")
     texts = (
         OLDER[0],
@@ -217,8 +219,7 @@ async def test_the_turns_and_texts_of_an_older_database_are_counted_and_found(
             for n, (state, message) in enumerate(turns, start=1)
         ),
     )
-    await older.write(lambda writer: [writer.execute(text) for text in texts])
-    await older.close()
+    await leave(tmp_path, 3, *texts)
     async with open_file(tmp_path) as database:
         stores = stores_on(database)
         found = await stores.conversations.get(ConversationId("cnv_a"), ANN)
@@ -301,23 +302,19 @@ async def test_the_gateways_own_words_and_damaged_rows_are_not_taken(
 
 _COLUMNS = "(id, user_id, created_at, last_activity_at, root_id)"
 _TURN = "(id, conversation_id, user_id, seq, state, message, created_at, started_at)"
-BEFORE_RECORDS = (
-    f"INSERT INTO conversations {_COLUMNS} VALUES (:conversation, 'ann', :at, :at, :root)",
-    f"INSERT INTO turns {_TURN} VALUES (:turn, :conversation, 'ann', 1, 'completed', 'm', :at, :at)",
-)
 
 
 async def test_the_copies_that_an_older_server_made_are_known_as_copies(tmp_path: Path) -> None:
-    older = await open_database(tmp_path / FILE, MIGRATIONS[:4])
-
-    def fill(writer: sqlite3.Connection) -> None:
-        for name, root in [("a", None), ("fork", "cnv_a"), ("other", "cnv_x")]:
-            values = {"conversation": f"cnv_{name}", "turn": f"trn_{name}", "root": root}
-            for sql in BEFORE_RECORDS:
-                writer.execute(sql, values | {"at": rfc3339(AT)})
-
-    await older.write(fill)
-    await older.close()
+    for_each = (("a", "NULL"), ("fork", "'cnv_a'"), ("other", "'cnv_x'"))
+    statements = [
+        statement
+        for name, root in for_each
+        for statement in (
+            f"INSERT INTO conversations {_COLUMNS} VALUES ('cnv_{name}', 'ann', {_AT}, {_AT}, {root})",
+            f"INSERT INTO turns {_TURN} VALUES ('trn_{name}', 'cnv_{name}', 'ann', 1, 'completed', 'm', {_AT}, {_AT})",
+        )
+    ]
+    await leave(tmp_path, 4, *statements)
     async with open_file(tmp_path) as database:
         await stores_on(database).turns.copy_history(
             ConversationId("cnv_fork"), 1, conversation("again")

@@ -173,16 +173,20 @@ async def test_the_next_is_warmed_after_the_first_text_of_the_turn(tmp_path: Pat
         await until(lambda: bench.pool.warm_count == 1)
 
 
-async def test_a_fresh_conversation_waits_for_the_one_that_is_on_its_way(tmp_path: Path) -> None:
+async def test_a_fresh_conversation_waits_for_the_one_on_its_way_that_a_cancelled_turn_left(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path, prewarmed=1) as bench:
         bench.engine.hold_connect = anyio.Event()
         await until(lambda: bench.engine.connects == 1)
+        with anyio.move_on_after(0.01):
+            await bench.take("a")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(bench.turn, "a")
+            tasks.start_soon(bench.turn, "b")
             await anyio.wait_all_tasks_blocked()
             assert bench.engine.connects == 1
             bench.engine.hold_connect.set()
-        assert bench.pool.is_hot("a")
+        assert [bench.pool.is_hot(letter) for letter in "ab"] == [False, True]
 
 
 async def test_the_prewarmed_is_for_its_make_and_for_a_lost_session_and_passed_over_if_it_died(
@@ -203,19 +207,6 @@ async def test_the_prewarmed_is_for_its_make_and_for_a_lost_session_and_passed_o
         assert lease.origin == "connected"
         assert warm.close_calls == 1
         assert lease.client.is_alive()
-
-
-async def test_a_turn_cancelled_while_its_prewarmed_one_comes_leaves_it_on_the_shelf(
-    tmp_path: Path,
-) -> None:
-    async with opened(tmp_path, prewarmed=1) as bench:
-        hold = bench.engine.hold_connect = anyio.Event()
-        await until(lambda: bench.engine.connects == 1)
-        with anyio.move_on_after(0.01):
-            await bench.take("a")
-        hold.set()
-        await until(lambda: bench.pool.warm_count == 1)
-        assert (await bench.turn("b")).origin == "prewarmed"
 
 
 async def test_closing_while_warming_leaves_no_process(tmp_path: Path) -> None:

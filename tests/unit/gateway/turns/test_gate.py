@@ -96,15 +96,12 @@ async def test_a_turn_that_is_being_stopped_runs_nothing_more_and_calls_that_no_
     assert (verdict.rule, verdict.interrupt) == ("turn_stopping", True)
     assert gate.evidence.denials == {}
     assert gate.lines == [("t1", verdict)]
-
-
-async def test_a_call_that_was_allowed_before_the_stop_or_with_it_does_not_run_after_it() -> None:
-    gate = Gate(CHANGES)
+    gate = Gate(CHANGES)  # allowed before the stop
     assert await gate.judge(tool_call()) == CHANGES
     gate.control.stop("timeout")
     assert isinstance(await gate.decide(tool_call()), Deny)
     assert gate.person.calls == [], "nobody is bothered for it"
-    gate = Gate(CHANGES)
+    gate = Gate(CHANGES)  # allowed with the stop
     gate.person.before = lambda: gate.control.stop("user_interrupt")
     assert isinstance(await gate.through(), Deny)
 

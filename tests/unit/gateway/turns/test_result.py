@@ -1,16 +1,18 @@
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from gateway.engine.events import SessionReady, TextDone
 from gateway.turns.evidence import Notice
 from gateway.turns.result import failure_notice, memory_fields, turn_result
-from memory.recall.query import ContextItem, ContextPack, HeldBack
+from memory.recall.query import HeldBack
 from tests.conformance.suites.conversation_values import turn
 from tests.support.builders import (
     LOG_FILE,
     NOON,
+    REMEMBERED,
     called,
     ending,
     evidence_of,
@@ -20,20 +22,8 @@ from tests.support.builders import (
 )
 
 HTTP = (Path(__file__).parents[4] / "docs" / "http.md").read_text(encoding="utf-8")
-PACK = ContextPack(
-    text="remember",
-    items=[
-        ContextItem(
-            id="i",
-            kind="note",
-            title="t",
-            line="- t",
-            relevance=1.0,
-            why="w",
-            source="s",
-            occurred_at=NOON,
-        )
-    ],
+PACK = replace(
+    REMEMBERED,
     held_back=[HeldBack(id="j", reason="stale_tool_schema")],
     degraded=["vector_timeout"],
 )
@@ -98,11 +88,11 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
         "memory": {
             "injected": [
                 {
-                    "id": "i",
+                    "id": "epi_1",
                     "kind": "note",
-                    "title": "t",
-                    "why": "w",
-                    "source": "s",
+                    "title": "Tea",
+                    "why": "tea",
+                    "source": "ann.md",
                     "revision": 1,
                     "conversation_id": None,
                     "turn_id": None,

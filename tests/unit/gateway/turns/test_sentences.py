@@ -73,7 +73,7 @@ def test_the_language_is_the_messages() -> None:
     assert {language_of(message) for message in CHINESE} == {"zh"}
 
 
-def test_what_was_not_approved_is_named_in_the_persons_language() -> None:
+def test_what_was_not_approved_is_named_plainly_in_the_persons_language() -> None:
     concerns = [
         Concern(path=".claude/settings.json", what="hooks.Stop, env.PATH"),
         Concern(path=".mcp.json", what="link"),
@@ -85,9 +85,6 @@ def test_what_was_not_approved_is_named_in_the_persons_language() -> None:
     many = describe_concerns(concerns * 3, "en")
     assert many.count(";") == 4
     assert many.endswith("; …")
-
-
-def test_a_name_that_somebody_hostile_chose_is_shown_plainly() -> None:
     path = ".claude/\n\u202e`x`" + "y" * 200
     told = describe_concerns([Concern(path=path, what="unknown_kind")], "en")
     assert told.isprintable()
