@@ -104,25 +104,16 @@ def test_inputs_of_the_wrong_type_or_form_are_refused(shared_workspace: Path) ->
 
 def test_a_relative_path_is_made_absolute_and_a_full_one_left_alone(shared_workspace: Path) -> None:
     full = f"{shared_workspace}/a.txt"
-    assert allow_call(
-        shared_workspace, "Read", file_path="src/../a.txt", limit=5
-    ).updated_input == {
-        "file_path": full,
-        "limit": 5,
-    }
+    allowed = allow_call(shared_workspace, "Read", file_path="src/../a.txt", limit=5)
+    assert allowed.updated_input == {"file_path": full, "limit": 5}
     assert allow_call(shared_workspace, "Read", file_path=full).updated_input is None
 
 
 def test_a_command_keeps_only_what_was_judged(shared_workspace: Path) -> None:
-    allowed = allow_call(
-        shared_workspace,
-        "Bash",
-        command="ls  src",
-        description="List",
-        timeout=1000,
-        run_in_background=False,
-    )
-    assert allowed.updated_input == {"command": "ls -- src", "description": "List", "timeout": 1000}
+    kept = {"description": "List", "timeout": 1000}
+    told = {"command": "ls  src", **kept, "run_in_background": False}
+    allowed = allow_call(shared_workspace, "Bash", **told)
+    assert allowed.updated_input == {"command": "ls -- src", **kept}
 
 
 def test_only_the_workspaces_own_skills_are_launched(workspace: Path) -> None:
