@@ -55,18 +55,16 @@ async def test_sdk_messages_are_written_whole(tmp_path: Path) -> None:
     assert (error["where"], error["value"], error["raw"]) == (str(tmp_path), "nan", "\\xff")
 
 
-async def test_secrets_are_masked_in_values_in_keys_and_under_telling_keys(tmp_path: Path) -> None:
+async def test_secrets_are_masked_and_a_field_never_replaces_one_of_the_lines_own(
+    tmp_path: Path,
+) -> None:
+    """Secrets stand in values, in keys and under telling keys."""
+    given = {"a": ["x s3cret y"], "s3cret": 1, "password": "hunter2"}
     async with open_turn(tmp_path) as turn:
-        turn.write("tool", input={"a": ["x s3cret y"], "s3cret": 1, "password": "hunter2"})
+        turn.write("tool", kind="mine", seq=7, turn_id="trn_a", ts=None, input=given)
         assert await turn.close()
-    assert lines_of(tmp_path)[0]["input"] == {"a": ["x *** y"], "***": 1, "password": "…[masked]"}
-
-
-async def test_a_field_named_like_the_lines_own_never_replaces_it(tmp_path: Path) -> None:
-    async with open_turn(tmp_path) as turn:
-        turn.write("tool", kind="mine", seq=7, turn_id="trn_a", ts=None)
-        assert await turn.close()
-    assert lines_of(tmp_path) == [{**OWN, "seq": 1, "kind": "tool"}]
+    masked = {"a": ["x *** y"], "***": 1, "password": "…[masked]"}
+    assert lines_of(tmp_path) == [{**OWN, "seq": 1, "kind": "tool", "input": masked}]
 
 
 async def test_each_turn_has_its_own_file_which_the_event_loop_never_touches(

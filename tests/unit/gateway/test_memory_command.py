@@ -3,7 +3,6 @@
 import io
 import json
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from gateway.settings import Embedder, Memu, Settings
 from tests.support.episodes import open_memory, recorder_on, turn_intents
 
 EPISODE = {"episode_type": "howto", "title": "Keys", "sections": {"recipe": "Turn it left twice."}}
-NAMES: Mapping[Memu, str] = {"cli": "memu", "server": "memu_server"}
 
 
 def settings_in(directory: Path, memu: Memu = "off", embedder: Embedder = "hashed") -> Settings:
@@ -43,21 +41,20 @@ def rows(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
         return connection.execute(sql).fetchall()
 
 
-def backends(settings: Settings) -> list[str]:
-    return [row[0] for row in rows(settings, "SELECT backend FROM outbox ORDER BY 1")]
-
-
-@pytest.mark.parametrize("memu", ["cli", "server"])
-def test_what_it_writes_is_for_the_servers_backend_too(tmp_path: Path, memu: Memu) -> None:
-    settings = settings_in(tmp_path, memu)
+@pytest.mark.parametrize(
+    ("memu", "embedder", "names"),
+    [
+        ("cli", "hashed", ["memu", "vectors"]),
+        ("server", "hashed", ["memu_server", "vectors"]),
+        ("cli", "auto", ["memu"]),
+    ],
+)
+def test_what_it_writes_is_for_the_servers_backends_too(
+    tmp_path: Path, memu: Memu, embedder: Embedder, names: list[str]
+) -> None:
+    settings = settings_in(tmp_path, memu, embedder)
     assert run(settings, "write", given=EPISODE)[0] == 0
-    assert backends(settings) == [NAMES[memu], "vectors"]
-
-
-def test_without_an_embedder_it_is_for_no_vectors(tmp_path: Path) -> None:
-    settings = settings_in(tmp_path, "cli", embedder="auto")
-    assert run(settings, "write", given=EPISODE)[0] == 0
-    assert backends(settings) == ["memu"]
+    assert rows(settings, "SELECT backend FROM outbox ORDER BY 1") == [(name,) for name in names]
 
 
 def test_it_leaves_the_servers_turns_and_the_notes_to_the_server(tmp_path: Path) -> None:

@@ -33,9 +33,12 @@ def write(settings: Settings, name: str, text: str) -> Path:
     return path
 
 
-def test_an_empty_or_missing_workspace_is_trusted(settings: Settings, tmp_path: Path) -> None:
+def test_an_empty_or_missing_workspace_is_trusted_and_so_are_the_shipped_skills(
+    settings: Settings, tmp_path: Path
+) -> None:
     assert review_blocking(settings).is_trusted
-    assert review_folder_blocking(tmp_path / "nowhere", None).is_trusted
+    for folder in (tmp_path / "nowhere", Path(trust.__file__).parents[1]):
+        assert review_folder_blocking(folder, None).is_trusted
 
 
 def test_everything_at_any_depth_is_looked_at(settings: Settings) -> None:
@@ -68,22 +71,23 @@ def test_the_search_below_is_bounded_and_goes_through_no_link(
     assert concerns(settings) == [("near/.claude/skills/a/SKILL.md", "hooks")]
 
 
-@pytest.mark.parametrize(
-    ("name", "may_instruct"),
-    [
-        (".claude/skills/a/SKILL.md", False),
-        ("deep/notes.md", False),
-        ("CLAUDE.md", True),
-        ("deep/Agents.md", True),
-        (".claude/rules/style.md", True),
-        ("deep/.claude/CLAUDE.md", True),
-    ],
-)
-def test_instructions_for_agents_are_found_at_any_depth(
-    settings: Settings, name: str, *, may_instruct: bool
-) -> None:
-    write(settings, name, "Be brief.")
-    assert review_blocking(settings).may_instruct is may_instruct
+MAY_INSTRUCT = {
+    ".claude/skills/a/SKILL.md": False,
+    "deep/notes.md": False,
+    "CLAUDE.md": True,
+    "deep/Agents.md": True,
+    ".claude/rules/style.md": True,
+    "deep/.claude/CLAUDE.md": True,
+}
+
+
+def test_instructions_for_agents_are_found_at_any_depth(settings: Settings) -> None:
+    found = {}
+    for name in MAY_INSTRUCT:
+        file = write(settings, name, "Be brief.")
+        found[name] = review_blocking(settings).may_instruct
+        file.unlink()
+    assert found == MAY_INSTRUCT
 
 
 def test_where_not_all_is_searched_and_where_the_machine_has_some_there_may_be_instructions(
@@ -95,10 +99,6 @@ def test_where_not_all_is_searched_and_where_the_machine_has_some_there_may_be_i
     assert not review_blocking(settings).may_instruct
     monkeypatch.setattr(trust, "MAX_ENTRIES", 1)
     assert review_blocking(settings).may_instruct
-
-
-def test_the_skills_that_are_shipped_need_no_approval() -> None:
-    assert review_folder_blocking(Path(trust.__file__).parents[1], None).is_trusted
 
 
 def test_what_was_approved_is_trusted_until_it_changes(settings: Settings) -> None:
@@ -158,18 +158,13 @@ def test_links_are_refused_wherever_they_lead(settings: Settings, tmp_path: Path
     outside.mkdir()
     (outside / "SKILL.md").write_text("text", encoding="utf-8")
     (settings.workspace / ".claude" / "skills").symlink_to(outside)
-    (settings.workspace / "CLAUDE.md").symlink_to(outside / "SKILL.md")
     (settings.workspace / ".mcp.json").symlink_to(tmp_path / "nowhere")
-    (settings.workspace / "AGENTS.md").symlink_to(outside / "SKILL.md")
-    wanted = [
-        (".claude/skills", "link"),
-        (".mcp.json", "link"),
-        ("AGENTS.md", "link"),
-        ("CLAUDE.md", "link"),
-    ]
-    assert concerns(settings) == wanted
+    for name in ("CLAUDE.md", "AGENTS.md"):
+        (settings.workspace / name).symlink_to(outside / "SKILL.md")
+    links = (".claude/skills", ".mcp.json", "AGENTS.md", "CLAUDE.md")
+    assert concerns(settings) == [(link, "link") for link in links]
     assert trust_blocking(settings).concerns == tuple(
-        Concern(path=path, what=what) for path, what in wanted
+        Concern(path=link, what="link") for link in links
     )
     (settings.workspace / ".claude" / "skills").unlink()
     (settings.workspace / ".claude").rmdir()
