@@ -1,7 +1,7 @@
 """Episodes before they are stored: secrets, addresses, bounds, and what is refused."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.episodes.clipping.clip import MAX_EPISODE_CHARS
-from memory.episodes.episode import SECTIONS, EpisodeDraft, Kept, Sections, Variant
+from memory.episodes.episode import SECTIONS, Episode, EpisodeDraft, Kept, Sections, Variant
 from memory.episodes.preparation import MAX_TAG_CHARS, MAX_TAGS, Prepared, prepare
 from memory.episodes.redact import redact
 from memory.scope import Scope
@@ -36,6 +36,13 @@ def prepared(one: EpisodeDraft) -> Prepared:
     return prepare(one, episode_id="epi_1", now=AT, known_secrets=["hunter2-prod"])
 
 
+def kept(title: str = "Payments", **fields: Any) -> Episode:
+    """Return the episode that a draft becomes."""
+    episode = prepared(draft(title, **fields)).episode
+    assert episode is not None
+    return episode
+
+
 def test_secrets_and_inner_addresses_go_from_every_field_and_are_counted() -> None:
     made = prepared(
         draft(
@@ -58,9 +65,7 @@ def test_a_secret_is_not_cut_in_two_by_clipping() -> None:
     words = "\n".join(f"line {chr(97 + n % 26)} of the output" for n in range(90))
     for shift in range(0, 4200, 60):
         text = f"{'x' * shift}\n{words}\npassword: {TOKEN}\n{'z y ' * 1500}"
-        made = prepared(draft(actions=text))
-        assert made.episode is not None
-        assert "Zx9" not in made.episode.sections.actions.replace("[masked]", "")
+        assert "Zx9" not in kept(actions=text).sections.actions.replace("[masked]", "")
 
 
 def test_the_worthless_and_what_was_only_recalled_is_refused() -> None:
@@ -99,9 +104,8 @@ def test_what_differs_from_what_was_recalled_is_kept() -> None:
         second.replace("张三", "李四"),
         "We moved the nightly job to 3 a.m. because of the lock.",
     ):
-        found = prepared(draft(decisions=f"{first}\n{news}", recalled_texts=(NOTE,)))
-        assert found.episode is not None
-        assert found.episode.sections.decisions == news
+        episode = kept(decisions=f"{first}\n{news}", recalled_texts=(NOTE,))
+        assert episode.sections.decisions == news
 
 
 CONTACTS = {
@@ -137,24 +141,17 @@ def test_user_and_password_before_a_host_go() -> None:
 
 
 def test_what_must_never_be_saved_goes_and_the_rest_stays() -> None:
-    made = prepared(
-        draft(
-            pitfalls="The on-call owner is the platform team.\nGuessed call format of mcp__ata__q: {a: string}.\n"
-            "Workaround confirmed: page with a cursor in mcp__ata__q, its page parameter fails above 10.",
-            context="接口超时",
-        )
-    )
-    assert made.episode is not None
-    assert made.episode.sections.pitfalls == (
-        "The on-call owner is the platform team.\n"
-        "Workaround confirmed: page with a cursor in mcp__ata__q, its page parameter fails above 10."
-    )
+    owner = "The on-call owner is the platform team."
+    guess = "Guessed call format of mcp__ata__q: {a: string}."
+    fix = "Workaround confirmed: page with a cursor in mcp__ata__q, its page parameter fails above 10."
+    episode = kept(pitfalls=f"{owner}\n{guess}\n{fix}", context="接口超时")
+    assert episode.sections.pitfalls == f"{owner}\n{fix}"
 
 
 def test_a_variant_that_comes_back_is_held_to_the_same() -> None:
     texts = ("mcp__ata__q takes {topic: string}.", "Slow again. mcp__ata__q takes {topic: string}.")
-    kept = Kept(variants=tuple(Variant(occurred_at=AT, text=text) for text in texts))
-    made = prepared(draft(context="The import is slow.", kept=kept))
+    earlier = Kept(variants=tuple(Variant(occurred_at=AT, text=text) for text in texts))
+    made = prepared(draft(context="The import is slow.", kept=earlier))
     assert made.episode is not None
     assert [variant.text for variant in made.episode.variants] == ["Slow again."]
     assert (made.left_out, made.episode.revision) == (2, 2)
@@ -174,39 +171,27 @@ def test_what_a_turn_did_is_told_whatever_words_its_commands_and_outputs_have(to
 
 
 def test_a_line_of_a_dialogue_may_be_small_talk() -> None:
-    line = draft(episode_type="dialogue", context="hi!", thread="t", position=0, title="")
-    made = prepared(line)
-    assert made.episode is not None
-    assert (made.episode.title, made.episode.position) == ("hi!", 0)
+    line = kept("", episode_type="dialogue", context="hi!", thread="t", position=0)
+    assert (line.title, line.position) == ("hi!", 0)
     assert prepared(draft(context="hi!")).reason == "greeting"
     assert prepared(draft(context="…", thread="t", position=1)).reason == "empty"
 
 
 def test_titles_and_tags_are_lines_and_bounded() -> None:
-    made = prepared(
-        draft(
-            "a\n b" + "c" * 900,
-            context="x y z",
-            tags=(*tuple(f"t{n}" for n in range(99)), "", "w" * 99),
-        )
-    )
-    assert made.episode is not None
-    assert "\n" not in made.episode.title
-    assert len(made.episode.title) == 200
-    assert len(made.episode.tags) == MAX_TAGS
-    assert max(map(len, made.episode.tags)) <= MAX_TAG_CHARS
-    assert prepared(draft("", context="begins so\nand goes on")).episode is not None
+    tags = (*(f"t{n}" for n in range(99)), "", "w" * 99)
+    episode = kept("a\n b" + "c" * 900, context="x y z", tags=tags)
+    assert "\n" not in episode.title
+    assert len(episode.title) == 200
+    assert len(episode.tags) == MAX_TAGS
+    assert max(map(len, episode.tags)) <= MAX_TAG_CHARS
+    assert kept("", context="begins so\nand goes on").title == "begins so and goes on"
 
 
 def test_a_decision_that_was_only_recalled_makes_no_decision() -> None:
     fact = "We decided to keep the ledger in SQLite because it is one file."
-    one = draft(episode_type="decision", actions="ran the job", decisions=fact)
-    made = prepared(replace(one, recalled_texts=(fact,)))
-    assert made.episode is not None
-    assert made.episode.episode_type == "run"
-    kept = prepared(one).episode
-    assert kept is not None
-    assert kept.episode_type == "decision"
+    one = partial(kept, episode_type="decision", actions="ran the job", decisions=fact)
+    assert one(recalled_texts=(fact,)).episode_type == "run"
+    assert one().episode_type == "decision"
 
 
 @given(

@@ -88,12 +88,7 @@ def test_whatever_a_model_calls_has_a_key() -> None:
         assert validate_intent_contract(intent).key == "tool.{tool_name}.blocked"
 
 
-STATUSES = {
-    "ok": "ok",
-    "error": "failed",
-    "blocked": "denied",
-    "interrupted": "interrupted",
-}
+STATUSES = {"ok": "ok", "error": "failed", "blocked": "denied", "interrupted": "interrupted"}
 
 
 async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> None:
@@ -128,17 +123,14 @@ async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> 
 async def test_what_was_forgotten_is_no_part_of_a_turn(database: Database) -> None:
     chronicle = SqliteChronicle(database)
     turns = ChronicleTurns(chronicle)
+    scrub = partial(scrub_blocking, now=AT, owner_id="ann")
     intents = [received("secret plan"), completed()]
     await IntentRecorder(chronicle, mask_secrets).record_intents(intents)
-    await database.write(
-        partial(scrub_blocking, intent_ids=[intents[0].id], now=AT, owner_id="ann")
-    )
+    await database.write(partial(scrub, intent_ids=[intents[0].id]))
     turn = await turns.turn("trn_1")
     assert turn is not None
     assert turn.message == ""
     assert turn.intent_ids == (intents[1].id,)
-    await database.write(
-        partial(scrub_blocking, intent_ids=[intents[1].id], now=AT, owner_id="ann")
-    )
+    await database.write(partial(scrub, intent_ids=[intents[1].id]))
     assert await turns.turn("trn_1") is None
     assert await turns.turn("trn_9") is None

@@ -39,11 +39,8 @@ def recorder(chronicle: SqliteChronicle, policy: MemoryPolicy | None = None) -> 
 @pytest.mark.parametrize("sinks", [SINKS, *([sink] for sink in SINKS)], ids=str)
 async def test_each_sink_is_switched_by_itself(tmp_path: Path, sinks: Sequence[str]) -> None:
     policy = default_memory_policy()
-    rule = MemorySinkPolicy(
-        to_chronicle="to_chronicle" in sinks,
-        to_runtime_log="to_runtime_log" in sinks,
-        to_llm_context="to_llm_context" in sinks,
-    )
+    switches: dict[str, Any] = {sink: sink in sinks for sink in SINKS}
+    rule = MemorySinkPolicy(**switches)
     policy = replace(policy, rules={**policy.rules, "turn.received": rule})
     words = "The person said: 修复支付"
     async with open_chronicle(tmp_path) as chronicle:

@@ -24,13 +24,16 @@ async def blocks(database: Database) -> bytes:
     return b"".join(row["block"] for row in rows)
 
 
+async def vacuumed(database: Database) -> bool:
+    return await IndexVacuum(database, "item_words").vacuum()
+
+
 async def fill(database: Database) -> None:
+    bodies = {f"epi_{n}": f"plain words {n} kept here {n * 7}" for n in range(300)}
+
     def work(writer: sqlite3.Connection) -> None:
-        for number in range(300):
-            put_item_blocking(
-                writer, make_item(f"epi_{number}", f"plain words {number} kept here {number * 7}")
-            )
-        put_item_blocking(writer, make_item("epi_1000", SECRET))
+        for name, body in {**bodies, "epi_1000": SECRET}.items():
+            put_item_blocking(writer, make_item(name, body))
 
     await database.write(work)
 
@@ -46,14 +49,14 @@ async def forget(database: Database) -> None:
 async def test_the_words_are_gone_after_a_purge_and_the_rest_is_found(tmp_path: Path) -> None:
     async with open_memory(tmp_path) as database:
         await fill(database)
-        assert not await IndexVacuum(database, "item_words").vacuum(), "nothing asked for one"
+        assert not await vacuumed(database), "nothing asked for one"
         await forget(database)
         assert b"zitronella" in await blocks(database), "else there is nothing to show here"
-        assert await IndexVacuum(database, "item_words").vacuum()
+        assert await vacuumed(database)
         assert b"zitronella" not in await blocks(database)
         found = await database.rows("SELECT rowid FROM item_words WHERE item_words MATCH 'kept'")
         assert len(found) == 300
-        assert not await IndexVacuum(database, "item_words").vacuum(), "it is done"
+        assert not await vacuumed(database), "it is done"
     assert b"zitronella" not in (tmp_path / FILE).read_bytes()
 
 
@@ -83,12 +86,10 @@ async def test_what_is_asked_for_while_one_goes_on_is_made_too(
     await fill(database)
     await forget(database)
     monkeypatch.setattr(vacuum, "_merge_blocking", asked_meanwhile)
-    assert await IndexVacuum(database, "item_words").vacuum()
+    assert await vacuumed(database)
     monkeypatch.setattr(vacuum, "_merge_blocking", merge)
-    assert await IndexVacuum(database, "item_words").vacuum(), (
-        "the second one was not made by the first"
-    )
-    assert not await IndexVacuum(database, "item_words").vacuum()
+    assert await vacuumed(database), "the second one was not made by the first"
+    assert not await vacuumed(database)
 
 
 def files_of(directory: Path) -> bytes:
@@ -116,7 +117,7 @@ async def test_a_purge_waits_for_who_still_reads_the_log(
             other.execute("SELECT count(*) FROM items").fetchone()
             await forget(database)
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(IndexVacuum(database, "item_words").vacuum)
+                tasks.start_soon(vacuumed, database)
                 with anyio.fail_after(30):
                     await tried.wait()
                 assert await database.row("SELECT 1 FROM word_purge"), "it is not done"

@@ -35,9 +35,6 @@ class Indexed:
     index: NoteIndex
     changes: list[None] = field(default_factory=list)
 
-    async def titles(self) -> list[str]:
-        return [row["title"] for row in await self.database.rows("SELECT title FROM items")]
-
     async def names(self) -> dict[str, str]:
         """Return the items' titles by id."""
         rows = await self.database.rows("SELECT id, title FROM items")
@@ -49,19 +46,14 @@ class Indexed:
 
     async def deliveries(self) -> Counter[tuple[str, str]]:
         """Count what waits to be delivered, by its operation and item; the same for each backend."""
-        found = [
-            Counter({(row["operation"], row["item_id"]): row["n"] for row in rows})
-            for backend in BACKENDS
-            for rows in [
-                await self.database.rows(
-                    "SELECT operation, item_id, count(*) AS n FROM outbox WHERE backend = ?"
-                    " AND status = 'pending' AND owner_id = '*workspace' GROUP BY 1, 2",
-                    (backend,),
-                )
-            ]
-        ]
-        assert found[0] == found[1]
-        return found[0]
+        found = {backend: Counter[tuple[str, str]]() for backend in BACKENDS}
+        for row in await self.database.rows(
+            "SELECT * FROM outbox WHERE status = 'pending' AND owner_id = '*workspace'"
+        ):
+            found[row["backend"]][row["operation"], row["item_id"]] += 1
+        first, second = found.values()
+        assert first == second
+        return first
 
     async def deliver_all(self) -> None:
         await self.database.write(

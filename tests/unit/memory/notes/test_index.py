@@ -53,7 +53,7 @@ async def test_the_first_look_reads_everything_and_has_it_delivered_and_the_next
     assert await notes.index.scan() == Scanned()
     assert await written(notes) == before
     assert sorted(reads) == sorted(NOTES)
-    assert sorted(await notes.titles()) == ["Ops", "Where", "Who", "tea", "部署"]
+    assert sorted((await notes.names()).values()) == ["Ops", "Where", "Who", "tea", "部署"]
     assert await notes.deliveries() == Counter(("put", item_id) for item_id in await notes.ids())
     assert len(notes.changes) == 1
     await notes.check_whole()

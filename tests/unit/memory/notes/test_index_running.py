@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import anyio
@@ -111,7 +111,7 @@ async def test_a_note_is_forgotten_once_with_its_file_and_does_not_come_back(
         tasks.start_soon(forget)
     assert told == [True, False]
     assert not file.exists()
-    assert sorted(await notes.titles()) == ["tea", "部署"]
+    assert sorted((await notes.names()).values()) == ["tea", "部署"]
     assert await notes.deliveries() == Counter(("forget", name) for name in gone)
     assert await notes.index.scan() == Scanned()
     await notes.check_whole()
@@ -128,9 +128,11 @@ async def test_a_note_whose_file_cannot_be_removed_is_not_said_to_be_forgotten(
     assert len(await notes.ids()) == ITEMS
 
 
-async def show(notes: Indexed, turn_id: str, owner_id: str, item_ids: list[str]) -> None:
+async def show(
+    notes: Indexed, turn_id: str, owner_id: str, item_ids: list[str], at: datetime = AT
+) -> None:
     """Have a turn of somebody's be shown items."""
-    where = Happening(owner_id=owner_id, occurred_at=AT, turn_id=turn_id)
+    where = Happening(owner_id=owner_id, occurred_at=at, turn_id=turn_id)
     titles = [f"title of {item_id}" for item_id in item_ids]
     await recorder_on(notes.database).record_intent(
         intent_from_memory_injected(where, ids=item_ids, titles=titles)
@@ -174,10 +176,7 @@ async def test_what_is_recorded_of_it_later_is_forgotten_until_the_note_is_writt
     change(notes, "tea.yaml", "tea: black")
     await notes.index.scan()
     await show(notes, "trn_3", "bob", [tea])
-    later = Happening(owner_id="bob", occurred_at=AT + timedelta(hours=1), turn_id="trn_2")
-    await recorder_on(notes.database).record_intent(
-        intent_from_memory_injected(later, ids=[tea], titles=["tea"])
-    )
+    await show(notes, "trn_2", "bob", [tea], at=AT + timedelta(hours=1))
     assert await told(notes, "bob") == {
         "memory.injected trn_1": True,
         "memory.injected trn_2": False,

@@ -176,12 +176,15 @@ def told_ids(
     return quoted_notes(workspace, message, bounds)
 
 
+def indexed(workspace: Path) -> list[Item]:
+    """Return the items of all notes as they are indexed."""
+    files = list_notes_blocking(workspace)
+    notes = [read_note_blocking(workspace, file, mask_secrets) for file in files]
+    return [item for note in notes if note is not None for item in items_of(note)]
+
+
 def items_in(workspace: Path) -> dict[str, Item]:
-    """Return the indexed items of all notes by title."""
-    notes = [
-        read_note_blocking(workspace, file, mask_secrets) for file in list_notes_blocking(workspace)
-    ]
-    return {item.title: item for note in notes if note is not None for item in items_of(note)}
+    return {item.title: item for item in indexed(workspace)}
 
 
 def test_what_goes_in_is_told_with_the_ids_that_search_gives(tmp_path: Path) -> None:
@@ -278,12 +281,7 @@ def test_what_goes_in_is_what_the_filter_of_items_lets_through(
     with tempfile.TemporaryDirectory() as directory:
         workspace = workspace_with(Path(directory), texts)
         notes = told_ids(workspace, message, budget=200_000)
-        found = [
-            item
-            for file in list_notes_blocking(workspace)
-            if (note := read_note_blocking(workspace, file, mask_secrets))
-            for item in items_of(note)
-        ]
+        found = indexed(workspace)
     shown, held = split_stale_blocking(found, IN_USE)
     assert {item.item.id for item in notes.items} == {item.id for item in shown}
     assert {held.id for held in notes.held_back} == {held_back.id for held_back in held}
