@@ -101,9 +101,16 @@ async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -
     assert "Not that one." in result["tools"][0]["error"]
 
 
-async def test_a_turn_that_is_interrupted_while_it_waits_lets_nothing_run(tmp_path: Path) -> None:
-    async with asking(tmp_path) as (services, accepted, question):
-        result = await services.stop(accepted)
+@pytest.mark.parametrize("is_deaf", [False, True])
+async def test_a_stop_while_a_person_is_asked_withdraws_the_question_and_lets_nothing_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_deaf: bool
+) -> None:
+    """At once, also where the agent does not hear it."""
+    if is_deaf:
+        monkeypatch.setattr(ScriptedRun, "interrupt", lambda _run: anyio.lowlevel.checkpoint())
+    async with asking(tmp_path, interrupt_grace_s=60) as (services, accepted, question):
+        with anyio.fail_after(30):
+            result = await services.stop(accepted)
         events = await services.events_of(accepted)
         assert services.asked() == []
         with pytest.raises(Conflict):
@@ -113,18 +120,6 @@ async def test_a_turn_that_is_interrupted_while_it_waits_lets_nothing_run(tmp_pa
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
     assert [(tool["status"], tool["error"]) for tool in result["tools"]] == [("interrupted", None)]
     assert [item["by"] for item in of_kind(events, "approval.resolved")] == ["turn_ended"]
-
-
-async def test_a_stop_withdraws_the_question_at_once_though_the_agent_does_not_hear_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ScriptedRun, "interrupt", lambda _run: anyio.lowlevel.checkpoint())
-    async with asking(tmp_path, interrupt_grace_s=60) as (services, accepted, _):
-        await services.interrupt(accepted.conversation_id)
-        with anyio.fail_after(30):
-            result = await services.result_of(accepted)
-        assert not (services.settings.workspace / "b.txt").exists()
-    assert (result["outcome"], result["tools"][0]["status"]) == ("interrupted", "interrupted")
 
 
 async def test_a_process_that_dies_while_a_person_is_asked_withdraws_the_question(

@@ -199,6 +199,7 @@ async def test_a_start_that_cannot_be_stored_sends_nothing(
 async def test_the_prompt_does_not_wait_for_memory_and_the_model_does(
     tmp_path: Path, prompts: list[str]
 ) -> None:
+    """A stop while the model waits is told, and nothing was shown."""
     memory = SlowMemory(REMEMBERED)
     async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
         accepted = await services.send(ECHO)
@@ -208,8 +209,21 @@ async def test_the_prompt_does_not_wait_for_memory_and_the_model_does(
         result = await services.result_of(accepted)
         told = kinds(await services.events_of(accepted))
         services.assert_nothing_is_left()
-    assert result["reply"] == REMEMBERED.text
-    assert told.index("memory.injected") < told.index("text.delta")
+        assert result["reply"] == REMEMBERED.text
+        assert told.index("memory.injected") < told.index("text.delta")
+        memory.held = Held()
+        accepted = await services.send(ECHO)
+        await reached(memory.held.came)
+        await until(lambda: len(prompts) == 2)
+        result = await services.stop(accepted)
+        events = await services.events_of(accepted)
+        services.assert_nothing_is_left()
+        memory.held.let_go.set()
+        after = await services.ask(ECHO, accepted.conversation_id)
+    assert prompts == [ECHO] * 3
+    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+    assert (result["memory"]["injected"], of_kind(events, "memory.injected")) == ([], [])
+    assert after["reply"] == REMEMBERED.text
 
 
 async def test_a_live_client_has_the_prompt_before_memory_is_asked(
@@ -229,22 +243,3 @@ async def test_a_live_client_has_the_prompt_before_memory_is_asked(
         second = await services.ask(ECHO, first["conversation_id"])
     assert order == ["sent", "asked"]
     assert second["reply"] == REMEMBERED.text
-
-
-async def test_a_stop_while_the_model_waits_for_memory_is_told_and_nothing_was_shown(
-    tmp_path: Path, prompts: list[str]
-) -> None:
-    memory = SlowMemory(REMEMBERED)
-    async with running_services(tmp_path, memory=memory, recall_deadline_ms=60_000) as services:
-        accepted = await services.send(ECHO)
-        await reached(memory.held.came)
-        await until(lambda: bool(prompts))
-        result = await services.stop(accepted)
-        events = await services.events_of(accepted)
-        services.assert_nothing_is_left()
-        memory.held.let_go.set()
-        after = await services.ask(ECHO, accepted.conversation_id)
-    assert prompts == [ECHO, ECHO]
-    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
-    assert (result["memory"]["injected"], of_kind(events, "memory.injected")) == ([], [])
-    assert after["reply"] == REMEMBERED.text
