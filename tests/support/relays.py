@@ -89,6 +89,11 @@ class Agent:
         ):
             yield response
 
+    async def read(self) -> bytes:
+        """Send a request and return its response's body."""
+        async with self.ask() as response:
+            return await response.aread()
+
 
 @asynccontextmanager
 async def relayed(url: str, **more: object) -> AsyncIterator[Agent]:

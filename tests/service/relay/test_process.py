@@ -58,18 +58,15 @@ async def test_a_killed_relay_costs_the_running_answer_and_nothing_else() -> Non
             with pytest.raises((httpx.RemoteProtocolError, httpx.ReadError)):
                 await anext(pieces)
         for one in (agent, other):  # asked while it starts again
-            async with one.ask() as answer:
-                assert await answer.aread() == b"ok"
+            assert await one.read() == b"ok"
         assert agent.relay.pid not in {None, killed}
 
 
 async def test_it_outlives_a_service_managers_signal() -> None:
     async with service(answering()) as url, relayed(url) as agent:
-        async with agent.ask() as answer:
-            await answer.aread()
+        await agent.read()
         pid = kill(agent, signal.SIGTERM)
-        async with agent.ask() as answer:
-            assert await answer.aread() == b"ok"
+        assert await agent.read() == b"ok"
         assert agent.relay.pid == pid
 
 
@@ -98,16 +95,14 @@ async def test_a_held_agent_waits_until_it_is_free() -> None:
         for _ in range(20):  # what is asked after an order must not overtake it
             agent.relay.hold("agent-1", is_held=True)
             with anyio.move_on_after(0.05):
-                async with agent.ask():
-                    pass
+                await agent.read()
         assert asked == []
         kill(agent)
         async with anyio.create_task_group() as tasks:
             answered = anyio.Event()
 
             async def ask() -> None:
-                async with agent.ask() as answer:
-                    assert await answer.aread() == b"ok"
+                assert await agent.read() == b"ok"
                 answered.set()
 
             tasks.start_soon(ask)
@@ -120,10 +115,8 @@ async def test_a_held_agent_waits_until_it_is_free() -> None:
 
 async def test_a_hung_relay_is_replaced_and_the_agents_are_told() -> None:
     async with service(answering(b'{"content": []}')) as url, relayed(url) as agent:
-        async with agent.ask() as answer:
-            await answer.aread()
+        await agent.read()
         hung = kill(agent, signal.SIGSTOP)
-        async with agent.ask() as answer:  # the connection waits for the new process
-            assert await answer.aread() == b'{"content": []}'
+        assert await agent.read() == b'{"content": []}'  # the connection waits for the new process
         assert agent.relay.pid not in {None, hung}
         assert [report.kind for report in agent.reports] == ["relay_lost"]

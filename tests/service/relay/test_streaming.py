@@ -62,10 +62,8 @@ async def test_nothing_but_messages_reaches_the_service_and_a_repeated_key_is_hi
             length = len(body)
             await stream.send(b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n%s" % (length, body))
 
-    async with (
-        service(handle) as url,
-        relayed(url, headers=[("authorization", f"Bearer {key}")]) as agent,
-    ):
+    headers = [("authorization", f"Bearer {key}")]
+    async with service(handle) as url, relayed(url, headers=headers) as agent:
         for path in ("/v1/files", "/v1/messages/../files", "/v1/messages/batches", "/", "/v1"):
             async with agent.ask(path) as answer:
                 assert answer.status_code == 404, path
@@ -102,8 +100,7 @@ async def test_an_answer_that_breaks_off_breaks_off_here() -> None:
 
     async with service(handle) as url, relayed(url) as agent:
         with pytest.raises(httpx.RemoteProtocolError):
-            async with agent.ask() as answer:
-                await answer.aread()
+            await agent.read()
 
 
 async def test_the_service_notices_at_once_that_an_agent_left() -> None:
@@ -145,8 +142,7 @@ async def test_a_slow_reader_slows_the_service_down() -> None:
 async def test_a_service_that_is_not_there_is_reported() -> None:
     async with relayed("http://127.0.0.1:9") as agent:
         with pytest.raises(httpx.RemoteProtocolError):
-            async with agent.ask():
-                pass
+            await agent.read()
         (report,) = agent.reports
         assert (report.kind, report.detail) == ("unreachable", "ECONNREFUSED")
 
@@ -208,8 +204,7 @@ async def test_tls_is_verified_and_goes_through_a_proxy(certificate: tuple[Path,
     async with listener, service(tunnel) as proxy:
         async with relayed(url) as agent:
             with pytest.raises(httpx.RemoteProtocolError):
-                async with agent.ask():
-                    pass
+                await agent.read()
             assert agent.reports[0].detail == "CERTIFICATE_VERIFY_FAILED"
         trusted = {"certificates": {"NODE_EXTRA_CA_CERTS": str(cert)}}
         for more in (trusted, {**trusted, "proxy": proxy}):

@@ -197,10 +197,8 @@ async def test_a_summary_that_only_calls_tools_is_broken_off(tmp_path: Path) -> 
     async with running_services(tmp_path) as services:
         result = await services.ask(script(LS, SILENT, {"on_followup": [calling]}))
         lines = await services.journal_of(result)
-    forbidden = [
-        line for line in lines if line["kind"] == "permission" and line["verdict"] == "deny"
-    ]
-    assert len(forbidden) == 3, "fifty were to come"
+    verdicts = [line["verdict"] for line in lines if line["kind"] == "permission"]
+    assert verdicts.count("deny") == 3, "fifty were to come"
     assert result["outcome"] == "tool_failed"
     assert [tool["status"] for tool in result["tools"]] == ["ok", *["denied"] * 3]
     assert result["reply"].startswith("Until then: Bash: ls succeeded. This was not carried out. ")
