@@ -101,10 +101,8 @@ async def test_what_search_hides_does_not_come_back_by_another_number(
     told = {name: text for name, text in incident.items() if name != left_out}
     confidence = {"rejected": 0.3, "stale": 0.8}[lifecycle]
     one = (await world.upsert(caller(), **{**told, "confidence": confidence})).case.case_id
-    if lifecycle == "rejected":
-        await world.vote(caller("cnv_2"), one, helpful=False)
-    elif lifecycle == "stale":
-        await world.vote(caller("cnv_2"), one, signal="stale")
+    vote: dict[str, Any] = {"rejected": {"helpful": False}, "stale": {"signal": "stale"}}[lifecycle]
+    await world.vote(caller("cnv_2"), one, **vote)
     answer = await world.upsert(caller("cnv_3"), **{**retold(told), "confidence": 1})
     assert (answer.status, answer.case.case_id) == ("merged", one)
     assert answer.case.lifecycle == lifecycle
@@ -121,13 +119,13 @@ async def test_what_is_hidden_takes_in_neither_another_cause_nor_another_scope(
     one = (await world.upsert(caller(), **INCIDENT)).case.case_id
     await world.vote(caller("cnv_2"), one, signal="stale")
     other_cause = {**retold(INCIDENT), "root_cause": "the price import opens too few threads"}
-    elsewhere = {**INCIDENT, "metadata": {"related_services": ["ledger"]}}
+    elsewhere = {**retold(INCIDENT), "metadata": {"related_services": ["ledger"]}}
     for who, told in (
         (caller("cnv_3"), other_cause),
         (caller("cnv_4", environment="staging"), retold(INCIDENT)),
         (caller("cnv_5", app=None), retold(INCIDENT)),
         (caller("cnv_6", owner="bob"), retold(INCIDENT)),
-        (caller("cnv_7"), {**retold(INCIDENT), "metadata": elsewhere["metadata"]}),
+        (caller("cnv_7"), elsewhere),
     ):
         answer = await world.upsert(who, **told)
         assert answer.status == "created", told
@@ -216,8 +214,6 @@ async def test_a_case_that_many_name_keeps_them_all_when_it_is_rewritten(tmp_pat
 
 
 AGAIN = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy (10:42)"}
-
-
 _AT_MOST_S = 20
 """So long a thread that nobody lets go is there at most."""
 

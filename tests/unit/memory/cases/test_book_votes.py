@@ -29,10 +29,6 @@ async def record_case(world: CaseWorld, **fields: Any) -> Case:
     return (await world.upsert(caller(), **{**INCIDENT, **fields})).case
 
 
-async def lifecycle(world: CaseWorld, case_id: str) -> str:
-    return (await world.case(case_id)).lifecycle
-
-
 async def test_two_other_conversations_make_a_draft_accepted_and_history_names_all_three(
     world: CaseWorld,
 ) -> None:
@@ -159,10 +155,6 @@ NEW_ZH = {"root_cause": "完全是另一个原因", "resolution": "清空价格�
 TOLD = [(INCIDENT, NEW), (INCIDENT_ZH, NEW_ZH)]
 
 
-async def recorded_by(world: CaseWorld, told: Any = INCIDENT) -> str:
-    return (await world.upsert(caller(), **told)).case.case_id
-
-
 async def show(world: CaseWorld, case_id: str, *names: str) -> None:
     for name in names:
         await CaseReader(world.store).whole(caller(name), [case_id])
@@ -176,7 +168,7 @@ async def revisions(world: CaseWorld, case_id: str) -> list[int]:
 async def test_who_saw_only_older_words_vouches_for_no_new_ones(
     world: CaseWorld, told: Any, new: Any
 ) -> None:
-    case_id = await recorded_by(world, told)
+    case_id = (await record_case(world, **told)).case_id
     await show(world, case_id, "cnv_2", "cnv_3")
     await world.upsert(caller(), case_id=case_id, **new)
     for name in ("cnv_2", "cnv_3"):
@@ -196,7 +188,7 @@ async def test_who_saw_only_older_words_vouches_for_no_new_ones(
 
 
 async def test_who_was_shown_nothing_and_a_person_judge_what_is_there(world: CaseWorld) -> None:
-    case_id = await recorded_by(world)
+    case_id = (await record_case(world)).case_id
     by_hand = caller(None, by="person")
     await world.upsert(by_hand, case_id=case_id, symptom_summary="as I saw it myself")
     rewritten = await world.upsert(caller(), case_id=case_id, **NEW)
@@ -228,7 +220,7 @@ async def test_a_vote_that_a_rewriting_outdoes_stays_on_the_words_that_it_was_gi
         store = Outdone(first.database, ticking(), deliver_to=())
         candidates = Listed(first.database, store)
         async with case_world(tmp_path, store=store, candidates=candidates.candidates) as world:
-            case_id = await recorded_by(world)
+            case_id = (await record_case(world)).case_id
             await world.vote(caller("cnv_2"), case_id, helpful=True)
             store.rewrites.append(lambda: first.upsert(caller(), case_id=case_id, **NEW))
             answer = await world.vote(caller("cnv_3"), case_id, helpful=True)
@@ -248,10 +240,8 @@ async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(world: CaseW
     evil = caller("cnv_evil")
     sign = f"{INCIDENT['symptom_summary']}."
     rewritten = await world.upsert(evil, case_id=one.case_id, symptom_summary=sign)
-    assert (rewritten.case.lifecycle, rewritten.case.authors) == (
-        "draft",
-        ("cnv_1", "cnv_evil"),
-    )
+    now = rewritten.case
+    assert (now.lifecycle, now.authors) == ("draft", ("cnv_1", "cnv_evil"))
     stated = await world.upsert(evil, case_id=one.case_id, confidence=0.0)
     assert (stated.status, stated.stripped) == ("unchanged", ("confidence",))
     assert "first" in stated.notes[0]
@@ -338,14 +328,10 @@ async def test_what_is_known_of_the_surroundings_gives_way_to_an_author_or_a_per
     assert (known.failure_layer, known.runtime, known.tags) == ("db", "java", ("pool", "x"))
     assert answer.stripped == ("metadata.failure_layer",)
     assert "metadata" in answer.notes[0]
-    only = await world.upsert(
-        caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "os"}
-    )
-    assert (only.status, only.stripped) == ("unchanged", ("metadata.failure_layer",))
-    same = await world.upsert(
-        caller("cnv_3"), case_id=one.case_id, metadata={"failure_layer": "db"}
-    )
-    assert (same.status, same.stripped) == ("unchanged", ())
+    for layer, stripped in (("os", ("metadata.failure_layer",)), ("db", ())):
+        metadata = {"failure_layer": layer}
+        same = await world.upsert(caller("cnv_3"), case_id=one.case_id, metadata=metadata)
+        assert (same.status, same.stripped) == ("unchanged", stripped)
     for who, layer in ((caller(), "os"), (caller(None, by="person"), "jvm")):
         changed = await world.upsert(who, case_id=one.case_id, metadata={"failure_layer": layer})
         assert changed.case.content.metadata.failure_layer == layer

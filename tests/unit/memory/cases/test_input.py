@@ -47,11 +47,11 @@ TOKENS = [
 ]
 
 
-def refused(sent: object) -> str:
-    with pytest.raises(CaseRefused) as caught:
-        read_case(sent)
-    assert len(str(caught.value)) < 200
-    return caught.value.code
+def refused(sent: object) -> str | None:
+    read = _read(sent)
+    if isinstance(read, CaseRefused) and len(str(read)) < 200:
+        return read.code
+    return None
 
 
 def test_everything_that_may_be_written_is_read() -> None:
@@ -63,13 +63,8 @@ def test_everything_that_may_be_written_is_read() -> None:
         },
         confidence=0.8,
         metadata=CaseMetadata(
-            failure_layer="db",
-            runtime="jdk17",
-            related_services=("checkout", "orders"),
-            middleware="mysql",
-            application_name="shop",
-            region="eu-1",
-            tags=("pool", "连接池"),
+            **WHOLE["metadata"]
+            | {"related_services": ("checkout", "orders"), "tags": ("pool", "连接池")}
         ),
     )
 
@@ -85,30 +80,26 @@ def test_a_new_case_without_real_words_is_refused_by_name(name: str, value: str 
     assert f"`{name}`" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        *("a text", 7, [WHOLE], True),
-        {**WHOLE, "symptom_summary": 7},
-        {**WHOLE, "diagnosis": ["a"]},
-        {**WHOLE, "case_id": 7},
-        {**WHOLE, "metadata": ["a"]},
-        {**WHOLE, "metadata": {"runtime": 17}},
-        {**WHOLE, "metadata": {"tags": [1]}},
-        {**WHOLE, "metadata": {"tags": {"a": 1}}},
-        {**WHOLE, "metadata": {"related_services": 7}},
-        {**WHOLE, "metadata": {"failure_layer": 7}},
-        {**WHOLE, "confidence": "0.8"},
-        {**WHOLE, "confidence": True},
-        {**WHOLE, "confidence": 1.01},
-        {**WHOLE, "confidence": -0.1},
-        {**WHOLE, "confidence": math.nan},
-        {**WHOLE, "confidence": 10**400},
+WRONG: dict[str, list[Any]] = {
+    "symptom_summary": [7],
+    "diagnosis": [["a"]],
+    "case_id": [7],
+    "metadata": [
+        ["a"],
+        {"runtime": 17},
+        {"tags": [1]},
+        {"tags": {"a": 1}},
+        {"related_services": 7},
+        {"failure_layer": 7},
     ],
-    ids=range(19),
-)
-def test_what_is_not_what_it_should_be_is_refused_in_one_sentence(sent: object) -> None:
-    assert refused(sent) == "INVALID_CASE"
+    "confidence": ["0.8", True, 1.01, -0.1, math.nan, 10**400],
+}
+
+
+def test_what_is_not_what_it_should_be_is_refused_in_one_sentence() -> None:
+    fields = [{**WHOLE, name: value} for name, values in WRONG.items() for value in values]
+    sent = ["a text", 7, [WHOLE], True, *fields]
+    assert [case for case in sent if refused(case) != "INVALID_CASE"] == []
 
 
 @pytest.mark.parametrize("value", TOKENS)
@@ -235,25 +226,24 @@ def test_names_are_lines_without_doubles_and_a_text_is_read_as_a_list() -> None:
     assert sent.metadata.related_services == ("a b",)
 
 
-LAYERS = [
-    ("database", "db"),
-    ("Kubernetes", "k8s"),
-    ("storage / disk", "os"),
-    ("CPU", "os"),
-    ("ｄｎｓ", "network"),
-    ("the cache layer", "middleware"),
-    ("K8S", "k8s"),
-    ("数据库", "db"),
-    ("网络", "network"),
-    ("unknown", None),
-    ("", None),
-]
+LAYERS = {
+    "db": ["database", "数据库"],
+    "k8s": ["Kubernetes", "K8S"],
+    "os": ["storage / disk", "CPU"],
+    "network": ["ｄｎｓ", "网络"],
+    "middleware": ["the cache layer"],
+    None: ["unknown", ""],
+}
 
 
-@pytest.mark.parametrize(("told", "layer"), LAYERS)
-def test_usual_words_name_a_failure_layer(told: str, layer: str | None) -> None:
-    sent = read_case({**WHOLE, "metadata": {"failure_layer": told}})
-    assert (sent.metadata.failure_layer, sent.metadata.tags, sent.notes) == (layer, (), ())
+def test_usual_words_name_a_failure_layer() -> None:
+    misses = []
+    for layer, words in LAYERS.items():
+        for told in words:
+            sent = read_case({**WHOLE, "metadata": {"failure_layer": told}})
+            if (sent.metadata.failure_layer, sent.metadata.tags, sent.notes) != (layer, (), ()):
+                misses.append(told)
+    assert misses == []
 
 
 def test_a_word_that_names_no_layer_is_kept_as_a_tag() -> None:

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import SIGNALS
-from memory.cases.lifecycle import (
-    is_found_right,
-    restated,
-)
+from memory.cases.lifecycle import is_found_right, restated
 from memory.cases.votes import is_helpful
 from tests.unit.memory.cases.judged import LATER, OWN, Life, make_case, make_vote
 

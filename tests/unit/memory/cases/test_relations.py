@@ -96,13 +96,7 @@ def scored(value: float, root_cause: float | None = None) -> SectionSimilarity:
 
 def test_same_causes_come_first_then_the_higher_scores_then_the_lesser_ids() -> None:
     cases = [make_case(case_id=f"cas_{name}") for name in "adcbe"]
-    values = [
-        scored(1.0, 0.39),
-        scored(0.82),
-        scored(0.9),
-        scored(0.82),
-        scored(0.75),
-    ]
+    values = [scored(1.0, 0.39), *map(scored, (0.82, 0.9, 0.82, 0.75))]
     assert relate(make_content(), list(zip(cases, values, strict=True))) == [
         RelatedCase(case_id="cas_c", relation="same_root_cause", score=0.9),
         RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.82),
@@ -116,13 +110,7 @@ def test_at_most_five_are_kept_and_the_best_of_them() -> None:
     cases = [make_case(case_id=f"cas_{number:02}") for number in range(20)]
     values = [scored(0.8 + number / 100) for number in range(20)]
     related = relate(make_content(), list(zip(cases, values, strict=True)))
-    assert [relation.case_id for relation in related] == [
-        "cas_19",
-        "cas_18",
-        "cas_17",
-        "cas_16",
-        "cas_15",
-    ]
+    assert [relation.case_id for relation in related] == [f"cas_{n}" for n in range(19, 14, -1)]
 
 
 def test_what_surrounds_both_is_laid_side_by_side() -> None:
