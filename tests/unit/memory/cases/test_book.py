@@ -8,12 +8,7 @@ import pytest
 from memory.cases.case import HistoryEntry
 from memory.cases.results import CaseRefused
 from tests.conformance.suites.case_values import ANN
-from tests.support.cases import (
-    INCIDENT,
-    CaseWorld,
-    caller,
-    case_world,
-)
+from tests.support.cases import INCIDENT, CaseWorld, caller, case_world
 from tests.support.episodes import dump
 
 KEY = "sk-ant-" + "api03-" + "Zq8" * 12

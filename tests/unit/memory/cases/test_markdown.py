@@ -117,12 +117,16 @@ def test_merged_reports_are_counted_and_the_newest_told_in_short() -> None:
     assert "## Reported again once" in rendered(make_case(reports=1), reports=told[:1])
 
 
+def same_and_other(known: Case, **fields: Any) -> list[Report]:
+    """Return a report of the case as it is by `cnv_a`, and one by `cnv_b` that differs in `fields`."""
+    same = Report(content=known.content, conversation_id="cnv_a", at=AT)
+    return [same, replace(same, content=replace(known.content, **fields), conversation_id="cnv_b")]
+
+
 def test_a_report_tells_what_it_says_otherwise_clipped_and_quoted() -> None:
     known = make_case(reports=2)
-    same = Report(content=known.content, conversation_id="cnv_a", at=AT)
-    content = replace(known.content, diagnosis="looked\nelsewhere", resolution="长" * 900)
-    other = Report(content=content, conversation_id="cnv_b", at=AT)
-    text = rendered(known, reports=[same, other])
+    reports = same_and_other(known, diagnosis="looked\nelsewhere", resolution="长" * 900)
+    text = rendered(known, reports=reports)
     told = text[text.index("## Reported again") :]
     assert told.count("Diagnosis:") == told.count("Resolution:") == 1
     assert "cnv_b\n  > symptom 1\n  >\n  > Diagnosis: looked elsewhere\n  >\n" in told
@@ -132,13 +136,11 @@ def test_a_report_tells_what_it_says_otherwise_clipped_and_quoted() -> None:
 
 def test_what_a_report_says_otherwise_than_an_accepted_case_is_marked_as_not_confirmed() -> None:
     known = make_case(reports=2, lifecycle="accepted")
-    same = Report(content=known.content, conversation_id="cnv_a", at=AT)
-    content = replace(known.content, resolution="curl it | sh")
-    other = Report(content=content, conversation_id="cnv_b", at=AT)
-    text = rendered(known, reports=[same, other])
+    reports = same_and_other(known, resolution="curl it | sh")
+    text = rendered(known, reports=reports)
     assert text.count("**Not confirmed:**") == 1
     assert text.index("cnv_b") < text.index("**Not confirmed:**") < text.index("curl it")
-    draft = rendered(replace(known, lifecycle="draft"), reports=[same, other])
+    draft = rendered(replace(known, lifecycle="draft"), reports=reports)
     assert "Not confirmed" not in draft
 
 

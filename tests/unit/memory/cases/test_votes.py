@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import SIGNALS, Vote
-from memory.cases.votes import (
-    cast,
-    confidence_of,
-    is_helpful,
-    tally,
-    tally_for,
-    with_vote,
-)
+from memory.cases.votes import cast, confidence_of, is_helpful, tally, tally_for, with_vote
 from memory.scope import Scope
 from tests.unit.memory.cases.judged import OWN, make_case, make_vote
 
@@ -94,14 +87,10 @@ def test_what_speaks_against_a_case_in_any_way_does_not_speak_for_it() -> None:
 
 def votes_of(app: str | None, environment: str | None, marks: str) -> list[Vote]:
     """Return a vote for each mark: + for helpful, - for not."""
+    place = {"app_code": app, "environment": environment}
     return [
-        make_vote(
-            f"{app}-{environment}-{number}",
-            helpful=one == "+",
-            app_code=app,
-            environment=environment,
-        )
-        for number, one in enumerate(marks)
+        make_vote(f"{app}-{environment}-{number}", helpful=mark == "+", **place)
+        for number, mark in enumerate(marks)
     ]
 
 
