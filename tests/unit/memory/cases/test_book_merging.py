@@ -101,7 +101,7 @@ async def test_what_search_hides_does_not_come_back_by_another_number(
     told = {name: text for name, text in incident.items() if name != left_out}
     confidence = {"rejected": 0.3, "stale": 0.8}[lifecycle]
     one = (await world.upsert(caller(), **{**told, "confidence": confidence})).case.case_id
-    vote: dict[str, Any] = {"rejected": {"helpful": False}, "stale": {"signal": "stale"}}[lifecycle]
+    vote: dict[str, Any] = {"helpful": False} if lifecycle == "rejected" else {"signal": "stale"}
     await world.vote(caller("cnv_2"), one, **vote)
     answer = await world.upsert(caller("cnv_3"), **{**retold(told), "confidence": 1})
     assert (answer.status, answer.case.case_id) == ("merged", one)
