@@ -10,7 +10,14 @@ import pytest
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.ids import ConversationId
 from tests.conformance.suites.conversation_values import AT, ended
-from tests.unit.gateway.conversations.faulty_log import LONG_S, complete, numbers, running, take
+from tests.unit.gateway.conversations.faulty_log import (
+    LONG_S,
+    complete,
+    numbers,
+    running,
+    take,
+    texts,
+)
 
 
 async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -> None:
@@ -28,16 +35,21 @@ async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -
         assert [len(write) for write in bench.disk.writes] == [1, 63]
 
 
-async def test_nothing_is_shown_before_it_is_stored(tmp_path: Path) -> None:
+async def test_nothing_is_shown_before_it_is_stored_and_then_a_delta_takes_no_other(
+    tmp_path: Path,
+) -> None:
     async with running(tmp_path) as bench:
         one, events = await bench.begin("a1", "a")
         bench.disk.held = anyio.Event()
         async with bench.log.subscribe(one.conversation_id, 0) as reader:
-            events.emit("notice", k=1)
+            events.emit("text.delta", text="a")
             await anyio.wait_all_tasks_blocked()
+            for text in "bcd":
+                events.emit("text.delta", text=text)
             assert await reader.next(0) == []
             bench.disk.held.set()
-            found = await take(reader, 1)
+            found = await take(reader, 2)
+            assert texts(found) == ["a", "bcd"]
             assert found == await bench.stored()
 
 

@@ -52,9 +52,12 @@ async def test_whoever_waits_is_told_when_nothing_could_be_stored_for_too_long(
                 assert waiting.cancelled_caught, "it is got over"
 
 
-async def test_a_commit_whose_answer_was_lost_is_stored_and_shown_once(tmp_path: Path) -> None:
+async def test_a_commit_that_broke_or_whose_answer_was_lost_is_stored_and_shown_once(
+    tmp_path: Path,
+) -> None:
     async with running(tmp_path) as bench:
         one, events = await bench.begin("a1", "a")
+        bench.disk.errors = [OSError(errno.EMFILE, "Too many open files") for _ in range(4)]
         bench.disk.lost_answers = 2
         async with bench.log.subscribe(one.conversation_id, 0) as reader:
             for k in range(3):
@@ -62,6 +65,8 @@ async def test_a_commit_whose_answer_was_lost_is_stored_and_shown_once(tmp_path:
             await events.complete(ended(one), {})
             assert numbers(await take(reader, 4)) == [1, 2, 3, 4]
             assert await reader.next(0) == []
+        assert (bench.disk.errors, bench.disk.lost_answers) == ([], 0)
+        assert texts(await bench.stored()) == ["0", "1", "2", None]
         assert numbers(await bench.stored()) == [1, 2, 3, 4]
 
 
@@ -129,29 +134,6 @@ async def test_deltas_that_wait_are_joined_and_nothing_of_them_is_lost(tmp_path:
             "text.delta",
         ]
         assert texts(stored)[at + 2].startswith("201长,")
-
-
-async def test_a_delta_that_is_being_stored_takes_no_other(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        _, events = await bench.begin("a1", "a")
-        bench.disk.held = anyio.Event()
-        events.emit("text.delta", text="a")
-        await anyio.wait_all_tasks_blocked()
-        for text in "bcd":
-            events.emit("text.delta", text=text)
-        bench.disk.held.set()
-        await bench.until_stored()
-        assert texts(await bench.stored()) == ["a", "bcd"]
-
-
-async def test_events_outlive_an_error_that_no_store_foresaw(tmp_path: Path) -> None:
-    async with running(tmp_path) as bench:
-        one, events = await bench.begin("a1", "a")
-        bench.disk.errors = [OSError(errno.EMFILE, "Too many open files") for _ in range(4)]
-        events.emit("notice", text="x")
-        await events.complete(ended(one), {})
-        assert bench.disk.errors == []
-        assert texts(await bench.stored()) == ["x", None]
 
 
 async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: Path) -> None:
