@@ -115,13 +115,8 @@ def test_where_nobody_knows_the_paths_every_pattern_may_match(shared_workspace: 
 
 
 def test_the_first_of_several_rules_that_fits_asks(shared_workspace: Path) -> None:
-    rules = replace(
-        shipped_rules(),
-        ask=(
-            AskRule(tools=frozenset({"Read"}), paths=("docs/**",)),
-            AskRule(tools=frozenset({"Read"}), paths=("src/**",)),
-        ),
-    )
+    first, second = (asking(path, tools=frozenset({"Read"})) for path in ("docs/**", "src/**"))
+    rules = replace(first, ask=first.ask + second.ask)
     asked = [
         isinstance(judge(shared_workspace, rules, "Read", file_path=name), Ask)
         for name in ("docs/readme.md", "src/main.py", "a.txt")

@@ -88,17 +88,12 @@ def test_a_name_that_looks_like_an_option_is_refused(tmp_path: Path) -> None:
     assert _names("./*", tmp_path) == ["./-rf"]
 
 
-def test_hits_and_work_are_bounded(tmp_path: Path) -> None:
+def test_hits_and_work_are_bounded_over_all_words_of_a_command(tmp_path: Path) -> None:
     for i in range(20):
         (tmp_path / f"f{i}").write_text("", encoding="utf-8")
     assert _names("f*", tmp_path, Budget(hits=19)) == "glob_too_wide"
     assert _names("x*", tmp_path, Budget(examined=19)) == "glob_too_wide"
     assert len(_names("f*", tmp_path, Budget(hits=20, examined=20))) == 20
-
-
-def test_the_words_of_one_command_share_the_bound(tmp_path: Path) -> None:
-    for i in range(20):
-        (tmp_path / f"f{i}").write_text("", encoding="utf-8")
     budget = Budget(examined=30)
     assert _names("x*", tmp_path, budget) == ["x*"]
     assert _names("x*", tmp_path, budget) == "glob_too_wide"

@@ -10,14 +10,7 @@ import pytest
 from policies.inputs import KNOWN_TOOLS
 from policies.paths.workspace import ExtraDirectory
 from policies.rule_file import MAX_FILE_BYTES
-from policies.rules import (
-    SHIPPED,
-    AskRule,
-    Rules,
-    RulesError,
-    load_rules,
-    shipped_rules,
-)
+from policies.rules import SHIPPED, AskRule, Rules, RulesError, load_rules, shipped_rules
 from policies.shell.commands import GRAMMARS
 from tests.support.tables import read_table_text
 
@@ -220,22 +213,18 @@ def test_the_agent_cannot_reach_the_file_that_rules_it(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     os.mkfifo(tmp_path / "pipe.toml")
+    missing = "there is no such file; set CANDOR_POLICY_FILE to one"
     for path in (file, tmp_path, tmp_path / "pipe.toml"):
-        with pytest.raises(
-            RulesError, match=r"there is no such file; set CANDOR_POLICY_FILE to one"
-        ):
+        with pytest.raises(RulesError, match=missing):
             load_rules(path)
-    file.write_bytes(b"# ok\n# \xff\n")
-    with pytest.raises(
-        RulesError, match=r"own\.toml, line 2: it is not UTF-8 text; save it as UTF-8"
+    for content, said in (
+        (b"# ok\n# \xff\n", r"own\.toml, line 2: it is not UTF-8 text; save it as UTF-8"),
+        (b"#" * (MAX_FILE_BYTES + 1), "it is larger than"),
+        (b"a = " + b"[" * 50_000, r"nested too deeply|not TOML"),
     ):
-        load_rules(file)
-    file.write_bytes(b"#" * (MAX_FILE_BYTES + 1))
-    with pytest.raises(RulesError, match="it is larger than"):
-        load_rules(file)
-    file.write_text("a = " + "[" * 50_000, encoding="utf-8")
-    with pytest.raises(RulesError, match=r"nested too deeply|not TOML"):
-        load_rules(file)
+        file.write_bytes(content)
+        with pytest.raises(RulesError, match=said):
+            load_rules(file)
 
 
 def test_line_ends_and_marks_of_other_systems_are_read(tmp_path: Path) -> None:

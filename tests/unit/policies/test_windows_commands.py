@@ -9,7 +9,7 @@ from policies.windows.judge import KNOWN_COMMANDS, Shell, judge_windows_command
 from policies.windows.workspace import WindowsWorkspace
 from tests.support.tables import read_pairs, read_table_text
 from tests.unit.policies.corpus import build_workspace
-from tests.unit.policies.judging import find_misses, line_of, validate_windows_command
+from tests.unit.policies.judging import find_misses, line_of, read_list, validate_windows_command
 
 
 def judge(root: Path, command: str, *, shell: Shell = "any", cwd: str | None = None) -> Verdict:
@@ -134,28 +134,15 @@ def test_the_folder_that_the_command_runs_in_stays(shared_workspace: Path) -> No
 
 def test_patterns_may_take_protected_files_by_their_short_names(workspace: Path) -> None:
     (workspace / "CLAUDE.md").unlink()
-    for pattern in (
-        "copy e* docs",
-        "copy en* x.txt",
-        "copy ??v* docs",
-        "copy *~? x.txt",
-        "move cl*.* x",
-    ):
-        assert isinstance(judge(workspace, pattern), Deny), pattern
+    lines = "copy e* docs ¦ copy en* x.txt ¦ copy ??v* docs ¦ copy *~? x.txt ¦ move cl*.* x"
+    for line in read_list(lines):
+        assert isinstance(judge(workspace, line), Deny), line
 
 
 def test_a_working_directory_outside_refuses_everything(shared_workspace: Path) -> None:
     root = shared_workspace
-    elsewhere = (
-        "C:\\",
-        "\\",
-        "\\\\s\\s",
-        str(root.parent),
-        f"{root}-evil",
-        "src",
-        f"{root}\\..\\outdir",
-    )
-    for cwd in elsewhere:
+    elsewhere = rf"C:\ ¦ \ ¦ \\s\s ¦ {root.parent} ¦ {root}-evil ¦ src ¦ {root}\..\outdir"
+    for cwd in read_list(elsewhere):
         for command in ("del a.txt", "del {WS}\\a.txt", "Get-ChildItem"):
             assert judge(root, command, cwd=cwd).rule == "cwd_outside"
     assert validate_windows_command("del a.txt", root=root, cwd="").rule == "cwd_outside"
