@@ -1,7 +1,7 @@
 """Which cases become one, which are related, and which stay hidden."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -243,39 +243,31 @@ async def begun(slow: Slow) -> None:
     await anyio.to_thread.run_sync(slow.began.wait, abandon_on_cancel=True)
 
 
-async def again(world: CaseWorld, case_id: str) -> None:
-    del case_id
-    await world.upsert(caller("cnv_2"), **AGAIN)
-
-
-async def anew(world: CaseWorld, case_id: str) -> None:
-    del case_id
-    await world.upsert(caller("cnv_2"), **{**INCIDENT, "root_cause": "a broken disk"})
-
-
-async def rewrite(world: CaseWorld, case_id: str) -> None:
-    await world.upsert(caller(), case_id=case_id, resolution="use another pool")
-
-
-async def vote(world: CaseWorld, case_id: str) -> None:
-    await world.vote(caller("cnv_2"), case_id, helpful=True)
+WORKS: dict[str, Callable[[CaseWorld, str], Coroutine[Any, Any, object]]] = {
+    "again": lambda world, _: world.upsert(caller("cnv_2"), **AGAIN),
+    "anew": lambda world, _: world.upsert(
+        caller("cnv_2"), **{**INCIDENT, "root_cause": "a broken disk"}
+    ),
+    "rewrite": lambda world, one: world.upsert(caller(), case_id=one, resolution="another pool"),
+    "vote": lambda world, one: world.vote(caller("cnv_2"), one, helpful=True),
+}
 
 
 @pytest.mark.parametrize(
     ("room", "name", "work"),
     [
-        (case_dedup, "fingerprint_of", again),
-        (similarity, "numbers", anew),
-        (changes, "to_item", again),
-        (changes, "to_item", anew),
-        (changes, "to_item", rewrite),
-        (changes, "to_item", vote),
-        (case_dedup, "fingerprint_of", rewrite),
+        (case_dedup, "fingerprint_of", "again"),
+        (similarity, "numbers", "anew"),
+        (changes, "to_item", "again"),
+        (changes, "to_item", "anew"),
+        (changes, "to_item", "rewrite"),
+        (changes, "to_item", "vote"),
+        (case_dedup, "fingerprint_of", "rewrite"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)).rpartition(".")[2],
 )
 async def test_the_loop_goes_on_turning_while_it_is_decided(
-    world: CaseWorld, monkeypatch: pytest.MonkeyPatch, room: Any, name: str, work: Any
+    world: CaseWorld, monkeypatch: pytest.MonkeyPatch, room: Any, name: str, work: str
 ) -> None:
     case_id = (await world.upsert(caller(), **INCIDENT)).case.case_id
     await world.upsert(caller("cnv_0"), **OTHER_INCIDENT)
@@ -288,7 +280,7 @@ async def test_the_loop_goes_on_turning_while_it_is_decided(
     try:
         with anyio.fail_after(30):
             async with anyio.create_task_group() as group:
-                group.start_soon(work, world, case_id)
+                group.start_soon(WORKS[work], world, case_id)
                 await begun(slow)
                 assert not slow.was_on_loop
                 assert (await world.case(case_id)).case_id == case_id

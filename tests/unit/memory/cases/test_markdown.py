@@ -161,22 +161,12 @@ def frame(text: str) -> list[str]:
 
 
 def case_saying(text: str) -> Case:
-    return make_case(
-        "1",
-        text,
-        diagnosis=text,
-        resolution=text,
-        root_cause=text,
-        metadata=CaseMetadata(
-            runtime=text,
-            related_services=(text,),
-            middleware=text,
-            application_name=text,
-            region=text,
-            tags=(text, text),
-        ),
-        reports=1,
+    known: dict[str, Any] = dict.fromkeys(
+        ("runtime", "middleware", "application_name", "region"), text
     )
+    metadata = CaseMetadata(**known, related_services=(text,), tags=(text, text))
+    texts: dict[str, Any] = dict.fromkeys(("diagnosis", "resolution", "root_cause"), text)
+    return make_case("1", text, **texts, metadata=metadata, reports=1)
 
 
 def everything(text: str) -> str:
