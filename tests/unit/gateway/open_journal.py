@@ -47,6 +47,13 @@ def lines_of(directory: Path, turn_id: str = "trn_a", day: str = DAY) -> list[di
     return [json.loads(line) for line in raw.split(b"\n")[:-1]]
 
 
+def line_text(time: str, seq: int, kind: str, **fields: Any) -> str:
+    """Return a line of 2026-11-20 as a file holds it; `fields` may replace the line's own."""
+    own = {"ts": f"{DAY}T{time}.000Z", "seq": seq, "conversation_id": "cnv_c", "turn_id": "trn_a"}
+    line = {**own, "kind": kind, **fields}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
 def seqs(directory: Path) -> list[int]:
     return [line["seq"] for line in lines_of(directory)]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.journal.cli import run_logs_command
+from tests.unit.gateway.open_journal import line_text
 
 
 class Terminal(io.StringIO):
@@ -17,14 +18,7 @@ class Terminal(io.StringIO):
 
 
 def line(seq: int, kind: str, **fields: Any) -> str:
-    own = {
-        "ts": f"2026-11-20T10:00:{seq:02}.000Z",
-        "seq": seq,
-        "conversation_id": fields.pop("conversation_id", "cnv_c"),
-        "turn_id": "trn_a",
-        "kind": kind,
-    }
-    return json.dumps({**own, **fields}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return line_text(f"10:00:{seq:02}", seq, kind, **fields)
 
 
 def put(directory: Path, name: str, *lines: str) -> None:

@@ -9,27 +9,17 @@ from typing import Any
 import pytest
 
 from gateway.journal.reader import find_log, list_logs, read_log
+from tests.unit.gateway.open_journal import line_text
 
 
 def line(minute: int, seq: int = 1, kind: str = "request", **fields: Any) -> str:
-    own = {
-        "ts": f"2026-11-20T10:{minute:02}:00.000Z",
-        "seq": seq,
-        "conversation_id": fields.pop("conversation_id", "cnv_c"),
-        "turn_id": "trn_a",
-        "kind": kind,
-    }
-    return json.dumps({**own, **fields}, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return line_text(f"10:{minute:02}:00", seq, kind, **fields)
 
 
 def put(directory: Path, name: str, *lines: str | bytes) -> Path:
     path = directory / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(
-        b"".join(
-            each_line if isinstance(each_line, bytes) else each_line.encode() for each_line in lines
-        )
-    )
+    path.write_bytes(b"".join(row if isinstance(row, bytes) else row.encode() for row in lines))
     return path
 
 
@@ -90,14 +80,8 @@ def test_a_damaged_file_is_listed_under_the_time_of_its_last_change(tmp_path: Pa
 def test_only_regular_files_of_the_right_names_are_listed(tmp_path: Path) -> None:
     put(tmp_path, "secret/trn_a.jsonl", line(1))
     put(tmp_path, "outside.jsonl", line(1))
-    for name in (
-        "trn_a.json",
-        "README.md",
-        "trn_.jsonl",
-        "trn_a.jsonl.bak",
-        ".trn_a.jsonl",
-        "x.jsonl",
-    ):
+    wrong = ("trn_a.json", "README.md", "trn_.jsonl", "trn_a.jsonl.bak", ".trn_a.jsonl", "x.jsonl")
+    for name in wrong:
         put(tmp_path, f"2026-11-20/{name}", line(1))
     put(tmp_path, "2026-13-20/trn_a.jsonl", line(1))
     (tmp_path / "2026-11-20/trn_dir.jsonl").mkdir()
