@@ -31,10 +31,12 @@ def rows(*vectors: Any) -> Reply:
 
 @asynccontextmanager
 async def opened(
-    server: Callable[[str, str, Any], Reply], **options: Any
+    server: Callable[[str, str, Any], Reply],
+    headers: dict[str, str] | None = None,
+    **options: Any,
 ) -> AsyncIterator[OpenAiEmbedder]:
     given: dict[str, Any] = {"mask": str, "now": lambda: NOW, "waits_s": (0.0, 0.0), **options}
-    with served(server) as address:
+    with served(server, headers=headers) as address:
         embeddings = Embeddings(base_url=f"{address}/v1", model="bge-m3", api_key="sk-hidden")
         embedder = OpenAiEmbedder(embeddings, **given)
         try:
@@ -108,12 +110,9 @@ async def test_the_server_says_how_long_to_wait() -> None:
         await anyio.lowlevel.checkpoint()
 
     fake = FakeEmbeddings(fed([(429, {}), (429, {})]))
-    with served(fake.answer, headers={"Retry-After": "7"}) as address:
-        embedder = OpenAiEmbedder(
-            Embeddings(base_url=address + "/v1", model="m"), mask=str, now=lambda: NOW, sleep=sleep
-        )
+    headers = {"Retry-After": "7"}
+    async with opened(fake.answer, headers, sleep=sleep) as embedder:
         await embedder.embed(["tea"])
-        await embedder.close()
     assert waits == [7.0, 7.0]
 
 

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +14,8 @@ from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.items import COLUMNS, delete_item_blocking, item_of, put_item_blocking
 from tests.support.episodes import MIGRATIONS
+from tests.support.recall import make_item
 
-AT = datetime(2026, 11, 20, tzinfo=UTC)
 BODIES = ("lighthouse ferry", "灯塔与渡船", "ferry 渡船 ferry", "", "ERR_CONN_RESET 重置")
 
 
@@ -35,19 +35,9 @@ def opened() -> sqlite3.Connection:
 def item(
     name: str, body: str, thread: str | None = None, position: int | None = None, **more: Any
 ) -> Item:
-    return Item(
-        id=name,
-        kind="episode",
-        scope=more.get("scope", Scope(owner_id="ann")),
-        title=more.get("title", ""),
-        summary="",
-        body=body,
-        source="",
-        occurred_at=AT,
-        updated_at=AT,
-        thread=thread,
-        position=position,
-    )
+    """Make an episode without a title and a summary."""
+    untitled = replace(make_item(name, body, kind="episode"), title="", summary="")
+    return replace(untitled, thread=thread, position=position, **more)
 
 
 def words(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:

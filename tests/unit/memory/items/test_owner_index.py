@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,7 +65,7 @@ def test_what_was_written_since_is_known_and_each_kind_apart(
     put_item_blocking(connection, item("b", "x", scope=BOB))
     assert rows_of(owning, connection, ANN, KINDS) == [1]
     assert rows_of(owning, connection, BOB, KINDS) == [2]
-    put_item_blocking(connection, replace(item("c", "x"), kind="case"))
+    put_item_blocking(connection, item("c", "x", kind="case"))
     put_item_blocking(connection, item("w", "x", scope=Scope(owner_id="*workspace")))
     assert rows_of(owning, connection, ANN, KINDS) == [1, 3, 4]
     assert rows_of(owning, connection, ANN, ("case",)) == [3]
@@ -155,4 +154,4 @@ def test_what_is_found_is_the_same_as_by_the_index_alone(
 
 def made(n: int, owner: str, kind: ItemKind, app: str | None, words: list[str]) -> Item:
     scope = Scope(owner_id=owner, app_code=app)
-    return replace(item(f"{n}", " ".join(words), scope=scope), kind=kind)
+    return item(f"{n}", " ".join(words), scope=scope, kind=kind)

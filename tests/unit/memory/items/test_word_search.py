@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -163,7 +162,7 @@ def found(
 ) -> list[str]:
     with closing(opened()) as connection:
         for name, body, theirs, kind in rows:
-            put_item_blocking(connection, replace(item(name, body, scope=theirs), kind=kind))
+            put_item_blocking(connection, item(name, body, scope=theirs, kind=kind))
         asked = FulltextSearch(QuestionWords.of(text), scope, KINDS, limit)
         return [row.item_id for row in asked.run_blocking(connection)]
 
