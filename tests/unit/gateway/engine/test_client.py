@@ -118,8 +118,10 @@ async def test_another_turns_result_does_not_end_the_run() -> None:
 async def test_what_comes_after_the_result_is_not_the_next_runs() -> None:
     async with opened() as bench:
         run = await bench.begin()
-        bench.sdk.give(result(uuids=[run.uuid]), SystemMessage(subtype="late", data={}))
-        await read(run)
+        late = SystemMessage(subtype="late", data={})
+        unreadable = ClaudeSDKError("unknown")
+        bench.sdk.give(streams("a"), unreadable, streams("b"), result(uuids=[run.uuid]), late)
+        assert (await read(run)).streamed == "ab", "what the SDK cannot read is passed over"
         await until(lambda: bool(bench.unsolicited))
         second = await bench.begin()
         assert len((await bench.end(second)).all(Observed)) == 1
@@ -145,13 +147,6 @@ async def test_a_run_costs_what_it_added_to_the_total() -> None:
             run = await bench.begin()
             costs.append((await bench.end(run, total_cost_usd=total)).finish.cost_usd)
         assert costs == [0.25, 0.5, 0.0, 0.5]
-
-
-async def test_a_message_that_the_sdk_cannot_read_is_passed_over() -> None:
-    async with opened() as bench:
-        run = await bench.begin()
-        bench.sdk.give(streams("a"), ClaudeSDKError("unknown"), streams("b"))
-        assert (await bench.end(run)).streamed == "ab"
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,12 @@ async def test_a_stale_one_makes_room_before_the_least_recently_used(tmp_path: P
         assert [bench.pool.is_hot(letter) for letter in "abc"] == [True, False, True]
 
 
-async def test_a_dropped_conversations_process_is_gone_when_drop_returns(tmp_path: Path) -> None:
-    async with opened(tmp_path) as bench:
-        await bench.turn("a")
+async def test_a_dropped_or_discarded_conversations_process_is_gone_at_once(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, max_live=1) as bench:
+        lease = await bench.turn("a")
+        session = lease.client.session_id
         await bench.pool.drop("a")
         assert bench.engine.live == 0
         await bench.pool.drop("a")
@@ -70,6 +73,10 @@ async def test_a_dropped_conversations_process_is_gone_when_drop_returns(tmp_pat
         bench.pool.release("b")
         await bench.pool.discard("b")
         assert bench.engine.live == 0
+        await bench.take("a", resume=session)
+        await bench.pool.discard("a")
+        assert bench.engine.live == 0
+        assert (await bench.turn("a", resume=session)).client_died is False
 
 
 async def test_a_conversation_dropped_while_its_client_comes_gets_none(tmp_path: Path) -> None:
@@ -83,16 +90,6 @@ async def test_a_conversation_dropped_while_its_client_comes_gets_none(tmp_path:
         assert bench.refused == ["a"]
         bench.engine.hold_connect = None
         await bench.turn("b")
-
-
-async def test_a_discarded_client_is_killed_and_the_session_wakes_again(tmp_path: Path) -> None:
-    async with opened(tmp_path, max_live=1) as bench:
-        lease = await bench.turn("a")
-        session = lease.client.session_id
-        await bench.take("a")
-        await bench.pool.discard("a")
-        assert bench.engine.live == 0
-        assert (await bench.turn("a", resume=session)).client_died is False
 
 
 async def test_closing_ends_what_is_busy_idle_stale_warm_and_on_its_way(tmp_path: Path) -> None:
