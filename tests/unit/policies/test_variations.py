@@ -180,21 +180,14 @@ ${x} ¦ $x ¦ $1 ¦ $@ ¦ $? ¦ $$ ¦ $! ¦ ${x:-$(id)} ¦ ${!x} ¦ ${x@P} ¦ $(
 """)
 
 
-def test_no_construct_of_the_shell_is_allowed_anywhere(root: Path) -> None:
+def test_no_construct_of_the_shell_is_allowed_anywhere_or_inside_a_word(root: Path) -> None:
     hosts = ("ls {}", "ls{}", "ls src {}", "ls {} src", "rm -f {}", "cat a.txt {}", "find {}")
     commands = (host.replace("{}", c) for c in CONSTRUCTS for host in hosts)
     assert _allowed(commands, root) == []
-
-
-def test_no_construct_of_the_shell_is_allowed_inside_a_word(root: Path) -> None:
     literal = ("~", "#", "=", "a=~")
-    """What bash takes as it is, there."""
-    commands = (
-        host.replace("{}", construct)
-        for construct in CONSTRUCTS
-        for host in ("mkdir a{}b", "rm -f src/{}x")
-        if not construct.startswith(literal)
-    )
+    """What bash takes as it is inside a word."""
+    inside = [construct for construct in CONSTRUCTS if not construct.startswith(literal)]
+    commands = (host.replace("{}", c) for c in inside for host in ("mkdir a{}b", "rm -f src/{}x"))
     assert _allowed(commands, root) == []
 
 
@@ -296,18 +289,8 @@ def test_no_other_tool_and_no_other_input_is_allowed(root: Path) -> None:
 def test_the_file_tools_go_the_same_ways(root: Path) -> None:
     gate = ToolGate(root, rules=ALL)
     allowed = []
-    for path in (
-        *OUTSIDE,
-        *OUTSIDE_READ,
-        *SECRETS,
-        "dangling",
-        "hidden",
-        "src",
-        ".",
-        "",
-        "a\x00",
-        "a.txt/",
-    ):
+    others = read_list("dangling ¦ hidden ¦ src ¦ . ¦ {EMPTY} ¦ a{U+0000} ¦ a.txt/")
+    for path in (*OUTSIDE, *OUTSIDE_READ, *SECRETS, *others):
         real = path.replace("{WS}", str(root))
         inputs: dict[str, dict[str, Any]] = {
             "Read": {"file_path": real},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from policies.configuration import Concern, Found, digest_of, find_concerns, is_content
 from tests.support.tables import read_pairs
-from tests.unit.policies.judging import read_table
+from tests.unit.policies.judging import read_list, read_table
 
 SETTINGS = ".claude/settings.json"
 SKILL = ".claude/skills/mine/SKILL.md"
@@ -115,12 +115,8 @@ FRONTS = read_pairs("workspace-fronts")
 
 
 def test_a_skill_is_judged_by_its_front_matter() -> None:
-    for path in (
-        SKILL,
-        ".claude/skills/a/b/skill.md",
-        ".claude/skills/x.md",
-        ".claude/commands/x.md",
-    ):
+    others = ".claude/skills/a/b/skill.md ¦ .claude/skills/x.md ¦ .claude/commands/x.md"
+    for path in (SKILL, *read_list(others)):
         assert {front: what(path, FRONT.format(front)) for front in FRONTS} == FRONTS
     lines = {front: what(SKILL, FRONT.format(front).replace("\n", "\r\n")) for front in FRONTS}
     assert lines == FRONTS
