@@ -1,4 +1,4 @@
-"""Make the archive of a released state: `python tests/data/make.py REVISION NAME`; see README.md.
+"""Make the archive of a released state: `python scripts/make-old-data.py REVISION NAME`; see tests/data/README.md.
 
 The server of that revision runs with its own code below `/srv/candor`, on its demo model, and is used over HTTP: turns
 that end well and badly, memory where the state has it, and at last a kill in the middle of a turn. The archive holds what
@@ -23,7 +23,7 @@ from typing import Any
 
 import httpx
 
-HERE = Path(__file__).parent
+ARCHIVES = Path(__file__).parents[1] / "tests" / "data"
 HOME = Path("/srv/candor")
 """Paths that the server writes down begin with it; nothing of the machine that made the archive is in them."""
 KEPT = ("data/*.sqlite3", "data/*.sqlite3-wal", "data/vectors/**/*", "logs/**/*", "workspace/**/*")
@@ -178,7 +178,7 @@ def cut_off(
 def pack(name: str) -> None:
     """Write the archive: the same bytes for the same files."""
     kept = {path for pattern in (*KEPT, "told.json") for path in HOME.glob(pattern)}
-    with tarfile.open(HERE / f"{name}.tar.xz", "w:xz", preset=9) as archive:
+    with tarfile.open(ARCHIVES / f"{name}.tar.xz", "w:xz", preset=9) as archive:
         for path in sorted(path for path in kept if path.is_file()):
             data = path.read_bytes()
             entry = tarfile.TarInfo(str(path.relative_to(HOME)))
@@ -196,7 +196,7 @@ def main() -> None:
     try:
         files = subprocess.run(
             ["git", "archive", wanted.revision],
-            cwd=HERE.parents[1],
+            cwd=ARCHIVES.parents[1],
             check=True,
             capture_output=True,
         )
