@@ -22,15 +22,6 @@ async def test_a_message_starts_a_conversation_and_is_answered_with_a_turn_resul
         assert response.headers["cache-control"] == "no-store"
 
 
-async def test_the_same_key_and_body_give_the_first_result_again(tmp_path: Path) -> None:
-    async with one_client(tmp_path) as client:
-        body = {"message": "once", "idempotency_key": "k"}
-        first = (await client.post("/chat", json=body)).json()
-        assert (await client.post("/chat", json=body)).json() == first
-        other = await client.post("/chat", json={**body, "message": "twice"})
-        assert_error(other, 409, "idempotency_key_reused")
-
-
 async def test_an_answer_that_cannot_be_stored_is_not_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,15 +45,19 @@ async def test_an_answer_that_cannot_be_stored_is_not_waited_for_without_end(
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_a_key_whose_turn_was_deleted_starts_nothing_anew(tmp_path: Path) -> None:
+async def test_a_key_gives_its_first_result_again_and_nothing_anew_once_that_is_deleted(
+    tmp_path: Path,
+) -> None:
     async with one_client(tmp_path) as client:
         body = {"message": "once", "idempotency_key": "k"}
+        twice = {**body, "message": "twice"}
         first = (await client.post("/chat", json=body)).json()
+        assert (await client.post("/chat", json=body)).json() == first
+        assert_error(await client.post("/chat", json=twice), 409, "idempotency_key_reused")
         await client.delete(f"/conversations/{first['conversation_id']}")
         for path in ("/chat", "/chat/stream"):
             assert_error(await client.post(path, json=body), 404, "not_found")
-        other = await client.post("/chat", json={**body, "message": "twice"})
-        assert_error(other, 409, "idempotency_key_reused")
+        assert_error(await client.post("/chat", json=twice), 409, "idempotency_key_reused")
         assert (await client.read("/conversations"))["conversations"] == []
 
 
@@ -105,10 +100,9 @@ async def test_a_client_that_leaves_does_not_stop_its_turn(tmp_path: Path) -> No
             body = {"message": HOLD, "conversation_id": conversation_id}
             tasks.start_soon(lambda: stage.client().post("/chat", json=body))
             with anyio.fail_after(LIMIT_S):
-                while True:
-                    view = await client.read(f"/conversations/{conversation_id}")
-                    if view["state"] == "running":
-                        break
+                path = f"/conversations/{conversation_id}"
+                while (await client.read(path))["state"] != "running":
+                    await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
         await anyio.sleep(0.2)  # the server sees that the client is gone
         stage.release()

@@ -58,13 +58,9 @@ async def test_a_new_conversation_needs_no_body(tmp_path: Path) -> None:
 async def test_a_conversation_is_changed_as_far_as_the_change_goes(tmp_path: Path) -> None:
     async with one_client(tmp_path) as client:
         one = f"/conversations/{(await client.say('a'))['conversation_id']}"
-        body = {
-            "title": "T",
-            "model": "m",
-            "memory": {"enabled": False, "case_memory": True},
-            "app_code": "shop",
-            "environment": "prod",
-        }
+        memory = {"enabled": False, "case_memory": True}
+        body = {"title": "T", "model": "m", "memory": memory}
+        body |= {"app_code": "shop", "environment": "prod"}
         first = await client.patch(one, json=body)
         assert first.status_code == 200
         assert {key: first.json()[key] for key in body} == body
@@ -136,12 +132,8 @@ async def test_the_queue_is_shown_and_a_message_can_be_taken_back(tmp_path: Path
                 queued = shown["queue"][0]
                 assert (queued["message"], queued["position"]) == ("later", 1)
                 messages = (await client.read(f"{one}/messages"))["messages"]
-                assert [message.get("state") for message in messages] == [
-                    None,
-                    "running",
-                    None,
-                    "queued",
-                ]
+                states = [message.get("state") for message in messages]
+                assert states == [None, "running", None, "queued"]
                 path = f"{one}/queue/{queued['turn_id']}"
                 assert (await client.delete(path)).status_code == 204
                 assert_error(await client.delete(path), 404, "not_found")
@@ -296,12 +288,8 @@ async def test_a_found_conversation_shows_what_stands_around_the_text(tmp_path: 
             "text": "POOL",
             "after": f" {'ß' * 59}…",
         }
-        assert await found("noon") == {
-            "turn_id": one["turn_id"],
-            "before": "the pool was exhausted at ",
-            "text": "noon",
-            "after": "",
-        }
+        noon = {"before": "the pool was exhausted at ", "text": "noon", "after": ""}
+        assert await found("noon") == {"turn_id": one["turn_id"], **noon}
         assert await found("pools") is None
         assert "match" not in (await client.read("/conversations"))["conversations"][0]
 
@@ -356,11 +344,6 @@ async def test_the_usage_of_a_conversation_is_that_of_its_own_turns(tmp_path: Pa
         answer = await client.get(f"{path}/usage")
         own = await client.read(f"/conversations/{fork['conversation_id']}/usage")
 
-        assert answer.json() == {
-            "turns": 2,
-            "input_tokens": 6,
-            "cached_tokens": 80,
-            "output_tokens": 4,
-            "cost_usd": 0.5,
-        }
+        tokens = {"input_tokens": 6, "cached_tokens": 80, "output_tokens": 4}
+        assert answer.json() == {"turns": 2, **tokens, "cost_usd": 0.5}
         assert (own["turns"], own["cost_usd"]) == (0, 0.0)
