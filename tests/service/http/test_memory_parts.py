@@ -121,6 +121,7 @@ async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(tmp_
         await write_notes(stage, NOTES)
         open_pack = await context(client, QUESTION)
         pack = await context(client, QUESTION, conversation_id=conversation_id)
+        labelled = await context(client, QUESTION, scope={"project_id": "billing"})
         ids = {item["id"]: item["source"] for item in open_pack["items"]}
         for item_id, source in ids.items():
             assert (await client.read(f"/memory/items/{item_id}"))["source"] == source
@@ -134,13 +135,7 @@ async def test_the_notes_that_go_in_are_items_and_those_held_back_are_named(tmp_
     }
     assert {item["reason"] for item in pack["held_back"]} == {"stale_tool_schema"}
     assert "SENTINEL" not in pack["text"]
-
-
-async def test_a_query_with_a_label_is_given_no_notes_as_in_search(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        await write_notes(stage, NOTES)
-        pack = await context(stage.client(), QUESTION, scope={"project_id": "billing"})
-    assert (pack["items"], pack["text"]) == ([], "")
+    assert (labelled["items"], labelled["text"]) == ([], ""), "labels give no notes, as in search"
 
 
 async def test_a_notes_delivery_that_was_given_up_is_listed_and_retried(tmp_path: Path) -> None:
