@@ -173,10 +173,3 @@ async def test_the_part_at_fault_is_named_and_the_others_are_asked_all_the_same(
         assert parts["slow"]["ok"] is False
         assert "secret" not in parts["broken"]["message"]
         assert parts["database"] == {"ok": True}
-
-
-async def test_a_server_that_goes_down_is_not_ready(tmp_path: Path) -> None:
-    async with staged(tmp_path) as stage:
-        await stage.chat.intake.shut_down(grace_s=0)
-        assert (await stage.client().get("/readyz")).status_code == 503
-        assert (await stage.client().get("/healthz")).status_code == 200

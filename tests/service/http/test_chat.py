@@ -84,12 +84,14 @@ async def test_too_many_turns_at_once_are_refused_with_a_time_to_come_back(tmp_p
         assert error["details"]["retry_after_s"] == int(response.headers["retry-after"])
 
 
-async def test_a_server_that_goes_down_takes_nothing_new(tmp_path: Path) -> None:
+async def test_a_server_that_goes_down_takes_nothing_new_and_is_not_ready(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         await stage.chat.intake.shut_down(grace_s=1)
         response = await stage.client().post("/chat", json={"message": "a"})
         assert_error(response, 503, "shutting_down")
         assert int(response.headers["retry-after"]) > 0
+        assert (await stage.client().get("/readyz")).status_code == 503
+        assert (await stage.client().get("/healthz")).status_code == 200
 
 
 async def test_a_client_that_leaves_does_not_stop_its_turn(tmp_path: Path) -> None:
@@ -107,11 +109,8 @@ async def test_a_client_that_leaves_does_not_stop_its_turn(tmp_path: Path) -> No
         await anyio.sleep(0.2)  # the server sees that the client is gone
         stage.release()
         with anyio.fail_after(LIMIT_S):
-            while True:
-                path = f"/conversations/{conversation_id}/messages"
-                answer = (await client.read(path))["messages"][1]
-                if answer["state"] == "completed":
-                    break
+            while (answer := (await client.messages(conversation_id))[1])["state"] != "completed":
+                await anyio.lowlevel.checkpoint()
         assert answer["result"]["outcome"] == "answered"
 
 
