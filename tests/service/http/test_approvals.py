@@ -161,7 +161,7 @@ async def test_the_part_at_fault_is_named_and_the_others_are_asked_all_the_same(
 ) -> None:
     broken = telling(RuntimeError("secret of /etc"))
     pings = {"agent": telling("There is none."), "slow": silent, "broken": broken}
-    quick = HttpLimits(ping_deadline_s=0.05)
+    quick = HttpLimits(ping_deadline_s=0.5)
     async with one_client(
         tmp_path, pings={**pings, "database": telling(None)}, limits=quick
     ) as client:
