@@ -118,10 +118,7 @@ async def test_a_stale_agent_process_is_gone_after_the_grace_and_at_shutdown(
 async def test_the_journal_holds_the_whole_turn_as_json(
     server: LiveServer, conversation: str
 ) -> None:
-    """Problem 7: every SDK message, whatever objects it is made of; the kinds in their order.
-
-    The streamed pieces of an answer are no messages: the whole one follows.
-    """
+    """Problem 7: every SDK message, in order. Streamed pieces are none: the whole one follows."""
     text = "Zeile\u2028Ende\t“引号” \\ \x7f 🦉"
     steps = (
         {"thinking": "hm"} | bash("ls"),

@@ -50,10 +50,7 @@ class Disk:
 
 
 async def fill(directory: str, limit: str | None = None) -> None:
-    """Fill a disk under the stores, and say what became of them.
-
-    The directory is on a small file system, or no file may grow over the limit. Then the room comes back.
-    """
+    """Fill a small file system, or files up to a limit, make room again, and say what became of it."""
     found: dict[str, Any] = {}
     disk = Disk(Path(directory), None if limit is None else int(limit))
     async with open_file(Path(directory)) as database:

@@ -65,11 +65,7 @@ def calls_of(step: Step) -> list[ScriptedCall]:
 
 
 def run_tool_blocking(workspace: Path, name: str, tool_input: Mapping[str, Any]) -> str:
-    """Run one tool call and give its output.
-
-    Raises:
-        OSError, ValueError, KeyError: it failed.
-    """
+    """Run one tool call and return its output; raise `OSError`, `ValueError` or `KeyError` if it failed."""
     if name in {"Read", "Skill"}:
         return (workspace / str(tool_input.get("file_path", ""))).read_text(encoding="utf-8")
     if name == "Write":

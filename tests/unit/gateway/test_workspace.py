@@ -292,10 +292,7 @@ needs_users = pytest.mark.skipif(not hasattr(os, "setuid"), reason="no POSIX per
 
 @needs_users
 def test_a_complete_workspace_must_be_writable_but_for_the_claude_folder(open_folder: Path) -> None:
-    """Nothing is missing, so nothing would be written: only trying to tells.
-
-    An operator may take away the right to change what the agent obeys.
-    """
+    """Only trying to write tells; an operator may write-protect what the agent obeys."""
     workspace = open_folder / "workspace"
     source = shutil.copytree(SHIPPED, open_folder / "source")
     prepare_workspace_blocking(workspace, source)

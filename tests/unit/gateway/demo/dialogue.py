@@ -14,10 +14,6 @@ def text(words: str) -> dict[str, object]:
     return {"type": "text", "text": words}
 
 
-def reminder(words: str) -> dict[str, object]:
-    return text(f"<system-reminder>\n{words}\n</system-reminder>\n")
-
-
 def user(*blocks: dict[str, object] | str) -> dict[str, object]:
     return {"role": "user", "content": [text(b) if isinstance(b, str) else b for b in blocks]}
 

@@ -12,7 +12,6 @@ from tests.unit.gateway.demo.dialogue import (
     called,
     calls_of,
     read,
-    reminder,
     system,
     tool_result,
     tool_use,
@@ -93,15 +92,6 @@ def test_notes_that_cannot_be_read_are_left_alone(steps: list[dict[str, object]]
     assert words_of(reply).startswith("That did not work.")
 
 
-def test_a_typed_skill_is_launched_and_followed_by_noting() -> None:
-    asked = user(
-        "Use the skill memory-capture: call the Skill tool with this name. It follows.\n\ntea"
-    )
-    assert calls_of(MODEL.reply(read(asked))) == [("Skill", {"skill": "memory-capture"})]
-    [(name, _)] = calls_of(MODEL.reply(read(asked, *called("Skill", "Launching"))))
-    assert name == "Glob"
-
-
 def test_memory_shown_with_the_prompt_is_told_without_the_folders_own_text() -> None:
     shown = f"{HOOK}The message asks about memory. Answer from them."
     readme = "memory/README.md:\n> # Memory\n> \n> - One file a topic."
@@ -154,35 +144,6 @@ def test_what_memory_shows_is_an_answer_or_stands_beside_it() -> None:
         ("what is my locker number?", "> - my locker is number 12"),
     ):
         assert expected in words_of(MODEL.reply(read(user(asked), memory)))
-
-
-def test_reminders_around_the_prompt_are_not_the_prompt() -> None:
-    conversation = read(
-        user(reminder("Attribution for git"), reminder(f"{HOOK}likes green"), "list the files"),
-        assistant(tool_use("t1")),
-        user(
-            tool_result("t1", "notes.md"), reminder("PostToolUse:Bash hook additional context: x")
-        ),
-    )
-    assert [prompt.text for prompt in conversation.prompts] == ["list the files"]
-    assert conversation.memory == "likes green"
-
-
-def test_system_messages_after_the_prompt_carry_the_hooks_context() -> None:
-    """The agent sends hook context this way to models it does not know, `candor-demo` among them."""
-    conversation = read(
-        user("one"),
-        system(f"{HOOK}old"),
-        assistant("a"),
-        user("two"),
-        system(f"# Environment\n\n{HOOK}likes green\n\nToday's date is X."),
-        assistant(tool_use("t1")),
-        user(tool_result("t1", "ok")),
-        system("PostToolUse:Bash hook additional context: later"),
-    )
-    assert conversation.last.text == "two"
-    assert conversation.memory == "likes green"
-    assert "later" not in "".join(conversation.context)
 
 
 CONTINUED = "This session is being continued from a previous conversation that ran out of context."

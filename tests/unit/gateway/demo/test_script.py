@@ -5,7 +5,7 @@ import pytest
 from gateway.demo.answer import Answer, Broken, Text, Thinking, ToolCall
 from gateway.demo.script import ScriptError, find_script
 from gateway.demo.server import DemoModel
-from tests.unit.gateway.demo.dialogue import HOOK, read, system, user, words_of
+from tests.unit.gateway.demo.dialogue import read, user, words_of
 
 NOT_SCRIPTS = [
     *("nonsense", "{}", "[1]", '[{"txt": "a"}]', '[{"text": 1}]', "[{}]", '[{"tools": [{}]}]'),
@@ -21,10 +21,6 @@ NOT_SCRIPTS = [
 
 def script(*steps: object) -> str:
     return f"please do\n```candor-script\n{json.dumps(list(steps))}\n```\nthanks"
-
-
-def test_a_prompt_without_a_block_has_no_script() -> None:
-    assert find_script("list the files ```python\n[]\n```") is None
 
 
 def test_what_is_not_a_script_is_told() -> None:
@@ -76,19 +72,3 @@ def test_blocks_stop_reasons_and_pace_are_as_written() -> None:
     assert paused == Answer(blocks=(), stop_reason="pause_turn")
     assert isinstance(hang, Broken)
     assert (hang.ending, hang.after_chars) == ("hang", None)
-
-
-def test_an_echo_shows_what_reached_the_model() -> None:
-    expected = {
-        "system": "You are a Claude agent.",
-        "context": f"{HOOK}green",
-        "memory": "green",
-        "tools": "Bash\nRead",
-    }
-    echoed = {
-        part: words_of(
-            DemoModel().reply(read(user(script({"echo": part})), system(f"{HOOK}green")))
-        )
-        for part in expected
-    }
-    assert echoed == expected

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from gateway.demo.answer import Answer, Text, Thinking, ToolCall, cut_chunks, stream_answer
+from gateway.demo.answer import cut_chunks
 from gateway.demo.server import create_demo_app, run_server, serve_demo
 
 BOUND_S = 20
@@ -65,29 +65,6 @@ def test_chunks_join_to_the_text() -> None:
         chunks = list(cut_chunks(text))
         assert "".join(chunks) == text
         assert len(chunks) <= 600
-
-
-def test_a_stream_has_the_events_that_the_api_sends() -> None:
-    calls = (ToolCall(None, [1], id=None), ToolCall(7, {}, raw_arguments="{[", id="same"))
-    answer = Answer(blocks=(Thinking("hm"), Text("hi"), *calls), stop_reason="tool_use")
-    events = [event.data for event in stream_answer(answer, model="m", input_tokens=7)]
-    start, delta, stop = (f"content_block_{part}" for part in ("start", "delta", "stop"))
-    assert [event["type"] for event in events] == [
-        *("message_start", "ping"),
-        *(start, delta, delta, stop),
-        *(start, delta, stop),
-        *(start, delta, delta, stop) * 2,
-        *("message_delta", "message_stop"),
-    ]
-    blocks = [event["content_block"] for event in events if event["type"] == start]
-    assert blocks[2:] == [
-        {"type": "tool_use", "input": {}},
-        {"type": "tool_use", "id": "same", "name": 7, "input": {}},
-    ]
-    deltas = [event["delta"] for event in events if event["type"] == delta]
-    parts = [str(delta.get("partial_json", "")) for delta in deltas if isinstance(delta, dict)]
-    assert "".join(parts) == "[1]{["
-    assert events[-2]["delta"] == {"stop_reason": "tool_use", "stop_sequence": None}
 
 
 async def test_bad_requests_are_refused_in_the_apis_shape() -> None:
