@@ -1,9 +1,10 @@
 """Which user of this machine is at the other end of a loopback connection.
 
 All users of a machine share its loopback addresses, so without tokens an address proves nothing. Linux
-lists the owner of each socket in `/proc/net/tcp` and `tcp6` (proc(5)). The user who runs the server is
-served, and root, who can read the server's memory anyway. Every other user is refused, and so is a peer
-in no row, or in one without an inode: no process holds that socket any more, and its owner reads as root.
+knows the owner of each socket: it answers questions about one (sock_diag(7)), and lists all in `/proc/net/tcp`
+and `tcp6` (proc(5)), which takes milliseconds and serves where questions are forbidden. The user who runs the
+server is served, and root, who can read the server's memory anyway. Every other user is refused, and so is a
+peer that is not found or has no inode: no process holds that socket any more, and its owner reads as root.
 """
 
 import ipaddress
@@ -12,7 +13,9 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,8 +29,11 @@ _log = logging.getLogger(__name__)
 
 Endpoint: TypeAlias = tuple[str, int]
 """An address and a port."""
+OwnerLookup: TypeAlias = Callable[[Endpoint, Endpoint], int | None]
+"""Returns the uid of the first one's socket, which is connected to the second; None if it finds none."""
 
-_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_SOCK_DIAG, _BY_FAMILY, _REQUEST, _ERROR = 4, 20, 1, 2
+"""Netlink's protocol, the type of a question and its answer, its flag, and the type of an error."""
 _UID, _INODE = 7, 9
 """Columns of a row."""
 _ROOT = 0
@@ -37,29 +43,54 @@ _READERS = 2
 """Threads that read the tables at once, so that many strangers cannot take all threads."""
 
 
+def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
+    """Return what `find_owner` does, for the sockets of this machine; never waits.
+
+    Raise `OSError` or `AttributeError` if the system does not answer, `ValueError` as `find_owner` does.
+    """
+    source, target = (ipaddress.ip_address(host) for host, _ in (peer, own))
+    family = socket.AF_INET6 if source.version == 6 else socket.AF_INET  # noqa: PLR2004  IP's version
+    head = struct.pack(
+        "=IHHIIBBxxi", 72, _BY_FAMILY, _REQUEST, 0, 0, family, socket.IPPROTO_TCP, -1
+    )
+    ports = struct.pack("!HH", peer[1], own[1])
+    ends = struct.pack("16s16s", source.packed, target.packed)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as kernel:
+        kernel.settimeout(0)
+        kernel.send(head + ports + ends + struct.pack("=Iq", 0, -1))
+        answer = kernel.recv(4096)
+    if struct.unpack_from("=4xH", answer)[0] == _ERROR:
+        return None
+    uid, inode = struct.unpack_from("=II", answer, 80)
+    # a socket that listens there answers for a connection that is gone
+    return int(uid) if inode and answer[20:24] == ports else None
+
+
+def read_table(path: Path, peer: Endpoint, own: Endpoint) -> int | None:
+    """Return what `find_owner` does, from a file; blocking. Raise as it does, and `OSError`."""
+    return find_owner(path.read_text(encoding="ascii", errors="replace"), peer, own)
+
+
+_LOOKUPS: tuple[OwnerLookup, ...] = (
+    ask_kernel,
+    *(partial(read_table, Path(f"/proc/net/{name}")) for name in ("tcp", "tcp6")),
+)
+
+
 def find_owner(table: str, peer: Endpoint, own: Endpoint) -> int | None:
     """Return the uid of the socket that connects `peer` to `own` in the text of `/proc/net/tcp*`.
 
     None: no row has it, or no process holds it. Raise `ValueError` if `peer` or `own` is not an IP address.
     """
-    for mapped in (False, True):
-        pair = f" {_spell(peer, mapped=mapped)} {_spell(own, mapped=mapped)} "
-        before, found, after = table.partition(pair)
-        row = f"{before.rpartition(chr(10))[2]}{found}{after.partition(chr(10))[0]}".split()
-        if found and len(row) > _INODE and row[_INODE] != "0":
-            return int(row[_UID])
-    return None
+    ends = f" {_spell(peer)} {_spell(own)} "
+    row = next((line.split() for line in table.splitlines() if ends in line), [])
+    return int(row[_UID]) if len(row) > _INODE and row[_INODE] != "0" else None
 
 
-def _spell(endpoint: Endpoint, *, mapped: bool) -> str:
-    """Return an address as the kernel prints it: 32-bit words in the machine's byte order.
-
-    `mapped` prints an IPv4 address as an IPv6 socket shows it.
-    """
-    address = ipaddress.ip_address(endpoint[0])
-    if mapped and isinstance(address, ipaddress.IPv4Address):
-        address = ipaddress.IPv6Address(f"::ffff:{address}")
-    words = struct.unpack(f"={len(address.packed) // 4}I", address.packed)
+def _spell(endpoint: Endpoint) -> str:
+    """Return an address as the kernel prints it: 32-bit words in the machine's byte order."""
+    packed = ipaddress.ip_address(endpoint[0]).packed
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
     return f"{''.join(f'{word:08X}' for word in words)}:{endpoint[1]:04X}"
 
 
@@ -68,7 +99,7 @@ class LocalUsers:
     """The users of this machine who are served."""
 
     uids: frozenset[int]
-    tables: tuple[Path, ...] = _TABLES
+    lookups: tuple[OwnerLookup, ...] = _LOOKUPS
 
     def serves_blocking(self, peer: Endpoint, own: Endpoint) -> bool:
         """Return whether one of them owns the peer's socket; blocking."""
@@ -79,34 +110,29 @@ class LocalUsers:
         return False
 
     def owner_blocking(self, peer: Endpoint, own: Endpoint) -> int | None:
-        """Return the uid of the peer's socket, None if no table has it; blocking."""
-        for path in self.tables:
-            try:
-                owner = find_owner(path.read_text(encoding="ascii", errors="replace"), peer, own)
-            except (OSError, ValueError):
-                continue
-            if owner is not None:
-                return owner
+        """Return the uid of the peer's socket, None if it is not found; blocking."""
+        for look_up in self.lookups:
+            with suppress(OSError, ValueError, AttributeError):
+                if (owner := look_up(peer, own)) is not None:
+                    return owner
         return None
 
 
-def local_users_blocking(tables: tuple[Path, ...] = _TABLES) -> LocalUsers | None:
+def local_users_blocking(lookups: tuple[OwnerLookup, ...] = _LOOKUPS) -> LocalUsers | None:
     """Return this server's user and root; None if the system does not list the owners of sockets.
 
     Tries it with a connection to itself, because some systems have empty tables. Blocking.
     """
     if not hasattr(os, "getuid"):
         return None
-    users = LocalUsers(frozenset({os.getuid(), _ROOT}), tables)
-    try:
-        with (
-            socket.create_server(("127.0.0.1", 0)) as listener,
-            socket.create_connection(listener.getsockname()) as client,
-        ):
-            if users.owner_blocking(client.getsockname(), listener.getsockname()) == os.getuid():
-                return users
-    except OSError:
-        pass
+    users = LocalUsers(frozenset({os.getuid(), _ROOT}), lookups)
+    with (
+        suppress(OSError),
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+    ):
+        if users.owner_blocking(client.getsockname(), listener.getsockname()) == os.getuid():
+            return users
     _log.warning("peers_not_checked")
     return None
 

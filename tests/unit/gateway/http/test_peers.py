@@ -1,14 +1,23 @@
 """Whose socket it is, read from texts that a kernel wrote."""
 
 import os
+import socket
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.http.peers import Endpoint, LocalUsers, find_owner, local_users_blocking
+from gateway.http.peers import (
+    Endpoint,
+    LocalUsers,
+    ask_kernel,
+    find_owner,
+    local_users_blocking,
+    read_table,
+)
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 TCP = HEAD + (
@@ -37,7 +46,6 @@ OWNERS: list[tuple[str, Endpoint, Endpoint, int | None]] = [
     (TCP, ("127.0.0.2", 0xD3CA), V4, 65534),
     (TCP, ("127.0.0.1", 0xD3D2), V4, 1001),  # it will send no more, and still reads
     (TCP6, ("::1", 0xA001), V6, 1000),
-    (TCP6, ("127.0.0.1", 0xA002), V4, 1002),
     (TCP6, ("::ffff:127.0.0.1", 0xA002), ("::ffff:127.0.0.1", 8000), 1002),
     # our own end of the connection is another row, and so is the listening socket
     (TCP, V4, ("127.0.0.1", 0xD3BE), 0),
@@ -69,23 +77,31 @@ def test_an_address_that_differs_in_one_bit_is_another(raw: bytes, port: int) ->
     assert find_owner(row, (address, port % 65535 + 1), V4) is None
 
 
-def _tables(directory: Path, *texts: str) -> tuple[Path, ...]:
-    paths = []
-    for number, text in enumerate(texts):
-        path = directory / f"tcp{number}"
-        path.write_text(text, encoding="ascii")
-        paths.append(path)
-    return tuple(paths)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux is asked")
+def test_the_kernel_knows_the_owner_of_a_connection_by_both_its_ends() -> None:
+    for reached_at, host in (("127.0.0.1",) * 2, ("::1",) * 2, ("127.0.0.1", "::ffff:127.0.0.1")):
+        family = socket.AF_INET6 if ":" in reached_at else socket.AF_INET
+        with socket.create_server((reached_at, 0), family=family) as listener:
+            own: Endpoint = (host, listener.getsockname()[1])
+            with socket.create_connection((reached_at, own[1])) as client, listener.accept()[0]:
+                peer: Endpoint = (host, client.getsockname()[1])
+                found = [ask_kernel(*ends) for ends in ((peer, own), (peer, peer), (own, peer))]
+                assert found == [os.getuid(), None, os.getuid()]
+                assert ask_kernel(own, (host, 1)) is None, "the listening socket's owner is no peer"
+                client.close()
+                assert ask_kernel(peer, own) is None, "no process holds it any more"
 
 
 def test_a_peer_whose_table_is_gone_is_not_served(tmp_path: Path) -> None:
-    users = LocalUsers(frozenset({0, os.getuid()}), (tmp_path / "missing",))
+    users = LocalUsers(frozenset({0, os.getuid()}), (partial(read_table, tmp_path / "missing"),))
     assert not users.serves_blocking(("127.0.0.1", 1), V4)
 
 
 def test_where_the_system_does_not_tell_nothing_is_looked_up(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert local_users_blocking((tmp_path / "missing",)) is None
-    assert local_users_blocking(_tables(tmp_path, "", HEAD)) is None
-    assert [record.message for record in caplog.records] == ["peers_not_checked"] * 2
+    for text in (None, "", HEAD):
+        if text is not None:
+            (tmp_path / "tcp").write_text(text, encoding="ascii")
+        assert local_users_blocking((partial(read_table, tmp_path / "tcp"),)) is None
+    assert [record.message for record in caplog.records] == ["peers_not_checked"] * 3
