@@ -63,6 +63,7 @@ class _AgentProtocol(asyncio.StreamReaderProtocol):
 
     answer: Answer | None = None
     serving: asyncio.Task[None] | None = None
+    has_left = False
 
     def eof_received(self) -> bool | None:
         self._abort()
@@ -73,6 +74,7 @@ class _AgentProtocol(asyncio.StreamReaderProtocol):
         super().connection_lost(exc)
 
     def _abort(self) -> None:
+        self.has_left = True
         if self.answer is not None:
             self.answer.abort()
         elif self.serving is not None:  # the service has not answered yet
@@ -85,8 +87,8 @@ class Relay:
     def __init__(self) -> None:
         self._service: Service | None = None
         self._keys: list[bytes] = []
-        self._by_token: dict[str, Client] = {}
         self._clients: dict[str, Client] = {}
+        """By their tokens."""
         self._rest = b""
 
     def read_target(self) -> None:
@@ -121,18 +123,16 @@ class Relay:
         elif "admit" in order:
             client = Client(order["client"])
             client.free.set()
-            self._by_token[order["admit"]] = self._clients[client.id] = client
+            self._clients[order["admit"]] = client
         elif "revoke" in order:
-            revoked = self._by_token.pop(order["revoke"], None)
-            if revoked is not None:
-                self._clients.pop(revoked.id, None)
-        elif (named := self._clients.get(order["client"])) is not None:
+            self._clients.pop(order["revoke"], None)
+        elif named := [known for known in self._clients.values() if known.id == order["client"]]:
             if "mark" in order:
-                named.mark = order["mark"].encode() if order["mark"] else None
+                named[0].mark = order["mark"].encode() if order["mark"] else None
             elif order["held"]:
-                named.free.clear()
+                named[0].free.clear()
             else:
-                named.free.set()
+                named[0].free.set()
 
     async def watch_silence(self) -> None:
         """Report when the service stops sending content in a call, and when it goes on. Never returns."""
@@ -164,7 +164,7 @@ class Relay:
         named = dict(headers)
         bearer = named.get(b"authorization", b"").removeprefix(b"Bearer ")
         token = named.get(b"x-api-key") or bearer
-        return self._by_token.get(token.decode("latin-1"))
+        return self._clients.get(token.decode("latin-1"))
 
     async def ask(self, request: h11.Request, body: bytes) -> Answer:
         """Send a request of an agent on."""
@@ -256,7 +256,7 @@ class _Conversation:
             try:
                 await self._pass_on(call, answer)
             except (OSError, h11.ProtocolError) as exc:
-                if not self._writer.is_closing():  # else the agent left
+                if not self._protocol.has_left:
                     call.report("cut", detail="ECONNRESET")
                 raise EOFError from exc
             finally:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import psutil
 import pytest
 from anyio.abc import SocketStream
 
+from gateway.relay.supervisor import RelayProcess
+from gateway.relay.upstream import Target
 from tests.support.engine_talk import until
 from tests.support.relays import HEAD, OK, Agent, answering, chunk, read_request, relayed, service
 
@@ -111,6 +114,24 @@ async def test_a_held_agent_waits_until_it_is_free() -> None:
             assert (asked, answered.is_set()) == ([], False), "the new process knows of no hold"
             agent.relay.hold("agent-1", is_held=False)
         assert len(asked) == 1
+
+
+async def test_a_relay_that_does_not_start_is_started_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+
+    async def sleep(delay: float) -> None:
+        pauses.append(delay)
+        await anyio.lowlevel.checkpoint()
+        if len(pauses) == 7:
+            raise EOFError
+
+    monkeypatch.setattr(anyio, "sleep", sleep)
+    monkeypatch.setattr(sys, "executable", "nowhere")
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(EOFError):
+        await RelayProcess(Target(url="http://127.0.0.1:9"), {}, listener).run()
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
 
 
 async def test_a_hung_relay_is_replaced_and_the_agents_are_told() -> None:

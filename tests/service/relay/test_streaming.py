@@ -1,6 +1,7 @@
 """The relay passes requests and answers on as they are, at once, and keeps the key to itself."""
 
 import asyncio
+import socket
 import ssl
 import subprocess
 from pathlib import Path
@@ -10,6 +11,8 @@ import httpx
 import pytest
 from anyio.abc import SocketStream
 
+from gateway.relay import upstream
+from gateway.relay.upstream import Service, ServiceUnreachable, Target
 from tests.support.relays import END, HEAD, answering, chunk, read_request, relayed, service
 
 KEY = {"headers": [("x-api-key", "sk-real"), ("x-team", "blue")]}
@@ -21,6 +24,7 @@ async def test_it_adds_the_key_and_passes_the_rest_on(tmp_path: Path) -> None:
     async def handle(stream: SocketStream) -> None:
         while True:
             heard.append(await read_request(stream))
+            await stream.send(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")
             await stream.send(b"HTTP/1.1 201 OK\r\nx-own: 1\r\ncontent-length: 3\r\n\r\nyes")
 
     async with service(handle) as url, relayed(f"{url}/some/path/", **KEY) as agent:
@@ -62,7 +66,7 @@ async def test_nothing_but_messages_reaches_the_service_and_a_repeated_key_is_hi
             length = len(body)
             await stream.send(b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n%s" % (length, body))
 
-    headers = [("authorization", f"Bearer {key}")]
+    headers = [("authorization", f"Bearer {key}"), ("x-team", "bad")]  # too short to be a key
     async with service(handle) as url, relayed(url, headers=headers) as agent:
         for path in ("/v1/files", "/v1/messages/../files", "/v1/messages/batches", "/", "/v1"):
             async with agent.ask(path) as answer:
@@ -101,6 +105,7 @@ async def test_an_answer_that_breaks_off_breaks_off_here() -> None:
     async with service(handle) as url, relayed(url) as agent:
         with pytest.raises(httpx.RemoteProtocolError):
             await agent.read()
+        assert [report.kind for report in agent.reports] == ["not_messages"], "only the first fault"
 
 
 async def test_the_service_notices_at_once_that_an_agent_left() -> None:
@@ -108,7 +113,7 @@ async def test_the_service_notices_at_once_that_an_agent_left() -> None:
 
     async def handle(stream: SocketStream) -> None:
         await read_request(stream)
-        await stream.send(HEAD + chunk(b"data: 1\n\n"))
+        await stream.send(HEAD + chunk(b'data: {"type": "ping"}\n\n'))
         with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
             await stream.receive()
         left.set()
@@ -118,6 +123,8 @@ async def test_the_service_notices_at_once_that_an_agent_left() -> None:
             await anext(answer.aiter_raw())
         with anyio.fail_after(5):
             await left.wait()
+        async with agent.ask("/v1"):  # answered after whatever was to be reported
+            assert agent.reports == []
 
 
 async def test_a_slow_reader_slows_the_service_down() -> None:
@@ -137,6 +144,46 @@ async def test_a_slow_reader_slows_the_service_down() -> None:
             before = sent
             await anyio.sleep(0.5)
         assert 0 < sent < 100_000_000
+
+
+async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[SocketStream] = []
+
+    async def handle(stream: SocketStream) -> None:
+        opened.append(stream)
+        await answering()(stream)
+
+    async def ask(at_once: int) -> int:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(at_once):
+                tasks.start_soon(ask_once)
+        return len(opened)
+
+    async def ask_once() -> None:
+        answer = await known.ask(b"POST", b"/v1/messages", [], b"{}")
+        assert b"".join([piece async for piece in answer.chunks()]) == b"ok"
+
+    async with service(handle) as url:
+        known = Service(Target(url=url))
+        monkeypatch.setattr(upstream, "_IDLE_MOST", 2)
+        assert [await ask(3), await ask(2), await ask(3)] == [3, 3, 4]
+        monkeypatch.setattr(upstream, "_IDLE_S", 0)
+        monkeypatch.setattr(upstream, "_IDLE_MOST", 0)
+        assert await ask(1) == 5
+
+
+async def test_a_service_whose_name_is_unknown_is_not_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    with pytest.raises(ServiceUnreachable) as refused:
+        await Service(Target(url="http://model.example")).ask(b"POST", b"/v1/messages", [], b"{}")
+    assert (refused.value.kind, refused.value.detail) == ("unreachable", "ENOTFOUND")
 
 
 async def test_a_service_that_is_not_there_is_reported() -> None:

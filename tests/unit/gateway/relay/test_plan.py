@@ -4,8 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from gateway.credentials import Credential
+from gateway.relay import calls
 from gateway.relay.answers import AnswerReader
+from gateway.relay.calls import seconds_to_wait
 from gateway.relay.plan import agent_variables, plan_relay, proxy_for
 from gateway.relay.upstream import Target
 
@@ -134,6 +138,7 @@ def test_an_error_in_the_stream_is_noticed_at_once() -> None:
     reader.take(BEGIN + event(text))
     before = reader.fault
     reader.take(event({"type": "error", "error": {"type": "rate_limit_error"}}))
+    reader.end()
     assert (before, reader.fault, reader.status) == (None, "refused", 429)
 
 
@@ -144,3 +149,20 @@ def test_a_sign_of_life_is_no_content() -> None:
         reader = AnswerReader(STREAM)
         reader.take(piece)
         assert reader.has_content == has_content
+
+
+def test_a_service_asks_to_wait_for_seconds_or_until_a_date_and_never_less_than_none() -> None:
+    told = {"7": 7.0, "-7": 0.0, "Sun, 06 Nov 1994 08:49:37 GMT": 0.0, "soon": None, "": None}
+    assert {words: seconds_to_wait(words) for words in told} == told
+
+
+def test_the_time_in_which_an_agent_does_not_read_is_no_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = iter([0.0, 1.0, 6.0])
+    monkeypatch.setattr(calls, "now", lambda: next(times))
+    client = calls.Client("agent-1")
+    call = calls.Call(client, b"/v1/messages")
+    with call, call.blocked():
+        assert (client.blocked, client.open_calls) == (1, 1)
+    assert (client.blocked, client.open_calls, client.heard_at) == (0, 0, 5.0)
