@@ -101,8 +101,8 @@ class HostGuard:
         if origins:
             is_own = all(self._is_own_page(origin, host) for origin in origins)
         else:
-            sites = headers.getlist("sec-fetch-site")
-            is_own = method in _SAFE_METHODS or _OWN_SITES.issuperset(sites)
+            is_link = method in _SAFE_METHODS and headers.getlist("sec-fetch-mode") == ["navigate"]
+            is_own = is_link or _OWN_SITES.issuperset(headers.getlist("sec-fetch-site"))
         if not is_own:
             raise Forbidden("This request comes from a web page that is not this server's.")
 
