@@ -6,7 +6,7 @@ Each component is opened relative to the one before. Only the path of the root i
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +24,9 @@ def opened_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> It
     opened = os.open(root, _DIRECTORY)
     try:
         for name in parts:
-            if make and not _exists(name, opened):
-                os.mkdir(name, dir_fd=opened)
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=opened)
             below = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=opened)
             os.close(opened)
             opened = below
@@ -54,11 +55,3 @@ def create_file(name: str, folder: int) -> int:
     Raise `FileExistsError` if the name is taken, if only by a link.
     """
     return os.open(name, _NEW, 0o644, dir_fd=folder)
-
-
-def _exists(name: str, folder: int) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True

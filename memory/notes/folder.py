@@ -60,16 +60,20 @@ class NoteText:
 def list_notes_blocking(workspace: Path) -> list[NoteFile]:
     """Return the notes of a workspace by name."""
     found: list[NoteFile] = []
-    with suppress(OSError), opened_folder(workspace, [FOLDER]) as folder:
-        for path, folders, files, below in os.fwalk(".", dir_fd=folder):
-            name = f"{FOLDER}{path.removeprefix('.')}"
-            folders[:] = [entry for entry in sorted(folders) if _may_be_listed(entry, name)]
-            if name.count("/") == _MAX_DEPTH:
-                folders.clear()
-            notes = (entry for entry in sorted(files) if _may_be_listed(entry, name))
-            found += filter(None, (_listed(entry, name, below) for entry in notes))
-            if len(found) >= MAX_FILES:
-                break
+    waiting = [[FOLDER]]
+    while waiting and len(found) < MAX_FILES:
+        parts = waiting.pop()
+        with (
+            suppress(OSError),
+            opened_folder(workspace, parts) as folder,
+            os.scandir(folder) as all_of_it,
+        ):
+            below = [entry for entry in all_of_it if _may_be_listed(entry.name, parts)]
+            folders = sorted(entry.name for entry in below if entry.is_dir(follow_symlinks=False))
+            if len(parts) <= _MAX_DEPTH:
+                waiting += ([*parts, name] for name in reversed(folders))
+            notes = (_listed(name, parts, folder) for name in sorted(entry.name for entry in below))
+            found += filter(None, notes)
     return sorted(found[:MAX_FILES])
 
 
@@ -98,27 +102,25 @@ def remove_note_blocking(workspace: Path, name: str) -> bool:
     return True
 
 
-def _may_be_listed(entry: str, folder: str) -> bool:
+def _may_be_listed(entry: str, folder: Sequence[str]) -> bool:
     """Return whether an entry of a folder may be a note or a folder of notes."""
-    if entry.startswith(".") or find_protected_entry([*folder.split("/"), entry]) is not None:
+    if entry.startswith(".") or find_protected_entry([*folder, entry]) is not None:
         return False
     return not any(unicodedata.category(char) in _BREAKS for char in entry)
 
 
-def _is_note_name(path: PurePosixPath) -> bool:
-    """Return whether a file of this name is a note; a README describes the folder."""
-    return path.suffix.lower() in ENDINGS and path.stem.lower() != "readme"
-
-
-def _listed(entry: str, folder: str, descriptor: int) -> NoteFile | None:
-    if not _is_note_name(PurePosixPath(entry)):
-        return None
+def _listed(entry: str, folder: Sequence[str], descriptor: int) -> NoteFile | None:
+    path = PurePosixPath(entry)
+    if path.suffix.lower() not in ENDINGS or path.stem.lower() == "readme":
+        return None  # a README describes the folder
     try:
         status = os.stat(entry, dir_fd=descriptor, follow_symlinks=False)
     except OSError:
         return None
     mtime_ns = min(max(0, status.st_mtime_ns), _MAX_TIME_NS)
-    return NoteFile(f"{folder}/{entry}", mtime_ns, status.st_size) if _is_note(status) else None
+    return (
+        NoteFile("/".join([*folder, entry]), mtime_ns, status.st_size) if _is_note(status) else None
+    )
 
 
 def _is_note(status: os.stat_result) -> bool:

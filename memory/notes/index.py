@@ -8,7 +8,6 @@ from typing import Final, Literal, Protocol
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskStatus
 
 from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
@@ -95,9 +94,8 @@ class NoteIndex:
         self._wakened = anyio.Event()
         self._on_change = on_change
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Scan at once, when woken, and at intervals, until cancelled."""
-        task_status.started()
         while True:
             self._wakened = anyio.Event()
             begun = anyio.current_time()
@@ -174,7 +172,8 @@ class NoteIndex:
         self, indexed: Mapping[str, IndexedNote]
     ) -> tuple[list[NoteFile], list[str]]:
         listed = list_notes_blocking(self._workspace)
-        changed = [file for file in listed if _is_changed(file, indexed.get(file.name))]
+        known = {note.file for note in indexed.values()}
+        changed = [file for file in listed if file not in known]
         return changed, sorted(indexed.keys() - {file.name for file in listed})
 
     async def _index(self, file: NoteFile, before: IndexedNote | None) -> _Read:
@@ -196,7 +195,3 @@ class NoteIndex:
             return None  # names are shown unmasked, so a file whose name holds a secret is no note
         note = read_note_blocking(self._workspace, file, self._mask)
         return None if note is None else (note, items_of(note))
-
-
-def _is_changed(file: NoteFile, indexed: IndexedNote | None) -> bool:
-    return indexed is None or indexed.file != file

@@ -1,6 +1,8 @@
 """What of the `memory/` folder is read, and what is not, whatever lies there."""
 
 import os
+import shutil
+import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ from memory.notes.folder import (
     read_note_blocking,
     remove_note_blocking,
 )
+from policies.paths.protected import find_protected_entry
 from policies.secrets import mask_secrets
 from tests.unit.memory.notes.indexed import SECRET, workspace_with, write
 
@@ -149,6 +152,27 @@ def test_eight_folders_down_are_looked_into_and_no_more_files_than_are_allowed(
     monkeypatch.setattr(folder, "MAX_FILES", 3)
     workspace = workspace_with(tmp_path, {f"{n}.md": "x" for n in range(5)})
     assert len(names(workspace)) == 3
+
+
+def test_a_folder_that_becomes_a_pipe_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace = workspace_with(tmp_path, {"a/a.md": "x", "b.md": "y"})
+
+    def swapped(parts: list[str]) -> object:
+        if parts == ["memory", "a"]:
+            shutil.rmtree(workspace / "memory" / "a")
+            os.mkfifo(workspace / "memory" / "a")
+        return find_protected_entry(parts)
+
+    def hangs(*_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(folder, "find_protected_entry", swapped)
+    signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(30)
+    assert names(workspace) == ["memory/b.md"]
+    signal.alarm(0)
 
 
 @pytest.mark.parametrize("at_s", [-5, 40_000_000_000])

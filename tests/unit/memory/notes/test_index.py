@@ -126,6 +126,8 @@ async def test_a_note_that_comes_back_is_delivered_again(scanned: Indexed) -> No
         await scanned.index.scan()
         assert await scanned.deliveries() == Counter([("put", item_id)])
         await scanned.deliver_all()
+    (row,) = await scanned.database.rows("SELECT revision FROM items WHERE id = ?", (item_id,))
+    assert row["revision"] == 2, "it is new after it was gone, and changed once"
 
 
 async def test_a_note_that_cannot_be_read_is_taken_out_until_it_can(

@@ -21,7 +21,7 @@ from tests.unit.memory.notes.indexed import ITEMS, Indexed, change, indexing
 @asynccontextmanager
 async def running(notes: Indexed) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
-        await tasks.start(notes.index.run)
+        tasks.start_soon(notes.index.run)
         yield
         tasks.cancel_scope.cancel()
 
