@@ -25,7 +25,8 @@ from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.engine.pool import ClientPool, PoolLimits
+from gateway.engine.held_client import PoolLimits
+from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
 from gateway.files.access import WorkspaceAccess

@@ -1,4 +1,4 @@
-"""A conversation's client in the pool: what it is, what it does, and how it came to be."""
+"""A conversation's client in the pool: what it is, what it does, and how it came to be; the pool's bounds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,6 +9,19 @@ from gateway.engine.protocol import AgentClient
 
 Origin = Literal["reused", "prewarmed", "connected", "woken"]
 State = Literal["working", "idle", "leaving"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolLimits:
+    """The bounds of the pool."""
+
+    max_live: int
+    prewarmed: int
+    idle_s: float
+    stale_grace_s: float
+    max_memory_bytes: int
+    max_woken: int = 0
+    """Clients that wait for a first message in a conversation that was only opened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,11 @@ import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.engine.held_client import Claim, HeldClient, HeldProcess, Lease, Origin
+from gateway.engine.held_client import Claim, HeldClient, HeldProcess, Lease, Origin, PoolLimits
 from gateway.engine.prewarm import PrewarmPool
 from gateway.engine.protocol import (
     AgentClient,
@@ -38,24 +37,13 @@ _log = logging.getLogger(__name__)
 _MEASURE_EVERY_S = 10.0
 _MEASURE_IDLE_EVERY_S = 60.0
 """If no client has run a turn since the last measurement."""
+_AGENT_BYTES = 250 * 2**20
+"""What an agent may need that was not measured yet."""
 _SHUTDOWN_S = 12.0
 _STAYS_S = 0.3
 """A conversation is woken if it is not left for another within this time after it was opened."""
 _OPENED_AGAIN_S = 30.0
 """Reads that follow each other faster are one opening: polling keeps no process."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolLimits:
-    """The bounds of the pool."""
-
-    max_live: int
-    prewarmed: int
-    idle_s: float
-    stale_grace_s: float
-    max_memory_bytes: int
-    max_woken: int = 0
-    """Clients that wait for a first message in a conversation that was only opened."""
 
 
 class ClientPool:
@@ -78,10 +66,8 @@ class ClientPool:
         self._waking = anyio.Lock()
         self._slots = anyio.Semaphore(limits.max_live, max_value=limits.max_live)
         self._changed = anyio.Event()
-        self._prewarm = PrewarmPool(engine, default_spec, limits.prewarmed)
+        self._prewarm = PrewarmPool(engine, default_spec, limits.prewarmed, self._most_prewarmed)
         self._warm_memory_bytes = 0
-        self._activity = 0
-        """The number of acquires and releases."""
         self._closing = False
 
     @property
@@ -125,7 +111,6 @@ class ClientPool:
         Wait while `max_live` clients are busy, in order of arrival. Cancellation leaves nothing behind. Raise
         `EngineUnavailable` if no agent could be started, or the pool or the conversation was closed.
         """
-        self._activity += 1
         self._opened_at.pop(conversation_id, None)
         waking = self._claims.get(conversation_id)
         if waking is not None and waking.has_begun:
@@ -228,7 +213,6 @@ class ClientPool:
         held = self._held.get(conversation_id)
         if held is None:
             return
-        self._activity += 1
         held.rest()
         if not held.client.is_alive():
             self._end_soon(conversation_id, held)
@@ -343,10 +327,14 @@ class ClientPool:
             except Exception:  # noqa: BLE001  its slot must not be lost
                 _log.exception("client_not_closed")
             finally:
-                if self._held.get(conversation_id) is held:
-                    del self._held[conversation_id]
+                del self._held[conversation_id]
                 self._slots.release()
                 held.ended.set()
+
+    def _most_prewarmed(self) -> int:
+        held = sum(max(held.memory_bytes, _AGENT_BYTES) for held in self._held.values())
+        fitting = (self._limits.max_memory_bytes - held) // _AGENT_BYTES
+        return min(self._limits.max_live, fitting)
 
     def _wake_tender(self) -> None:
         self._changed.set()
@@ -370,10 +358,10 @@ class ClientPool:
         return math.inf if held.busy else held.idle_since + self._limits.idle_s
 
     async def _measure(self) -> None:
-        measured_at, measured = -math.inf, (-1, -1)
+        measured_at, measured = -math.inf, (self._changed, -1)
         while True:
             await anyio.sleep(_MEASURE_EVERY_S)
-            state = (self._activity, self._prewarm.ready_count)
+            state = (self._changed, self._prewarm.ready_count)
             is_idle = state == measured and not any(held.busy for held in self._held.values())
             if is_idle and anyio.current_time() < measured_at + _MEASURE_IDLE_EVERY_S:
                 continue
@@ -383,9 +371,13 @@ class ClientPool:
     async def keep_memory_bound(self) -> None:
         """Measure all process trees and end idle clients until the memory bound is kept."""
         for held in list(self._held.values()):
-            held.memory_bytes = await _measured(held.client)
+            held.memory_bytes = await anyio.to_thread.run_sync(held.client.memory_bytes_blocking)
+        await self._prewarm.end_surplus()
         self._warm_memory_bytes = sum(
-            [await _measured(client) for client in self._prewarm.clients()]
+            [
+                await anyio.to_thread.run_sync(client.memory_bytes_blocking)
+                for client in self._prewarm.clients()
+            ]
         )
         leaving = sum(held.memory_bytes for held in self._held.values() if held.is_ending)
         excess = self.memory_bytes - leaving - self._limits.max_memory_bytes
@@ -394,7 +386,3 @@ class ClientPool:
                 return
             excess -= held.memory_bytes
             self._end_soon(conversation_id, held)
-
-
-async def _measured(client: AgentClient) -> int:
-    return await anyio.to_thread.run_sync(client.memory_bytes_blocking)

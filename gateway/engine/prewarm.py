@@ -1,11 +1,12 @@
 """Prewarmed clients, connected before they are needed.
 
-Prewarming waits while conversations connect clients of their own, up to a bound, and pauses longer after
-each failure.
+The number follows the demand: if several conversations begin at once, as many clients are kept ready for some
+minutes. Prewarming waits while conversations connect clients of their own, up to a bound, and pauses longer
+after each failure.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import anyio
@@ -18,6 +19,8 @@ _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_WAY_S = 5.0
 """The longest wait for conversations that connect."""
+_CALM_S = 300.0
+"""Clients beyond `size` are kept for so long after more than `size` were asked for at once."""
 
 
 class _Warming:
@@ -28,18 +31,24 @@ class _Warming:
         self.done = anyio.Event()
         self.claimed = False
 
-    @property
-    def has_failed(self) -> bool:
-        return self.done.is_set() and self.client is None
-
 
 class PrewarmPool:
-    """Up to `size` prewarmed clients with the same options. `run` must be running."""
+    """Prewarmed clients with the same options. `run` must be running.
 
-    def __init__(self, engine: Engine, spec: ClientSpec, size: int) -> None:
+    There are `size`. After more were asked for before the pool was full again, there are as many as were asked
+    for, but not more than `most` returns.
+    """
+
+    def __init__(
+        self, engine: Engine, spec: ClientSpec, size: int, most: Callable[[], int]
+    ) -> None:
         self._engine = engine
         self._spec = spec
-        self._size = size
+        self._size = self._demand = size
+        self._most = most
+        self._taken = 0
+        """Since the pool was last full."""
+        self._calm_at = 0.0
         self._warmings: list[_Warming] = []
         self._others_connect = 0
         self._refill_waits = False
@@ -66,14 +75,16 @@ class PrewarmPool:
         """
         if spec.fingerprint != self._spec.fingerprint:
             return None
+        self._taken += 1
+        if self._taken > self._size > 0:
+            self._demand = max(self._demand, self._taken)
+            self._calm_at = anyio.current_time() + _CALM_S
         while (warming := self._next()) is not None:
             warming.claimed = True
             try:
                 await warming.done.wait()
             finally:
                 warming.claimed = False
-                if warming.has_failed:
-                    self._remove(warming)
             if warming.client is None:
                 return None
             self._remove(warming)
@@ -122,7 +133,8 @@ class PrewarmPool:
     async def _fill(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
-            while len(self._warmings) >= self._size:
+            while len(self._warmings) >= self._wanted():
+                self._taken = 0
                 await self._changed.wait()
             await self.give_way()
             self._refill_waits = False
@@ -131,6 +143,19 @@ class PrewarmPool:
             else:
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+
+    def _wanted(self) -> int:
+        if anyio.current_time() >= self._calm_at:
+            self._demand = self._size
+        return max(self._size, min(self._demand, self._most()))
+
+    async def end_surplus(self) -> None:
+        """End the clients that are ready and not wanted any more; to be called from time to time."""
+        for warming in list(self._warmings):
+            is_surplus = warming in self._warmings and len(self._warmings) > self._wanted()
+            if is_surplus and warming.client is not None:
+                self._remove(warming)
+                await warming.client.close()
 
     async def give_way(self) -> None:
         """Wait, up to a bound, while conversations connect or a turn that took a client has no text."""

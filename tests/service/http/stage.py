@@ -23,7 +23,8 @@ from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.engine.pool import ClientPool, PoolLimits
+from gateway.engine.held_client import PoolLimits
+from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec
 from gateway.files.access import WorkspaceAccess
 from gateway.http.application import create_app

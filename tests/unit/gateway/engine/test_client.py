@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -20,10 +21,11 @@ from claude_agent_sdk import (
 from gateway.engine import client as client_module
 from gateway.engine import processes
 from gateway.engine.client import SdkClient
-from gateway.engine.events import Observed
+from gateway.engine.events import EngineEvent, Observed, RunFinished, TextDone
 from gateway.engine.hooks import RunHooks
-from gateway.engine.protocol import ClientDead, EngineUnavailable, SessionGone
+from gateway.engine.protocol import ClientDead, EngineUnavailable, Prompt, SessionGone
 from gateway.engine.runs import SdkRun
+from gateway.engine.warm_up import WarmUpFailed, warm_up
 from tests.support.engine_fakes import FakeSdk, result, says, streams
 from tests.support.engine_talk import Told, prompt, read, until
 
@@ -282,3 +284,18 @@ async def test_whatever_the_agent_sends_is_heard_and_one_that_compacts_is_not_si
         await until(lambda: run.silent_since == math.inf)
         bench.sdk.give(SystemMessage(subtype="status", data={"status": None}))
         await until(lambda: run.silent_since < math.inf)
+
+
+async def test_a_warm_up_that_somebody_else_answered_has_failed() -> None:
+    async def events() -> AsyncIterator[EngineEvent]:  # noqa: RUF029  a run's are awaited
+        yield TextDone(text="Hello from the model.")
+        yield RunFinished(subtype="success", is_error=False, result=None)
+
+    async def start_run(_prompt: Prompt) -> SimpleNamespace:
+        await anyio.lowlevel.checkpoint()
+        return SimpleNamespace(events=events)
+
+    client: Any = SimpleNamespace(client_id="one", start_run=start_run)
+    relay: Any = SimpleNamespace(set_warm_up=lambda *_: None)
+    with pytest.raises(WarmUpFailed):
+        await warm_up(client, relay)

@@ -66,7 +66,7 @@ def test_every_call_is_asked_for_and_no_file_has_hooks() -> None:
     assert settings["env"]["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
     assert settings["apiKeyHelper"] == settings["awsAuthRefresh"] == ""
     assert settings["enableAllProjectMcpServers"] is False
-    assert [glob[:20] for glob in settings["claudeMdExcludes"]] == ["**/{.[eE][nN][vV]*,*"] * 2
+    assert [glob[:20] for glob in settings["claudeMdExcludes"]] == ["**/{.[eE][nN][vV]*,*"]
     assert settings["cleanupPeriodDays"] > 10_000
 
 

@@ -121,6 +121,10 @@ async def test_an_idle_pool_is_measured_once_and_again_after_a_turn(
             measured = 0
             await looked_again()
             assert measured == 0
+            await bench.take("a")
+            bench.pool.release("a")  # between two looks
+            await looked_again()
+            assert measured == 1
             tasks.cancel_scope.cancel()
         assert lease.client.is_alive()
 
@@ -171,6 +175,45 @@ async def test_the_next_is_warmed_after_the_first_text_of_the_turn(tmp_path: Pat
         assert bench.engine.connects == 1
         bench.pool.text_began()
         await until(lambda: bench.pool.warm_count == 1)
+
+
+async def test_as_many_are_kept_warm_as_began_at_once_until_it_is_calm_or_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(tmp_path, max_live=8, prewarmed=1, max_memory_bytes=7 * 2**29) as bench:
+
+        async def begin(*names: str) -> list[str]:
+            leases = [await bench.take(name) for name in names]
+            for name in names:
+                bench.pool.release(name)
+            return [lease.origin for lease in leases]
+
+        await until(lambda: bench.pool.warm_count == 1)
+        assert await begin("a") == ["prewarmed"]
+        await until(lambda: bench.pool.warm_count == 1)
+        assert await begin(*"bcde") == ["prewarmed", *["connected"] * 3]
+        await until(lambda: bench.pool.warm_count == 4)
+        await anyio.wait_all_tasks_blocked()
+        assert bench.pool.warm_count == 4
+
+        bench.engine.living[0].memory_bytes = 5 * 2**29
+        hold = bench.engine.hold_close = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.pool.keep_memory_bound)
+            await anyio.wait_all_tasks_blocked()
+            taken = await bench.take("f")
+            hold.set()
+        assert taken.client.is_alive()
+        assert (bench.pool.live_count, bench.pool.warm_count) == (6, 1)
+
+        bench.engine.living[0].memory_bytes = 0
+        await bench.pool.keep_memory_bound()
+        bench.pool.release("f")
+        await until(lambda: bench.pool.warm_count == 4)
+        monkeypatch.setattr(prewarm, "_CALM_S", 0)
+        assert await begin(*"gh") == ["prewarmed"] * 2
+        await bench.pool.keep_memory_bound()
+        assert bench.pool.warm_count == 1
 
 
 async def test_a_fresh_conversation_waits_for_the_one_on_its_way_that_a_cancelled_turn_left(
@@ -247,7 +290,7 @@ async def test_warming_gives_way_but_not_for_ever(
 ) -> None:
     monkeypatch.setattr(prewarm, "_LONGEST_WAY_S", 0.05)
     engine = WatchedEngine(tmp_path)
-    shelf = prewarm.PrewarmPool(engine, SPEC, 1)
+    shelf = prewarm.PrewarmPool(engine, SPEC, 1, lambda: 1)
     with anyio.fail_after(SOON_S):
         async with anyio.create_task_group() as tasks:
             with shelf.giving_way():

@@ -73,8 +73,13 @@ async def test_a_dropped_or_discarded_conversations_process_is_gone_at_once(
         bench.pool.release("b")
         await bench.pool.discard("b")
         assert bench.engine.live == 0
-        await bench.take("a", resume=session)
-        await bench.pool.discard("a")
+        stuck = await bench.take("a", resume=session)
+        bench.engine.hold_close = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bench.pool.discard, "a")
+            await anyio.wait_all_tasks_blocked()
+            assert not watched(stuck).inner.is_alive(), "it is killed before it is closed"
+            bench.engine.hold_close.set()
         assert bench.engine.live == 0
         assert (await bench.turn("a", resume=session)).client_died is False
 
