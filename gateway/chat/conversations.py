@@ -107,7 +107,7 @@ class Conversations:
             await self._parts.memory.deleted(known)
             await self._parts.conversations.delete(known, self._parts.now())
             await self._parts.memory.changed()
-            self._parts.log.end_conversation(known)
+            self._parts.log.feed.wake(known)  # its readers find it deleted
 
     async def messages(
         self, user_id: UserId, conversation_id: str, *, limit: int, before_seq: int | None

@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -42,6 +43,7 @@ _LAST_TRY_S = 5.0
 class _Entry:
     """A queue entry: an event, a turn's ending, both, or a flush marker."""
 
+    conversation_id: ConversationId
     event: TurnEvent | None
     ending: Turn | None = None
     is_synced: bool = True
@@ -72,6 +74,7 @@ class TurnEvents:
     def __init__(self, log: "EventLog", turn: Turn, last_n: int) -> None:
         self._log = log
         self._turn = turn
+        self._entry = partial(_Entry, turn.conversation_id)
         self._n = last_n
         self._held: list[_Entry] | None = None
         self._decided: anyio.Event | None = None
@@ -90,7 +93,7 @@ class TurnEvents:
             return
         if kind in DELTAS and self._join(kind, fields):
             return
-        self._last = _Entry(self.make_event(kind, fields), is_synced=kind not in DELTAS)
+        self._last = self._entry(self.make_event(kind, fields), is_synced=kind not in DELTAS)
         self._enqueue(self._last)
 
     def _enqueue(self, entry: _Entry) -> None:
@@ -138,7 +141,7 @@ class TurnEvents:
 
     async def flush(self) -> None:
         """Wait until everything emitted is stored, however long the store cannot be written."""
-        await self._store(_Entry(None))
+        await self._store(self._entry(None))
 
     async def note_ending(self, turn: Turn) -> None:
         """Store how the turn ended, still as running, before `complete`.
@@ -146,7 +149,7 @@ class TurnEvents:
         Recovery after a crash in between completes the turn with this ending, so `complete` with the
         same one need not be synced. Waits as `complete` does.
         """
-        await self._store(_Entry(None, replace(turn, state="running")))
+        await self._store(self._entry(None, replace(turn, state="running")))
 
     async def _store(self, entry: _Entry) -> None:
         entry.stored = anyio.Event()
@@ -162,7 +165,7 @@ class TurnEvents:
         if self._completed is None:
             self._completed = anyio.Event()
             event = self.make_event(COMPLETED, fields)
-            self._enqueue(_Entry(event, turn, is_synced, self._completed))
+            self._enqueue(self._entry(event, turn, is_synced, self._completed))
         else:
             _log.error("turn_completed_twice", extra={"turn_id": self._turn.id})
         await self._completed.wait()
@@ -258,7 +261,7 @@ class EventLog:
         except BaseException:
             events.refuse()
             raise
-        events.release(_Entry(first))
+        events.release(_Entry(first.conversation_id, first))
 
     async def _store_first(
         self, event: TurnEvent, store: Callable[[Sequence[TurnEvent]], Awaitable[object]]
@@ -291,27 +294,45 @@ class EventLog:
                     pass
 
     async def _store_queued(self) -> bool:
-        """Store everything queued now; return False as soon as the store cannot be written."""
-        count = len(self._queue)
-        while count > 0:
-            batch = list(islice(self._queue, min(count, self._batch)))
-            count -= len(batch)
-            try:
-                async with self._storing:
-                    await self._store_apart(batch)
-            except StoreUnavailable:
-                self._note_failure()
-                return False
-            for entry in batch:
-                self._queue.popleft()
-                if entry.stored is not None:
-                    entry.stored.set()
-            if self._failing_since is not None:
-                self._failing_since = None
-                if self._stuck.is_set():
-                    self._stuck = anyio.Event()
-                _log.warning("events_stored_again", extra={"waiting": len(self._queue)})
+        """Store everything queued; return False as soon as the store cannot be written."""
+        while self._queue:
+            for batch in filter(None, self._next_batches()):
+                try:
+                    async with self._storing:
+                        await self._store_apart(batch)
+                except StoreUnavailable:
+                    self._note_failure()
+                    return False
+                for entry in batch:
+                    self._queue.popleft()
+                    if entry.stored is not None:
+                        entry.stored.set()
+                if self._failing_since is not None:
+                    self._failing_since = None
+                    if self._stuck.is_set():
+                        self._stuck = anyio.Event()
+                    _log.warning("events_stored_again", extra={"waiting": len(self._queue)})
         return True
+
+    def _next_batches(self) -> list[list[_Entry]]:
+        """Return what to store next: the head of the queue in two batches, of which either may be empty.
+
+        If several turns end, what other turns do goes ahead and each ending is stored by itself: it takes
+        milliseconds. What was handed to the store before stays first, and so keeps its numbers.
+        """
+        if sum(entry.ending is not None for entry in self._queue) <= 1:
+            return [list(islice(self._queue, self._batch))]
+        early: list[_Entry] = []
+        late: list[_Entry] = []
+        waiting: set[ConversationId] = set()
+        for entry in self._queue:
+            if entry.ending and not entry.sealed:
+                waiting.add(entry.conversation_id)
+            (late if entry.conversation_id in waiting else early).append(entry)
+        self._queue = deque([*early, *late])
+        if len(early) > self._batch:
+            return [early[: self._batch]]
+        return [early, late[:1]]
 
     def _note_failure(self) -> None:
         now = anyio.current_time()
@@ -365,10 +386,6 @@ class EventLog:
             await self._events.append(events, is_synced=is_synced)
         if events:
             self.feed.show(events)
-
-    def end_conversation(self, conversation_id: ConversationId) -> None:
-        """Wake the readers of a conversation that was deleted."""
-        self.feed.wake(conversation_id)
 
     def subscribe(
         self, conversation_id: ConversationId, after_seq: int, *, turn_id: TurnId | None = None

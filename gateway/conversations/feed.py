@@ -48,7 +48,7 @@ class Channel:
         self.ring()
 
     def ring(self) -> None:
-        """Let every reader that waits for the alarm look again."""
+        """Wake every reader that waits for the alarm, to look again."""
         self.alarm.set()
         self.alarm.clear()
 
@@ -153,7 +153,7 @@ class Subscription:
         self._feed.leave(self._conversation_id)
 
     def wake(self) -> None:
-        """Let `next` return, of this reader and of the conversation's others."""
+        """Make `next` return, of this reader and of the conversation's others."""
         self._feed.wake(self._conversation_id)
 
     async def next(self, wait_s: float) -> list[TurnEvent]:

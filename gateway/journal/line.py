@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -27,6 +28,8 @@ class Line:
     at: datetime
     kind: JournalKind
     fields: Mapping[str, Any]
+    masked: AbstractSet[str] = frozenset()
+    """Texts in `fields` that were masked before."""
     size: int = 0
     """Estimated characters in `fields`."""
     refused_before: int = 0
@@ -46,7 +49,7 @@ class LineFormat:
         The line's own fields (`ts`, `seq`, `kind` and the envelope) come first and win.
         """
         head = {"ts": rfc3339(line.at), "seq": seq, **envelope, "kind": line.kind}
-        masked = mask_leaves(json_safe(line.fields), self._mask)
+        masked = mask_leaves(json_safe(line.fields), self._mask, line.masked)
         fields = {key: value for key, value in masked.items() if key not in head}
         encoded = _dump({**head, **fields})
         return encoded if len(encoded) <= self.max_bytes else self._clip(head, fields)

@@ -11,6 +11,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -67,10 +68,13 @@ class TurnJournal:
         self._settled = anyio.Event()
         self._closed = False
 
-    def write(self, kind: JournalKind, /, **fields: Any) -> None:
+    def write(
+        self, kind: JournalKind, masked: AbstractSet[str] = frozenset(), /, **fields: Any
+    ) -> None:
         """Add a line. Never blocks, never raises.
 
-        The values are read later, in another thread: they must not be changed after this call.
+        Texts in `masked` were masked before and are written as they are. The values are read later, in another
+        thread: they must not be changed after this call.
         If the queue is full the line is dropped and counted in `lost`, unless it is a `response`.
         After `close` every line is dropped.
         """
@@ -78,6 +82,7 @@ class TurnJournal:
             at=self._journal.now(),
             kind=kind,
             fields=fields,
+            masked=masked,
             size=estimate_chars(fields),
             refused_before=self._refused,
         )

@@ -5,6 +5,7 @@ callable; in addition every value under a key that names a secret is masked, as 
 """
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from policies.secrets import MASK, names_secret
@@ -32,16 +33,16 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
 
 
-def mask_leaves(value: Any, mask: Mask) -> Any:
+def mask_leaves(value: Any, mask: Mask, masked: AbstractSet[str] = frozenset()) -> Any:
     """Return a value made by `json_safe` with all its strings and keys masked. Never raises.
 
-    The result has the same shape. Nearly every value holds no secret, so the mask first runs once over
-    all its strings together.
+    The result has the same shape. Nearly every value holds no secret, so the mask first runs once over all its
+    strings together, without those in `masked`: the same mask made them.
     """
     strings: list[str] = []
     if _collect(value, strings):
         return _mask(value, mask)
-    together = "\n".join(dict.fromkeys(strings))
+    together = "\n".join(text for text in dict.fromkeys(strings) if text not in masked)
     return value if mask_text(together, mask) == together else _mask(value, mask)
 
 

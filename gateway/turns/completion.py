@@ -8,7 +8,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
-from functools import cache, partial
 from typing import Any
 
 from gateway.engine.events import RunFinished
@@ -64,7 +63,7 @@ class TurnCompletion:
                 Notice("memory_not_written", context.say(context.chronicle.failure)), result
             )
         context.is_over = True
-        context.journal.write("response", **result)
+        context.journal.write("response", frozenset(context.masked.values()), **result)
         await self._close_journal(result)
         is_noted = len(result["notices"]) == noted
         await context.events.complete(ended, result, is_synced=not is_noted)
@@ -99,10 +98,12 @@ class TurnCompletion:
             finished_at=finished_at,
             duration_ms=round(context.elapsed_s * 1000),
         )
-        clean = cache(context.sanitizer.streamed)  # a reply of one step is masked once
-        reply = result["reply"] = await off_loop(clean, result["reply"])
-        steps = partial(clean_steps, reply=reply, clean=clean)
-        result["steps"] = await off_loop(steps, result["steps"], more_chars=len(reply))
+        masked = context.masked  # nearly always all of it, because readers were shown it
+        for text in (result["reply"], *(step.get("text", "") for step in result["steps"])):
+            if text not in masked:
+                masked[text] = await off_loop(context.sanitizer.streamed, text)
+        result["reply"] = masked[result["reply"]]
+        result["steps"] = clean_steps(result["steps"], result["reply"], masked.__getitem__)
         safe: dict[str, Any] = json_safe(result)
         return safe
 

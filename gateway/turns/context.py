@@ -86,6 +86,8 @@ class TurnContext:
     """What of the workspace's configuration kept the agent from starting, in words."""
     is_over: bool = False
     """Set when the result is made: nothing is emitted after the turn's last event."""
+    masked: dict[str, str] = field(default_factory=dict)
+    """Blocks of text, and what was shown of them."""
     call_seen: anyio.Event = field(default_factory=anyio.Event)
     """Set, and replaced, at each tool call that the run's reader has reached."""
     file_changes: TurnFileChanges = field(init=False)

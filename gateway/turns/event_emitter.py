@@ -45,8 +45,8 @@ class EventEmitter:
         """Characters of text that readers have and keep."""
         self._open_chars = {"text": 0, "thinking": 0}
         """Characters that readers have of blocks that are not finished."""
-        self._text_masker = StreamMasker(context.sanitizer)
-        self._thinking_masker = StreamMasker(context.sanitizer)
+        self._text_masker = StreamMasker(context.sanitizer, context.masked)
+        self._thinking_masker = StreamMasker(context.sanitizer, context.masked)
         self.first_text_s: float | None = None
         """Seconds from the turn's begin to its first text."""
 
@@ -173,7 +173,7 @@ class EventEmitter:
         use.ran = await self._rewritten(use)
         fields = {**tool_fields(use), "output": use.output, "ran": use.ran}
         noted = self._context.chronicle.tool(use, self._context.parts.now())
-        self._context.journal.write("tool", **fields, **noted)
+        self._context.journal.write("tool", frozenset({use.output}), **fields, **noted)
         del fields["summary"]  # the start's event has it
         self._context.events.emit("tool.finished", **fields)
 

@@ -64,7 +64,7 @@ class OutputSanitizer:
 
     def streamed(self, text: str) -> str:
         """Return a text of any length as a stream of it is shown."""
-        masker = StreamMasker(self)
+        masker = StreamMasker(self, {})
         return masker.feed(text) + masker.rest()
 
     def summary(self, tool_input: Mapping[str, Any]) -> str:
@@ -97,8 +97,12 @@ class StreamMasker:
     still become one is held back: mostly the unfinished word, more after a word such as `password`.
     """
 
-    def __init__(self, sanitizer: OutputSanitizer) -> None:
+    def __init__(self, sanitizer: OutputSanitizer, blocks: dict[str, str]) -> None:
+        """Add each block and what was shown of it to `blocks`, both without white space around."""
         self._sanitizer = sanitizer
+        self._blocks = blocks
+        self._read: list[str] = []
+        self._shown: list[str] = []
         self._look_at_chars = 0
         self._held = ""
 
@@ -110,7 +114,10 @@ class StreamMasker:
     def feed(self, piece: str) -> str:
         """Add a piece; return what can be shown now, perhaps nothing."""
         parts = (piece[at : at + _PART_CHARS] for at in range(0, len(piece), _PART_CHARS))
-        return "".join(map(self._feed, parts))
+        shown = "".join(map(self._feed, parts))
+        self._read.append(piece)
+        self._shown.append(shown)
+        return shown
 
     def _feed(self, part: str) -> str:
         text = self._held + part
@@ -127,7 +134,11 @@ class StreamMasker:
     def rest(self) -> str:
         """Return what is still held back; the block is over."""
         held, self._held, self._look_at_chars = self._held, "", 0
-        return self._sanitizer.text(held)
+        rest = self._sanitizer.text(held)
+        if self._read:
+            self._blocks["".join(self._read).strip()] = "".join([*self._shown, rest]).strip()
+            self._read, self._shown = [], []
+        return rest
 
 
 async def off_loop(work: Callable[[Any], _T], value: Any, *, more_chars: int = 0) -> _T:

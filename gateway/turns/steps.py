@@ -76,7 +76,8 @@ class Steps:
     @property
     def text(self) -> str:
         """All text of the model for the person."""
-        return _APART.join(self._texts()).strip()
+        blocks = [block.text for block in self._texts_newest_first()]
+        return _APART.join(text for text in reversed(blocks) if text.strip()).strip()
 
     def begin_message(self) -> None:
         """Drop what an unfinished answer wrote."""
@@ -156,7 +157,11 @@ class Steps:
 
     def fields(self, closing: str = "") -> list[dict[str, Any]]:
         """Return the steps as the turn result has them; `closing` is the gateway's own last text."""
-        fields = [_fields(step) for step in self._steps if _says_something(step)]
+        fields = [
+            _fields(step)
+            for step in self._steps
+            if not isinstance(step, _Text) or step.text.strip()
+        ]
         return [*fields, closing_step(closing)] if closing else fields
 
     def _open_text(self) -> _Text | None:
@@ -166,10 +171,6 @@ class Steps:
         for step in reversed(self._steps):
             if isinstance(step, _Text) and not step.is_thinking:
                 yield step
-
-    def _texts(self) -> list[str]:
-        blocks = [block.text for block in self._texts_newest_first()]
-        return [text for text in reversed(blocks) if text.strip()]
 
 
 def closing_step(text: str) -> dict[str, Any]:
@@ -194,16 +195,12 @@ def clean_steps(
             left -= len(text)
         cleaned.append(step if text is None else {**step, "text": text})
     texts = [step["text"] for step in cleaned if step["type"] == "text"]
-    if _APART.join(texts).split() == reply.split():
+    if texts == [reply] or _APART.join(texts).split() == reply.split():
         return cleaned
     return [
         *(step for step in cleaned if step["type"] != "text"),
         {"type": "text", "text": reply},
     ]
-
-
-def _says_something(step: _Text | _Call | _Approval) -> bool:
-    return not isinstance(step, _Text) or bool(step.text.strip())
 
 
 def _fields(step: _Text | _Call | _Approval) -> dict[str, Any]:

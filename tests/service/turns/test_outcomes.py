@@ -15,6 +15,7 @@ from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns.gate import TurnGate
+from policies.secrets import MASK, mask_secrets
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.builders import NOON, broken_off, codes, finished
@@ -41,6 +42,27 @@ async def test_a_plain_answer_is_told_streamed_and_written_down_in_order(tmp_pat
     assert [line["kind"] for line in lines] == order
     assert [each_line["seq"] for each_line in lines] == list(range(1, len(lines) + 1))
     assert lines[-1]["reply"] == result["reply"]
+
+
+async def test_what_readers_were_shown_is_not_masked_again_for_the_result_and_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole: list[str] = []
+
+    def mask(text: str, **known: Any) -> str:
+        whole.extend([text] * (text.count("word 词 ") == 150))
+        return mask_secrets(text, **known)
+
+    monkeypatch.setattr("gateway.assemble.mask_secrets", mask)
+    said = f"{'word 词 ' * 150} sk-{'ant-api03-abcdefghij0123456789'} end"
+    async with running_services(tmp_path) as services:
+        conversation_id = (await services.ask("hi"))["conversation_id"]
+        await services.change(conversation_id, memory_enabled=False)
+        result = await services.ask(script({"thinking": "hm", "text": said}), conversation_id)
+        lines = await services.journal_of(result)
+    assert result["reply"] == result["steps"][1]["text"] == lines[-1]["reply"]
+    assert MASK in result["reply"]
+    assert not whole
 
 
 async def test_outcomes_of_runs_that_came_to_their_end(tmp_path: Path) -> None:

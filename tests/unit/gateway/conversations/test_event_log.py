@@ -32,7 +32,25 @@ async def test_what_is_emitted_meanwhile_is_committed_together(tmp_path: Path) -
         assert bench.log.backlog == 61
         bench.disk.held.set()
         await complete(*made)
-        assert [len(write) for write in bench.disk.writes] == [1, 63]
+        assert [len(write) for write in bench.disk.writes] == [1, 60, 1, 1, 1]
+
+
+@pytest.mark.parametrize("batch", [1, 9])
+async def test_while_turns_end_what_others_do_is_stored_first(tmp_path: Path, batch: int) -> None:
+    async with running(tmp_path, batch=batch) as bench:
+        a, b, (_, writing) = made = [await bench.begin(name, name) for name in "abc"]
+        bench.disk.held = anyio.Event()
+        writing.emit("text.delta", text="1")
+        async with anyio.create_task_group() as tasks:
+            await anyio.wait_all_tasks_blocked()
+            a[1].emit("text.delta", text="last")
+            tasks.start_soon(complete, a, b)
+            await anyio.wait_all_tasks_blocked()
+            writing.emit("notice", text="2")
+            bench.disk.held.set()
+        await complete(made[2])
+        text = [["trn_a:1"], ["trn_c:2"]] if batch == 1 else [["trn_a:1", "trn_c:2"]]
+        assert bench.disk.writes == [["trn_c:1"], *text, ["trn_a:2"], ["trn_b:1"], ["trn_c:3"]]
 
 
 async def test_nothing_is_shown_before_it_is_stored_and_then_a_delta_takes_no_other(
@@ -198,8 +216,8 @@ async def test_a_deletion_wakes_each_reader_once(tmp_path: Path) -> None:
                 tasks.start_soon(read)
             await anyio.wait_all_tasks_blocked()
             await bench.stores.conversations.delete(one.conversation_id, AT)
-            bench.log.end_conversation(one.conversation_id)
-            bench.log.end_conversation(ConversationId("cnv_none"))
+            bench.log.feed.wake(one.conversation_id)
+            bench.log.feed.wake(ConversationId("cnv_none"))
             assert await busy.next(LONG_S) == [], "it was not waiting just then"
         assert woken == [[], [], []]
 

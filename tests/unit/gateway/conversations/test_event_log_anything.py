@@ -83,7 +83,7 @@ class Play:
         match what:
             case "emit":
                 for k in range(much):
-                    self.writing[which].emit("notice", text=str(k))
+                    self.writing[which].emit("text.delta" if k % 3 else "notice", text=str(k))
             case "read":
                 self.join(Reading(which, much, None))
             case "one":
@@ -121,8 +121,9 @@ class Play:
     async def end_all(self) -> list[list[TurnEvent]]:
         """End the turns, wait for the readers, and give what is stored."""
         self.bench.disk.full = False
-        for which in range(3):
-            await self.end(which)
+        async with anyio.create_task_group() as tasks:
+            for which in range(3):
+                tasks.start_soon(self.end, which)
         stored = [await self.bench.stored(str(which)) for which in range(3)]
         for reading in self.readings:
             while len(reading.got) < len(reading.expected(stored)):

@@ -70,6 +70,21 @@ async def test_a_commit_that_broke_or_whose_answer_was_lost_is_stored_and_shown_
         assert numbers(await bench.stored()) == [1, 2, 3, 4]
 
 
+async def test_an_ending_whose_answer_was_lost_stays_ahead_of_others_text(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        a, b, (_, writing) = [await bench.begin(name, name) for name in "abc"]
+        bench.disk.held, bench.disk.lost_answers = anyio.Event(), 1
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(complete, a)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(complete, b)
+            writing.emit("text.delta", text="x")
+            await anyio.wait_all_tasks_blocked()
+            bench.disk.held.set()
+        assert bench.disk.writes == [["trn_a:1"], ["trn_a:1", "trn_c:1"], ["trn_b:1"]]
+        assert [event.seq for event in await bench.stored("a")] == [1]
+
+
 async def test_one_turns_fault_does_not_stop_the_others(tmp_path: Path) -> None:
     async with running(tmp_path) as bench:
         made = [await bench.begin(name, name) for name in "abc"]
