@@ -28,7 +28,11 @@ def terms(text: str, *, with_compounds: bool = True) -> list[str]:
 
     Without compounds, a compound name yields its parts only.
     """
-    return list(_terms(text, with_compounds=with_compounds))
+    found: list[str] = []
+    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+        is_cjk = _CJK_RUN.match(run)
+        found += _pairs(run) if is_cjk else _words(run, with_compounds=with_compounds)
+    return found
 
 
 def characters(text: str) -> list[str]:
@@ -45,16 +49,6 @@ def is_character(term: str) -> bool:
 def beginning(term: str) -> str:
     """Return what other forms of a word begin with as well: three characters, or three fifths of it."""
     return term[: max(3, len(term) * 3 // 5)]
-
-
-def _terms(text: str, *, with_compounds: bool) -> Iterator[str]:
-    clean = unicodedata.normalize("NFKC", text)
-    for match in _RUN.finditer(clean):
-        run = match.group()
-        if _CJK_RUN.match(run):
-            yield from _pairs(run)
-        else:
-            yield from _words(run, with_compounds=with_compounds)
 
 
 def _pairs(run: str) -> Iterator[str]:

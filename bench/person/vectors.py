@@ -68,7 +68,7 @@ async def indexed(memory: Memory, embedder: TextEmbedder) -> AsyncIterator[Vecto
             least_cosine=LEAST_COSINES.get(embedder.model_id),
         )
         async with anyio.create_task_group() as tasks:
-            await tasks.start(indexer.run)
+            tasks.start_soon(indexer.run)
             await indexer.wait_settled()
             yield VectorRetriever(indexer)
             tasks.cancel_scope.cancel()

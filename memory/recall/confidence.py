@@ -20,7 +20,7 @@ LEAST_CONFIDENCE: Final = 0.45
 _INTERCEPT: Final = -3.27
 _COEFFICIENTS: Final = (3.35, 1.55, -1.11, -1.09, -0.37, -0.39)
 """Of the fields of `Measures`, in their order."""
-_WORDLESS: Final = 0.23
+_WORDLESS: Final = 0.22
 """How likely an item is an answer that has hardly any of the words and whose vector says nothing."""
 _MOST_LIKELY: Final = 0.99
 """Where words can be outweighed."""

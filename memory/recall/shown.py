@@ -26,7 +26,11 @@ def worth_showing(found: Found) -> Found:
     ordered = _in_time(found.hits, found.times)
     likely = [hit for hit in ordered if hit.confidence >= _LEAST_OF_BEST * best]
     fit = max(hit.fit for hit in likely)
-    near = [hit for hit in likely if hit.fit >= _LEAST_FIT * fit or hit.superseded_by]
+    near = [
+        hit
+        for hit in likely
+        if hit is likely[0] or hit.fit >= _LEAST_FIT * fit or hit.superseded_by
+    ]
     shown = [hit for hit in near if hit.superseded_by is None]
     replaced = [hit for hit in near if hit.superseded_by is not None]
     held_back = [HeldBack(id=hit.item.id, reason="superseded") for hit in replaced]

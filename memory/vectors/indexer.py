@@ -12,9 +12,8 @@ from typing import Final, Literal, Protocol
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskStatus
 
-from memory.embeddings.calibration import TEXTS, Calibration, calibrated
+from memory.embeddings.calibration import TEXTS, Calibration, Readings, calibrated
 from memory.embeddings.protocol import TextEmbedder, Vector
 from memory.errors import StoreUnavailable
 from memory.items import Item
@@ -81,7 +80,8 @@ class VectorIndexer:
         self._source = source
         self._states = states
         self._least_cosine = least_cosine
-        self._calibration = Calibration(least=1.0 if least_cosine is None else least_cosine)
+        given = None if least_cosine is None else Calibration(least=least_cosine)
+        self._readings = Readings(given, given)
         self._index: VectorIndex | None = None
         self._dimension = 0
         self._state: IndexerState = "rebuilding"
@@ -92,9 +92,8 @@ class VectorIndexer:
         self._unanswered: str | None = None
         """Why the last question got no vector; None if it got one."""
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Open the index and rebuild it whenever that is needed, until cancelled."""
-        task_status.started()
         while True:
             self._broken = anyio.Event()
             try:
@@ -126,6 +125,8 @@ class VectorIndexer:
             return RetrieverAnswer(degraded=("vector_rebuilding",) if is_missed else ())
         if self._state == "failing":
             return RetrieverAnswer(degraded=("vector_error",))
+        if (read := self._readings.of(question.text)) is None:
+            return RetrieverAnswer()
         try:
             vector = await self._embedder.embed_question(question.text[-_MAX_QUESTION_CHARS:])
         except BackendUnavailable as exc:
@@ -141,7 +142,6 @@ class VectorIndexer:
         except (IndexUnavailable, DimensionMismatch):
             self.rebuild()
             return RetrieverAnswer(degraded=("vector_error",))
-        read = self._calibration
         near = {hit.item_id: hit.similarity for hit in hits}
         evidence = await anyio.to_thread.run_sync(read.evidence, vector, near)
         return RetrieverAnswer(
@@ -149,7 +149,7 @@ class VectorIndexer:
                 Candidate(
                     item_id=hit.item_id,
                     strength=min(1.0, hit.similarity),
-                    nearness=min(1.0, (hit.similarity - read.least) / (1.0 - read.least)),
+                    nearness=read.nearness(hit.similarity),
                 )
                 for hit in hits
                 if hit.similarity >= read.least
@@ -221,7 +221,7 @@ class VectorIndexer:
         if len(dimensions) != 1:
             raise BackendUnavailable("The embedder made no vectors of one dimension.")
         if self._least_cosine is None:  # some tenths of a second
-            self._calibration = await anyio.to_thread.run_sync(calibrated, vectors)
+            self._readings = await anyio.to_thread.run_sync(calibrated, vectors)
         return dimensions.pop()
 
     async def _as_delivery(self, work: Callable[[], Awaitable[None]]) -> None:

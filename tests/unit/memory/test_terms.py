@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from memory.background import keep_running
 from memory.periods import asked_time, date_in
 from memory.terms import characters, is_character, terms
+from tests.support.tables import read_table_text
 
 TERMS = {
     "": [],
@@ -63,54 +64,7 @@ def test_every_two_neighbours_are_a_word(text: str) -> None:
 
 
 NOW = datetime(2026, 11, 23, 9, tzinfo=UTC)  # a Monday
-ASKED = """
-What did I do last week about Halden? | 2026-11-16 | 2026-11-22
-what happened in June last year | 2025-06-01 | 2025-06-30
-which incident was in September? | 2026-09-01 | 2026-09-30
-what was on 12 November | 2026-11-12 | 2026-11-12
-March 3, 2025 | 2025-03-03 | 2025-03-03
-last Thursday | 2026-11-19 | 2026-11-19
-two weeks ago | 2026-11-09 | 2026-11-15
-1999年前 | 1999-01-01 | 1999-12-31
-the day before yesterday | 2026-11-21 | 2026-11-21
-in the past 3 days | 2026-11-20 | 2026-11-23
-in 2025 | 2025-01-01 | 2025-12-31
-上周我们谈了什么 | 2026-11-16 | 2026-11-22
-上周三开了什么会 | 2026-11-18 | 2026-11-18
-去年八月签了谁 | 2025-08-01 | 2025-08-31
-十二月的计划 | 2025-12-01 | 2025-12-31
-三天前 | 2026-11-20 | 2026-11-20
-两个月前 | 2026-09-01 | 2026-09-30
-2026年3月5日 | 2026-03-05 | 2026-03-05
-May I use this? | None | None
-合同三个月 | None | None
-30 February 2026 | None | None
-2026年2月30日 | None | None
-2月30号的会，还有三月的 | 2026-03-01 | 2026-03-31
-What was decided since September? | 2026-09-01 | 2026-11-23
-what did we say last night | 2026-11-22 | 2026-11-22
-this morning's calls | 2026-11-23 | 2026-11-23
-what did we do last weekend | 2026-11-21 | 2026-11-22
-the week before last | 2026-11-09 | 2026-11-15
-a few days ago | 2026-11-16 | 2026-11-23
-九月以来的决定 | 2026-09-01 | 2026-11-23
-大前天的会 | 2026-11-20 | 2026-11-20
-十月五号买了什么 | 2026-10-05 | 2026-10-05
-最近买了什么 | 2026-10-23 | 2026-11-23
-where were we last summer | 2026-06-01 | 2026-08-31
-last winter | 2025-12-01 | 2026-02-28
-in the spring of 2024 | 2024-03-01 | 2024-05-31
-what did we decide in Q3? | 2026-07-01 | 2026-09-30
-the second quarter of last year | 2025-04-01 | 2025-06-30
-last quarter | 2026-07-01 | 2026-09-30
-how is it done in Spring Boot, see FAQ1 | None | None
-What is planned for Q1 2027? | None | None
-去年夏天去了哪里 | 2025-06-01 | 2025-08-31
-第三季度做了什么 | 2026-07-01 | 2026-09-30
-2025年四季度的收入 | 2025-10-01 | 2025-12-31
-上个季度 | 2026-07-01 | 2026-09-30
-过去三个季度 | 2026-02-20 | 2026-11-23
-"""
+ASKED = read_table_text("periods")
 
 
 def test_periods_are_read_in_both_languages() -> None:

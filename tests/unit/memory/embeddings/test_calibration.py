@@ -34,7 +34,8 @@ def cosines(question: Sequence[float], texts: Sequence[Sequence[float]]) -> dict
 @pytest.mark.parametrize("common", [0.0, 3.0])
 def test_an_answer_is_told_from_a_text_about_the_same_subject_at_any_scale(common: float) -> None:
     vectors = [made(text, common=common) for text in TEXTS]
-    read = calibrated(vectors)
+    read = calibrated(vectors).of("which")
+    assert read is not None
     statement, answered, unanswered = (vectors[at * len(RELATED)] for at in range(3))
     (for_answer,) = read.evidence(answered, cosines(answered, [statement])).values()
     (for_subject,) = read.evidence(unanswered, cosines(unanswered, [statement])).values()
@@ -42,18 +43,24 @@ def test_an_answer_is_told_from_a_text_about_the_same_subject_at_any_scale(commo
     assert for_subject < -1
 
 
-def test_a_model_that_knows_nothing_speaks_neither_for_nor_against_an_answer() -> None:
-    vectors = [made(text, knowing=0.0) for text in TEXTS]
-    question = vectors[len(RELATED)]
-    assert set(calibrated(vectors).evidence(question, cosines(question, vectors)).values()) == {0.0}
-    assert calibrated([()] * len(TEXTS)).least == pytest.approx(0.95), "nothing is near"
+def test_what_a_model_cannot_read_is_left_to_the_words() -> None:
+    reading = [text if text.isascii() else "" for text in TEXTS]
+    for vectors, reads in (
+        ([made(text, knowing=0.0) for text in TEXTS], (False, False)),
+        ([()] * len(TEXTS), (False, False)),
+        ([made(text) for text in TEXTS], (True, True)),
+        ([made(text, knowing=0.5 if text in reading else 0.0) for text in TEXTS], (True, False)),
+    ):
+        readings = calibrated(vectors)
+        assert tuple(readings.of(text) is not None for text in ("which", "哪个 one")) == reads
 
 
 @pytest.mark.parametrize("common", [0.0, 2.0])
 def test_the_least_cosine_is_above_what_unrelated_texts_have(common: float) -> None:
     vectors = [made(text, common=common) for text in TEXTS]
-    least = calibrated(vectors).least
-    unrelated = vectors[3 * len(RELATED) :]
+    read = calibrated(vectors).of("哪个")
+    assert read is not None
+    least, unrelated = read.least, vectors[3 * len(RELATED) :]
     among = [
         each
         for place, one in enumerate(unrelated)

@@ -44,10 +44,13 @@ async def test_the_manifest_is_bounded_and_what_is_not_in_it_cannot_be_chosen() 
     hits = [make_hit(make_item(f"not_{n}", "文" * 290)) for n in range(100)]
     model = Model('["not_99", "not_1"]')
 
-    made = await Selector(model).select(["问" * 10_000], Found(hits=hits), ["t" * 9] * 500)
+    tools = [f"tool_{n}" for n in range(500)]
+    made = await Selector(model).select(["问" * 10_000 + "end?"], Found(hits=hits), tools)
 
     (prompt,) = model.prompts
     assert len(prompt.encode()) <= MAX_MANIFEST_BYTES
+    head = json.loads(prompt.split("\n")[0])
+    assert (head["message"][-4:], head["tools_in_use"][-1]) == ("end?", "tool_499")
     assert [hit.item.id for hit in made.hits] == ["not_1"]
 
 
@@ -85,6 +88,8 @@ def test_an_item_is_held_back_by_its_title_and_its_text_together_while_the_tool_
         make_item("not_zh", "参数格式：topic", title="do-it"): True,
         make_item("not_name", "", title="do-it parameter schema.md"): True,
         make_item("not_tea", "参数格式：topic", title="Tea"): False,
+        make_item("not_tag", "参数格式：topic", title="Tea", tags=("do-it",)): True,
+        replace(make_item("not_sum", "", title="do-it"), summary="参数格式：topic"): True,
         replace(make_item("not_oven", OVEN, title="do-it"), summary="do-it parameters:"): False,
         make_item("cas_1", CASE.format(DESCRIBED), title="Search results", kind="case"): True,
         make_item("cas_2", CASE.format("With web_search it was."), title="S", kind="case"): False,
