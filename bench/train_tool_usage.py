@@ -21,9 +21,9 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
-from gateway.turns.conversation_memory import ConversationTools
+from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from policies.content import tool_usage
-from policies.content.parameters import parameter_names
+from policies.content.parameters import PARAMETER, PARAMETER_WORD, parameter_names
 from policies.content.tool_names import TOOL, WORD, normalize
 from policies.content.tool_usage import (
     JOINT,
@@ -33,19 +33,25 @@ from policies.content.tool_usage import (
     read_sentences,
 )
 from policies.content.write_gate import without_unsavable
+from policies.tools import OFFERED_TOOLS
 
 FOLDER = Path(__file__).with_name("tool_usage")
 MODEL_FILE = Path(tool_usage.__file__).with_name("tool_usage.json")
-BUCKETS = 8192
+BUCKETS = 16384
 ROWS_EACH_TEMPLATE = 60
-ROW_WEIGHT = 8.0
+ROW_WEIGHT = 16.0
+MARKS = (PARAMETER, PARAMETER_WORD)
+KNOWN_FIELDS = 0.5
+"""The share of the templates' fields that are parameters of the tool in use."""
 PENALTY = 5e-5
 STEPS = 2000
 RATE = 8.0
 THRESHOLDS = {"min_call": -0.3, "min_durable": 0.4, "max_durable": -0.5}
-COSTS = {"call": {"other": 1.5}, "durable": {"durable": 3.0}}
+COSTS = {"call": {"other": 2.0, "durable": 3.0}, "durable": {"durable": 3.0}}
 """What is ordinary or of lasting use must not be lost, so these mistakes cost more."""
 LARGEST = 127
+OFFERED = anyio.run(ConversationTools(offered=(*OFFERED_TOOLS, *OWN_TOOLS)).of, "")
+"""The signatures of the tools that every agent has."""
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +84,8 @@ def read_rows(name: str) -> list[Row]:
     rows = []
     for line in (FOLDER / name).read_text(encoding="utf-8").splitlines():
         label, tools, text = line.split("\t")
-        rows.append(Row(label, tools.split(), text.replace("\\n", "\n")))
+        known = OFFERED if tools == "*" else tools.split()
+        rows.append(Row(label, known, text.replace("\\n", "\n")))
     return rows
 
 
@@ -115,6 +122,8 @@ def expand(template: str, rng: random.Random) -> str:
 
 
 def _field(rng: random.Random) -> str:
+    if rng.random() < KNOWN_FIELDS:
+        return rng.choice(MARKS)
     kind = rng.random()
     part, end = rng.choice(_PARTS), rng.choice(_ENDS)
     if kind < 0.35:
@@ -136,7 +145,11 @@ def template_rows(seed: int) -> Iterator[tuple[str, str]]:
                 f"{seed} {line}"
             )  # its own: a further template changes no other's rows
             for text in sorted({expand(line, rng) for _ in range(ROWS_EACH_TEMPLATE)}):
-                yield label, _fill(text, rng)
+                filled = _fill(text, rng)
+                yield label, filled
+                sentence = filled.removeprefix(f"{TOOL}{JOINT}")
+                if sentence != filled and any(mark in sentence for mark in MARKS):
+                    yield label, f"{PARAMETER}{JOINT}{sentence}"
 
 
 def _fill(text: str, rng: random.Random) -> str:
@@ -144,7 +157,8 @@ def _fill(text: str, rng: random.Random) -> str:
     if rng.random() < 0.15 and not re.search(r"tool|工具|[\"{]", text):
         name = rng.choice(_WAYS_TO_NAME)
     text = re.sub(r"(?<![A-Za-z])F(?![A-Za-z])", lambda _: _field(rng), text)
-    text = re.sub(r"(?<![A-Za-z])T(?![A-Za-z])", name, text)
+    text = re.sub(r"(?<![A-Za-z])T(?![A-Za-z])", name, text).replace("¶", PARAMETER)
+    text = re.sub(r"(?<![A-Za-z])P(?![A-Za-z])", lambda _: rng.choice(MARKS), text)
     return re.sub(r"(?<![A-Za-z])W(?![A-Za-z])", WORD, text)
 
 
@@ -230,11 +244,12 @@ async def measure(path: Path) -> None:
     counts: Counter[tuple[str, str, bool]] = Counter()
     for line in (await anyio.Path(path).read_text(encoding="utf-8")).splitlines():
         row = json.loads(line)
-        used = ConversationTools()
+        used = ConversationTools(offered=(*OFFERED_TOOLS, *OWN_TOOLS))
         for tool in row["tools"]:
             used.note("cnv", tool["name"], parameter_names(tool["input"]))
         tools = ActiveTools.of(await used.of("cnv"))
-        naming = "named" if tools.names.occur_in(normalize(row["text"])) else "unnamed"
+        text = normalize(row["text"])
+        naming = "named" if tools.names.mark(text) != text else "unnamed"
         counts[row["label"], naming, tools.is_stale("", row["text"])] += 1
     for label, naming in sorted({key[:2] for key in counts}):
         held, shown = counts[label, naming, True], counts[label, naming, False]

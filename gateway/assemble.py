@@ -39,6 +39,7 @@ from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.client_lease import own_servers
+from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
@@ -224,7 +225,8 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     conversations = SqliteConversationStore(parts.database)
     file_changes = SqliteFileChangeStore(parts.database)
     record = _record(parts)
-    turn_memory = parts.memory.for_turns(turns, metrics, parts.reader, record)
+    tools = ConversationTools(turns, offered=(*parts.rules.offered_tools, *OWN_TOOLS))
+    turn_memory = parts.memory.for_turns(tools, metrics, parts.reader, record)
     journal = Journal(
         settings.log_dir,
         mask=lambda text: mask(parts.paths.shown(text)),  # clients read it at /logs
@@ -285,7 +287,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             pool=pool,
             engine=engine,
             approvals=approvals,
-            memory=parts.memory.for_conversations(turn_memory.tools, record),
+            memory=parts.memory.for_conversations(tools, record),
             max_turns=settings.max_running_turns,
             now=utc_now,
             on_opened=runner.wake,

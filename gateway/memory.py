@@ -15,7 +15,6 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from gateway.conversations.store import TurnStore
 from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
@@ -104,7 +103,7 @@ class ServerMemory:
 
     def for_turns(
         self,
-        turns: TurnStore,
+        tools: ConversationTools,
         metrics: Metrics,
         reader: MemoryReader | None,
         record: RecordWorker | None,
@@ -113,7 +112,7 @@ class ServerMemory:
         if self.memory is None:
             return TurnMemory(
                 reader=reader or _NothingToRead(),
-                tools=ConversationTools(turns),
+                tools=tools,
                 on_not_recorded=metrics.turns_not_recorded_total.inc,
                 is_missing=True,
             )
@@ -129,7 +128,7 @@ class ServerMemory:
             cases=memory.cases if self.agents_have_cases else None,
             asks_about_memory=memory.notes.asks_about_memory,
             lookup=MemoryTools(memory.search, memory.items),
-            tools=ConversationTools(turns),
+            tools=tools,
             recorder=memory.recorder,
             facts=memory.facts,
             consumed=memory.chronicle.consumed,

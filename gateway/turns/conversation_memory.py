@@ -27,7 +27,7 @@ MAX_CONVERSATIONS: Final = 1000
 _TURNS: Final = 20
 CAME_BACK: Final[frozenset[ToolStatus | None]] = frozenset({"ok", "failed"})
 """Statuses of the calls that count as use of a tool."""
-_OWN_PARAMETERS: Final[Mapping[str, Iterable[str]]] = {
+OWN_TOOLS: Final[Mapping[str, Iterable[str]]] = {
     f"mcp__{server}__{name}": schema["properties"]
     for server, schemas in (
         (memory_tools.SERVER, memory_tools.SCHEMAS),
@@ -35,24 +35,27 @@ _OWN_PARAMETERS: Final[Mapping[str, Iterable[str]]] = {
     )
     for name, schema in schemas.items()
 }
+"""The parameters of the gateway's own tools, by full name."""
+_KNOWN: Final[Mapping[str, Iterable[str]]] = {**PARAMETERS, **OWN_TOOLS}
 
 
 class ConversationTools:
-    """The tools in use by conversation, and the names of the parameters of their calls.
+    """The tools in use by conversation, and the names of their parameters.
 
-    A tool is in use from its first returned call on. At most 20 a conversation are kept, the latest one last;
-    conversations used least recently are dropped. After a restart tools are read from the stored results.
+    Those `offered` to every agent are in use from the start, others from their first returned call on. At most
+    20 called ones a conversation are kept, the latest one last; conversations used least recently are dropped.
+    After a restart tools are read from the stored results.
     """
 
-    def __init__(self, turns: TurnStore | None = None) -> None:
+    def __init__(self, turns: TurnStore | None = None, offered: Iterable[str] = ()) -> None:
         self._turns = turns
+        self._offered = {tool: [*_KNOWN.get(tool, ())] for tool in sorted(offered)}
         self._used: OrderedDict[str, dict[str, list[str]]] = OrderedDict()
 
     def note(self, conversation_id: str, tool: str, parameters: Iterable[str] = ()) -> None:
         """Note that a call returned, and the names of what it was given."""
         tools = self._of(conversation_id)
-        known = _OWN_PARAMETERS.get(tool, PARAMETERS.get(tool, ()))
-        names = dict.fromkeys([*parameters, *tools.pop(tool, ()), *known])
+        names = dict.fromkeys([*parameters, *tools.pop(tool, ()), *_KNOWN.get(tool, ())])
         tools[tool] = list(names)[:MAX_PARAMETERS]
         if len(tools) > MAX_TOOLS:
             del tools[next(iter(tools))]
@@ -62,7 +65,7 @@ class ConversationTools:
         self._used.pop(conversation_id, None)
 
     async def of(self, conversation_id: str) -> tuple[str, ...]:
-        """Return the signatures of a conversation's tools, the last used one at the end.
+        """Return the signatures of a conversation's tools, sorted, then those used, the last one at the end.
 
         Raise `StoreUnavailable` if its history cannot be read.
         """
@@ -75,7 +78,9 @@ class ConversationTools:
                 ):
                     if tool["status"] in CAME_BACK:
                         self.note(conversation_id, tool["name"], tool.get("parameters", ()))
-        return tuple(signature(*tool) for tool in self._used.get(conversation_id, {}).items())
+        used = self._used.get(conversation_id, {})
+        unused = (tool for tool in self._offered.items() if tool[0] not in used)
+        return tuple(signature(*tool) for tool in (*unused, *used.items()))
 
     def _of(self, conversation_id: str) -> dict[str, list[str]]:
         tools = self._used.setdefault(conversation_id, {})

@@ -15,11 +15,15 @@ MAX_PARAMETERS: Final = 20
 _NAME: Final = re.compile(r"-{0,2}[A-Za-z_]\w{0,62}", re.ASCII)
 _DISTINCT: Final = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]")
 _CJK: Final = "一-鿿"
+PARAMETER: Final = "\ue002"
+"""Stands for a parameter's name."""
+PARAMETER_WORD: Final = "\ue003"
+"""Stands for one that is an ordinary word as well."""
 _ANYWHERE: Final = r"(?<![\w-])NAME(?![\w-])"
 _AS_NAME: Final = (
     r"[`\"'“「]NAME[`\"'”」]"
-    rf"|(?:(?m:^)[\s\-*•]*|[.!?。！？,;、，；(（{_CJK}]\s*"
-    r"|\b(?:and|or|set|pass|omit|specify|without|parameter|argument|option|flag|field)\s+)"
+    rf"|(?:(?m:^)[\s\-*•]*|[.!?:：。！？,;、，；(（{_CJK}]\s*"
+    r"|\b(?:and|or|set|pass|give|use|send|raise|omit|specify|without|parameter|argument|option|flag|field)\s+)"
     r"NAME(?![\w-])(?!\s*[:：])"
     r"|(?<![\w-])NAME(?:\s*=|\s+(?:parameter|argument|option|flag|field)\b|\s*[:：(（]\s*"
     r"(?:(?:an?|the)\s+)?(?:string|int|number|bool|array|list|object|required|optional|字符串|整数|数组|布尔|必填|可选))"
@@ -58,11 +62,17 @@ class Parameters:
         told = [form.replace("NAME", _any_of(known)) for form, known in forms if known]
         return cls(re.compile("|".join(told)) if told else None)
 
-    def occur_in(self, text: str) -> bool:
-        """Return whether the text has one of the parameters."""
-        return self.pattern is not None and self.pattern.search(text) is not None
+    def mark(self, text: str) -> str:
+        """Return the text with `PARAMETER` in place of their names."""
+        return text if self.pattern is None else self.pattern.sub(_mark_name, text)
+
+
+def _mark_name(match: re.Match[str]) -> str:
+    start, end = (at - match.start() for at in match.span(match.lastindex or 0))
+    mark = PARAMETER if _DISTINCT.search(match[0][start:end]) else PARAMETER_WORD
+    return match[0][:start] + mark + match[0][end:]
 
 
 def _any_of(names: Iterable[str]) -> str:
-    """Return an expression for any of these names, however one of them begins another."""
-    return f"(?:{'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})"
+    """Return a group of any of these names, however one of them begins another."""
+    return f"({'|'.join(map(re.escape, sorted(names, key=len, reverse=True)))})"

@@ -56,6 +56,7 @@ _START: Final = r"(?<![A-Za-z0-9_])(?<![A-Za-z0-9]-)"
 _END: Final = r"(?![A-Za-z0-9_])(?!-[A-Za-z0-9])"
 _PART_END: Final = re.compile(r"[-_]|(?<=[a-z0-9])(?=[A-Z])")
 _CJK: Final = re.compile(r"[一-鿿]")
+_TOOL_FOLLOWS: Final = r"(?=[`\"']?\s?(?:tool\b|[一-鿿]))"
 _MIN_MCP_PARTS: Final = 3
 _AGENT_TOOL: Final = re.compile(_PATTERNS["agent_tool"])
 
@@ -74,12 +75,8 @@ class ToolNames:
         words = {alias for alias in aliases if _is_word(alias)}
         return cls(
             _pattern(f"(?:{_START}|(?<=__)|(?<=::))", _spellings(aliases - words)),
-            _pattern(_START, [f"(?i:{re.escape(word)})" for word in _longest_first(words)]),
+            _pattern(_START, [_word_spellings(word) for word in _longest_first(words)]),
         )
-
-    def occur_in(self, text: str) -> bool:
-        """Return whether the text contains any of the names."""
-        return any(names.search(text) for names in (self.distinct, self.words) if names)
 
     def mark(self, text: str) -> str:
         """Return the text with `TOOL` and `WORD` in place of the names."""
@@ -112,6 +109,12 @@ def _is_word(alias: str) -> bool:
     if _CJK.search(alias):
         return True
     return alias.isalpha() and alias[1:] == alias[1:].lower()
+
+
+def _word_spellings(word: str) -> str:
+    """Return an expression for a word; in small letters `Read` is a verb, unless more shows a tool."""
+    any_case = f"(?i:{re.escape(word)})"
+    return any_case if word.islower() else f"(?:{re.escape(word)}|{any_case}{_TOOL_FOLLOWS})"
 
 
 def _pattern(start: str, spellings: list[str]) -> re.Pattern[str] | None:

@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from policies.content.parameters import Parameters, split_signature
+from policies.content.parameters import PARAMETER, PARAMETER_WORD, Parameters, split_signature
 from policies.content.tool_names import TOOL, WORD, ToolNames, mark_agent_tools, normalize
 from policies.patterns import read_patterns
 
 JOINT: Final = " § "
 """Stands between the sentence that names a tool and a later one of the same paragraph."""
+_PARAMETERS: Final = {PARAMETER, PARAMETER_WORD}
 _MODEL_FILE: Final = Path(__file__).with_name("tool_usage.json")
 _MAX_NGRAM: Final = 3
 _MAX_SENTENCE_CHARS: Final = 1_000
@@ -35,7 +36,7 @@ _REACH_CHARS: Final = 1_200
 """How far behind a tool's name a paragraph may still be about that tool."""
 
 _TOKEN: Final = re.compile(
-    rf"[{TOOL}{WORD}]|(?P<ident>[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Za-z]?[a-z0-9]+[A-Z]\w*)"
+    rf"[{TOOL}{WORD}{PARAMETER}{PARAMETER_WORD}]|(?P<ident>[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Za-z]?[a-z0-9]+[A-Z]\w*)"
     r"|(?P<kebab>[A-Za-z]\w*(?:-\w+)+)|(?P<path>[\w\-]+(?:[./][\w\-]+)+)|(?P<option>--?[a-z][\w\-]*)"
     r"|(?P<word>[A-Za-z]+)|(?P<number>\d+)|(?P<type>字符串|整数|整型|数组|布尔值?|浮点数?)"
     r"|(?P<arrow>[-=]>|→)|(?P<quote>[\"'`“”「」])|::|[^\W_]|[^\w\s]",
@@ -46,7 +47,7 @@ _TYPES: Final = frozenset("string str integer int boolean bool array float enum 
 _STEM_CHARS: Final = 6
 _MIN_PLURAL_CHARS: Final = 4
 _PATTERNS = read_patterns(__file__)
-_SENTENCE_END: Final = re.compile(_PATTERNS["sentence_end"], re.IGNORECASE)
+SENTENCE_END: Final = re.compile(_PATTERNS["sentence_end"], re.IGNORECASE)
 
 _MARKER: Final = _PATTERNS["marker"]
 _MARKED_TOOL: Final = re.compile(
@@ -140,11 +141,6 @@ def is_durable(text: str) -> bool:
     return _judge(text)[1]
 
 
-def split_sentences(line: str) -> list[str]:
-    """Return the sentences of a line; joined by a blank they have the same words."""
-    return _SENTENCE_END.split(line)
-
-
 class UsageReader:
     """Reads a text sentence by sentence and relates each to the tool that its paragraph names."""
 
@@ -158,7 +154,7 @@ class UsageReader:
 
     def mark(self, text: str) -> str:
         """Return the normalized text with the names of tools replaced."""
-        marked = self._tools.names.mark(normalize(text))
+        marked = self._tools.mark(normalize(text))
         return mark_agent_tools(marked) if self._by_form else marked
 
     def begin_line(self, line: str) -> None:
@@ -176,7 +172,7 @@ class UsageReader:
             self._chars_left -= len(sentence)
             if self._chars_left < 0:
                 self._context = self._title
-        context = self._context or TOOL * self._tools.parameters.occur_in(marked)
+        context = self._context or PARAMETER * (not _PARAMETERS.isdisjoint(marked))
         return marked, f"{context}{JOINT}{marked}" if context else marked
 
 
@@ -204,18 +200,19 @@ class ActiveTools:
             Parameters.of(known, with_words=with_words),
         )
 
-    def occur_in(self, text: str) -> bool:
-        """Return whether the text tells any of the tools or parameters."""
-        return self.names.occur_in(text) or self.parameters.occur_in(text)
+    def mark(self, text: str) -> str:
+        """Return a normalized text with the names of tools and parameters replaced."""
+        return self.parameters.mark(self.names.mark(text))
 
     def is_stale(self, title: str, text: str) -> bool:
         """Return whether an item describes a call of a tool in use and nothing of lasting use."""
-        if not self.occur_in(normalize(f"{title}\n{text}")):
+        whole = normalize(f"{title}\n{text}")
+        if self.mark(whole) == whole:
             return False
         reader = UsageReader(self, by_form=False, title=title)
         heading = reader.mark(title)
         sentences = [(heading, heading), *read_sentences(reader, text)]
-        named = [joint for _, joint in sentences if _names_tool(joint)]
+        named = [joint for _, joint in sentences if JOINT in joint or _names_tool(joint)]
         if not any(describes_call(joint, is_heading=joint is heading) for joint in named):
             return False
         return not any(is_durable(alone) or is_durable(joint) for alone, joint in sentences)
@@ -225,6 +222,6 @@ def read_sentences(reader: UsageReader, text: str) -> Iterator[tuple[str, str]]:
     """Yield the sentences of a text as `UsageReader.read` returns them."""
     for line in text.split("\n"):
         reader.begin_line(line)
-        for sentence in split_sentences(line):
+        for sentence in SENTENCE_END.split(line):
             if sentence.strip():
                 yield reader.read(sentence)

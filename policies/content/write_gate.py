@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from policies.content.parameters import PARAMETER
 from policies.content.progress import progress_of
 from policies.content.tool_names import TOOL
 from policies.content.tool_usage import (
+    SENTENCE_END,
     ActiveTools,
     UsageReader,
     describes_call,
     is_durable,
-    split_sentences,
 )
 from policies.patterns import read_patterns
 
@@ -42,7 +43,8 @@ _MIN_PARAMETERS = 2
 _LABEL: Final = re.compile(r"[\s\-*•>#]{0,12}(?:[^\W\d_]+[ \-]?){1,3}\**\s?[:：]")
 """`Gotcha:`, `**注意**：`."""
 _POINTER: Final = re.compile(
-    rf"{TOOL}|mcp|::|tool|call|guess|input_?validation|工具|调用|呼叫|猜|估计|试出", re.IGNORECASE
+    rf"{TOOL}|{PARAMETER}|mcp|::|tool|call|guess|input_?validation|工具|调用|呼叫|猜|估计|试出",
+    re.IGNORECASE,
 )
 """A sentence with none of these is not judged."""
 
@@ -110,13 +112,13 @@ def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
     ordinary word, such as `Read`, proves nothing and is not looked for, nor is such a parameter.
     """
     active = ActiveTools.of(tools, with_words=False)
-    if not (_POINTER.search(text) or active.occur_in(text)):
+    if not _POINTER.search(text) and active.mark(text) == text:
         return Cleaned(text, 0)
     reader = UsageReader(active, by_form=True)
     removed = 0
     kept_lines: list[str] = []
     for line in text.split("\n"):
-        sentences = split_sentences(line)
+        sentences = SENTENCE_END.split(line)
         kept = list(_savable(reader, line, sentences))
         removed += len(sentences) - len(kept)
         if len(kept) == len(sentences):

@@ -111,64 +111,37 @@ async def write_notes(services: RunningServices, **notes: str) -> None:
     await services.open_memory.notes.scan()
 
 
-async def using_bash(services: RunningServices) -> str:
-    """Return a conversation in which Bash is in use and memory has shown nothing yet."""
-    conversation_id = await services.create()
-    for enabled in (False, True):
-        await services.change(conversation_id, memory_enabled=enabled)
-        if not enabled:
-            await services.ask(WROTE, conversation_id)
-    return conversation_id
-
-
-async def test_old_knowledge_of_a_tool_in_use_is_held_back_and_told_also_after_a_restart(
+async def test_old_knowledge_of_the_agents_tools_is_held_back_from_the_first_turn_on(
     tmp_path: Path,
 ) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    options: dict[str, Any] = {"recall_deadline_ms": 5000, "record": "off"}
-    async with running_services(before, **options) as services:
+    async with running_services(tmp_path, recall_deadline_ms=5000, record="off") as services:
         await write_notes(services, stale=STALE, durable=DURABLE)
-        fresh = await services.ask("what is the Bash parameter schema?")
-        assert {item["source"] for item in fresh["memory"]["injected"]} >= {"memory/stale.md"}
-        used, later = await using_bash(services), await using_bash(services)
         question = f"what is the Bash parameter schema?\n{script({'echo': 'context'})}"
-        held = await services.ask(question, used)
-        await services.copy_as_after_a_crash(after)
-        sessions = services.same_sessions()
-    async with running_services(after, make_engine=sessions, **options) as services:
-        seeded = await services.ask(question, later)
-        left = await services.create(leaving=used)
-        anew = await services.ask(question, left)
-    for result in (held, seeded):
-        assert [each_item["reason"] for each_item in result["memory"]["suppressed"]] == [
-            "stale_tool_schema"
-        ]
-        counted = services.metrics.registry.get_sample_value
-        for name, labels, least in (
-            ("recall_held_back_total", {"reason": "stale_tool_schema"}, 1),
-            ("recall_items_total", {"result": "scanned"}, 1),
-            ("recall_seconds_count", {"stage": "fulltext"}, 1),
-            ("recall_seconds_count", {"stage": "items"}, 1),
-            ("recall_seconds_count", {"stage": "whole"}, 1),
-        ):
-            assert (counted(f"candor_{name}", labels) or 0) >= least, name
-        assert "memory/stale.md" not in {entry["source"] for entry in result["memory"]["injected"]}
-        assert "guessed" not in result["reply"]
-        assert "known issue" in result["reply"].lower()
-    assert anew["memory"]["suppressed"] == []
+        result = await services.ask(question)
+    assert [held["reason"] for held in result["memory"]["suppressed"]] == ["stale_tool_schema"]
+    counted = services.metrics.registry.get_sample_value
+    for name, labels, least in (
+        ("recall_held_back_total", {"reason": "stale_tool_schema"}, 1),
+        ("recall_items_total", {"result": "scanned"}, 1),
+        ("recall_seconds_count", {"stage": "fulltext"}, 1),
+        ("recall_seconds_count", {"stage": "items"}, 1),
+        ("recall_seconds_count", {"stage": "whole"}, 1),
+    ):
+        assert (counted(f"candor_{name}", labels) or 0) >= least, name
+    assert "memory/stale.md" not in {entry["source"] for entry in result["memory"]["injected"]}
+    assert "guessed" not in result["reply"]
+    assert "known issue" in result["reply"].lower()
 
 
-STALE_ZH = "# Bash\n\n工具 Bash 的参数格式：command，timeout，guessed。\n"
 SECTIONS = (
-    "# Tea\n\nAnn likes green tea.\n\n# Bash 参数\n\nBash 工具的调用格式：command，是 guessed 的。\n\n# 部署\n\n九点开始部署。\n"
-    + "\nThe rest of it. 其余。" * 100
+    "# Tea\n\nAnn likes green tea.\n\n# 部署\n\n九点开始部署。\n" + "\nThe rest of it. 其余。" * 100
 )
 ABOUT_MEMORY = "what do you remember? 你的记忆里有什么？"
 
 
 async def test_notes_that_were_asked_for_are_told_as_injected_everywhere(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
-        await write_notes(services, durable=DURABLE, zh=STALE_ZH, sections=SECTIONS)
+        await write_notes(services, durable=DURABLE, sections=SECTIONS)
         message = f"{ABOUT_MEMORY}\n{script({'echo': 'context'})}"
         result, events, lines = await services.play(message)
         records = await intents_of(services, conversation_id=result["conversation_id"])

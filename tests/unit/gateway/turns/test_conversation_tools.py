@@ -9,6 +9,8 @@ from gateway.conversations.store import TurnStore
 from gateway.turns.conversation_memory import MAX_CONVERSATIONS, ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
+from policies.content.parameters import signature
+from policies.inputs import PARAMETERS
 from tests.conformance.suites.conversation_values import turn
 from tests.support.builders import NOON, Memory
 
@@ -51,11 +53,13 @@ async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it() -
         assert await seeded.of(TURN.conversation_id) == in_use, status
 
 
-async def test_parameters_of_built_in_and_own_tools_are_known_without_being_given() -> None:
-    tools = ConversationTools()
+async def test_offered_tools_are_in_use_from_the_start_with_all_parameters_that_are_known() -> None:
+    tools = ConversationTools(offered=["Read", "Grep"])
     tools.note("cnv_1", "Grep", ["pattern"])
     tools.note("cnv_1", "mcp__memory__memory_search")
-    grep, search = await tools.of("cnv_1")
+    read, grep, search = await tools.of("cnv_1")
+    assert await tools.of("cnv_2") == (signature("Grep", PARAMETERS["Grep"]), read)
+    assert read == "Read(file_path, pages, offset, limit)"
     assert grep.startswith("Grep(pattern, path, ")
     assert "head_limit" in grep
     assert search == "mcp__memory__memory_search(query, limit)"

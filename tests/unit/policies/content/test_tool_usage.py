@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.train_tool_usage import Row, read_rows
-from policies.content.tool_names import TOOL, ToolNames
+from policies.content.tool_names import TOOL, WORD, ToolNames
 from policies.content.tool_usage import ActiveTools
 
 TOOL_NAME = "mcp__ata__article-list-query"
@@ -93,6 +93,7 @@ def test_a_tool_is_known_by_each_of_its_names(name: str) -> None:
         (TOOL_NAME, "other-article-list-query"),
         (TOOL_NAME, "article-list-query-v2"),
         (TOOL_NAME, "ata"),
+        ("Edit", "we edit and mix, the editor reads"),
         ("getPageByID", "get_page"),
     ],
 )
@@ -103,6 +104,8 @@ def test_words_that_only_resemble_a_name_are_none(tool: str, text: str) -> None:
 def test_each_part_of_a_long_name_is_found() -> None:
     names = ToolNames.of(["mcp__srv__group__do-it", "runSql"])
     assert names.mark("group__do-it, do-it, run_sql, run-sql, runsql") == ", ".join([TOOL] * 5)
+    named = ToolNames.of(["Bash"]).mark("Bash, the bash tool, `bash` 工具, a bash script")
+    assert named == f"{WORD}, the {WORD} tool, `{WORD}` 工具, a bash script"
 
 
 def test_a_later_line_belongs_to_the_tool_as_far_as_its_paragraph() -> None:
@@ -140,6 +143,8 @@ GREP = "Grep(pattern, head_limit, limit, -C, status)"
         ("limit is an integer, 1 to 50, default 10.", "stale"),
         ("status 只能取 open、paid 或 void。", "stale"),
         ("max_results is an integer, 1 to 50, default 10.", "shown"),
+        ("Our API's head_limit defaults to 40, the app sends 20.", "shown"),
+        ("redis 的 limit 设成 300，运维要求的。", "shown"),
         ("The limit is 20 guests, default seating is four to a table.", "shown"),
         ("status: running", "shown"),
         ("The status of the Berlin project is on hold until May.", "shown"),

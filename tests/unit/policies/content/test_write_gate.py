@@ -23,10 +23,6 @@ PARAMETERS = """Tool: mcp__ata__article_query
 Parameters:
 - topic (string, required): what to look for
 - page (integer): from 1"""
-PARAMETERS_ZH = """工具：mcp__ata__article_query
-参数：
-- topic（字符串，必填）：主题
-- page：整数，从 1 开始"""
 
 
 @pytest.mark.parametrize(("text", "reason"), read_rows("worthless"))
