@@ -4,7 +4,7 @@
 `wishes/train_*.jsonl`: `message`, and `marks`, the sentences that ask something, each with its label; and
 `wishes/templates.txt`, expanded here with a fixed seed. With `--folds N` nothing is written: each message is
 judged by a model that has not seen it or another one of its template. `--measure FILE` counts what is found in
-lines of JSON instead: `text`, and what it `wants`: remember, forget, correct or none.
+lines of JSON instead: `text`, what it `wants` (remember, forget, correct or none), and `before`, the message before.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from bench.train_tool_usage import expand
 from memory.facts import sentence_model
+from memory.facts.matching import corrected
 from memory.facts.requests import read_wishes
 from memory.facts.sentence_model import LABELS, features_of
 from memory.own_words import SentenceInContext, own_sentences
@@ -282,11 +283,18 @@ WANTS = {"request": "remember", "statement": "remember", "correction": "correct"
 
 
 def measure(path: Path) -> None:
-    """Print how often each wish was found as which; the first of a message counts."""
+    """Print how often each wish was found as which; the first of a message counts.
+
+    A row may have the message `before`. What is not firm counts if it corrects that one.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     for line in path.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
-        wishes = [wished.wish for wished in read_wishes(row["text"]) if wished.is_firm]
+        wishes = [
+            wished.wish if wished.is_firm else "correction"
+            for wished in read_wishes(row["text"])
+            if wished.is_firm or corrected(wished.text, [row.get("before", "")], None)
+        ]
         counts[row["wants"], WANTS.get(wishes[0], wishes[0]) if wishes else "none"] += 1
     for (wants, found), count in sorted(counts.items()):
         print(f"{wants} as {found}: {count}")

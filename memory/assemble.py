@@ -7,7 +7,6 @@
 `open_memory` yields the `Memory`; its loops run while the block runs.
 """
 
-import logging
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -36,8 +35,9 @@ from memory.fact_keeper import FactKeeper
 from memory.fact_tidier import FactTidier
 from memory.facts.fact import Origin
 from memory.facts.learner import FactLearner
+from memory.forget_requests import find_with
 from memory.forgetting import Forgetting
-from memory.intents.pending import PendingContext
+from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
@@ -66,15 +66,13 @@ from memory.stores.sqlite.notes import SqliteNoteStore
 from memory.stores.sqlite.outbox import SqliteOutboxStore
 from memory.stores.sqlite.record import SqliteRecordStore
 from memory.stores.sqlite.vacuum import IndexVacuum
-from memory.stores.sqlite.vectors import SqliteIndexState, SqliteVectorDeliveries
+from memory.stores.sqlite.vectors import SqliteIndexState, deliver_vectors_again
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import BACKEND as VECTORS
 from memory.vectors.indexer import IndexFiles, VectorIndexer, VectorRetriever
 from memory.vectors.probe import is_sound_blocking
 from memory.vectors.protocol import VectorIndex
-
-_log = logging.getLogger(__name__)
 
 FILE: Final = "memory.sqlite3"
 _VECTORS_DIR: Final = "vectors"
@@ -193,7 +191,7 @@ async def _build(
         vacuum.wake()
         wake_deliveries()
 
-    again, backfill = SqliteVectorDeliveries(database, now).again, None
+    again, backfill = partial(deliver_vectors_again, database, now), None
     if vectors is not None:
         backfill = VectorBackfill(vectors.missing, again, wake=wake_deliveries)
     note_found = backfill.note if backfill is not None else lambda _: None
@@ -261,6 +259,7 @@ async def _build(
         recording=recorder.recording,
         now=now,
         forget_note=notes.forget_note,
+        find=find_with(notes, search),
     )
     facts = FactKeeper(
         database,
@@ -268,7 +267,7 @@ async def _build(
         recording=recorder.recording,
         mask=plan.mask,
         now=now,
-        forget=forgetting.forget,
+        forgetting=forgetting,
         learns=plan.learns,
         on_written=facts_written,
     )
@@ -276,8 +275,8 @@ async def _build(
         reader=RecallReader(
             search,
             selector=Selector(ask) if ask is not None else None,
-            pending=PendingContext(chronicle),
-            profiles=facts.store,
+            pending=partial(read_pending, chronicle),
+            profiles=facts.store.profile_text,
             about_memory=notes,
             items=items,
         ),
@@ -308,7 +307,6 @@ async def _build(
             episodes.mark_remembered,
             extract=_extract(plan, now),
             learn=_learn(plan, facts, now, told),
-            on_bad_turn=_tell_bad_turn,
         ),
         vectors=vectors,
         backfill=backfill,
@@ -375,7 +373,3 @@ def _learn(plan: MemoryPlan, facts: FactKeeper, now: Now, told: MemoryEvents) ->
         known_secrets=plan.known_secrets,
         on_result=told.on_learning,
     ).learn
-
-
-def _tell_bad_turn(turn_id: str, exc: Exception) -> None:
-    _log.error("turn_not_remembered", exc_info=exc, extra={"turn_id": turn_id})

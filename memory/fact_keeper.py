@@ -4,7 +4,7 @@ Each change is one transaction with its intent, the searchable item, its deliver
 """
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,24 +13,26 @@ from typing import Any, Final
 import anyio.to_thread
 
 from memory.clock import Now
-from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin, to_item
-from memory.facts.matching import corrected, corrected_line, meant, repeated, superseded
+from memory.facts import matching
+from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin, supersedes
 from memory.facts.profile import Profile, with_fact
 from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import Kept, Learn, NewFact, ToldTurn
 from memory.facts.wording import subject_of, words_of
+from memory.forget_requests import ForgetRequests
+from memory.forgetting import Forgetting
 from memory.ids import derived_id, opaque_id
 from memory.intents.builders import Happening, intent_from_memory_saved
 from memory.intents.chronicle import Recording
 from memory.intents.masking import Mask
 from memory.intents.registry import MemoryIntent
-from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import record_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.facts import (
     SqliteFactStore,
     fact_blocking,
+    forgotten_on_request_blocking,
     holding_blocking,
     profile_blocking,
     put_fact_blocking,
@@ -52,40 +54,54 @@ class FactKeeper:
         recording: Callable[[MemoryIntent], Recording],
         mask: Mask,
         now: Now,
-        forget: Callable[[str, Scope], Awaitable[bool]],
+        forgetting: Forgetting,
         learns: Learn = "explicit",
         on_written: Callable[[Sequence[Origin]], None] = lambda _: None,
     ) -> None:
-        """Take `forget`, which forgets an item; see `Forgetting.forget`."""
         self._database = database
         self.store = SqliteFactStore(database)
         self._deliver_to = tuple(deliver_to)
         self._recording = recording
         self._mask = mask
         self._now = now
-        self._forget = forget
+        self._forgetting = forgetting
         self._learns = learns
         self._on_written = on_written
 
     async def keep_told(self, turn: ToldTurn) -> Kept:
         """Do what a turn's message asks of memory; return what was written and forgotten.
 
-        A second call for the same turn writes nothing and returns the same facts.
+        A second call for the same turn writes and forgets nothing more and returns the same facts. What is to
+        be forgotten is chosen once, and forgotten in the transaction that stores the choice.
         """
         if self._learns == "off":
             return Kept()
         new: list[NewFact] = []
-        forgotten: list[Item] = []
-        for wish in await anyio.to_thread.run_sync(_wishes_blocking, turn):
-            if wish.wish == "forget":
-                forgotten += await self._forget_meant(wish.text, turn.scope)
-            elif wish.wish != "undo":
-                new.append(await self._with_note_line(_new_fact(wish), turn.scope))
-            elif new:
-                del new[-1]
-            else:
-                forgotten += await self._forget_turn_before(turn)
-        return Kept(saved=await self.keep(new, turn) if new else (), forgotten=forgotten)
+        wishes = await anyio.to_thread.run_sync(_wishes_blocking, turn)
+        asks = {wish.wish for wish in wishes} & {"forget", "undo"}
+        done = await self.store.forgotten_on_request(turn.turn_id) if asks else []
+        find = self._forgetting.find
+        requests = ForgetRequests(store=self.store, find=find, turn=turn, told=[*done])
+        for wish in wishes:
+            match wish.wish:
+                case "undo" if new:
+                    del new[-1]
+                case "undo" | "forget" if done:
+                    pass
+                case "undo":
+                    await requests.choose_turn_before()
+                case "forget":
+                    await requests.choose(wish)
+                case origin:
+                    new.append(await self._new_fact(wish, origin, turn))
+        if requests.ids:
+            told, names_it = requests.told, "forget" in asks
+            note = partial(forgotten_on_request_blocking, turn=turn, told=told, names_it=names_it)
+            await self._forgetting.forget_all(requests.ids, turn.scope.owner_id, note)
+            self._on_written([])
+        await requests.look_for_copies()
+        saved = await self.keep(new, turn) if new else ()
+        return Kept(saved=saved, forgotten=requests.told, unmet=requests.unmet)
 
     async def keep(self, new: Sequence[NewFact], turn: ToldTurn) -> Sequence[Fact]:
         """Keep statements of a turn; return the facts that were written, each once."""
@@ -93,14 +109,20 @@ class FactKeeper:
         masked = [replace(fact, text=self._clean(fact.text)) for fact in new]
         return await self._write(masked, source)
 
-    async def write(self, text: str, scope: Scope, *, lasting: bool = False) -> Fact:
-        """Keep what a person wrote; return the fact, or the one that says the same already."""
-        fact = NewFact(self._clean(text), "person", lasting=lasting)
+    async def write(
+        self, text: str, scope: Scope, *, lasting: bool = False, earlier: Sequence[str] = ()
+    ) -> Fact:
+        """Keep what a person wrote; return the fact, or the one that says the same already.
+
+        `earlier` are statements to keep as superseded by it, oldest first.
+        """
+        clean = [self._clean(old) for old in earlier]
+        fact = NewFact(self._clean(text), "person", lasting=lasting, earlier=clean)
         written = await self._write([fact], _source(scope, self._now()))
         if written:
             return written[0]
         held = [fact for fact in await self.store.holding(scope.owner_id) if fact.scope == scope]
-        known = repeated(fact.text, held)
+        known = matching.repeated(fact.text, held)
         assert known is not None, "it was not written because it is there"
         return known
 
@@ -127,36 +149,21 @@ class FactKeeper:
         )
         return Profile(text=clean, updated_at=now)
 
-    async def _with_note_line(self, new: NewFact, scope: Scope) -> NewFact:
-        """Return a statement with the line of a note that it corrects, if it may correct one."""
-        if new.stands_alone and new.origin != "correction":
-            return new
-        lines = await self.store.note_lines(scope)
-        says_so = new.origin == "correction" and new.is_firm
-        find = partial(corrected_line, new.text, lines, says_so=says_so)
-        return replace(new, note_line=await anyio.to_thread.run_sync(find))
-
-    async def _forget_meant(self, text: str, scope: Scope) -> list[Item]:
-        """Forget what the words mean, with what it superseded and the turns that told it."""
-        held = await self.store.holding(scope.owner_id)
-        forgotten: list[Item] = []
-        for fact in meant(text, held):
-            for told in [*await self.store.older(fact.id), fact]:
-                await self._forget(told.id, scope)
-                if told.turn_id is not None:
-                    await self._forget(told.turn_id, scope)
-            forgotten.append(to_item(fact))
-            self._on_written([])
-        return forgotten
-
-    async def _forget_turn_before(self, turn: ToldTurn) -> list[Item]:
-        """Forget what was made of the turn before this one in its conversation."""
-        made = await self.store.made_of_turn_before(
-            turn.scope.owner_id, turn.conversation_id, turn.turn_id
+    async def _new_fact(self, wish: Wished, origin: Origin, turn: ToldTurn) -> NewFact:
+        """Return what to keep, with the line of a note or an earlier turn that it may correct."""
+        line = None
+        if origin == "correction":
+            lines = await self.store.lines_before(turn.scope, turn.conversation_id)
+            least = matching.MIN_SHARED_LINE if wish.is_firm else None
+            line = await anyio.to_thread.run_sync(matching.corrected, wish.text, lines, least)
+        return NewFact(
+            wish.text,
+            origin,
+            lasting=wish.lasting,
+            is_firm=wish.is_firm,
+            stands_alone=wish.stands_alone,
+            note_line=line,
         )
-        forgotten = [item for item in made if await self._forget(item.id, turn.scope)]
-        self._on_written([])
-        return [item for item in forgotten if item.kind == "fact"] or forgotten[:1]
 
     async def _write(self, new: Sequence[NewFact], source: Fact) -> Sequence[Fact]:
         now = self._now()
@@ -189,6 +196,7 @@ class FactKeeper:
                 continue
             fact = replace(change[0], id=fact_id if known is None else opaque_id("fac"))
             self._put(connection, fact, change[1], now)
+            self._put_earlier(connection, fact, told.earlier, now)
             told_in = replace(fact, conversation_id=None, turn_id=None) if source.id else fact
             self._record(connection, told_in, [old.id for old in change[1]])
             written[fact.id] = fact
@@ -209,6 +217,15 @@ class FactKeeper:
         if text != profile:
             put_profile_blocking(connection, owner_id, text, now)
         put_fact_blocking(connection, fact, self._deliver_to, now)
+
+    def _put_earlier(
+        self, connection: sqlite3.Connection, fact: Fact, texts: Sequence[str], now: datetime
+    ) -> None:
+        for text in reversed(texts):
+            old = replace(fact, id=opaque_id("fac"), text=text).until(fact.valid_from, fact.id)
+            put_fact_blocking(connection, old, self._deliver_to, now)
+            self._record(connection, old)
+            fact = old
 
     def _record(
         self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()
@@ -266,17 +283,6 @@ def _wishes_blocking(turn: ToldTurn) -> list[Wished]:
     ]
 
 
-def _new_fact(wish: Wished) -> NewFact:
-    origins: Mapping[str, Origin] = {"statement": "statement", "correction": "correction"}
-    return NewFact(
-        wish.text,
-        origins.get(wish.wish, "request"),
-        lasting=wish.lasting,
-        is_firm=wish.is_firm,
-        stands_alone=wish.stands_alone,
-    )
-
-
 def _source(
     scope: Scope, at: datetime, conversation_id: str | None = None, turn_id: str | None = None
 ) -> Fact:
@@ -305,14 +311,16 @@ def _change(
     """Return what a statement becomes, and the facts that it replaces; None if it changes nothing."""
     text = told.text
     replaced: list[Fact] = []
-    if not words_of(text) or repeated(text, held) is not None:
+    if not words_of(text) or matching.repeated(text, held) is not None:
         return None
     if told.origin == "correction":
-        old = corrected(text, held, is_firm=told.is_firm)
-        replaced = [] if old is None else [old]
-        if old is not None and not subject_of(text):
-            text = f"{text} [earlier: {old.text}]"  # it may not say by itself what it is about
-    replaced += [fact for fact in superseded(told.text, held) if fact not in replaced]
+        least = matching.MIN_SHARED if told.is_firm else matching.MIN_SHARED_UNSAID
+        about = matching.corrected(text, [fact.text for fact in held], least)
+        replaced = [fact for fact in held if fact.text == about]
+        if replaced and not subject_of(text):
+            text = f"{text} [earlier: {about}]"  # it may not say by itself what it is about
+    others = [fact for fact in held if fact not in replaced]
+    replaced += [fact for fact in others if supersedes(told.text, fact.text)]
     if not replaced and told.note_line is not None:
         text = f"{text} [earlier: {one_line(told.note_line, _MAX_LINE_CHARS)}]"
     elif not replaced and not told.stands_alone:

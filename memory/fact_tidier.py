@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import anyio
 import anyio.to_thread
-from anyio.abc import TaskStatus
 
 from memory.clock import Now, from_rfc3339, rfc3339
 from memory.facts.consolidation import MAX_FACTS, TidyAction, Tidying, tidyings
@@ -64,9 +63,8 @@ class FactTidier:
         self._most_episodes = most_episodes
         self._every_s = every_s
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Tidy now and every hour, until cancelled."""
-        task_status.started()
         while True:
             await self.tidy()
             await anyio.sleep(self._every_s)

@@ -5,7 +5,7 @@ chronicle keeps that something was forgotten, and no word of what it was.
 """
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -29,17 +29,21 @@ from memory.stores.sqlite.forgotten import (
     mentions_since_blocking,
     note_forgotten_blocking,
 )
-from memory.stores.sqlite.items import COLUMNS, delete_item_blocking, item_of
-from memory.stores.sqlite.outbox import (
-    backends_of_blocking,
-    enqueue_again_blocking,
-    withdraw_blocking,
+from memory.stores.sqlite.items import delete_item_blocking, item_blocking
+from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_again_blocking
+from memory.stores.sqlite.record import (
+    cut_replies_blocking,
+    forget_turns_blocking,
+    intents_of_turn_blocking,
 )
-from memory.stores.sqlite.record import forget_turns_blocking, intents_of_turn_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 ForgetNote = Callable[[str, str], Awaitable[bool]]
 """Forgets the note of an item for an owner: its file, and all that is known of it."""
+
+
+Find = Callable[[Sequence[str], Scope], Awaitable[Sequence[Item]]]
+"""Returns the notes, turns and episodes nearest to texts, of which the first eight count, that a scope covers."""
 
 
 class Forgetting:
@@ -53,12 +57,15 @@ class Forgetting:
         recording: Callable[[MemoryIntent], Recording],
         now: Now,
         forget_note: ForgetNote | None = None,
+        find: Find | None = None,
     ) -> None:
+        """Take `find`, which finds where something that was forgotten may still be said."""
         self._database = database
         self._backends = tuple(backends)
         self._recording = recording
         self._now = now
         self._forget_note = forget_note
+        self.find = find
 
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item that the scope covers; return whether there was one.
@@ -75,21 +82,42 @@ class Forgetting:
         if target.kind == "note":
             forget_note = self._forget_note
             return forget_note is not None and await forget_note(item_id, scope.owner_id)
-        mentions = await find_mentions(self._database, [item_id], target.scope.owner_id)
-        return await self._database.write(
-            partial(self._forget_blocking, target=target, mentions=mentions, now=self._now())
-        )
+        return await self.forget_all([item_id], target.scope.owner_id)
+
+    async def forget_all(
+        self,
+        item_ids: Iterable[str],
+        owner_id: str,
+        first: Callable[[sqlite3.Connection], object] = lambda _: None,
+    ) -> bool:
+        """Forget items of one owner, none of them a note, in one transaction; return whether there was one.
+
+        `first` is called in that transaction. Facts are forgotten in order, so a fact comes after those that
+        it superseded: otherwise they hold again until their turn comes.
+
+        Raises:
+            StoreUnavailable: nothing was forgotten.
+        """
+        targets = [
+            item for item_id in item_ids if (item := await self._target(item_id)) is not None
+        ]
+        ids = [target.id for target in targets]
+        mentions = await find_mentions(self._database, ids, owner_id)
+        forget = partial(self._forget_blocking, mentions=mentions, now=self._now())
+
+        def work(connection: sqlite3.Connection) -> bool:
+            first(connection)
+            forgotten = [forget(connection, target=target) for target in targets]
+            return any(forgotten)
+
+        return await self._database.write(work)
 
     async def _target(self, item_id: str) -> Item | None:
         """Return an item, or a case by its own row: what search does not show has no item."""
         row = await self._database.row("SELECT value FROM cases WHERE case_id = ?", (item_id,))
         if row is not None:
             return whole_item(read_case(row["value"]))
-        row = await self._database.row(
-            f"SELECT {COLUMNS} FROM items WHERE id = ?",  # noqa: S608  names of our own
-            (item_id,),
-        )
-        return None if row is None else item_of(row)
+        return await self._database.read(partial(item_blocking, item_id=item_id))
 
     def _forget_blocking(
         self, connection: sqlite3.Connection, *, target: Item, mentions: Mentions, now: datetime
@@ -99,7 +127,6 @@ class Forgetting:
         if not delete_item_blocking(connection, target.id) and not was_case:
             return False  # another call was faster
         backends = {*self._backends, *backends_of_blocking(connection, target.id)}
-        withdraw_blocking(connection, target.id)
         owner_id = target.scope.owner_id
         sources = [*(delete_episode_blocking(connection, target.id) or ()), *fact_intents]
         if target.kind == "turn":
@@ -109,6 +136,7 @@ class Forgetting:
             *sources,
             *mentions_since_blocking(connection, mentions, [target.id], owner_id),
         ]
+        cut_replies_blocking(connection, intent_ids, now)
         scrub_blocking(connection, intent_ids, now, owner_id=owner_id)
         note_forgotten_blocking(connection, [target.id], now)
         happening = Happening(owner_id=owner_id, occurred_at=now)

@@ -17,7 +17,8 @@ _CODE: Final = re.compile(r"[{}<>=|$\\]")
 _MIN_CODE_SIGNS: Final = 3
 _SENTENCE_END: Final = re.compile(
     r"(?<=[。！？；])\s*|(?<=[!?;])\s+"
-    r"|(?<!\b[A-Za-z])(?<!\b(?:Dr|Mr|Ms|St|vs|No|eg))(?<!\b(?:Mrs|etc|Mme))(?<=\.)\s+|\n"
+    r"|(?<! [A-Z]\.)(?<!\b(?:Dr|Mr|Ms|St|vs|eg)\.)(?<!\b(?:Mrs|etc|Mme)\.)"
+    r"(?!(?<=\bNo\.)\s+\d)(?<=\.)\s+|\n"
 )
 _PARAGRAPH_END: Final = re.compile(r"\n[ \t]*\n\s*")
 _MARKS: Final = " -*•\t"

@@ -49,8 +49,6 @@ class RestingModel:
         try:
             with anyio.fail_after(self._timeout_s):
                 return await self._ask(system=system, prompt=prompt, timeout_s=self._timeout_s)
-        except (ModelUnavailable, TimeoutError):
-            return None
         except Exception:  # noqa: BLE001  whatever is wrong with the model, memory goes on without it
             return None
 

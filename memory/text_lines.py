@@ -15,3 +15,8 @@ def one_line(text: str, limit: int = 200) -> str:
 def clipped(text: str, most: int) -> str:
     """Return the first `most` characters of a text, followed by `...` if it is longer."""
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+def without_marks(text: str) -> list[str]:
+    """Return the lines of a Markdown text without the marks of lists, headings and replies, and no empty ones."""
+    return [line for line in (line.strip(" #*->→") for line in text.splitlines()) if line]

@@ -95,6 +95,7 @@ class FactBody(Body):
     text: FactText
     project_id: Name | None = None
     lasting: bool = False
+    earlier: Annotated[list[FactText], Field(default_factory=list, max_length=100)]
 
 
 class FactChangeBody(Body):

@@ -11,7 +11,7 @@ from memory.items import Item
 from memory.itemstore import ItemPage
 from memory.outbox.delivery import Delivery, Link
 from memory.outbox.worker import OutboxHealth
-from memory.recall.query import ContextPack, Found, Hit
+from memory.recall.query import ContextPack, Found
 
 _HELD_BACK = ("id", "reason")
 _CATEGORY = ("name", "summary", "item_ids")
@@ -42,7 +42,9 @@ INTENT = (
 def found_fields(found: Found) -> dict[str, Any]:
     """Return the answer of a search."""
     return {
-        "items": [hit_fields(hit) for hit in found.hits],
+        "items": [
+            {**_listed(hit.item, hit.why), "score": round(hit.score, 6)} for hit in found.hits
+        ],
         "held_back": _each(found.held_back, _HELD_BACK),
         "degraded": list(found.degraded),
     }
@@ -51,26 +53,13 @@ def found_fields(found: Found) -> dict[str, Any]:
 def page_fields(page: ItemPage) -> dict[str, Any]:
     """Return a page of items."""
     return {
-        "items": [
-            {
-                **fields_of(listed.item, _HIT),
-                "scope": listed.item.scope.labels,
-                "why": listed.why,
-            }
-            for listed in page.items
-        ],
+        "items": [_listed(listed.item, listed.why) for listed in page.items],
         "next_cursor": page.next_cursor,
     }
 
 
-def hit_fields(hit: Hit) -> dict[str, Any]:
-    """Return one item of a search."""
-    return {
-        **fields_of(hit.item, _HIT),
-        "scope": hit.item.scope.labels,
-        "score": round(hit.score, 6),
-        "why": hit.why,
-    }
+def _listed(item: Item, why: str) -> dict[str, Any]:
+    return {**fields_of(item, _HIT), "scope": item.scope.labels, "why": why}
 
 
 def context_fields(pack: ContextPack) -> dict[str, Any]:

@@ -123,9 +123,12 @@ class TurnCompletion:
         context = self._context
         uses = context.evidence.tools.values()
         try:
-            self._told = await context.chronicle.keep_told(context.conversation, uses)
+            self._told, notices = await context.chronicle.keep_told(context.conversation, uses)
         except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("facts_not_kept")
+            return
+        for notice in notices:
+            context.add_notice(notice)
 
     def _ending(self) -> Ending:
         context, limits = self._context, self._context.parts.limits
@@ -175,7 +178,7 @@ class TurnCompletion:
 
     def _add_late(self, notice: Notice, result: dict[str, Any]) -> None:
         """Add a notice to a result that is made already."""
-        fields = {"code": notice.code, "message": notice.message}
+        fields = asdict(notice)
         self._context.events.emit("notice", **fields)
         result["notices"] = [*result["notices"], fields]
 

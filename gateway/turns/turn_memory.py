@@ -7,14 +7,15 @@ that ended is missing from the chronicle. Memory never breaks a turn: the result
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any, Final, Literal
 
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.conversation_memory import CAME_BACK, ConversationTools, do_nothing
-from gateway.turns.evidence import ToolStatus, ToolUse
+from gateway.turns.evidence import Notice, ToolStatus, ToolUse
+from gateway.turns.sentences import language_of, say
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
@@ -37,7 +38,6 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
-from memory.items import Item
 from memory.recall.tools import MemoryTools
 from memory.scope import LABELS, Scope
 from policies.content.parameters import parameter_names
@@ -128,14 +128,14 @@ class TurnChronicle:
             noted = self.note(partial(intent_from_memory_injected, ids=ids, titles=titles), at)
         if held:
             ids, reasons = [item["id"] for item in held], [item["reason"] for item in held]
-            self.note(partial(intent_from_memory_suppressed, ids=ids, reasons=reasons), at)
+            self._add(partial(intent_from_memory_suppressed, ids=ids, reasons=reasons), at)
         return noted
 
     def completed(self, result: Mapping[str, Any], text: str, at: datetime) -> None:
         """Note how the turn ended; if it was cut off, the agent's next prompt says so."""
         outcome, stop_reason = result["outcome"], result["stop_reason"]
         if text:
-            self.note(partial(intent_from_llm_response, text=text, model=result["model"]), at)
+            self._add(partial(intent_from_llm_response, text=text, model=result["model"]), at)
         self._guarded(result, at)
         if outcome in _CUT_OFF:
             tools = "; ".join(
@@ -148,7 +148,7 @@ class TurnChronicle:
                 message=self._turn.message,
                 tools=f"Its tool calls: {tools}." if tools else "No tool was called.",
             )
-            self.note(cut_off, at)
+            self._add(cut_off, at)
         build = partial(
             intent_from_turn_completed,
             outcome=outcome,
@@ -157,29 +157,29 @@ class TurnChronicle:
             tool_calls=len(result["tools"]),
             duration_ms=result["duration_ms"],
         )
-        self.note(build, at)
+        self._add(build, at)
 
     def _guarded(self, result: Mapping[str, Any], at: datetime) -> None:
         """Note what the gateway's guards did in the turn."""
         tools = "; ".join(f"{tool['name']} {tool['summary']}" for tool in result["tools"][-3:])
         if result["stop_reason"] == "doom_loop":
-            self.note(partial(intent_from_doom_loop, tools=tools), at)
+            self._add(partial(intent_from_doom_loop, tools=tools), at)
         codes = [notice["code"] for notice in result["notices"]]
         if "forced_summary" in codes:
-            self.note(partial(intent_from_forced_summary, tools=tools), at)
+            self._add(partial(intent_from_forced_summary, tools=tools), at)
         if "model_retrying" in codes:
-            self.note(partial(intent_from_model_retries, count=codes.count("model_retrying")), at)
+            self._add(partial(intent_from_model_retries, count=codes.count("model_retrying")), at)
 
     async def keep_told(
         self, conversation: Conversation | None, uses: Iterable[ToolUse]
-    ) -> dict[str, Any]:
-        """Do what the message asks of memory; return `saved` and `forgotten` of the result's `memory`.
+    ) -> tuple[dict[str, Any], Sequence[Notice]]:
+        """Do what the message asks of memory; return `saved` and `forgotten` of the result's `memory`, and notices.
 
         A failure is logged only: what cannot be written now, `record` cannot write either, and reports it.
         """
         keeper, turn = self._memory.facts, self._turn
         if keeper is None or self._recorder is None:
-            return {}
+            return {}, ()
         project_id = getattr(conversation, "project_id", None)
         told = ToldTurn(
             message=turn.message,
@@ -193,11 +193,15 @@ class TurnChronicle:
             kept = await keeper.keep_told(told)
         except (StoreUnavailable, IntentRefused):
             _log.exception("facts_not_kept", extra={"turn_id": turn.id})
-            return {}
-        return {
-            "saved": [_named(to_item(fact)) for fact in kept.saved],
-            "forgotten": [_forgotten_fields(item) for item in kept.forgotten],
-        }
+            return {}, ()
+        language = language_of(turn.message)
+        notices = [
+            Notice(code, say(language, code, what="; ".join(texts)))
+            for code, texts in kept.unmet.items()
+        ]
+        items = map(to_item, kept.saved)
+        saved = [{"id": item.id, "kind": item.kind, "title": item.title} for item in items]
+        return {"saved": saved, "forgotten": [asdict(one) for one in kept.forgotten]}, notices
 
     @property
     def failure(self) -> str:
@@ -224,8 +228,10 @@ class TurnChronicle:
         if self._recorder is not None and self._intents:
             self._memory.turn_ended()
 
-    def note(self, build: Callable[[Happening], MemoryIntent], at: datetime) -> dict[str, str]:
-        """Note what `build` makes an intent of."""
+    def note(
+        self, build: Callable[[Happening], MemoryIntent], at: datetime, *, is_logged: bool = True
+    ) -> dict[str, str]:
+        """Note what `build` makes an intent of; its text for the log is masked here."""
         if self._recorder is None:
             return {}
         turn = self._turn
@@ -238,22 +244,15 @@ class TurnChronicle:
                     turn_id=turn.id,
                 )
             )
-            line = self._recorder.runtime_line(intent)
+            self._recorder.decide(intent)
+            line = self._recorder.runtime_line(intent) if is_logged else None
         except IntentRefused:
             _log.exception("intent_not_made", extra={"turn_id": turn.id})
             return {}
         self._intents.append(intent)
         return {"intent": intent.key, **({"text": line} if line is not None else {})}
 
-
-def _named(item: Item) -> dict[str, Any]:
-    return {"id": item.id, "kind": item.kind, "title": item.title}
-
-
-def _forgotten_fields(item: Item) -> dict[str, Any]:
-    """Return one entry of `memory.forgotten`, with what it takes to tell a fact again."""
-    text = item.body if item.kind == "fact" else None
-    return {**_named(item), "text": text, "project_id": item.scope.project_id}
+    _add = partialmethod(note, is_logged=False)
 
 
 def _noted(tool_input: Mapping[str, Any]) -> list[str]:

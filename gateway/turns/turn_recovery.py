@@ -146,8 +146,11 @@ async def _close_crashed(
     chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
     if turn.result is None:
         result = _cut_off(turn, stored, evidence, events, lines, now)
-        told = await chronicle.keep_told(conversation, evidence.tools.values())
+        told, notices = await chronicle.keep_told(conversation, evidence.tools.values())
         result["memory"] |= told
+        for notice in map(asdict, notices):
+            events.emit("notice", **notice)
+            result["notices"].append(notice)
         turn = replace(turn, finished_at=now, result=result)
         await events.note_ending(turn)
     else:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 import anyio
-from anyio.abc import TaskStatus
 
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.from_turn import draft_of
@@ -56,14 +55,12 @@ class EpisodeWorker:
         *,
         extract: Extract | None = None,
         learn: Learn | None = None,
-        on_bad_turn: Callable[[str, Exception], None] | None = None,
     ) -> None:
         self._turns = turns
         self._write = write
         self._mark = mark
         self._extract = extract
         self._learn = learn
-        self._on_bad_turn = on_bad_turn
         self._bad: set[str] = set()
         self._woken = anyio.Event()
 
@@ -71,9 +68,8 @@ class EpisodeWorker:
         """Announce that a turn ended. Call it on the loop; it never waits."""
         self._woken.set()
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Write what there is, then wait for more, until cancelled."""
-        task_status.started()
         while True:
             self._woken = anyio.Event()
             try:
@@ -87,7 +83,7 @@ class EpisodeWorker:
     async def drain(self) -> int:
         """Write until nothing is left; return how many turns were marked.
 
-        A turn that fails is reported to `on_bad_turn` and tried again after the next start. Raise
+        A turn that fails is logged and tried again after the next start. Raise
         `StoreUnavailable` if the store cannot be reached; what was marked before stays marked.
         """
         done = 0
@@ -104,10 +100,9 @@ class EpisodeWorker:
             await self._remember(turn_id)
         except StoreUnavailable:
             raise
-        except Exception as exc:  # noqa: BLE001  one bad turn must not keep all later ones from memory
+        except Exception:  # noqa: BLE001  one bad turn must not keep all later ones from memory
             self._bad.add(turn_id)
-            if self._on_bad_turn is not None:
-                self._on_bad_turn(turn_id, exc)
+            _log.exception("turn_not_remembered", extra={"turn_id": turn_id})
             return False
         return True
 

@@ -7,7 +7,7 @@ episode that was made without it stands.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from memory.clock import Now
 from memory.episodes.clipping.clip import clip_text
@@ -70,13 +70,10 @@ def read_answer(text: str) -> dict[str, list[str]] | None:
     value = read_json(text)
     if value is None or not value.keys() <= set(_NAMES):
         return None
-    if not all(_is_list_of_texts(entry) for entry in value.values()):
-        return None
+    for entry in value.values():
+        if not isinstance(entry, list) or not all(isinstance(text, str) for text in entry):
+            return None
     return {name: value.get(name, []) for name in _NAMES}
-
-
-def _is_list_of_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, str) for entry in value)
 
 
 def _with_found(draft: EpisodeDraft, answer: dict[str, list[str]], record: str) -> EpisodeDraft:

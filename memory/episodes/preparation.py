@@ -117,7 +117,8 @@ def _mask(draft: EpisodeDraft, mask: Callable[[str], Masked]) -> tuple[EpisodeDr
 
     def clean(text: str) -> str:
         nonlocal count
-        redacted = mask(_writable(text))
+        # no store can write a lone surrogate
+        redacted = mask(text.encode("utf-8", "replace").decode("utf-8"))
         count += redacted.count
         return redacted.text
 
@@ -136,11 +137,6 @@ def _mask(draft: EpisodeDraft, mask: Callable[[str], Masked]) -> tuple[EpisodeDr
         kept=kept,
     )
     return masked, count
-
-
-def _writable(text: str) -> str:
-    """Replace lone surrogates, which no store can write."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _clean(draft: EpisodeDraft, texts: dict[SectionName, str]) -> _Cleaned:
@@ -222,8 +218,3 @@ def without_what_may_repeat(draft: EpisodeDraft) -> EpisodeDraft:
             pitfalls=at_the_margin(draft.sections.pitfalls),
         ),
     )
-
-
-def with_recalled(draft: EpisodeDraft, texts: Sequence[str]) -> EpisodeDraft:
-    """Add recalled texts."""
-    return replace(draft, recalled_texts=(*draft.recalled_texts, *texts))

@@ -16,6 +16,8 @@ from policies.patterns import read_patterns
 _PATTERNS = read_patterns(__file__)
 _LEAD: Final = re.compile(_PATTERNS["lead"], re.IGNORECASE)
 _SENTENCE_END: Final = re.compile(r"(?<=[。！？!?；;])\s*|(?<=\.)\s+")
+_PERSON: Final = {"your": "my", "yours": "mine", "你": "我", "您": "我"}
+"""A reply says what the person said of themselves in the second person."""
 _MIN_WORDS = 4
 _ECHO_SHARE = 0.8
 
@@ -31,9 +33,14 @@ class Recalled:
 
 def recalled_of(texts: Sequence[str]) -> Recalled:
     """Prepare recalled texts."""
-    words = [[word.lower() for word in words_of(text)] for text in texts]
+    words = [_words(text) for text in texts]
     return Recalled(
-        lines=frozenset(_plain(sentence) for text in texts for sentence in _sentences(text)),
+        lines=frozenset(
+            " ".join(_words(sentence))
+            for text in texts
+            for line in text.split("\n")
+            for sentence in _SENTENCE_END.split(line)
+        ),
         triples=frozenset(t for word in words for t in zip(word, word[1:], word[2:], strict=False)),
         words=frozenset(word for each_word in words for word in each_word),
     )
@@ -61,28 +68,18 @@ def without_self_reference(text: str, recalled: Recalled, *, output_only: bool =
     return "\n".join(kept_lines)
 
 
-def _sentences(text: str) -> list[str]:
-    return [
-        sentence
-        for line in text.split("\n")
-        for sentence in _SENTENCE_END.split(line)
-        if sentence.strip()
-    ]
-
-
-def _plain(sentence: str) -> str:
-    return " ".join(word.lower() for word in words_of(sentence))
+def _words(text: str) -> list[str]:
+    return [_PERSON.get(word.lower(), word.lower()) for word in words_of(text)]
 
 
 def _is_echo(sentence: str, recalled: Recalled) -> bool:
     bare = _LEAD.sub("", sentence, count=1)
-    words = words_of(bare)
-    if not words:
+    lower = _words(bare)
+    if not lower:
         return bare != sentence  # a lead to what was taken out, or mere punctuation
-    lower = [word.lower() for word in words]
     if " ".join(lower) in recalled.lines:
         return True
-    if len(words) < _MIN_WORDS:
+    if len(lower) < _MIN_WORDS:
         return False
     if any(word not in LIGHT and word not in recalled.words for word in lower):
         return False

@@ -12,7 +12,7 @@ import anyio.to_thread
 from memory.clock import Now
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.likeness import likeness_of
-from memory.episodes.preparation import Prepared, prepare, with_recalled, without_what_may_repeat
+from memory.episodes.preparation import Prepared, prepare, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
 from memory.ids import opaque_id
 from memory.scope import Scope
@@ -57,24 +57,22 @@ class MemoryWriter:
         For a refused draft only the turn's mark is stored. Two equal drafts at once make one episode. If
         cancelled, everything or nothing was stored.
         """
-        ((prepared, new),) = await self._ready([draft])
-        put: Put | None = None
-        if new is not None:
-            (put,) = await self._store.put([replace(new, remembers_turn=remembers_turn)])
-        elif remembers_turn is not None:
-            await self._store.mark_remembered(remembers_turn)
-        written = _written(prepared, put)
-        self._on_written([written])
+        (written,) = await self.write_all([draft], remembers_turn=remembers_turn)
         return written
 
-    async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
-        """Write drafts in one transaction, in order, for imports.
+    async def write_all(
+        self, drafts: Sequence[EpisodeDraft], *, remembers_turn: str | None = None
+    ) -> Sequence[Written]:
+        """Write drafts, all of the one turn or of none, in one transaction, in order.
 
         Each is judged and merged as by `write`. Pass at most some hundred, because the transaction blocks
         every other writer.
         """
         all_ready = await self._ready(drafts)
-        puts = iter(await self._store.put([new for _, new in all_ready if new is not None]))
+        some = [replace(new, remembers_turn=remembers_turn) for _, new in all_ready if new]
+        puts = iter(await self._store.put(some) if some else ())
+        if not some and remembers_turn is not None:
+            await self._store.mark_remembered(remembers_turn)
         written = [
             _written(prepared, next(puts) if new is not None else None)
             for prepared, new in all_ready
@@ -98,7 +96,9 @@ class MemoryWriter:
             return draft
         anywhere = Scope(owner_id=draft.scope.owner_id)  # with any labels
         texts = await self._store.recalled_texts(draft.recalled_ids, anywhere)
-        return without_what_may_repeat(draft) if texts is None else with_recalled(draft, texts)
+        if texts is None:
+            return without_what_may_repeat(draft)
+        return replace(draft, recalled_texts=(*draft.recalled_texts, *texts))
 
     def _ready_blocking(
         self, named: Sequence[tuple[EpisodeDraft, str]], *, now: datetime

@@ -40,7 +40,8 @@ def tidyings(
     for fact in facts:
         subject = subject_of(fact.text)
         newer = by_subject.get((fact.scope, subject)) if subject else None
-        same = newer if newer is not None and _says_the_same(newer, fact) else _same(kept, fact)
+        is_same = newer is not None and value_of(newer.text) == value_of(fact.text)
+        same = newer if is_same else _same(kept, fact)
         if same is not None:
             yield Tidying("merged", fact.id, same.id)
         elif newer is not None and supersedes(newer.text, fact.text):
@@ -65,7 +66,3 @@ def _same(kept: Sequence[Fact], fact: Fact) -> Fact | None:
         ),
         None,
     )
-
-
-def _says_the_same(newer: Fact, older: Fact) -> bool:
-    return value_of(newer.text) == value_of(older.text)

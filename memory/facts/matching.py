@@ -1,5 +1,6 @@
 """Which of a person's facts, or lines of notes, a new statement repeats, corrects, or means."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from math import log
@@ -7,19 +8,26 @@ from typing import Final
 
 from memory.facts.fact import Fact, supersedes
 from memory.facts.wording import subject_of, value_of, words_of
-from memory.recall.question_words import STOP_TERMS
-from memory.terms import characters
+from memory.recall.question_words import STOP_CHARACTERS, STOP_TERMS
+from memory.terms import characters, is_character
+from policies.patterns import read_patterns
 
+_PATTERNS = {
+    name: re.compile(text, re.IGNORECASE) for name, text in read_patterns(__file__).items()
+}
+_KINDS: Final = [_PATTERNS[name] for name in ("number", "weekday", "month", "name")]
+_NEGATED: Final = _PATTERNS["negated"]
 _SINGLE_CHARACTER: Final = 0.3
 """The weight of a single Chinese character beside a pair of them."""
-_MIN_SHARED: Final = 0.1
+MIN_SHARED: Final = 0.1
 """Of the weight of a fact's words, for a sentence that says that it corrects or forgets something."""
-_MIN_SHARED_UNSAID: Final = 0.5
+MIN_SHARED_UNSAID: Final = 0.5
 """The same, for a sentence that may be an ordinary one."""
-_MIN_SHARED_NOTE: Final = 0.3
-"""Of the weight of a note's line, for a correction of no fact."""
-_MAX_MEANT: Final = 3
-"""A request to forget that fits more facts equally well is too vague to act on."""
+MIN_SHARED_LINE: Final = 0.3
+"""Of the weight of a line's words, for a sentence that says that it corrects or forgets something."""
+_MIN_SAID: Final = 0.6
+"""Of the words of a fact, for a line that says the same."""
+_ALL: Final = re.compile(r"\b(?:all|both|every(?:thing)?|anything)\b|所有|全部|一切|都")
 
 
 def repeated(text: str, facts: Sequence[Fact]) -> Fact | None:
@@ -33,56 +41,64 @@ def repeated(text: str, facts: Sequence[Fact]) -> Fact | None:
     return None
 
 
-def superseded(text: str, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that give the statement's subject another value."""
-    return [fact for fact in facts if supersedes(text, fact.text)]
+def corrected(text: str, known: Sequence[str], min_shared: float | None) -> str | None:
+    """Return the statement that a correction is about, if there is just one.
 
-
-def corrected(text: str, facts: Sequence[Fact], *, is_firm: bool) -> Fact | None:
-    """Return the fact that a correction is about: of its subject, or else the one nearest in words."""
-    of_subject = superseded(text, facts)
-    if of_subject:
-        return of_subject[0]
-    nearest = _nearest_facts(text, facts, _MIN_SHARED if is_firm else _MIN_SHARED_UNSAID)
-    return nearest[0] if len(nearest) == 1 else None
-
-
-def corrected_line(text: str, lines: Sequence[str], *, says_so: bool) -> str | None:
-    """Return the line of a note that a statement corrects: of its subject, or the nearest if it says so."""
-    same = [line for line in lines if supersedes(text, line)]
-    if not same and says_so:
-        same = [lines[at] for at in _nearest(text, lines, _MIN_SHARED_NOTE)]
+    It has the correction's subject, or is `nearest`; or it is near, and the correction has another value of the
+    same kind, such as a weekday, or denies a word of it.
+    """
+    asked = _words(
+        text
+    )  # to look for these first: reading a line's subject takes up to a millisecond
+    known = [old for old in known if any(word in old.casefold() for word in asked)]
+    same = [old for old in known if supersedes(text, old)]
+    if not same and min_shared is not None:
+        same = nearest(text, known, min_shared)
+    if not same:
+        near = nearest(text, known, MIN_SHARED)
+        same = [old for old in near if _replaces_value(text, old)]
     return same[0] if len(set(same)) == 1 else None
 
 
-def meant(text: str, facts: Sequence[Fact]) -> list[Fact]:
-    """Return the facts that a request to forget means: the nearest in words."""
-    nearest = _nearest_facts(text, facts, _MIN_SHARED)
-    return nearest if len(nearest) <= _MAX_MEANT else []
+def asks_for_all(text: str) -> bool:
+    """Return whether a request is for everything that fits it."""
+    return _ALL.search(text.casefold()) is not None
 
 
-def _nearest_facts(text: str, facts: Sequence[Fact], min_shared: float) -> list[Fact]:
-    return [facts[at] for at in _nearest(text, [fact.text for fact in facts], min_shared)]
+def says(line: str, fact: str) -> bool:
+    """Return whether a line has most of a fact's words, and all of its value."""
+    words, said = _words(fact), _words(line)
+    value = set(value_of(fact)) - STOP_TERMS if subject_of(fact) else set()
+    return value <= said and 0 < _MIN_SAID * len(words) <= len(words & said)
 
 
-def _nearest(text: str, texts: Sequence[str], min_shared: float) -> list[int]:
-    """Return the places of the texts that share the most weight of words; a word of fewer texts weighs more."""
+def _replaces_value(text: str, old: str) -> bool:
+    """Return whether a statement has another value of a kind that an older one has, or denies a word of it."""
+    denied = {word for found in _NEGATED.findall(text) for word in words_of(" ".join(found))}
+    if denied & set(words_of(old)):
+        return True
+    values = ((set(kind.findall(text)), set(kind.findall(old))) for kind in _KINDS)
+    return any(new - known and known - new for new, known in values)
+
+
+def nearest(text: str, texts: Sequence[str], min_shared: float) -> list[str]:
+    """Return the texts that share the most weight of words, and at least this part of their own.
+
+    A word of fewer texts weighs more. Several may be equally near.
+    """
     asked = _words(text)
     words = [_words(known) for known in texts]
-    known = Counter(word for each in words for word in each)
-    weight = {word: _base(word) * log(1 + len(texts) / known[word]) for word in known}
+    counts = Counter(word for each in words for word in each)
+    base = {word: _SINGLE_CHARACTER if is_character(word) else 1.0 for word in counts}
+    weight = {word: base[word] * log(1 + len(texts) / counts[word]) for word in counts}
     shared = [sum(weight[word] for word in each & asked) for each in words]
     best = max(shared, default=0.0)
     return [
-        at
-        for at, (each, score) in enumerate(zip(words, shared, strict=True))
+        known
+        for known, each, score in zip(texts, words, shared, strict=True)
         if score == best and score >= min_shared * sum(weight[word] for word in each) > 0
     ]
 
 
 def _words(text: str) -> set[str]:
-    return ({*words_of(text), *characters(text)}) - STOP_TERMS
-
-
-def _base(word: str) -> float:
-    return _SINGLE_CHARACTER if len(word) == 1 and not word.isascii() else 1.0
+    return {*words_of(text), *characters(text)} - STOP_TERMS - STOP_CHARACTERS

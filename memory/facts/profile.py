@@ -32,7 +32,7 @@ def with_fact(profile: str, fact: str, instead_of: str | None = None) -> str:
     changed = [line if known == old else known for known in lines]
     if old not in lines:
         changed.append(line)
-    text = "\n".join(changed).strip("\n")
+    text = "\n".join(changed)
     return text if len(text) <= MAX_PROFILE_CHARS else profile
 
 

@@ -6,12 +6,12 @@ of its own ("please remember that") is kept with the one before it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory.facts.sentence_model import Label, probabilities
-from memory.facts.wording import says_change, subject_of
+from memory.facts.wording import subject_of
 from memory.own_words import OwnSentence, own_sentences
 from memory.terms import terms
 from policies.patterns import read_patterns
@@ -28,8 +28,11 @@ _WISHES: Final[dict[Label, Wish]] = {
     "forget": "forget",
     "undo": "undo",
 }
+_KEEPING: Final = frozenset({"keep", "self", "correction"})
 _MIN_PROBABILITY: Final = 0.5
 _MIN_PROBABILITY_ABOUT_FACT: Final = 0.15
+_MIN_PROBABILITY_OF_CHANGE: Final = 0.06
+"""For what counts only if it corrects something that was said."""
 _LITTLE: Final = 3
 """Terms; a request with fewer of them is about the sentence before alone."""
 _SHORT: Final = 8
@@ -41,6 +44,11 @@ _NAMES_NONE: Final = re.compile(
 """What a request to forget says of a thing that the sentence before names."""
 _PATTERNS = read_patterns(__file__)
 _INTRODUCTION: Final = re.compile(_PATTERNS["introduction"], re.IGNORECASE)
+_SURE_REQUEST: Final = re.compile(_PATTERNS["sure_request"], re.IGNORECASE)
+_WHOLE_REQUEST: Final = re.compile(_PATTERNS["whole_request"], re.IGNORECASE)
+_WHOLE_FORGETTING: Final = re.compile(_PATTERNS["whole_forgetting"], re.IGNORECASE)
+_FORGET: Final = re.compile("forget|忘", re.IGNORECASE)
+"""In an introduction: "do not forget"."""
 _DENIAL: Final = re.compile(_PATTERNS["denial"], re.IGNORECASE)
 _DENIES: Final = re.compile(_PATTERNS["denies"], re.IGNORECASE)
 _QUESTION: Final = re.compile(r"[?？吗嗎][\s\"'”’]*$")
@@ -59,10 +67,10 @@ class Wished:
     lasting: bool = False
     """True if it holds for every conversation, so that it belongs into the person's profile."""
     is_firm: bool = True
-    """False for a correction that is looked for only among facts that share many words with it, and for a
-    statement that says that something has changed."""
+    """False for a correction or a request to forget that counts only beside a fact that shares many words with it;
+    for a correction, another value of a kind will do as well."""
     stands_alone: bool = True
-    """False if it counts only where it replaces a fact; such a statement, one of its subject."""
+    """False if it counts only where it corrects a fact, a note or an earlier message."""
 
 
 def read_wishes(message: str) -> list[Wished]:
@@ -92,22 +100,27 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
     if of_forgetting >= _MIN_PROBABILITY:
         label = "forget" if likely["forget"] >= likely["undo"] else "undo"
         likely[label] = of_forgetting
+    elif label in _KEEPING and _WHOLE_FORGETTING.match(sentence.text):
+        label, likely["forget"] = "forget", 1.0
     if _QUESTION.search(sentence.text) and not _POLITE.match(sentence.text):
         return None
     introduced = _INTRODUCTION.match(sentence.text)
     found = introduced or _DENIAL.match(sentence.text)
     content = (sentence.text[found.end() :] if found else sentence.text).strip(_EDGES)
-    is_introduced = introduced is not None and likely["keep"] >= _MIN_PROBABILITY_ABOUT_FACT
-    if is_introduced and label in ("none", "keep", "correction"):
+    is_whole = len(sentences) == 1
+    may_keep = likely["keep"] >= _MIN_PROBABILITY_ABOUT_FACT or (
+        is_whole and bool(subject_of(content)) and _WHOLE_REQUEST.match(sentence.text)
+    )
+    is_sure = is_whole and _SURE_REQUEST.match(sentence.text) and likely["self"] < _MIN_PROBABILITY
+    if introduced is not None and (
+        is_sure
+        or (may_keep and (label in ("none", "keep", "correction") or _FORGET.search(introduced[0])))
+    ):
         label = "keep"
     elif label == "none" or likely[label] < _MIN_PROBABILITY:
         if label in ("forget", "undo"):
             return None
-        if likely["none"] > 1 - _MIN_PROBABILITY_ABOUT_FACT:
-            if sentence.context.after_colon or not (says_change(content) and subject_of(content)):
-                return None
-            return Wished("statement", content, is_firm=False, stands_alone=False)
-        return Wished("correction", content, is_firm=False, stands_alone=False)
+        return _unsaid(sentence, content, likely, is_whole=is_whole)
     if label == "keep":
         text = _kept(sentences, at, content)
         return Wished("request", text, lasting=bool(_ALWAYS.search(text))) if text else None
@@ -115,6 +128,21 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
         return Wished("forget", sentences[at - 1].text.strip(_EDGES))
     stands_alone = label != "correction" or _DENIES.match(sentence.text) is not None
     return Wished(_WISHES[label], content, lasting=label == "self", stands_alone=stands_alone)
+
+
+def _unsaid(
+    sentence: OwnSentence, content: str, likely: Mapping[Label, float], *, is_whole: bool
+) -> Wished | None:
+    """Return what a sentence that the model takes for an ordinary one asks if a fact is near it."""
+    if is_whole and _WHOLE_FORGETTING.match(sentence.text):
+        return Wished("forget", content, is_firm=False)
+    likely_any = 1 - likely["none"]
+    is_forgetting = likely["forget"] + likely["undo"] > likely_any / 2
+    least = _MIN_PROBABILITY_ABOUT_FACT if is_forgetting else _MIN_PROBABILITY_OF_CHANGE
+    if likely_any < least and not _DENIAL.match(sentence.text):
+        return None
+    wish: Wish = "forget" if is_forgetting else "correction"
+    return Wished(wish, content, is_firm=False, stands_alone=False)
 
 
 def _kept(sentences: Sequence[OwnSentence], at: int, content: str) -> str:

@@ -1,15 +1,18 @@
 """What a turn told, before it is kept, and what became of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
 from memory.facts.fact import Fact, Origin
-from memory.items import Item
+from memory.items import ItemKind
 from memory.scope import Scope
 
 Learn = Literal["off", "explicit", "model"]
+
+Unmet = Literal["forget_unclear", "forget_found_nothing", "still_remembered"]
+"""Several facts fit a request to forget equally well; nothing fits it; other items still say what was forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,24 @@ class NewFact:
     stands_alone: bool = True
     """False if it counts only where it corrects a fact or a note."""
     note_line: str | None = None
-    """The line of a note that it corrects unless it corrects a fact."""
+    """The line of a note, or of an earlier turn, that it corrects unless it corrects a fact."""
+    earlier: Sequence[str] = ()
+    """Statements to keep as superseded by it, oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgotten:
+    """What a request to forget removed, with what it takes to keep it again."""
+
+    id: str
+    kind: ItemKind
+    title: str
+    text: str | None = None
+    """A fact's words; None for a turn or an episode."""
+    project_id: str | None = None
+    lasting: bool = False
+    earlier: Sequence[str] = ()
+    """The facts that it had superseded, directly or not, oldest first. They are forgotten, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,5 +65,7 @@ class Kept:
     """What a message changed in memory."""
 
     saved: Sequence[Fact] = ()
-    forgotten: Sequence[Item] = ()
-    """As it was; without what went with it, such as the turn in which a fact was told."""
+    forgotten: Sequence[Forgotten] = ()
+    """Without the turns in which the facts were told, which are removed from the record."""
+    unmet: Mapping[Unmet, Sequence[str]] = field(default_factory=dict)
+    """What requests to forget did not do: titles, texts of requests, or places with what they say."""

@@ -18,7 +18,6 @@ _DETERMINERS: Final = "a an the that my our your his her their please now new cu
 _LIGHT: Final = frozenset(_DETERMINERS.split())
 _ENGLISH: Final = re.compile(_PATTERNS["english"], re.IGNORECASE | re.DOTALL)
 _CHINESE: Final = re.compile(_PATTERNS["chinese"], re.DOTALL)
-_CHANGE: Final = re.compile(_PATTERNS["change"], re.IGNORECASE)
 _CHINESE_LEAD: Final = re.compile(r"^(?:我们?的?|咱们?的?|这个|那个|那)(?=.)")
 _NOW: Final = re.compile(r"\b(?:now|instead)\b|现在|了$", re.IGNORECASE)
 
@@ -39,11 +38,6 @@ def value_of(text: str) -> tuple[str, ...]:
     """Return the words of a statement's value; of the whole text if it has no subject."""
     parts = _parts(text)
     return parts[1] if parts is not None else tuple(words_of(text))
-
-
-def says_change(text: str) -> bool:
-    """Return whether a statement says that its value is new: "moved to", 改成."""
-    return _CHANGE.search(text) is not None
 
 
 def _parts(text: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:

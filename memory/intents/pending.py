@@ -50,19 +50,11 @@ def _line(intent: PendingIntent) -> str:
     return f"\n> {rfc3339(intent.occurred_at)} {' '.join(text.split())}"
 
 
-class PendingContext:
-    """The chronicle's pending intents as text."""
+async def read_pending(
+    chronicle: Chronicle, conversation_id: str, owner_id: str, limit_chars: int
+) -> PendingText:
+    """Return the pending intents of a conversation as text.
 
-    def __init__(self, chronicle: Chronicle) -> None:
-        self._chronicle = chronicle
-
-    async def pending(
-        self, conversation_id: str, owner_id: str, *, limit_chars: int
-    ) -> PendingText:
-        """Return the pending intents of a conversation as text.
-
-        Raise `StoreUnavailable` if the chronicle cannot be read.
-        """
-        return render_intents_for_llm(
-            await self._chronicle.pending(conversation_id, owner_id), limit_chars
-        )
+    Raise `StoreUnavailable` if the chronicle cannot be read.
+    """
+    return render_intents_for_llm(await chronicle.pending(conversation_id, owner_id), limit_chars)

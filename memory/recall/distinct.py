@@ -29,7 +29,7 @@ def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
         item = hit.item
         if item.kind == "turn" and len(item.body) <= _MOSTLY * facts.get(item.turn_id, 0):
             continue
-        own = {("made of", item.turn_id)} - {("made of", None)}
+        own = {("made of", item.turn_id)}
         repeated: set[tuple[str, str | None]] = set()
         if item.kind == "turn":
             own |= {("turn", item.turn_id), ("text", flat(item.body).casefold())}

@@ -5,7 +5,8 @@ for, filters again and packs. Only cancellation is raised; parts that did not an
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
@@ -48,20 +49,10 @@ _OF_MEMORY: Final = frozenset({"memory", "memories"})
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
-class Pending(Protocol):
-    """Reads what waits for a conversation's next prompt."""
-
-    async def pending(
-        self, conversation_id: str, owner_id: str, *, limit_chars: int
-    ) -> PendingText:
-        """Return it as text; may raise `StoreUnavailable`."""
-
-
-class Profiles(Protocol):
-    """Reads what is always in a person's context."""
-
-    async def profile_text(self, owner_id: str) -> str:
-        """Return a person's profile; empty if there is none; may raise `StoreUnavailable`."""
+ReadPending = Callable[[str, str, int], Awaitable[PendingText]]
+"""Returns what waits for the next prompt of a conversation of an owner, in at most so many characters."""
+ReadProfile = Callable[[str], Awaitable[str]]
+"""Returns what is always in the context of an owner; empty if there is nothing."""
 
 
 class AboutMemory(Protocol):
@@ -85,6 +76,24 @@ class _Before:
     notes: QuotedNotes = field(default_factory=QuotedNotes)
     degraded: list[Degradation] = field(default_factory=list)
 
+    @contextmanager
+    def reading(
+        self,
+        ends_at: float | None,
+        event: str,
+        late: Degradation = "memory_timeout",
+        broken: Degradation = "memory_failed",
+    ) -> Iterator[None]:
+        """Run the block until a moment; if it is late or breaks, note that and go on."""
+        try:
+            with anyio.fail_after(_left_s(ends_at)):
+                yield
+        except TimeoutError:
+            self.degraded.append(late)
+        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
+            _log.exception(event)
+            self.degraded.append(broken)
+
 
 class RecallReader:
     """Reads memory for prompts."""
@@ -94,8 +103,8 @@ class RecallReader:
         search: MemorySearch,
         *,
         selector: Selector | None = None,
-        pending: Pending | None = None,
-        profiles: Profiles | None = None,
+        pending: ReadPending | None = None,
+        profiles: ReadProfile | None = None,
         about_memory: AboutMemory | None = None,
         items: NewestItems | None = None,
     ) -> None:
@@ -208,51 +217,29 @@ class RecallReader:
     async def _add_pending(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
         if self._pending is None or query.conversation_id is None:
             return
-        try:
-            with anyio.fail_after(_left_s(ends_at)):
-                pending = await self._pending.pending(
-                    query.conversation_id,
-                    query.scope.owner_id,
-                    limit_chars=query.budget_chars // _PENDING_SHARE,
-                )
-        except TimeoutError:
-            before.degraded.append("memory_timeout")
-        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
-            _log.exception("pending_context_not_read")
-            before.degraded.append("memory_failed")
-        else:
-            text = await _filtered(pending.text, query.active_tools)
-            before.pending = replace(pending, text=text)
+        most = query.budget_chars // _PENDING_SHARE
+        pending = PendingText()
+        with before.reading(ends_at, "pending_context_not_read"):
+            pending = await self._pending(query.conversation_id, query.scope.owner_id, most)
+        text = await _filtered(pending.text, query.active_tools)
+        before.pending = replace(pending, text=text)
 
     async def _add_profile(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
-        if self._profiles is None:
-            return
-        try:
-            with anyio.fail_after(_left_s(ends_at)):
-                before.profile = await self._profiles.profile_text(query.scope.owner_id)
-        except TimeoutError:
-            before.degraded.append("memory_timeout")
-        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
-            _log.exception("profile_not_read")
-            before.degraded.append("memory_failed")
+        if self._profiles is not None:
+            with before.reading(ends_at, "profile_not_read"):
+                before.profile = await self._profiles(query.scope.owner_id)
 
     async def _add_notes(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
         about, asked = self._about_memory, self._asked(query)
         if about is None or asked is None or not _may_have_notes(query):
             return
-        try:
-            with anyio.fail_after(_left_s(ends_at)):
-                before.notes = await about.content(
-                    asked,
-                    budget_chars=query.budget_chars // _NOTES_SHARE,
-                    most_items=max(0, min(query.max_items, MAX_ITEMS)),
-                    active_tools=query.active_tools,
-                )
-        except TimeoutError:
-            before.degraded.append("notes_timeout")
-        except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
-            _log.exception("notes_not_read")
-            before.degraded.append("notes_error")
+        with before.reading(ends_at, "notes_not_read", "notes_timeout", "notes_error"):
+            before.notes = await about.content(
+                asked,
+                budget_chars=query.budget_chars // _NOTES_SHARE,
+                most_items=max(0, min(query.max_items, MAX_ITEMS)),
+                active_tools=query.active_tools,
+            )
 
 
 def _may_have_notes(query: QueryPack) -> bool:

@@ -21,6 +21,7 @@ from memory.recall.distinct import answers_first, distinct
 from memory.recall.fuse import fuse
 from memory.recall.query import Degradation, Found, HeldBack, Hit
 from memory.recall.question_parts import question_parts
+from memory.recall.question_words import STOP_TERMS
 from memory.recall.ranking import rank
 from memory.recall.retrievers import (
     NO_EVENTS,
@@ -35,6 +36,7 @@ from memory.recall.retrievers import (
 from memory.recall.stale_schema import split_stale
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
+from memory.terms import terms
 
 _log = logging.getLogger(__name__)
 
@@ -174,16 +176,26 @@ def _ids(
 def _superseded(
     items: Sequence[Item], likely_ids: AbstractSet[str], *, is_of_a_time: bool
 ) -> list[Item]:
-    """Return the facts that hold no longer, and, unless a time is asked for, the turns that told them.
+    """Return the facts that hold no longer, and, unless a time is asked for, the turns that said so.
 
-    A turn counts only where such a fact is likely an answer, and one that holds was found as well.
+    These are the turns that told them and those before their end that have all of their words. A turn counts
+    only where such a fact is likely an answer, and one that holds was found as well.
     """
     ended = [item for item in items if item.valid_until is not None]
     if is_of_a_time or not any(item.kind == "fact" and item.valid_until is None for item in items):
         return ended
-    told_in = {item.turn_id for item in ended if item.id in likely_ids and item.turn_id}
-    turns = [item for item in items if item.kind in _TELLING_KINDS and item.turn_id in told_in]
-    return [*ended, *turns]
+    likely = [item for item in ended if item.id in likely_ids]
+    telling = [item for item in items if item.kind in _TELLING_KINDS]
+    return [*ended, *(item for item in telling if any(_says(item, fact) for fact in likely))]
+
+
+def _says(item: Item, ended: Item) -> bool:
+    """Return whether an item is of the turn that told a fact, or said the same before the fact ended."""
+    if item.turn_id is not None and item.turn_id == ended.turn_id:
+        return True
+    words = set(terms(ended.body)) - STOP_TERMS
+    is_before = ended.valid_until is not None and item.occurred_at < ended.valid_until
+    return is_before and bool(words) and words <= set(terms(item.summary))
 
 
 def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:

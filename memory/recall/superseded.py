@@ -109,7 +109,10 @@ def _mark(hits: list[Hit], older: Item, newer: Item) -> None:
     )
     why = f"{replacing.why}; newer than {older.title} ({older.occurred_at:%Y-%m-%d})"
     hits[after] = replace(
-        replacing, why=why, confidence=max(replaced.confidence, replacing.confidence)
+        replacing,
+        why=why,
+        fit=max(replaced.fit, replacing.fit),
+        confidence=max(replaced.confidence, replacing.confidence),
     )
     if before < after:
         hits.insert(before, hits.pop(after))

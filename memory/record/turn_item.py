@@ -5,7 +5,7 @@ conversation's thread, so that they are searched with their neighbours.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -84,6 +84,12 @@ def item_of(
         thread=turn.conversation_id if has_neighbours else None,
         position=turn.position if has_neighbours else None,
     )
+
+
+def without_reply(item: Item) -> Item:
+    """Return the item of a turn with the message alone."""
+    message = item.body.partition(f"\n{REPLY}")[0]
+    return replace(item, body=message, summary=_summary(message, ""))
 
 
 def _without_recalled(reply: str, texts: Sequence[str], ids: Sequence[str]) -> str:

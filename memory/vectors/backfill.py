@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 import anyio
-from anyio.abc import TaskStatus
 
 from memory.errors import StoreUnavailable
 
@@ -54,9 +53,8 @@ class VectorBackfill:
         if self._waiting:
             self._noted.set()
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Look items up until cancelled."""
-        task_status.started()
         while True:
             await self._noted.wait()
             await anyio.sleep(_PAUSE_S)

@@ -164,19 +164,21 @@ def test_what_a_turn_saved_is_shown_and_taken_back(chat: ChatPage, server: LiveS
 
 
 def test_what_a_turn_forgot_is_shown_and_told_again(chat: ChatPage, server: LiveServer) -> None:
-    chat.ask(script({"text": "Noted."}, say="remember that my kayak is orange")).expect_end(
-        "answered"
-    )
+    for say in ("remember that my kayak is orange", "no, my kayak is red now"):
+        chat.ask(script({"text": "Noted."}, say=say)).expect_end("answered")
     turn = chat.ask(script({"text": "Gone."}, say="You can drop what I told you about my kayak."))
     forgotten = turn.at.get_by_test_id("forgotten")
     expect(forgotten).to_contain_text("1 forgotten")
+    expect(forgotten).to_contain_text("and before that: my kayak is orange")
     asked = {"kind": "fact", "q": "kayak"}
     left = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
     assert left == []
     forgotten.get_by_test_id("forgotten-undo").click()
     expect(forgotten).to_contain_text("Undone")
     told = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
-    assert [item["title"] for item in told] == ["my kayak is orange"]
+    whole = [httpx.get(f"{server.url}/memory/items/{item['id']}", trust_env=False) for item in told]
+    holds = {item.json()["title"]: item.json()["valid_until"] is None for item in whole}
+    assert holds == {"my kayak is orange": False, "my kayak is red now": True}
 
 
 def test_a_turn_that_memory_showed_links_to_its_conversation(chat: ChatPage) -> None:

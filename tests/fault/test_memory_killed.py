@@ -1,6 +1,7 @@
 """The process crashes before each statement of remembering: nothing is lost, doubled or half there."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from memory.episodes.writer import MemoryWriter
 from memory.fact_keeper import FactKeeper
 from memory.fact_tidier import FactTidier
 from memory.facts.fact import Fact
-from memory.facts.told import ToldTurn
+from memory.facts.told import Kept, ToldTurn
 from memory.forgetting import Forgetting
 from memory.ids import derived_id
 from memory.intents.turns import ChronicleTurns
@@ -67,28 +68,29 @@ async def forget(database: Database) -> bool:
     return await forgetting_on(database).forget(derived_id("epi", "trn_1"), Scope(owner_id="ann"))
 
 
-async def keep(database: Database) -> list[str]:
-    """Keep what each message tells."""
+async def tell(database: Database, number: int, message: str) -> Kept:
+    """Do what the message of a turn asks of memory."""
     keeper = FactKeeper(
         database,
         deliver_to=["vector"],
         recording=recorder_on(database).recording,
         mask=str,
         now=lambda: AT,
-        forget=forgetting_on(database).forget,
+        forgetting=forgetting_on(database),
     )
-    kept = [
-        await keeper.keep_told(
-            ToldTurn(
-                message=message,
-                scope=Scope(owner_id="ann"),
-                conversation_id="cnv_1",
-                turn_id=f"trn_{number}",
-                occurred_at=AT + timedelta(minutes=number),
-            )
-        )
-        for number, message in enumerate(TOLD)
-    ]
+    turn = ToldTurn(
+        message=message,
+        scope=Scope(owner_id="ann"),
+        conversation_id="cnv_1",
+        turn_id=f"trn_{number}",
+        occurred_at=AT + timedelta(minutes=number),
+    )
+    return await keeper.keep_told(turn)
+
+
+async def keep(database: Database) -> list[str]:
+    """Keep what each message tells."""
+    kept = [await tell(database, number, message) for number, message in enumerate(TOLD)]
     return [fact.id for told in kept for fact in told.saved]
 
 
@@ -195,6 +197,34 @@ async def test_a_kill_while_facts_are_kept_leaves_each_message_whole_or_untouche
         assert len(await texts(database, "SELECT fact_id FROM facts")) == len(TOLD)
 
     await crashed_everywhere(tmp_path, [keep], check, every=every, fewest=len(TOLD))
+
+
+@at_points
+async def test_a_kill_after_a_request_to_forget_was_done_forgets_nothing_else_at_the_next_start(
+    tmp_path: Path, every: int
+) -> None:
+    told = ["my locker is number 12", "my locker is number 14", "the gym's locker room opens at 6"]
+
+    async def keep_lockers(database: Database) -> None:
+        for number, text in enumerate(told):
+            await tell(database, number, f"remember that {text}")
+
+    async def forget_one(database: Database) -> list[tuple[str | None, Sequence[str]]]:
+        kept = await tell(database, 3, "forget my locker number")
+        return [(one.text, one.earlier) for one in kept.forgotten]
+
+    async def check(database: Database) -> None:
+        facts = await texts(database, "SELECT body FROM items WHERE kind = 'fact'")
+        assert set(facts) in (set(told), {told[2]}), (
+            "the earlier value goes in the same transaction"
+        )
+        for _ in range(2):
+            assert await forget_one(database) == [(told[1], [told[0]])], "it is told all the same"
+            assert await texts(database, "SELECT body FROM items WHERE kind = 'fact'") == told[2:]
+        await recorder_on(database).record_intents(turn_intents("trn_3", command="ls"))
+        assert not await texts(database, "SELECT told FROM forgotten_on_request")
+
+    await crashed_everywhere(tmp_path, [keep_lockers, forget_one], check, every=every, fewest=4)
 
 
 @at_points

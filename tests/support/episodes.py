@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,11 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import MemoryIntent
-from memory.items import Item
-from memory.scope import Scope
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
-from memory.stores.sqlite.items import COLUMNS, item_of
+from memory.stores.sqlite.items import SqliteItemStore
 from policies.secrets import mask_secrets
 from tests.conformance.suites.episodes import OpenEpisodes
 
@@ -84,20 +83,14 @@ def make_turn(**fields: Any) -> Turn:
     return replace(turn, **fields)
 
 
+async def deliveries_in(database: Database, item_id: str) -> Sequence[str]:
+    """Return the keys of all deliveries of an item."""
+    sql = "SELECT idempotency_key FROM outbox WHERE item_id = ? ORDER BY idempotency_key"
+    return [row["idempotency_key"] for row in await database.rows(sql, (item_id,))]
+
+
 def opened_on(database: Database) -> OpenEpisodes:
     """Put the store of episodes onto an open database, with what looks at its neighbours."""
-
-    async def item(item_id: str, scope: Scope) -> Item | None:
-        row = await database.row(f"SELECT {COLUMNS} FROM items WHERE id = ?", (item_id,))
-        found = item_of(row) if row is not None else None
-        return found if found is not None and scope.covers(found.scope) else None
-
-    async def deliveries(item_id: str) -> Sequence[str]:
-        rows = await database.rows(
-            "SELECT idempotency_key FROM outbox WHERE item_id = ? ORDER BY idempotency_key",
-            (item_id,),
-        )
-        return [row["idempotency_key"] for row in rows]
 
     async def end_turn(turn_id: str) -> None:
         await recorder_on(database).record_intents(turn_intents(turn_id, command="true"))
@@ -107,8 +100,8 @@ def opened_on(database: Database) -> OpenEpisodes:
 
     return OpenEpisodes(
         store=SqliteEpisodeStore(database, lambda: AT),
-        item=item,
-        deliveries=deliveries,
+        item=SqliteItemStore(database).get,
+        deliveries=partial(deliveries_in, database),
         end_turn=end_turn,
         unremembered=unremembered,
     )

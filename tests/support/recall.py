@@ -106,51 +106,51 @@ class BrokenRetriever:
         raise OSError("the index is gone")
 
 
-@dataclass
-class Model:
-    """A model that answers what it was told, breaks or never answers."""
+@dataclass(kw_only=True)
+class Faulty:
+    """A part of memory that may break or never answer."""
 
-    answer: str = "[]"
     breaks_with: Exception | None = None
     is_stuck: bool = False
+
+    async def fail(self) -> None:
+        """Break, or never return, if it was told to."""
+        if self.is_stuck:
+            await anyio.sleep_forever()
+        if self.breaks_with is not None:
+            raise self.breaks_with
+
+
+@dataclass
+class Model(Faulty):
+    """A model that answers what it was told."""
+
+    answer: str = "[]"
     prompts: list[str] = field(default_factory=list)
 
     async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
         self.prompts.append(prompt)
-        if self.is_stuck:
-            await anyio.sleep_forever()
-        if self.breaks_with is not None:
-            raise self.breaks_with
+        await self.fail()
         return self.answer
 
 
 @dataclass
-class Waiting:
+class Waiting(Faulty):
     """A conversation's pending context."""
 
     text: str = ""
     ids: tuple[str, ...] = ()
-    breaks_with: Exception | None = None
-    is_stuck: bool = False
 
-    async def pending(
-        self, conversation_id: str, owner_id: str, *, limit_chars: int
-    ) -> PendingText:
-        if self.is_stuck:
-            await anyio.sleep_forever()
-        if self.breaks_with is not None:
-            raise self.breaks_with
+    async def __call__(self, conversation_id: str, owner_id: str, limit_chars: int) -> PendingText:
+        await self.fail()
         return PendingText(text=self.text, intent_ids=self.ids)
 
 
 @dataclass
-class Notes:
+class Notes(Faulty):
     """Notes for messages that have the word memory."""
 
     told: QuotedNotes = field(default_factory=QuotedNotes)
-    breaks_with: Exception | None = None
-    is_stuck: bool = False
-
     asked: list[tuple[str, int, int, tuple[str, ...]]] = field(default_factory=list)
 
     def asks_about_memory(self, text: str) -> bool:
@@ -160,8 +160,5 @@ class Notes:
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
         self.asked.append((text, budget_chars, most_items, tuple(active_tools)))
-        if self.is_stuck:
-            await anyio.sleep_forever()
-        if self.breaks_with is not None:
-            raise self.breaks_with
+        await self.fail()
         return self.told

@@ -193,7 +193,9 @@ async def write_fact(context: Context) -> Response:
     """Keep a statement as a fact; the same statement again returns the fact that is there."""
     body = await context.body(FactBody)
     scope = Scope(owner_id=context.user_id, project_id=body.project_id)
-    fact = await context.memory.facts.write(body.text, scope, lasting=body.lasting)
+    fact = await context.memory.facts.write(
+        body.text, scope, lasting=body.lasting, earlier=body.earlier
+    )
     return JsonResponse(fact_fields(fact), status_code=HTTPStatus.CREATED)
 
 

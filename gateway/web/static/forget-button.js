@@ -6,12 +6,12 @@ import { icon } from "/static/icons.js";
 import { forgetItem } from "/static/routes.js";
 
 /** The button with its question and its outcome. `forgotten()` is called once the item is gone. */
-export function forgetButton(itemId, forgotten = () => {}) {
+export function forgetButton(item, forgotten = () => {}) {
   const state = el("span", { class: "memory-why", role: "status" });
   const ask = el("button", { class: "link-button", type: "button", "data-testid": "forget", onclick: () => show(true) }, icon("trash"), t("forget_this"));
   const keep = el("button", { class: "link-button", type: "button", onclick: () => show(false) }, t("forget_keep"));
   const proceed = el("button", { class: "link-button is-danger", type: "button", "data-testid": "forget-confirm", onclick: forget }, t("forget_confirm"));
-  const question = el("span", { class: "forget-question", hidden: true }, t("forget_sure"), proceed, keep);
+  const question = el("span", { class: "forget-question", hidden: true }, t(item.kind === "fact" ? "forget_sure_fact" : "forget_sure"), proceed, keep);
   const place = el("span", { class: "forget" }, ask, question, state);
 
   function show(isAsking) {
@@ -23,7 +23,7 @@ export function forgetButton(itemId, forgotten = () => {}) {
   async function forget() {
     proceed.disabled = true;
     try {
-      await forgetItem(itemId);
+      await forgetItem(item.id);
       question.remove();
       ask.remove();
       setText(state, t("forgotten"));

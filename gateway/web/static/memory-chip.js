@@ -45,7 +45,7 @@ function injectedItem(item, message) {
       why.textContent = shared.length ? t("memory_matched", { words: showHidden(shared.join(", ")) }) : t("memory_meaning");
       text.replaceWith(clippedText(body));
       if (item.revision && whole.revision > item.revision) facts.append(el("span", { class: "memory-why" }, t("memory_changed_since")));
-      facts.append(...[dateOf(whole)].filter(Boolean), forgetButton(item.id, () => row.classList.add("is-undone")));
+      facts.append(...[dateOf(whole)].filter(Boolean), forgetButton(item, () => row.classList.add("is-undone")));
     } catch (error) {
       text.textContent = error.status === 404 ? t("memory_gone_since") : error.message;
     }

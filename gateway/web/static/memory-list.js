@@ -78,7 +78,7 @@ class ItemRow {
     const actions = el("div", { class: "memory-actions" },
       isFact && el("button", { class: "link-button", type: "button", "data-testid": "correct", onclick: () => correction(item, text, this) }, icon("pencil"), t("correct")),
       item.kind === "case" && openCase && el("button", { class: "link-button", type: "button", "data-testid": "open-case", onclick: () => openCase(item.id) }, icon("search"), t("open_case")),
-      forgetButton(item.id, () => this.#forgotten(actions)));
+      forgetButton(item, () => this.#forgotten(actions)));
     this.#body.replaceChildren(text, el("div", { class: "memory-facts" }, facts.filter(Boolean)), actions);
   }
 
@@ -90,7 +90,7 @@ class ItemRow {
     undo.addEventListener("click", async () => {
       undo.disabled = true;
       try {
-        this.#item = { ...this.#item, ...await writeFact(this.#item.body, this.#item.scope?.project_id ?? null) };
+        this.#item = { ...this.#item, ...await writeFact(this.#item.body, { projectId: this.#item.scope?.project_id, lasting: this.#item.lasting }) };
         this.element.classList.remove("is-undone");
         this.redraw();
       } catch (error) {

@@ -16,7 +16,9 @@ export const readItem = (itemId, signal) => requestJson(path("items", itemId), {
 
 export const changeFact = (itemId, change) => requestJson(path("items", itemId), { method: "PATCH", body: change });
 
-export const writeFact = (text, projectId = null) => requestJson("/memory/facts", { method: "POST", body: { text, project_id: projectId } });
+/** Keep a statement; `earlier` are those that it superseded, oldest first. */
+export const writeFact = (text, { projectId = null, lasting = false, earlier = [] } = {}) =>
+  requestJson("/memory/facts", { method: "POST", body: { text, project_id: projectId, lasting, earlier } });
 
 export const readProfile = () => requestJson("/memory/profile");
 

@@ -11,7 +11,8 @@ import { showHidden } from "/static/visible.js";
 function changedItem(kind, item, takeBack) {
   const state = el("span", { class: "memory-why", role: "status" });
   const undo = el("button", { class: "link-button", type: "button", "data-testid": `${kind}-undo`, onclick: undone }, icon("undo"), t("saved_undo"));
-  const row = el("li", { "data-testid": `${kind}-item` }, el("span", { class: "memory-title", dir: "auto" }, showHidden(item.title || t("kind_fact"))), takeBack && undo, state);
+  const earlier = (item.earlier ?? []).map((text) => el("span", { class: "memory-why", dir: "auto" }, t("forgotten_earlier", { text: showHidden(text) })));
+  const row = el("li", { "data-testid": `${kind}-item` }, el("span", { class: "memory-title", dir: "auto" }, showHidden(item.title || t("kind_fact"))), ...earlier, takeBack && undo, state);
 
   async function undone() {
     undo.disabled = true;
@@ -30,7 +31,7 @@ function changedItem(kind, item, takeBack) {
 }
 
 const forgetAgain = (item) => forgetItem(item.id);
-const tellAgain = (item) => writeFact(item.text, item.project_id ?? null);
+const tellAgain = ({ text, project_id: projectId, lasting, earlier }) => writeFact(text, { projectId, lasting, earlier });
 
 function chip(kind, items, undoOf) {
   return el("details", { class: "chip memory saved", open: true, "data-testid": kind },

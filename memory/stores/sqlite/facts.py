@@ -1,20 +1,25 @@
 """Facts and profiles in SQLite, written within a caller's transaction."""
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
 from memory.clock import from_rfc3339, rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
+from memory.facts.told import Forgotten, ToldTurn
 from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import deliver_item_blocking
 from memory.stores.sqlite.statements import insert_blocking, placeholders
+from memory.text_lines import without_marks
 
 MAX_HELD: Final = 2_000
 """Facts of one owner that are compared with a new one: the newest."""
@@ -36,7 +41,15 @@ _MADE_OF_TURN_BEFORE: Final = f"""
       ORDER BY seq DESC LIMIT 1
     ) AND (kind != 'episode' OR revision = 1)
 """  # noqa: S608  names of our own; a later revision of an episode is of other turns as well
-_NOTES: Final = "SELECT body FROM items WHERE kind = 'note' AND owner_id IN (?, ?)"
+_BEFORE: Final = """
+    SELECT body FROM items WHERE kind = 'note' AND owner_id IN (?1, ?2)
+    UNION ALL SELECT substr(body, 1, instr(body || char(10, 8594), char(10, 8594)) - 1) FROM (
+      SELECT body FROM items WHERE kind = 'turn' AND owner_id = ?1 AND conversation_id = ?3
+      ORDER BY seq DESC LIMIT ?4
+    )
+"""
+_MAX_TURNS: Final = 10
+"""Turns of a conversation in which a correction may find what it corrects: the newest."""
 
 
 class SqliteFactStore:
@@ -61,25 +74,27 @@ class SqliteFactStore:
         before = [fact for old in replaced for fact in await self.older(old.id)]
         return [*before, *replaced]
 
-    async def made_of_turn_before(
-        self, owner_id: str, conversation_id: str | None, turn_id: str
-    ) -> list[Item]:
+    async def made_of_turn_before(self, turn: ToldTurn) -> list[Item]:
         """Return what was made of the turn before this one in its conversation."""
-        values = (owner_id, conversation_id, turn_id)
+        values = (turn.scope.owner_id, turn.conversation_id, turn.turn_id)
         return await self._database.values(item_of, _MADE_OF_TURN_BEFORE, values)
 
-    async def note_lines(self, scope: Scope) -> list[str]:
-        """Return the lines of the notes that a person sees, without marks of lists and headings."""
-        rows = await self._database.rows(_NOTES, scope.readable_owners)
-        lines = [line.strip(" #*->") for row in rows for line in row["body"].splitlines()]
-        return [line for line in lines if line]
+    async def lines_before(self, scope: Scope, conversation_id: str | None) -> list[str]:
+        """Return the lines of a person's notes and of their last messages in a conversation, without marks."""
+        values = (*scope.readable_owners, conversation_id, _MAX_TURNS)
+        rows = await self._database.rows(_BEFORE, values)
+        return [line for row in rows for line in without_marks(row["body"])]
+
+    async def forgotten_on_request(self, turn_id: str) -> list[Forgotten]:
+        """Return what the message of a turn had forgotten; nothing once the turn is recorded."""
+        sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
+        row = await self._database.row(sql, (turn_id,))
+        return [] if row is None else [Forgotten(**told) for told in json.loads(row["told"])]
 
     async def profile(self, owner_id: str) -> Profile:
         """Return a person's profile; an empty one if there is none."""
         row = await self._database.row("SELECT * FROM profiles WHERE owner_id = ?", (owner_id,))
-        if row is None:
-            return Profile()
-        return Profile(text=row["text"], updated_at=from_rfc3339(row["updated_at"]))
+        return Profile() if row is None else _profile_of(row)
 
     async def profile_text(self, owner_id: str) -> str:
         """Return the text of a person's profile."""
@@ -88,14 +103,9 @@ class SqliteFactStore:
     async def profiles(self, owner_ids: Sequence[str] = ()) -> Mapping[str, Profile]:
         """Return the profiles of these owners, or of all, that are not empty."""
         owned = f" AND owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
-        rows = await self._database.rows(
-            f"SELECT * FROM profiles WHERE text != ''{owned} ORDER BY owner_id",  # noqa: S608
-            owner_ids,
-        )
-        return {
-            row["owner_id"]: Profile(text=row["text"], updated_at=from_rfc3339(row["updated_at"]))
-            for row in rows
-        }
+        sql = f"SELECT * FROM profiles WHERE text != ''{owned} ORDER BY owner_id"  # noqa: S608
+        rows = await self._database.rows(sql, owner_ids)
+        return {row["owner_id"]: _profile_of(row) for row in rows}
 
 
 def holding_blocking(connection: sqlite3.Connection, owner_id: str) -> list[Fact]:
@@ -154,6 +164,16 @@ def take_fact_blocking(
     return fact
 
 
+def forgotten_on_request_blocking(
+    connection: sqlite3.Connection, *, turn: ToldTurn, told: Sequence[Forgotten], names_it: bool
+) -> None:
+    """Store what the message of a turn has forgotten, and keep the turn out of the record if it names that."""
+    row = {"turn_id": turn.turn_id, "told": json.dumps([asdict(one) for one in told])}
+    insert_blocking(connection, "forgotten_on_request", row)
+    if names_it:
+        note_forgotten_blocking(connection, [turn.turn_id], turn.occurred_at)
+
+
 def profile_blocking(connection: sqlite3.Connection, owner_id: str) -> str:
     """Return the text of a person's profile."""
     row = connection.execute("SELECT text FROM profiles WHERE owner_id = ?", (owner_id,)).fetchone()
@@ -166,6 +186,10 @@ def put_profile_blocking(
     """Replace a person's profile."""
     row = {"owner_id": owner_id, "text": text, "updated_at": rfc3339(now)}
     insert_blocking(connection, "profiles", row, verb="INSERT OR REPLACE")
+
+
+def _profile_of(row: sqlite3.Row) -> Profile:
+    return Profile(text=row["text"], updated_at=from_rfc3339(row["updated_at"]))
 
 
 def _superseded(connection: sqlite3.Connection, fact_id: str) -> list[Fact]:

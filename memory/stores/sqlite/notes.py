@@ -24,8 +24,9 @@ from memory.stores.sqlite.forgotten import (
     mentions_since_blocking,
     note_forgotten_blocking,
 )
-from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
+from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
+from memory.stores.sqlite.record import cut_replies_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 _NOTHING: Final = Mentions(intent_ids=(), up_to=0)
@@ -95,7 +96,8 @@ class SqliteNoteStore:
                 delete_item_blocking(connection, item_id)
                 self._deliver(connection, "forget", item_id, 1, now)
         for item in items or ():
-            revision = _revision(connection, item.id) + 1
+            known = item_blocking(connection, item.id)
+            revision = 1 if known is None else known.revision + 1
             put_item_blocking(connection, replace(item, revision=revision))
             self._deliver(connection, "put", item.id, revision, now)
         connection.execute(
@@ -127,6 +129,7 @@ class SqliteNoteStore:
     ) -> None:
         """Forget the intents that mention a file's items, whoever was shown them."""
         intent_ids = mentions_since_blocking(connection, mentions, item_ids)
+        cut_replies_blocking(connection, intent_ids, now)
         scrub_blocking(connection, intent_ids, now, owner_id=None)
         note_forgotten_blocking(connection, item_ids, now)
         happening = Happening(owner_id=owner_id, occurred_at=now)
@@ -159,8 +162,3 @@ class SqliteNoteStore:
 def _items_of(connection: sqlite3.Connection, name: str) -> list[str]:
     row = connection.execute("SELECT item_ids FROM note_files WHERE name = ?", (name,)).fetchone()
     return [] if row is None else [str(item_id) for item_id in json.loads(row["item_ids"])]
-
-
-def _revision(connection: sqlite3.Connection, item_id: str) -> int:
-    row = connection.execute("SELECT revision FROM items WHERE id = ?", (item_id,)).fetchone()
-    return 0 if row is None else int(row["revision"])

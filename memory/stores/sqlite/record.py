@@ -9,6 +9,7 @@ from datetime import datetime
 from memory.clock import Now
 from memory.items import Item
 from memory.outbox.delivery import deliveries_of
+from memory.record.turn_item import without_reply
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
@@ -16,8 +17,8 @@ from memory.stores.sqlite.outbox import (
     backends_of_blocking,
     deliver_item_blocking,
     enqueue_again_blocking,
-    withdraw_blocking,
 )
+from memory.stores.sqlite.statements import first_row
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 
@@ -56,7 +57,8 @@ class SqliteRecordStore:
         await self._database.write(work)
 
     def _put_blocking(self, connection: sqlite3.Connection, item: Item, now: datetime) -> None:
-        if _is_forgotten(connection, item.id):
+        sql = "SELECT 1 FROM forgotten_items WHERE item_id = ?"
+        if first_row(connection, sql, (item.id,)) is not None:
             return
         known = item_blocking(connection, item.id)
         if known is not None:
@@ -77,7 +79,6 @@ def remove_turn_blocking(connection: sqlite3.Connection, turn_id: str, now: date
         return False
     delete_item_blocking(connection, turn_id)
     backends = backends_of_blocking(connection, turn_id)
-    withdraw_blocking(connection, turn_id)
     forget = deliveries_of("forget", turn_id, item.scope.owner_id, item.revision + 1, backends)
     enqueue_again_blocking(connection, forget, now)
     return True
@@ -104,8 +105,19 @@ def forget_turns_blocking(
     note_forgotten_blocking(connection, turn_ids, now)
 
 
-def _is_forgotten(connection: sqlite3.Connection, item_id: str) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM forgotten_items WHERE item_id = ?", (item_id,)
-    ).fetchone()
-    return row is not None
+def cut_replies_blocking(
+    connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
+) -> None:
+    """Leave only the message of the turns in whose prompts something was, by some intents: the reply may repeat it."""
+    rows = connection.execute(
+        "SELECT DISTINCT turn_id FROM intents WHERE key = 'memory.injected'"
+        " AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(intent_ids),),
+    )
+    for row in rows.fetchall():
+        item = item_blocking(connection, row["turn_id"]) if row["turn_id"] else None
+        if item is None or item.kind != "turn":
+            continue
+        cut = replace(without_reply(item), revision=item.revision + 1, updated_at=now)
+        put_item_blocking(connection, cut)
+        deliver_item_blocking(connection, cut, backends_of_blocking(connection, item.id), now)

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Sequence
-from functools import partial
 
 from memory.clock import Now
 from memory.outbox.delivery import NewDelivery
@@ -56,21 +55,13 @@ def _remove_blocking(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM outbox WHERE backend = ?", (BACKEND,))
 
 
-class SqliteVectorDeliveries:
-    """Delivers items to the vector index again that it was found to lack."""
+async def deliver_vectors_again(database: Database, now: Now, item_ids: Sequence[str]) -> int:
+    """Enqueue those of the items that still exist for the vector index; return how many.
 
-    def __init__(self, database: Database, now: Now) -> None:
-        self._database = database
-        self._now = now
+    What waits already is not enqueued twice. What was given up stays so: a search does not retry it.
+    """
 
-    async def again(self, item_ids: Sequence[str]) -> int:
-        """Enqueue those of the items that still exist; return how many.
-
-        What waits already is not enqueued twice. What was given up stays so: a search does not retry it.
-        """
-        return await self._database.write(partial(self._again_blocking, item_ids=item_ids))
-
-    def _again_blocking(self, connection: sqlite3.Connection, item_ids: Sequence[str]) -> int:
+    def work(connection: sqlite3.Connection) -> int:
         rows = connection.execute(
             "SELECT id AS item_id, owner_id, revision FROM items WHERE id IN"  # noqa: S608  placeholders
             f" ({placeholders(item_ids)}) AND NOT EXISTS (SELECT 1 FROM outbox"
@@ -78,5 +69,7 @@ class SqliteVectorDeliveries:
             (*item_ids, BACKEND),
         ).fetchall()
         new = [NewDelivery(backend=BACKEND, operation="put", **dict(row)) for row in rows]
-        enqueue_again_blocking(connection, new, self._now())
+        enqueue_again_blocking(connection, new, now())
         return len(new)
+
+    return await database.write(work)

@@ -34,6 +34,7 @@ async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: P
         "remember that the demo is on Thursday",
     ]
     async with running_services(tmp_path) as services:
+        await services.ask("the demo is on Thursday")
         for message in told:
             result = await services.ask(message)
             (saved,) = result["memory"]["saved"]
@@ -135,12 +136,76 @@ async def test_forgetting_in_words_forgets_what_was_superseded_too(tmp_path: Pat
         result = await services.ask("please forget my locker number")
         (forgotten,) = result["memory"]["forgotten"]
         assert (forgotten["kind"], forgotten["text"]) == ("fact", "my locker is number 14 now")
+        assert forgotten["earlier"] == ["my locker is number 12"]
         assert await held(services) == ["我喜欢绿色"]
         told = [intent.text for intent in await intents_of(services)]
         kept = [text for text in told if text.startswith(("The person", "Saved"))]
         assert not [text for text in kept if "number 1" in text]
         asked = await services.ask("What is the number of my locker?")
         assert "number 1" not in await context_of(services, asked), "nor is the turn shown"
+        facts = services.open_memory.facts
+        for _ in range(2):  # the page's undo, twice
+            back = await facts.write(forgotten["text"], MINE, earlier=forgotten["earlier"])
+            assert await held(services) == ["我喜欢绿色", "my locker is number 14 now"]
+            assert [old.text for old in await facts.store.older(back.id)] == forgotten["earlier"]
+
+
+async def test_a_correction_of_what_was_said_before_in_the_conversation_is_kept(
+    tmp_path: Path,
+) -> None:
+    said = {
+        "prepare the slides for the demo on Thursday": "Demo got pushed to Friday",
+        "周四的演示帮我准备一下材料": "演示改到周五了",
+    }
+    async with running_services(tmp_path) as services:
+        for before, change in said.items():
+            assert (await services.ask(change))["memory"]["saved"] == [], "it corrects nothing"
+            first = await services.ask(before)
+            await services.ask("Thanks, that will do.", first["conversation_id"])
+            result = await services.ask(change, first["conversation_id"])
+            assert [fact["title"] for fact in result["memory"]["saved"]] == [
+                f"{change} [earlier: {before}]"
+            ]
+
+
+async def test_what_a_request_to_forget_does_not_reach_is_told(tmp_path: Path) -> None:
+    facts = ["my locker is number 12", "the gym's locker number is 7", "我的柜子是12号"]
+    facts.append("the gate code is 4417")
+    remove = {"command": "rm memory/team.md"}
+    told = {
+        "forget the locker number": ("forget_unclear", f"“{facts[1]}”; “{facts[0]}”"),
+        "请忘掉我牙医的名字": ("forget_found_nothing", "“请忘掉我牙医的名字”"),
+        "forget the gate code": ("still_remembered", "“The gate code is 4417.”"),
+        "forget the pantry key": ("forget_found_nothing", "forget the pantry key"),
+        "忘掉我的柜子号码": ("still_remembered", "team.md: “柜子：我的柜子是12号”"),
+        "please forget that Ben is on leave": ("still_remembered", "team.md: “Ben is on leave”"),
+        f"please forget that Ben is on leave\n{script({'tool': 'Bash', 'input': remove}, {'text': 'Done.'})}": (
+            "forget_found_nothing",  # for the agent has removed it
+            "Ben is on leave",
+        ),
+    }
+    async with running_services(tmp_path) as services:
+        folder = services.settings.workspace / "memory"
+        await anyio.Path(folder).mkdir()
+        (folder / "team.md").write_text("# Team\n- 柜子：我的柜子是12号\n- Ben is on leave\n")
+        await services.ask(f"Make up a gate code.\n{script({'text': 'The gate code is 4417.'})}")
+        for fact in facts:
+            await services.ask(f"remember that {fact}")
+        for message, (code, what) in told.items():
+            (notice,) = (await services.ask(message))["notices"]
+            assert (notice["code"], what in notice["message"]) == (code, True), notice
+        assert await held(services) == facts[:2], "a guess may forget the wrong one"
+
+
+async def test_a_request_forgets_facts_of_its_project_and_of_none(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        gym, pool = [await services.create(project_id=name) for name in ("gym", "pool")]
+        await services.ask("remember that the locker code is 4417", gym)
+        await services.ask("记住我喜欢绿色")
+        result = await services.ask("forget the locker code", pool)
+        assert result["memory"]["forgotten"] == []
+        await services.ask("忘掉我喜欢的颜色", pool)
+        assert await held(services) == ["the locker code is 4417"]
 
 
 async def test_nothing_is_kept_twice_or_where_memory_or_learning_is_off(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.turns import record
 from gateway.turns.conversation_memory import ConversationMemory
 from memory.recall.query import ContextPack, QueryPack
+from memory.record.turn_item import REPLY
 from memory.scope import Scope
 from tests.support.builders import codes
 from tests.support.services import RunningServices, of_kind, running_services, script
@@ -193,13 +194,20 @@ async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_p
         told = await tell(services, f"Please remember that {TOLD}")
         (fact,) = told["memory"]["saved"]
         other = await tell(services, "The gym at the harbour opens at six.")
-        await until(services, {told["turn_id"], other["turn_id"]})
+        said = script({"text": "You once told me 4711, I believe."})
+        again = await services.ask(f"{ASKED} Ana has a form.\n{said}")
+        await until(services, {result["turn_id"] for result in (told, other, again)})
         for item_id in (fact["id"], other["turn_id"]):
             assert await memory.forget(item_id, Scope(owner_id=ME))
-        assert await recorded(services) == set()
-        for result in (told, other):
+        for result in (told, other, again):
+            assert await recorded(services) == {again["turn_id"]}
+            (item,) = await memory.items.get_many([again["turn_id"]], Scope(owner_id=ME))
+            assert REPLY not in f"{item.body} {item.summary}"
             await services.change(result["conversation_id"], title="Renamed")
-        assert await recorded(services) == set()
+        await tell(services, "Please remember that my boat is called Ada.")
+        await tell(services, "Please forget that my boat is called Ada.")
+        last = await tell(services, "The ferry leaves at noon.")
+        await until(services, {again["turn_id"], last["turn_id"]})
         records = (await memory.chronicle.page(ME, limit=99)).records
         assert not any("opens at six" in record.text for record in records)
 

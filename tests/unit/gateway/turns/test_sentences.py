@@ -4,6 +4,7 @@ import threading
 from functools import partial
 from pathlib import Path
 from string import Formatter
+from typing import get_args
 
 import anyio
 import pytest
@@ -19,6 +20,7 @@ from gateway.turns.typed_commands import (
     read_command,
     starts_afresh,
 )
+from memory.facts.told import Unmet
 from policies.configuration import Concern
 from policies.secrets import mask_secrets
 
@@ -29,7 +31,7 @@ MADE_OF_PARTS = {
     *(f"config_{item}" for item in ("link", "unreadable", "too_large", "too_many")),
     *(f"config_{item}" for item in ("syntax", "unknown_kind")),
     *(f"what_{item}" for item in (429, 529, "not_messages", "relay_lost")),
-    *("hours", "minutes", "seconds"),
+    *("hours", "minutes", "seconds", *get_args(Unmet)),
 }
 """Keys that the code puts together."""
 

@@ -10,18 +10,18 @@ import anyio.lowlevel
 import pytest
 
 from memory.facts.fact import Fact
-from memory.facts.learner import MAX_QUESTIONS_AN_HOUR, FactLearner
-from memory.facts.matching import corrected, meant, superseded
+from memory.facts.learner import MAX_FACTS, MAX_QUESTIONS_AN_HOUR, FactLearner
+from memory.facts.matching import MIN_SHARED, MIN_SHARED_UNSAID, corrected, nearest
 from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import NewFact, ToldTurn
-from memory.scope import Scope
 from memory.small_model import ModelUnavailable
 from tests.support.episodes import make_turn
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+SECRET = "sk-ant-api03-" + "k7Qz" * 22 + "AA"
 TURN = make_turn(
     message="Ben moved the import to Tuesday, 9 o'clock. 我们最后决定用 RabbitMQ 做队列。",
-    reply="Understood. The import broke because a stale lock file was left in the spool.",
+    reply=f"Understood, with {SECRET}. The import broke because a stale lock file was left in the spool.",
     labels={"project_id": "shop"},
 )
 
@@ -40,6 +40,7 @@ class Learned:
 
     async def _ask(self, *, system: str, prompt: str, timeout_s: float) -> str:
         self.asked += 1
+        assert SECRET not in prompt
         await anyio.lowlevel.checkpoint()
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -68,7 +69,7 @@ NOT_SAID = [
     ("Clara moved the import to Tuesday", "moved the import to Tuesday"),
     ("The person likes 9 cats and quiet mornings", MOVED),
     ("队列改用 Kafka", "我们最后决定用 RabbitMQ 做队列"),
-    ("The import is on Tuesday", "impor"),
+    ("The spool", "spool"),
     ("The import is on Tuesday", ""),
 ]
 
@@ -79,6 +80,9 @@ async def test_what_the_conversation_says_is_kept_with_its_evidence_and_nothing_
         await learned.learner.learn(TURN)
         (fact,) = learned.kept
         assert (fact.text, fact.evidence, fact.origin) == (text, evidence, "model")
+    learned = Learned({"facts": found(text, evidence)["facts"] * (MAX_FACTS + 1)})
+    await learned.learner.learn(TURN)
+    assert len(learned.kept) == MAX_FACTS
     for text, evidence in NOT_SAID:
         learned = Learned(found(text, evidence))
         await learned.learner.learn(TURN)
@@ -105,37 +109,28 @@ async def test_the_questions_of_an_hour_are_bounded() -> None:
 
 CORPUS = Path(__file__).parent / "messages.jsonl"
 ROWS = [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").splitlines()]
-NOW = datetime(2026, 11, 23, tzinfo=UTC)
-
-
-def fact(text: str) -> Fact:
-    return Fact(
-        id=text,
-        text=text,
-        scope=Scope(owner_id="ann"),
-        origin="request",
-        valid_from=NOW,
-        updated_at=NOW,
-    )
 
 
 def kept(row: dict[str, Any]) -> list[str]:
     """Return the texts that a message makes facts."""
-    facts = [fact(text) for text in row["facts"]]
 
     def is_kept(wish: Wished) -> bool:
-        about: object = superseded(wish.text, facts)
-        if wish.wish == "correction":
-            about = corrected(wish.text, facts, is_firm=wish.is_firm)
+        least = MIN_SHARED if wish.is_firm else MIN_SHARED_UNSAID
+        about = corrected(wish.text, row["facts"], least) if wish.wish == "correction" else None
         return wish.wish not in ("forget", "undo") and (wish.stands_alone or bool(about))
 
     return [wish.text for wish in read_wishes(row["message"]) if is_kept(wish)]
 
 
 def forgotten(row: dict[str, Any]) -> list[str]:
-    facts = [fact(text) for text in row["facts"]]
     wishes = [wish for wish in read_wishes(row["message"]) if wish.wish == "forget"]
-    return [known.text for wish in wishes for known in meant(wish.text, facts)]
+    return [
+        known
+        for wish in wishes
+        for known in nearest(
+            wish.text, row["facts"], MIN_SHARED if wish.is_firm else MIN_SHARED_UNSAID
+        )
+    ]
 
 
 def is_right(row: dict[str, Any]) -> bool:
@@ -158,11 +153,19 @@ def test_most_requests_are_recognised_and_few_ordinary_messages_are_taken_for_on
 
 
 REQUESTS: dict[str, list[str]] = {
+    "Do not forget that I am away on Friday.": ["I am away on Friday"],
+    "别忘了我周五不在": ["我周五不在"],
+    "remember that I am vegetarian": ["I am vegetarian"],
+    "Remember that my kids go to Fernhill Primary.": ["my kids go to Fernhill Primary"],
     "Also, please remember that my locker is number 12.": ["my locker is number 12"],
     "My locker is number 12. Remember that, please.": ["My locker is number 12"],
     "My boss is Ada; please keep that on file.": ["My boss is Ada; please keep that on file"],
     "请记住：我对花生过敏。": ["我对花生过敏"],
-    "Remember this:\n- the vault code is 4417\n- ask Ben": ["the vault code is 4417 ask Ben"],
+    "remember that the release codename is Falcon": ["the release codename is Falcon"],
+    "Remember my dentist is Dr. Kaur.": ["my dentist is Dr. Kaur"],
+    "Remember this:\n- the vault code is 4417\n- ask Ben\n\nI like tea.": [
+        "the vault code is 4417 ask Ben"
+    ],
     "No, the demo is on Friday now.": ["the demo is on Friday now"],
     "Translate this:\n\nDear all,\n\nRemember that the office is closed on Monday.": [],
     "> remember that the office is closed\n\nWhat does he mean?": [],
@@ -177,6 +180,27 @@ def test_the_content_of_a_request_is_kept_and_quoted_and_pasted_text_is_none() -
         message: [wish.text for wish in read_wishes(message) if wish.is_firm]
         for message in REQUESTS
     } == REQUESTS
+
+
+def test_a_correction_that_fits_several_facts_equally_well_corrects_none() -> None:
+    lockers = ["a locker is 1", "a locker is 2"]
+    assert corrected("no, the other locker", lockers, MIN_SHARED) is None
+    assert corrected("no, the other locker", lockers[:1], MIN_SHARED) == lockers[0]
+
+
+def test_a_denial_corrects_the_fact_of_its_subject_and_is_nothing_without_one() -> None:
+    row = {"message": "actually the parking spot is C3", "facts": ["the parking spot is B7"]}
+    assert kept(row) == ["the parking spot is C3"]
+    assert kept({**row, "facts": ["the gate is 2"]}) == []
+
+
+@pytest.mark.parametrize("name", ["pantry code", "release codename"])
+def test_what_may_be_a_request_to_forget_corrects_nothing(name: str) -> None:
+    row = {"message": f"forget the {name}", "facts": [f"the {name} is 5521", "the tests run at 9"]}
+    assert (forgotten(row), kept(row)) == (row["facts"][:1], [])
+    assert forgotten({**row, "message": "Forget the tests"}) == []
+    for message in (f"stop remembering that my {name} is 9", f"forget that my {name} 3 is 9"):
+        assert [wish.wish for wish in read_wishes(message)] == ["forget"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from memory.intents.observe import observed_fields
-from memory.intents.pending import PendingContext
+from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, default_memory_policy
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent, MemorySinkPolicy, UnknownIntent
@@ -190,16 +190,15 @@ async def test_a_huge_call_makes_a_small_row(database: Database) -> None:
 
 async def test_what_waits_goes_into_a_prompt_by_one_door(tmp_path: Path) -> None:
     async with open_chronicle(tmp_path) as chronicle:
-        context = PendingContext(chronicle)
         call = tool_result(status="interrupted", args={"command": f"deploy {KNOWN}"}, result="")
         await recorder(chronicle).record_intents(
             [received("deploy"), call, tool_result(tool_use_id="2", status="error"), cut_off()]
         )
-        told = await context.pending("cnv_1", "ann", limit_chars=2_000)
+        told = await read_pending(chronicle, "cnv_1", "ann", 2_000)
         assert told.intent_ids == (call.id, cut_off().id)
         assert "Bash was interrupted, what it did is not certain" in told.text
         assert "The turn before was cut off (interrupted, user_interrupt)" in told.text
         assert "geheim" not in told.text
-        assert (await context.pending("cnv_1", "bob", limit_chars=2_000)).text == ""
+        assert (await read_pending(chronicle, "cnv_1", "bob", 2_000)).text == ""
         await chronicle.consumed(told.intent_ids, "trn_2")
-        assert (await context.pending("cnv_1", "ann", limit_chars=2_000)).text == ""
+        assert (await read_pending(chronicle, "cnv_1", "ann", 2_000)).text == ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memory.items import Item
 from memory.periods import asked_time
-from memory.recall.confidence import LEAST_CONFIDENCE, Expectation
+from memory.recall.confidence import LEAST_CONFIDENCE, Expectation, weighed
 from memory.recall.fuse import Fused, Place, fuse
 from memory.recall.query import Found, Hit, QueryPack
 from memory.recall.question_words import QuestionWords
@@ -78,7 +78,10 @@ def near(retriever: RetrieverName, **nearness: float | None) -> Ranked:
         ),
         ([near("fulltext", a=1.0), near("vector")], {"a": 1.0}),
         ([near("vector", a=0.5)], {"a": 0.5}),
-        ([near("fulltext", a=0.2, b=1.0), near("fulltext", a=0.9)], {"a": 0.9, "b": 1.0}),
+        (
+            [near("fulltext", a=0.2, b=1.0), *(near("fulltext", a=n) for n in (0.9, 0.3))],
+            {"a": 0.9, "b": 1.0},
+        ),
     ],
     ids=["what one lacks is not far off", "one found nothing", "one alone", "the best of queries"],
 )
@@ -191,6 +194,8 @@ def test_nothing_is_shown_unless_one_is_likely_and_then_no_long_tail() -> None:
     hits = [hit(make_item(f"not_{n}", f"text {n}"), 0.9, fit=1 - n / 10) for n in range(9)]
     shown = worth_showing(Found(hits=hits))
     assert (ids(shown), len(shown.more)) == ([f"not_{n}" for n in range(5)], 1)
+    first_by_rank = [replace(hits[0], fit=0.1), *hits[1:3]]
+    assert ids(worth_showing(Found(hits=first_by_rank))) == ["not_0", "not_1", "not_2"]
     assert ids(worth_showing(Found(hits=[replace(one, confidence=0.01) for one in hits]))) == []
 
 
@@ -204,10 +209,13 @@ SHOP = noted("not_shp", "Shop 13", "Positions are kept by shop 13 for months.", 
 
 def test_a_newer_note_about_the_same_thing_replaces_the_older_one_and_says_so() -> None:
     for older, newer in ((OLD, NEW), (MEETINGS, CHANGED)):
-        shown = worth_showing(Found(hits=[hit(older, 0.9), hit(newer, 0.3)]))
-        assert ids(shown) == [newer.id]
-        assert older.title in shown.hits[0].why
+        hits = [hit(make_item("not_1", ""), 0.9), hit(older, 0.9), hit(newer, 0.3, fit=0.1)]
+        shown = worth_showing(Found(hits=hits))
+        assert ids(shown) == ["not_1", newer.id]
+        assert older.title in shown.hits[1].why
         assert [(held.id, held.reason) for held in shown.held_back] == [(older.id, "superseded")]
+        shown = worth_showing(Found(hits=[hit(newer, 0.9), hit(older, 0.9, fit=0.4)]))
+        assert [held.id for held in shown.held_back] == [older.id], "it fits less"
 
 
 @pytest.mark.parametrize(
@@ -242,6 +250,7 @@ def test_confidence_grows_with_the_share_of_the_question_and_with_its_length() -
     lengths = [" ".join(f"word{n}" for n in range(count)) for count in (1, 3, 5, 8, 20)]
     likely = [expecting(words).measures({*words.split()}, "").confidence for words in lengths]
     assert likely[0] == likely[1] < likely[2] < likely[3] == likely[4]
+    assert weighed(1.0, -9.0) < LEAST_CONFIDENCE, "words are outweighed"
     spanning = expecting("周报写了", 报写=0, 写了=0)
     assert spanning.share({"周报"}) == 1
 
@@ -251,6 +260,7 @@ def test_confidence_grows_with_the_share_of_the_question_and_with_its_length() -
     [
         ("nodes of the cluster in Dublin", {"nodes", "cluster"}, 1, 1),
         ("nodes of the cluster in Dublin", {"nodes", "dublin"}, 0, 1),
+        ("rent in Dublin, Paris and Rome", {"rent"}, 2, 0),
         ("Which brand is the drill?", {"drill"}, 0, 0),
         ("Ann's birthday", {"birthday"}, 0, 1),
         ("怎么升级 Kafka 集群", {"集群"}, 1, 0),
@@ -276,6 +286,7 @@ How much is the rent? | The rent is 900 euros. | The rent is paid by Ann.
 How much is the rent? | The rent is 900 euros. | The rent is Ann's.¶She said so.¶Tickets: 900 euros.
 When is the demo? | The demo is on Friday. | The demo is Ann's.
 How many boxes are left? | Twelve boxes are left. | Boxes are in the shed.
+What is the rent? How much is it? | The rent of it is high.¶900 euros. | The rent of it is high.
 老王的手机号是多少？ | 老王 13800138000 | 老王换手机了
 房租多少钱？ | 房租三千块 | 房租由小李付
 演示是几号？ | 演示改到二十七号 | 演示由小李做

@@ -223,6 +223,7 @@ def test_a_short_message_is_asked_whole_and_without_what_it_quotes() -> None:
     for quoted in ("```\nKeyError: 'x'\n```", "> KeyError: 'x'"):
         message = f"{ASKED}\n\n{quoted}"
         assert question_parts(message) == [ASKED, message]
+        assert question_parts(quoted) == [quoted], "it has nothing of its own"
 
 
 LOG = "\n".join(f"12:00:{n:02} INFO pool: connection {n} acquired" for n in range(60)) * 6

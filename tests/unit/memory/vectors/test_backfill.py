@@ -12,7 +12,7 @@ from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
-from memory.stores.sqlite.vectors import SqliteVectorDeliveries
+from memory.stores.sqlite.vectors import deliver_vectors_again
 from memory.vectors import backfill
 from memory.vectors.backfill import VectorBackfill
 from tests.conformance.suites.item_values import AT, item
@@ -54,7 +54,7 @@ def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def running(one: VectorBackfill) -> AsyncIterator[None]:
     async with anyio.create_task_group() as tasks:
-        await tasks.start(one.run)
+        tasks.start_soon(one.run)
         yield
         tasks.cancel_scope.cancel()
 
@@ -128,8 +128,8 @@ async def test_what_is_there_is_delivered_again_and_only_once(
             await outbox.delivered(made, [], AT)
         else:
             await outbox.failed(made, "It is refused.", AT, due_at=None)
-    deliveries = SqliteVectorDeliveries(database, lambda: AT)
-    assert [await deliveries.again([one.id, "epi_2"]) for _ in range(2)] == [is_again, 0]
+    again = partial(deliver_vectors_again, database, lambda: AT, [one.id, "epi_2"])
+    assert [await again() for _ in range(2)] == [is_again, 0]
     waiting = await outbox.page("ann", "pending", limit=9)
     assert [(again.item_id, again.backend, again.operation) for again in waiting] == (
         [(one.id, "vectors", "put")] if is_again else []
