@@ -5,17 +5,24 @@ neither a crash nor a failure in between loses or doubles anything. The newest c
 that just ended or was just deleted does not wait for the history that an older server left.
 """
 
+import logging
+from dataclasses import replace
 from typing import Final
 
 import anyio
 from anyio.abc import TaskStatus
 
 from gateway.conversations.store import RecordQueue
-from memory.record.index import RecordIndex, TurnChange
+from memory.errors import StoreUnavailable
+from memory.record.index import RecordIndex
+
+_log = logging.getLogger(__name__)
 
 _BATCH: Final = 50
 _REST_S: Final = 0.05
 """Between two batches of a long history, for other writers; and for changes that follow one."""
+_RETRY_S: Final = 1.0
+"""Before a store is tried again that could not be read or written."""
 
 
 class RecordWorker:
@@ -57,12 +64,17 @@ class RecordWorker:
             pass
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Take over all changes, then wait for more, until cancelled."""
+        """Take over all changes, then wait for more, until cancelled; what a full disk refused is tried again."""
         task_status.started()
         while True:
             self._woken = anyio.Event()
-            while await self._take():  # noqa: ASYNC110  nothing signals that others have written
-                await anyio.sleep(_REST_S)
+            try:
+                while await self._take():  # noqa: ASYNC110  nothing signals that others have written
+                    await anyio.sleep(_REST_S)
+            except StoreUnavailable:
+                _log.warning("record_not_written", exc_info=True)
+                await anyio.sleep(_RETRY_S)
+                continue
             await self._woken.wait()
             await anyio.sleep(_REST_S)
 
@@ -73,11 +85,8 @@ class RecordWorker:
             if not changes:
                 return False
             turns = {queued.change.turn_id: queued.change for queued in changes}
-            await self._index.apply([self._wanted(change) for change in turns.values()])
+            await self._index.apply(
+                [change if self._is_on else replace(change, turn=None) for change in turns.values()]
+            )
             await self._queue.done(changes)
             return True
-
-    def _wanted(self, change: TurnChange) -> TurnChange:
-        if self._is_on:
-            return change
-        return TurnChange(turn_id=change.turn_id, turn=None, is_deleted=change.is_deleted)
