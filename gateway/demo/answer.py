@@ -99,10 +99,9 @@ def say(text: str) -> Answer:
     return Answer(blocks=(Text(text),))
 
 
-def call(*calls: ToolCall, before: str = "") -> Answer:
-    """Return the answer that makes `calls` at once, after the text `before` if there is any."""
-    words: tuple[Block, ...] = (Text(before),) if before else ()
-    return Answer(blocks=(*words, *calls), stop_reason="tool_use")
+def call(*calls: ToolCall) -> Answer:
+    """Return the answer that makes `calls` at once."""
+    return Answer(blocks=calls, stop_reason="tool_use")
 
 
 DEMO_MODEL = "candor-demo"

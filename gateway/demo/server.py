@@ -188,21 +188,17 @@ def create_demo_app(
 
 @asynccontextmanager
 async def serve_demo(
-    host: str = "127.0.0.1",
-    port: int = 0,
-    *,
-    cadence_ms: int = DEFAULT_CADENCE_MS,
-    replies: Sequence[Answer] = (),
+    *, cadence_ms: int = DEFAULT_CADENCE_MS, replies: Sequence[Answer] = ()
 ) -> AsyncIterator[str]:
-    """Serve the demo model while the block runs and yield its base URL; port 0 takes a free one.
+    """Serve the demo model on a free port while the block runs and yield its base URL.
 
-    Open streams are cut at the end. Raise `OSError` if the port is taken.
+    Open streams are cut at the end.
     """
-    listener = socket.create_server((host, port))
+    listener = socket.create_server(("127.0.0.1", 0))
     # asyncio sets this only on sockets it made itself
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with run_server(create_demo_app(cadence_ms=cadence_ms, replies=replies), listener):
-        yield f"http://{host}:{listener.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
