@@ -5,8 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from anyio.abc import SocketStream
 
 from gateway.engine import processes
+from gateway.engine.client import SdkClient
 from gateway.engine.options import AgentSetup
 from gateway.engine.processes import MARK
 from gateway.engine.sdk import SdkEngine, require_agent_program
@@ -33,31 +34,40 @@ pytestmark = pytest.mark.fault
 ROOT = Path(__file__).parents[2]
 
 
-async def serve(root: str, agent: str, url: str) -> None:
-    """Start an agent as the server does, send it a prompt whose commit never ends, and say when it is asked."""
-
-    async def commit() -> str:
-        say(pid=client.pid)
-        await anyio.sleep_forever()
-        return ""
-
-    start = processes.launch_script_blocking(Path(root), Path(agent))
+@asynccontextmanager
+async def agent_behind_relay(root: Path, agent: Path, url: str) -> AsyncIterator[SdkClient]:
+    """Start an agent as the server does, and yield its client."""
+    start = await anyio.to_thread.run_sync(processes.launch_script_blocking, root, agent)
     async with open_relay(Target(url=url), {}) as relay, anyio.create_task_group() as tasks:
         setup = AgentSetup(
             cli_path=start,
-            workspace=Path(root),
-            config_dir=Path(root),
+            workspace=root,
+            config_dir=root,
             tools=[],
             shell_commands=[],
             owner="server-to-kill",
             model_env={"ANTHROPIC_BASE_URL": relay.url},
             relay=relay,
         )
-        client = await SdkEngine(setup, tasks).connect(MODEL, FRESH)
-        if Path(agent).suffix == ".py":
-            await commit()
-        await client.start_run(replace(prompt("hello"), context=commit))
+        yield (client := await SdkEngine(setup, tasks).connect(MODEL, FRESH))
+        await client.kill()
+
+
+async def serve(root: str, agent: str) -> None:
+    """Start an agent and say so."""
+    async with agent_behind_relay(Path(root), Path(agent), "http://127.0.0.1:9") as client:
+        say(pid=client.pid)
         await anyio.sleep_forever()
+
+
+def close_input_blocking(pid: int) -> None:
+    """Close the other end of a process's standard input, as the kernel does when its parent is killed."""
+    pipe = Path(f"/proc/{pid}/fd/0").readlink()
+    with Path(os.devnull).open("wb") as nothing:
+        for entry in Path("/proc/self/fd").iterdir():
+            with suppress(OSError):
+                if entry.readlink() == pipe:
+                    os.dup2(nothing.fileno(), int(entry.name))
 
 
 @contextmanager
@@ -72,9 +82,11 @@ def sleeper(mark: str | None, *command: str) -> Iterator[psutil.Process]:
         started.wait()
 
 
-async def kill_serving(root: Path, agent: Path, url: str = "http://127.0.0.1:9") -> None:
-    """Kill a server that has an agent; return once the agent and its helpers are gone."""
-    server = await anyio.open_process(command(serve, root, agent, url), cwd=ROOT, stderr=None)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
+async def test_an_agent_does_not_outlive_a_killed_server(tmp_path: Path) -> None:
+    """The stub stays when its input ends, so it is the launcher's request that ends it."""
+    agent = write_agent(tmp_path / "stub", after=STAYS)
+    server = await anyio.open_process(command(serve, tmp_path, agent), cwd=ROOT, stderr=None)
     async with server:
         assert server.stdout is not None
         with anyio.fail_after(LONG_S):
@@ -87,27 +99,28 @@ async def kill_serving(root: Path, agent: Path, url: str = "http://127.0.0.1:9")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
-async def test_an_agent_does_not_outlive_a_killed_server(tmp_path: Path) -> None:
-    """The stub stays when its input ends, so it is the launcher's request that ends it."""
-    await kill_serving(tmp_path, write_agent(tmp_path / "stub", after=STAYS))
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks the Linux kernel")
 async def test_a_prompt_whose_commit_a_kill_forestalled_never_reaches_the_model(
     tmp_path: Path,
 ) -> None:
     """Linux closes a killed process's pipes before it signals the children: the relay holds what comes between."""
-    asked: list[bytes] = []
+    asked = anyio.Event()
 
     async def answer(stream: SocketStream) -> None:
-        head = await stream.receive()
-        asked.extend([head] if b"/v1/messages" in head else [])
-        await stream.send(b"HTTP/1.1 500 -\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        asked.set()
+        await stream.receive()
+
+    async def commit() -> str:
+        assert client.pid is not None
+        await anyio.to_thread.run_sync(close_input_blocking, client.pid)
+        await anyio.sleep_forever()
+        return ""
 
     program = await anyio.to_thread.run_sync(require_agent_program)
-    async with service(answer) as url:
-        await kill_serving(tmp_path, program, url)
-    assert asked == []
+    async with service(answer) as url, agent_behind_relay(tmp_path, program, url) as client:
+        await client.start_run(replace(prompt("hello"), context=commit))
+        with anyio.move_on_after(3):
+            await asked.wait()
+        assert not asked.is_set()
 
 
 async def test_a_start_ends_what_the_last_run_left_and_nothing_else(tmp_path: Path) -> None:

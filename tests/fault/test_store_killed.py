@@ -2,16 +2,29 @@
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
+from gateway.conversations.store import IdempotencyKey
 from gateway.ids import ConversationId, TurnId
-from tests.conformance.suites.conversation_values import ANN, Stores
+from memory.stores.sqlite.database import Database
+from tests.conformance.suites.conversation_values import (
+    ANN,
+    AT,
+    Stores,
+    conversation,
+    ended,
+    event,
+    last_event,
+    turn,
+)
 from tests.fault.store_program import fill, write
 from tests.support.child_programs import command, kill_after_blocking, run_blocking
+from tests.support.crash_images import crashed_everywhere, texts
 from tests.support.stores import open_file, stores_on
 
 pytestmark = pytest.mark.fault
@@ -106,3 +119,62 @@ async def test_a_kill_in_mid_write_loses_nothing_that_was_acknowledged(tmp_path:
                 last = await stores_on(database).events.last_seq()
                 gone = await database.rows("SELECT max(seq) AS last FROM events")
                 assert last == (gone[0]["last"] or 0)
+
+
+async def accept(stores: Stores, name: str, of: str) -> None:
+    key, one = IdempotencyKey(key=name, request_hash="h"), turn(name, of, state="running")
+    first = event(await stores.events.last_seq() + 1, one, 1)
+    new = None if await stores.conversations.get(one.conversation_id, ANN) else conversation(of)
+    await stores.turns.accept(one, create=new, key=key, events=[first])
+
+
+async def finish(stores: Stores, name: str, of: str) -> None:
+    one = turn(name, of)
+    await stores.turns.finish(
+        [ended(one)], [last_event(await stores.events.last_seq() + 1, one, 2)]
+    )
+
+
+CHANGES: dict[str, Callable[[Stores], Awaitable[None]]] = {
+    "accept": lambda stores: accept(stores, "b1", "b"),
+    "finish": lambda stores: finish(stores, "a2", "a"),
+    "delete": lambda stores: stores.conversations.delete(conversation("a").id, AT),
+    "fork": lambda stores: stores.turns.copy_history(
+        conversation("a").id, 1, conversation("f", session_id="s1")
+    ),
+}
+
+
+async def every_row(database: Database) -> str:
+    kept = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+    tables = await texts(database, kept)
+    found = {name: await database.rows(f"SELECT * FROM {name}") for name in tables}
+    return repr({name: [tuple(row) for row in rows] for name, rows in found.items()})
+
+
+async def test_a_kill_between_any_two_statements_leaves_a_change_whole_or_absent(
+    tmp_path: Path,
+) -> None:
+    async def filled(database: Database) -> None:
+        for name in ("a1", "a2"):
+            await accept(stores_on(database), name, "a")
+        await finish(stores_on(database), "a1", "a")
+
+    misses = []
+    for name, change in CHANGES.items():
+
+        async def work(database: Database, change: Any = change) -> None:
+            await change(stores_on(database))
+
+        (tmp_path / name).mkdir()
+        states = await crashed_everywhere(
+            tmp_path / name, [filled, work], every_row, every=1, fewest=3, opening=open_file
+        )
+        before, *between, after = states
+        assert before != after
+        misses += [
+            f"{name}, statement {n}"
+            for n, state in enumerate(between)
+            if state not in (before, after)
+        ]
+    assert misses == []
