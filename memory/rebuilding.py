@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from memory.clock import Now
-from memory.outbox.delivery import NewDelivery
+from memory.outbox.delivery import deliveries_of
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.fulltext_index import index_item_blocking
 from memory.stores.sqlite.outbox import enqueue_again_blocking
@@ -41,17 +41,9 @@ async def redeliver(database: Database, backend: str, now: Now) -> int:
     """
 
     def deliver_blocking(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
-        new = [
-            NewDelivery(
-                backend=backend,
-                operation="put",
-                item_id=row["id"],
-                owner_id=row["owner_id"],
-                revision=row["revision"],
-            )
-            for row in rows
-        ]
-        enqueue_again_blocking(connection, new, now())
+        for row in rows:
+            new = deliveries_of("put", row["id"], row["owner_id"], row["revision"], [backend])
+            enqueue_again_blocking(connection, new, now())
 
     return await _for_all_items(database, deliver_blocking)
 

@@ -7,8 +7,7 @@ package's own embedding clients are not used, since they read settings and proxi
 
 import logging
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -68,20 +67,6 @@ def driven(work: Coroutine[Any, Any, Mapping[str, Any]]) -> Mapping[str, Any]:
     finally:
         work.close()
     raise BackendUnavailable("This version of memU waits for something else than vectors.")
-
-
-@contextmanager
-def translating_memu_errors() -> Iterator[None]:
-    """Raise `BackendUnavailable` when the package is not installed or fails in any way."""
-    try:
-        yield
-    except ImportError as exc:
-        raise BackendUnavailable(_MISSING) from exc
-    except (BackendUnavailable, DeliveryRefused):
-        raise
-    except Exception as exc:  # the edge to a package that promises no kinds of errors
-        _log.exception("memu_failed")
-        raise BackendUnavailable("memU failed; the server's log says how.") from exc
 
 
 NAME: Final = "memu"
@@ -173,11 +158,19 @@ class MemuCliBackend:
         return await run(abandon_on_cancel=abandon_on_cancel)
 
     def _run_blocking(self, work: Callable[[Memu], T]) -> T:
+        """Run `work`; raise `BackendUnavailable` when the package is not installed or fails in any way."""
         try:
-            with self._using, translating_memu_errors():
+            with self._using:
                 if self._memu is None:
                     self._memu = _open_blocking(self._directory, self._embeddings)
                 return work(self._memu)
+        except ImportError as exc:
+            raise BackendUnavailable(_MISSING) from exc
+        except (BackendUnavailable, DeliveryRefused):
+            raise
+        except Exception as exc:  # the edge to a package that promises no kinds of errors
+            _log.exception("memu_failed")
+            raise BackendUnavailable("memU failed; the server's log says how.") from exc
         finally:
             if self._memu is not None:
                 _drop_copies(self._memu)

@@ -79,10 +79,10 @@ class MemuServerBackend:
     async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
         begun = _begun(links)
         if begun is not None:
-            is_mine = begun.delivery_id == str(delivery_id)
-            if is_mine and await self._status(begun.task) in {*_WAITING, _DONE}:
+            task, begun_by = begun
+            if begun_by == str(delivery_id) and await self._status(task) in {*_WAITING, _DONE}:
                 return links
-            await self._wait_until_ended(begun.task)  # what it makes would come after the clearing
+            await self._wait_until_ended(task)  # what it makes would come after the clearing
         task = await self._begin_anew(item)
         begun_for = Link(
             item_id=item.id, backend=NAME, remote_kind=_BEGUN_FOR, remote_id=str(delivery_id)
@@ -102,7 +102,7 @@ class MemuServerBackend:
         """
         begun = _begun(links)
         if begun is not None:  # what it makes would come after the clearing
-            await self._wait_until_ended(begun.task)
+            await self._wait_until_ended(begun[0])
         await self._clear(item_id)
         raise DeliveryRefused(LEFT_BEHIND)
 
@@ -182,17 +182,12 @@ class MemuServerBackend:
         await self._service.ask("POST", "/clear", {"agent_id": item_id})
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    task: str
-    delivery_id: str
-
-
-def _begun(links: Sequence[Link]) -> _Begun | None:
+def _begun(links: Sequence[Link]) -> tuple[str, str] | None:
+    """Return the task that may still run, and the id of its delivery."""
     by_kind = {link.remote_kind: link.remote_id for link in links}
     if _BEGUN_FOR not in by_kind or _TASK not in by_kind:
         return None
-    return _Begun(by_kind[_TASK], by_kind[_BEGUN_FOR])
+    return by_kind[_TASK], by_kind[_BEGUN_FOR]
 
 
 def _links(item_id: str, task: str) -> list[Link]:

@@ -158,11 +158,15 @@ class _Reading:
         return text if _says_something(text) else None
 
     def _layer(self, value: object) -> tuple[FailureLayer | None, tuple[str, ...]]:
-        """Read the layer; what names none of them is kept as a tag. `unknown` counts as not sent."""
+        """Read the layer, by its name or by what belongs to it; what names none is kept as a tag.
+
+        `unknown` counts as not sent.
+        """
         name = self._name("failure_layer", value)
         if name is None:
             return None, ()
-        layer = _failure_layer(name)
+        words = _WORD.findall(unicodedata.normalize("NFKC", name).casefold())
+        layer = next((_LAYERS[word] for word in words if word in _LAYERS), None)
         if layer is not None:
             return layer, ()
         self._notes.append(
@@ -246,13 +250,6 @@ def _confidence(value: object) -> float | None:
         if 0 <= number <= 1:
             return round(number, 4)
     raise _invalid("confidence", "must be a number from 0 to 1")
-
-
-def _failure_layer(text: str) -> FailureLayer | None:
-    """Return the layer that a text names, by its name or by what belongs to it; None: none of them."""
-    words = _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
-    known = (_LAYERS[word] for word in words if word in _LAYERS)
-    return next(known, None)
 
 
 def _line(text: str) -> str | None:

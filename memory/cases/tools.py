@@ -43,12 +43,8 @@ class ToolForm:
     input_schema: Mapping[str, Any]
 
 
-def _read_tools() -> tuple[ToolForm, ...]:
-    told = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-    return tuple(ToolForm(name, **form) for name, form in told.items())
-
-
-TOOLS: Final = _read_tools()
+_TOLD: Final = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+TOOLS: Final = tuple(ToolForm(name, **form) for name, form in _TOLD.items())
 SEARCH, RENDER, UPSERT, FEEDBACK = TOOLS
 
 

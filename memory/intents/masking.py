@@ -146,12 +146,8 @@ class _Masking:
 
 
 def _text_of(value: Any) -> str:
-    match value:
-        case str():
-            return value
-        case int():
-            return hex(value)
-        case float():
-            return str(value)
-        case _:
-            return f"[{type(value).__name__}]"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return str(value)
+    return hex(value) if isinstance(value, int) else f"[{type(value).__name__}]"

@@ -19,7 +19,6 @@ from typing import Any, Final, cast
 
 from memory.intents.registry import (
     FORMS,
-    IntentForm,
     IntentRefused,
     MemorySinkPolicy,
     UnknownIntent,
@@ -74,7 +73,8 @@ def validate_memory_policy(policy: MemoryPolicy) -> None:
         validate_template(name, body)
     for key, rule in policy.rules.items():
         form = form_of(key)
-        for body_name in _templates_of(key, form, rule):
+        named = (rule.chronicle_template, rule.runtime_log_template, rule.llm_context_template)
+        for body_name in {key, form.key, *filter(None, named)}:
             if body_name in policy.templates:
                 check_places(body_name, policy.templates[body_name], form)
             elif body_name not in {key, form.key}:
@@ -88,11 +88,6 @@ def validate_memory_policy(policy: MemoryPolicy) -> None:
     missing = [form.key for form in FORMS if form.key not in policy.rules]
     if missing:
         raise IntentRefused(f"The registered key {missing[0]!r} has no rule; add one.")
-
-
-def _templates_of(key: str, form: IntentForm, rule: MemorySinkPolicy) -> set[str]:
-    named = (rule.chronicle_template, rule.runtime_log_template, rule.llm_context_template)
-    return {name for name in named if name} | {key, form.key}
 
 
 def load_memory_policy_blocking(path: Path) -> MemoryPolicy:

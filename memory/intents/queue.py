@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import anyio
-from anyio.abc import TaskStatus
 
 from memory.errors import StoreUnavailable
 from memory.intents.record import IntentRecorder
@@ -44,9 +43,8 @@ class IntentQueue:
         self._waiting.append(intent)
         self._wakened.set()
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Record until cancelled, and then what still waits."""
-        task_status.started()
         if self._waiting:  # left by a run that failed
             self._wakened.set()
         try:

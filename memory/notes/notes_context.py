@@ -94,10 +94,10 @@ def quoted_notes(workspace: Path, message: str, bounds: NotesBounds) -> QuotedNo
         list_notes_blocking(workspace),
         key=lambda file: (-_fit(asked, file.name), -file.mtime_ns),
     )
-    notes = [
+    notes = [  # masked when it is known what is quoted
         note
         for file in files[:_MAX_READ]
-        if (note := read_note_blocking(workspace, file, _unmasked, most_bytes=_MAX_READ_BYTES))
+        if (note := read_note_blocking(workspace, file, str, most_bytes=_MAX_READ_BYTES))
         and note.text.strip()
     ]
     if not notes:
@@ -140,11 +140,6 @@ def _words(message: str) -> frozenset[str]:
     return frozenset(QuestionWords.of(message).weights) - {"memory", "memories", "记忆", "記憶"}
 
 
-def _unmasked(text: str) -> str:
-    """Return the text as it is; it is masked when it is known what is quoted."""
-    return text
-
-
 def _fit(asked: frozenset[str], text: str) -> int:
     """Return how many of the words are in the beginning of a text."""
     folded = unicodedata.normalize("NFKC", text[:_MAX_FIT_CHARS]).casefold()
@@ -156,19 +151,18 @@ class _Quoter:
 
     def __init__(self, workspace: Path, bounds: NotesBounds) -> None:
         self._workspace = workspace
+        self._bounds = bounds
         self._mask = bounds.mask
         self._tools = ActiveTools.of(bounds.active_tools)
-        self._has_tools = bool(bounds.active_tools)
-        self._budget_chars = bounds.budget_chars
-        self._most_items = bounds.most_items
         self._parts: list[str] = []
         self._items: list[QuotedItem] = []
         self._held_back: list[HeldBack] = []
 
     def quote(self, notes: Sequence[NoteText], files: Sequence[NoteFile]) -> QuotedNotes:
         """Quote the notes in their order, and name the files without room."""
-        for_names = self._budget_chars // _NAMES_SHARE if len(files) > 1 else 0
-        room = self._budget_chars - len(_LEAD) - for_names
+        budget_chars = self._bounds.budget_chars
+        for_names = budget_chars // _NAMES_SHARE if len(files) > 1 else 0
+        room = budget_chars - len(_LEAD) - for_names
         seen: set[str] = set()
         for place, note in enumerate(notes):
             if room < LEAST_LINE or self._has_enough():
@@ -183,7 +177,7 @@ class _Quoter:
         )
 
     def _has_enough(self) -> bool:
-        return len(self._items) >= self._most_items or len(self._held_back) >= _MAX_HELD_BACK
+        return len(self._items) >= self._bounds.most_items or len(self._held_back) >= _MAX_HELD_BACK
 
     def _add(self, note: NoteText, room: int, seen: set[str]) -> int:
         """Quote a note under its name, whole or its beginning; return the room that it took.
@@ -196,7 +190,7 @@ class _Quoter:
         text = f"\n\n{name}:"
         is_all, already = True, len(self._items)
         for piece in self._pieces(note):
-            if len(self._items) == self._most_items or not is_all:
+            if len(self._items) == self._bounds.most_items or not is_all:
                 is_all = False
                 break
             if (held := hold_back(piece.item, self._tools)) is not None:
@@ -218,7 +212,7 @@ class _Quoter:
     def _pieces(self, note: NoteText) -> Iterator[Piece]:
         """Yield a note's pieces; read a note that was read in part again before its last piece is judged."""
         pieces = pieces_of(replace(note, text=self._mask(note.text)))
-        if note.file.size <= _MAX_READ_BYTES or not self._has_tools:
+        if note.file.size <= _MAX_READ_BYTES or not self._bounds.active_tools:
             yield from pieces
             return
         yield from pieces[:-1]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -101,8 +101,8 @@ def _sections(note: NoteText) -> Iterator[_Section]:
 def _of_markdown(
     stem: str, lines: Sequence[str], body: int, dated: datetime | None
 ) -> Iterator[_Section]:
-    starts = list(_headings(lines, body))[:_MAX_SECTIONS]
-    first = starts[0] if starts else len(lines)
+    headings = list(_headings(lines, body))[:_MAX_SECTIONS]
+    first = headings[0][0] if headings else len(lines)
     text = lines[body:first]
     dated = dated or _dated(text)
     above: list[tuple[int, str, datetime | None]] = []
@@ -110,8 +110,8 @@ def _of_markdown(
     if _has_text(text):
         yield _Section(stem, (), lines[:first], text, (), dated)
         begin = first
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
-        level, name = _level(lines[start]), _title(lines[start])
+    for (start, level), (end, _) in pairwise([*headings, (len(lines), 0)]):
+        name = _title(lines[start])
         above = [heading for heading in above if heading[0] < level]
         path = [heading for _, heading, _ in above]
         text = lines[start + 1 : end]
@@ -139,16 +139,16 @@ def _above(lines: Sequence[str], place: int) -> int:
     return place - sum(1 for _ in above)
 
 
-def _headings(lines: Sequence[str], start: int) -> Iterator[int]:
-    """Yield the indices of headings outside of the front matter and code blocks."""
+def _headings(lines: Sequence[str], start: int) -> Iterator[tuple[int, int]]:
+    """Yield the indices and levels of headings outside of the front matter and code blocks."""
     fence = ""
     for place in range(start, len(lines)):
         line = lines[place]
         mark = _FENCE.match(line)
         if mark and fence in {"", mark[1]}:
             fence = "" if fence else mark[1]
-        elif not fence and _HEADING.match(line):
-            yield place
+        elif not fence and (heading := _HEADING.match(line)):
+            yield place, len(heading[1])
 
 
 def _has_text(lines: Sequence[str]) -> bool:
@@ -173,12 +173,6 @@ def _without_front(lines: Sequence[str]) -> Sequence[str]:
             if line.rstrip() == _FRONT:
                 return lines[place + 1 :]
     return lines
-
-
-def _level(line: str) -> int:
-    match = _HEADING.match(line)
-    assert match is not None, "it is a heading"
-    return len(match[1])
 
 
 def _title(line: str) -> str:

@@ -45,13 +45,16 @@ class Breaker:
 
     def state(self, now: datetime) -> BreakerState:
         """Return the state at a moment."""
-        if self._opened_at is None:
+        reopens_at = self.reopens_at()
+        if reopens_at is None:
             return "closed"
-        return "open" if now < self._opened_at + self._open_for else "half_open"
+        return "open" if now < reopens_at else "half_open"
 
     def reopens_at(self) -> datetime | None:
         """Return when the backend may be tried again; None if it may be tried now."""
-        return None if self._opened_at is None else self._opened_at + self._open_for
+        if self._opened_at is None:
+            return None
+        return self._opened_at + timedelta(seconds=self._limits.open_s)
 
     def may_try(self, now: datetime) -> bool:
         """Return whether to call the backend; half-open, one caller may at a time."""
@@ -82,10 +85,6 @@ class Breaker:
     def gave_up(self) -> None:
         """Note that a call ended without a result: another one may probe."""
         self._is_probing = False
-
-    @property
-    def _open_for(self) -> timedelta:
-        return timedelta(seconds=self._limits.open_s)
 
 
 @contextmanager

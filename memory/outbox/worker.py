@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 import anyio
-from anyio.abc import TaskStatus
 
 from memory.clock import Now
 from memory.errors import StoreUnavailable
@@ -133,9 +132,8 @@ class DeliveryWorker:
             lag_s=await self._outbox.lag_s(self.name, now),
         )
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Deliver until cancelled, first what an earlier process had leased."""
-        task_status.started()
         try:
             await self._outbox.release(self.name, self._now())
         except StoreUnavailable:
@@ -168,7 +166,9 @@ class DeliveryWorker:
                 return tried
             for place, delivery in enumerate(batch):
                 if not self._breaker.may_try(self._now()):
-                    await self._give_back(batch[place:])
+                    due_at = self._breaker.reopens_at() or self._now()
+                    for untried in batch[place:]:
+                        await self._outbox.postpone(untried, due_at=due_at)
                     return tried
                 await self._deliver(delivery)
                 tried += 1
@@ -202,10 +202,7 @@ class DeliveryWorker:
             await self._forget(delivery)
             return
         item = await self._read_item(delivery.item_id)
-        if item is None:
-            await self._note_made(delivery, None)
-            return
-        await self._note_made(delivery, await self._put(delivery, item))
+        await self._note_made(delivery, None if item is None else await self._put(delivery, item))
 
     async def _put(
         self, delivery: Delivery, item: Item, *, is_cleared: bool = False
@@ -237,9 +234,7 @@ class DeliveryWorker:
         except DeliveryRefused as exc:
             refused = exc
         item = await self._read_item(delivery.item_id)
-        made: Sequence[Link] = ()
-        if item is not None:
-            made = await self._put(delivery, item, is_cleared=True)
+        made = () if item is None else await self._put(delivery, item, is_cleared=True)
         if refused is not None:
             raise refused
         await self._note_made(delivery, made)
@@ -260,11 +255,6 @@ class DeliveryWorker:
         self._last_error = error
         await self._outbox.failed(delivery, error, self._now(), due_at=due_at)
         self._on_result(delivery, "dead" if due_at is None else "failed", error)
-
-    async def _give_back(self, rest: Sequence[Delivery]) -> None:
-        due_at = self._breaker.reopens_at() or self._now()
-        for delivery in rest:
-            await self._outbox.postpone(delivery, due_at=due_at)
 
     async def _pause_s(self) -> float:
         """Return how long there is nothing to do; `wake` cuts it short."""

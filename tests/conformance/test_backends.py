@@ -144,7 +144,7 @@ class TestVectors(BackendSuite):
                 return repr(found) if found else ""
 
             async with anyio.create_task_group() as tasks:
-                await tasks.start(keeper.run)
+                tasks.start_soon(keeper.run)
                 await keeper.wait_settled()
                 try:
                     yield OpenBackend(backend=keeper, held=held)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from memory.errors import StoreConflict, StoreUnavailable
 from memory.intents.chronicle import IntentPage, IntentRecord, Recording
 from memory.stores.sqlite import chronicle as sqlite_chronicle
 from memory.stores.sqlite.chronicle import (
@@ -22,18 +21,9 @@ from memory.stores.sqlite.chronicle import (
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.chronicle import AT, ChronicleSuite, OpenChronicle, Opening
-from tests.conformance.suites.opened import named, run_test
+from tests.conformance.suites.opened import run_test
 from tests.support.episodes import open_memory
-from tests.support.other_words import expect_caught
-
-FAILURES = (
-    AssertionError,
-    pytest.fail.Exception,
-    StoreConflict,
-    StoreUnavailable,
-    sqlite3.Error,
-    TypeError,
-)
+from tests.support.other_words import CAUGHT, Speak, expect_all_caught, expect_parts_caught
 
 
 def opening(
@@ -67,7 +57,7 @@ class TestSqliteChronicle(ChronicleSuite):
 
 class OneByOne(SqliteChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        return [new for recording in recordings for new in await super().record([recording])]
+        return [*await super().record(recordings[:1]), *await super().record(recordings[1:])]
 
 
 class Overwriting(SqliteChronicle):
@@ -139,37 +129,15 @@ WRONG: list[tuple[type[SqliteChronicle], Any, dict[str, Any]]] = [
 async def test_the_suite_catches_a_wrong_chronicle(
     tmp_path: Path, make: type[SqliteChronicle], test: Any, case: dict[str, Any]
 ) -> None:
-    with pytest.raises(FAILURES):
+    with pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, make), **case)
 
 
-WRONG_WORDS: list[tuple[str, str, str]] = [
-    ("FROM intents WHERE owner_id = ?", "FROM intents WHERE ? != ''", "nobody_sees"),
-    (" AND owner_id = ? AND consumed_by", " AND ? != '' AND consumed_by", "nobody_sees"),
-    ("ORDER BY seq", "ORDER BY occurred_at", "order_is_that_of_recording"),
-    ("key GLOB ?", "key GLOB ? || '*'", "can_be_asked_for_a_key"),
-    ("seq < CAST", "seq <= CAST", "pages_follow_each_other"),
-    ("intent_id = ? AND consumed_by", "? != '' AND consumed_by", "what_waits_is_consumed_once"),
-    ("intent_id = ? AND consumed_by", "intent_id = ? AND 0 AND consumed_by", "it_is_all_there"),
-    (
-        "pending_context WHERE conversation_id = ?",
-        "pending_context WHERE conversation_id = ? || 'x'",
-        "that_is_left",
-    ),
-    ("remembered_at IS NULL ORDER BY seq", "remembered_at IS NULL ORDER BY seq DESC", "an_ended"),
-]
+async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:
+    def speaking(directory: Path, speak: Speak) -> Opening:
+        return opening(directory, lambda database: SqliteChronicle(speak(database)))
 
-
-@pytest.mark.parametrize(("old", "new", "part"), WRONG_WORDS, ids=range(len(WRONG_WORDS)))
-async def test_the_suite_catches_a_wrong_statement(
-    tmp_path: Path, old: str, new: str, part: str
-) -> None:
-    await expect_caught(
-        named(part, S),
-        old,
-        new,
-        lambda speaking: opening(tmp_path, lambda database: SqliteChronicle(speaking(database))),
-    )
+    await expect_all_caught("chronicle", tmp_path, speaking, S)
 
 
 def _scrub_text_alone(
@@ -192,12 +160,7 @@ WRONG_PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("wrong_part", WRONG_PARTS, ids=range(len(WRONG_PARTS)))
-async def test_the_suite_catches_a_wrong_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_part: Any
-) -> None:
-    name, wrong, part, case = wrong_part
-    monkeypatch.setattr(sqlite_chronicle, name, wrong)
-    test = named(part, S)
-    with pytest.raises(FAILURES):
-        await run_test(test, opening(tmp_path), **case)
+async def test_the_suite_catches_wrong_parts(tmp_path: Path) -> None:
+    await expect_parts_caught(
+        tmp_path, opening, S, [(sqlite_chronicle, *wrong) for wrong in WRONG_PARTS]
+    )

@@ -1,6 +1,5 @@
 """The stores of conversations, turns and events against their suites, and the suites against deliberately wrong stores."""
 
-import sqlite3
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +10,6 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
@@ -19,7 +17,7 @@ from tests.conformance.suites.conversations import ConversationStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
 from tests.conformance.suites.opened import named, run_test
 from tests.conformance.suites.turns import TurnStoreSuite
-from tests.support.other_words import expect_caught
+from tests.support.other_words import CAUGHT, Speak, expect_all_caught
 from tests.support.stores import open_file, sqlite_stores, stores_on
 from tests.support.wrong_conversation_stores import (
     CString,
@@ -53,15 +51,6 @@ class TestSqliteTurns(_OnSqlite, TurnStoreSuite):
 
 class TestSqliteEvents(_OnSqlite, EventStoreSuite):
     pass
-
-
-FAILURES = (
-    AssertionError,
-    pytest.fail.Exception,
-    StoreConflict,
-    StoreUnavailable,
-    sqlite3.OperationalError,
-)
 
 
 Replacement = Callable[[Database], Any]
@@ -105,6 +94,7 @@ WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
     ("turns", Remembering, TS.test_what_was_read_is_a_copy, {}),
     ("turns", Remembering, named("the_unfinished_are_the_queued_and_running", TS), {}),
     ("turns", CString, TS.test_a_turn_comes_back_as_it_was_written, {"text": "a\0b"}),
+    ("turns", Fragile, TS.test_a_lone_surrogate_in_a_result_does_not_stop_it, {}),
     ("events", OneByOne, ES.test_a_batch_is_stored_whole_or_not_at_all, {}),
     ("events", Late, ES.test_what_was_committed_is_seen_at_once, {}),
     *[
@@ -113,79 +103,17 @@ WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
         for suite in (CS, TS, ES)
     ],
 ]
-WRONG_WORDS: list[tuple[str, str, str]] = [
-    ("id = ? AND user_id = ?", "id = ? AND ? != ''", "another_users_conversation_is_not_there"),
-    ("INSERT INTO conversations", "REPLACE INTO conversations", "an_id_is_given_once"),
-    (
-        "(c.last_activity_at, c.id) < (?, ?)",
-        "c.last_activity_at < ? AND ? != ''",
-        "pages_are_newest",
-    ),
-    ("app_code = :app_code", "app_code = coalesce(:app_code, app_code)", "what_is_unset_is_as_if"),
-    ("= :title", "= :title, model = NULL", "change_sets_what_it_names_alone"),
-    (", fork_at = NULL", "", "binding_a_session_ends_the_fork"),
-    (
-        "DELETE FROM conversations WHERE",
-        "UPDATE conversations SET user_id = '' WHERE",
-        "deletion_takes",
-    ),
-    (" AND NOT EXISTS (SELECT 1 FROM", " OR EXISTS (SELECT 1 FROM", "its_own_are_the_sessions"),
-    (
-        "UPDATE idempotency SET deleted_at = ? WHERE",
-        "DELETE FROM idempotency WHERE ? != '' AND",
-        "key_outlives",
-    ),
-    ("deleted_at < ?", "deleted_at < ? AND 0", "key_outlives"),
-    (
-        " FROM turns WHERE conversation_id = :conversation_id RETURNING",
-        " FROM turns RETURNING",
-        "seq_counts",
-    ),
-    ("WHERE user_id = ? AND key = ?", "WHERE ? != '' AND key = ?", "key_belongs_to_its_user"),
-    (" AND state = 'queued'", "", "only_a_queued_turn_is_started"),
-    ("('queued', 'running')", "('queued', 'running') AND result IS NULL", "how_a_turn_ended_may"),
-    ("ORDER BY seq, created_at", "ORDER BY id", "are_the_queued_and_running_as_they_were_accepted"),
-    ("ORDER BY seq DESC LIMIT ?", "ORDER BY seq LIMIT ?", "history_is_the_last_turns_oldest_first"),
-    (" AND seq <= ?", " AND ? > 0", "fork_point_is_the_last_turn_that_left_a_session_and_an_entry"),
-    (
-        "json_set(result, '$.turn_id', :id, '$.conversation_id', :target)",
-        "result",
-        "copied_history_is",
-    ),
-    (
-        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = ?1 AND turn_id = ?3 AND n = ?4)",
-        "",
-        "batch_may_be_written_again",
-    ),
-    ("FROM sqlite_sequence WHERE name = 'events'", "FROM events", "last_seq_is_never_taken_back"),
-    ("seq > ? ORDER BY seq LIMIT", "seq > ? ORDER BY n DESC LIMIT", "back_in_order_and_as_they"),
-    ("turn_id = :turn_id AND seq >", ":turn_id != '' AND seq >", "one_turns_events_are_its_own"),
-]
 
 
-@pytest.mark.parametrize(("old", "new", "part"), WRONG_WORDS, ids=range(len(WRONG_WORDS)))
-async def test_a_store_with_a_wrong_statement_does_not_pass(
-    tmp_path: Path, old: str, new: str, part: str
-) -> None:
-    with anyio.fail_after(30):
-        await expect_caught(
-            named(part, CS, TS, ES),
-            old,
-            new,
-            lambda speaking: opening(tmp_path, "database", speaking),
-        )
+async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
+    def speaking(directory: Path, speak: Speak) -> Any:
+        return opening(directory, "database", speak)
+
+    await expect_all_caught("conversations", tmp_path, speaking, CS, TS, ES)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
 async def test_a_wrong_store_does_not_pass(tmp_path: Path, wrong: Any) -> None:
     name, make, test, case = wrong
-    with anyio.fail_after(30), pytest.raises(FAILURES):
+    with anyio.fail_after(30), pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, name, make), **case)
-
-
-async def test_a_store_that_refuses_surrogates_does_not_pass(tmp_path: Path) -> None:
-    with anyio.fail_after(30), pytest.raises(UnicodeEncodeError):
-        await run_test(
-            TS.test_a_lone_surrogate_in_a_result_does_not_stop_it,
-            opening(tmp_path, "turns", Fragile),
-        )

@@ -13,17 +13,15 @@ from memory.clock import utc_now
 from memory.episodes.episode import Episode
 from memory.episodes.likeness import likeness_of
 from memory.episodes.store import NewEpisode, Put
-from memory.errors import StoreConflict, StoreUnavailable
 from memory.scope import Scope
 from memory.stores.sqlite import episodes as sqlite_episodes
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore, read_episode
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
-from tests.conformance.suites.opened import named, run_test
+from tests.conformance.suites.opened import run_test
 from tests.support.episodes import open_memory, opened_on
-
-FAILURES = (AssertionError, pytest.fail.Exception, StoreConflict, StoreUnavailable)
+from tests.support.other_words import CAUGHT, expect_parts_caught
 
 
 def opening(
@@ -140,7 +138,7 @@ WRONG_STORES: list[tuple[Any, Any, dict[str, Any]]] = [
 async def test_the_suite_catches_a_wrong_store(
     tmp_path: Path, make: Callable[[Database, Any], SqliteEpisodeStore], test: Any, case: Any
 ) -> None:
-    with pytest.raises(FAILURES):
+    with pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, lambda database: make(database, utc_now)), **case)
 
 
@@ -165,12 +163,7 @@ WRONG_PARTS: list[tuple[str, Any, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("wrong_part", WRONG_PARTS, ids=range(len(WRONG_PARTS)))
-async def test_the_suite_catches_a_wrong_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong_part: Any
-) -> None:
-    name, wrong, part, case = wrong_part
-    monkeypatch.setattr(sqlite_episodes, name, wrong)
-    test = named(part, S)
-    with pytest.raises(FAILURES):
-        await run_test(test, opening(tmp_path), **case)
+async def test_the_suite_catches_wrong_parts(tmp_path: Path) -> None:
+    await expect_parts_caught(
+        tmp_path, opening, S, [(sqlite_episodes, *wrong) for wrong in WRONG_PARTS]
+    )

@@ -1,14 +1,18 @@
 """A database whose statements say something else in one place: a wrong store in one line."""
 
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, cast
 
+import anyio
 import pytest
 
 from memory.errors import StoreConflict
 from memory.stores.sqlite.database import Database
-from tests.conformance.suites.opened import run_test
+from tests.conformance.suites.opened import named, run_test
+from tests.support.tables import read_rows
 
 CAUGHT = (AssertionError, ValueError, KeyError, StoreConflict, pytest.fail.Exception)
 """With what a test of a suite fails; a statement that is wrong SQL is told otherwise."""
@@ -63,20 +67,51 @@ class _Spoken:
         return self._connection.executemany(self._said(sql), rows)
 
 
-async def expect_caught(
-    test: Callable[..., Awaitable[None]],
-    old: str,
-    new: str,
-    opening: Callable[[Callable[[Database], Database]], Any],
-    **case: Any,
+async def expect_parts_caught(
+    directory: Path,
+    opening: Callable[[Path], Any],
+    suite: object,
+    parts: Sequence[tuple[Any, str, Any, str, dict[str, Any]]],
 ) -> None:
-    """Run a test of a suite on a store of other words; fail where it passes, or nothing says `old`."""
-    spoken: list[OtherWords] = []
+    """Try wrong parts of a store, each a module, a name, what stands for it, a test and its arguments."""
+    missed = []
+    for number, (module, name, wrong, part, case) in enumerate(parts):
+        (directory / str(number)).mkdir()
+        with pytest.MonkeyPatch.context() as patched, anyio.fail_after(30), suppress(*CAUGHT):
+            patched.setattr(module, name, wrong)
+            await run_test(named(part, suite), opening(directory / str(number)), **case)
+            missed.append(f"{part} passes with another {name}")
+    assert not missed, "\n".join(missed)
 
-    def speaking(database: Database) -> Database:
-        spoken.append(OtherWords(database, old, new))
-        return cast("Database", spoken[-1])
 
-    with pytest.raises(CAUGHT):
-        await run_test(test, opening(speaking), **case)
-    assert any(entry.was_there for entry in spoken), "no statement says that"
+Speak = Callable[[Database], Database]
+
+
+async def expect_all_caught(
+    store: str,
+    directory: Path,
+    opening: Callable[[Path, Speak], Any],
+    *suites: object,
+    cases: Mapping[str, dict[str, Any]] = {},
+) -> None:
+    """Try each of a store's wrong statements; fail with those that the suites let pass or that no store has.
+
+    `cases` are the arguments of a suite's parametrised tests.
+    """
+    missed = []
+    for number, (name, old, new, part) in enumerate(read_rows("wrong-statements")):
+        if name == store:
+            (directory / str(number)).mkdir()
+            spoken: list[OtherWords] = []
+
+            def speak(database: Database, said: Any = (old, new, spoken)) -> Database:
+                said[2].append(OtherWords(database, *said[:2]))
+                return cast("Database", said[2][-1])
+
+            with anyio.fail_after(30), suppress(*CAUGHT):
+                test = named(part, *suites)
+                await run_test(test, opening(directory / str(number), speak), **cases.get(part, {}))
+                missed.append(f"{part} passes with {new!r} for {old!r}")
+            if not any(entry.was_there for entry in spoken):
+                missed.append(f"no statement has {old!r}")
+    assert not missed, "\n".join(missed)

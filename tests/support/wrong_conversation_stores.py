@@ -145,12 +145,17 @@ class Late(SqliteEventStore):
         return known
 
 
+def _begin_blocking(writer: sqlite3.Connection) -> bool:
+    return not writer.in_transaction and bool(writer.execute("BEGIN IMMEDIATE"))
+
+
 class Unshielded(Database):
     """Leaves a transaction open when it is cancelled, as the driver does."""
 
     async def write(self, work: Work[T], *, is_synced: bool = True) -> T:
         async with self._writing:
-            await self._writer.run(lambda writer: writer.execute("BEGIN IMMEDIATE"))
+            begun = await self._writer.run(_begin_blocking)
+            assert begun, "a transaction was left open"
             try:
                 result = await self._writer.run(work)
             except Exception:

@@ -47,11 +47,11 @@ class SqliteCaseStore:
         )
 
     async def by_fingerprint(self, fingerprint: bytes, owner_id: str) -> list[Case]:
-        rows = await self._database.rows(
+        found = await self._database.values(
+            lambda row: read_case(row["value"]),
             "SELECT value FROM cases WHERE owner_id = ? AND fingerprint = ?",
             (owner_id, fingerprint),
         )
-        found = [read_case(row["value"]) for row in rows]
         return sorted(found, key=lambda hit: (hit.created_at, hit.case_id))
 
     async def apply(self, change: CaseChange) -> None:

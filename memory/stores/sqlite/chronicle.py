@@ -189,13 +189,13 @@ def _content_of(connection: sqlite3.Connection, new: Recording) -> dict[str, str
     They are empty if the policy keeps the intent out of the chronicle, so that its row only prevents a second
     recording, and if the intent mentions an item that was forgotten since.
     """
-    if new.text is None:
-        return {"text": None, "payload": None, "forgotten_at": None}
-    payload = json.dumps(new.payload, ensure_ascii=False, allow_nan=False)
-    forgotten_at = forgotten_at_blocking(connection, new.key, payload, new.occurred_at)
-    if forgotten_at is not None:
-        return {"text": None, "payload": None, "forgotten_at": forgotten_at}
-    return {"text": new.text, "payload": payload, "forgotten_at": None}
+    forgotten_at = None
+    if new.text is not None:
+        payload = json.dumps(new.payload, ensure_ascii=False, allow_nan=False)
+        forgotten_at = forgotten_at_blocking(connection, new.key, payload, new.occurred_at)
+        if forgotten_at is None:
+            return {"text": new.text, "payload": payload, "forgotten_at": None}
+    return {"text": None, "payload": None, "forgotten_at": forgotten_at}
 
 
 def _is_place(cursor: str) -> bool:
@@ -203,11 +203,7 @@ def _is_place(cursor: str) -> bool:
 
 
 def _pending_of(row: sqlite3.Row) -> PendingIntent:
-    return PendingIntent(
-        intent_id=row["intent_id"],
-        text=row["text"],
-        occurred_at=from_rfc3339(row["occurred_at"]),
-    )
+    return PendingIntent(**{**row, "occurred_at": from_rfc3339(row["occurred_at"])})
 
 
 @decoding_rows()

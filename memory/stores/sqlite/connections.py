@@ -28,19 +28,22 @@ MAX_READERS: Final = 4
 _READER_BUSY_MS: Final = 1000
 _STEPS: Final = 4000
 """Steps of SQLite between two looks at whether a reader's work is still wanted: below a millisecond."""
-FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str]]]] = {
+_FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str]]]] = {
     "casefold": (1, str.casefold),
     "grams": (2, grams),
 }
 """What statements, triggers and migrations may call, with the number of arguments."""
 
 
-def connect_blocking(path: Path | str, *, busy_ms: int = BUSY_MS) -> sqlite3.Connection:
+def connect_blocking(
+    path: Path | str, *, busy_ms: int = BUSY_MS, is_reader: bool = False
+) -> sqlite3.Connection:
     """Open a connection without implicit transactions, usable from any one thread at a time."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.execute(f"PRAGMA busy_timeout={busy_ms}")
-    for name, (arguments, function) in FUNCTIONS.items():
+    connection.execute(f"PRAGMA query_only={is_reader}")
+    for name, (arguments, function) in _FUNCTIONS.items():
         connection.create_function(name, arguments, function, deterministic=True)
     return connection
 
@@ -63,7 +66,7 @@ class Writer:
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
-            with anyio.CancelScope(shield=True), suppress(Exception):
+            with suppress(Exception):
                 await running
             raise
 
@@ -129,9 +132,7 @@ class ReaderPool:
                 raise StoreUnavailable("The database is closed.")
             if self._idle:
                 return self._idle.pop()
-        connection = connect_blocking(self._path, busy_ms=_READER_BUSY_MS)
-        connection.execute("PRAGMA query_only=ON")
-        return connection
+        return connect_blocking(self._path, busy_ms=_READER_BUSY_MS, is_reader=True)
 
     def _put_back(self, connection: sqlite3.Connection) -> None:
         with self._lock:

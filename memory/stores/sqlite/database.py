@@ -21,7 +21,7 @@ import anyio
 import anyio.to_thread
 
 from memory.errors import StoreDamaged, StoreUnavailable
-from memory.stores.sqlite.connections import BUSY_MS, FUNCTIONS, ReaderPool, Writer
+from memory.stores.sqlite.connections import BUSY_MS, ReaderPool, Writer, connect_blocking
 from memory.stores.sqlite.driver_errors import decoding_rows, translating_errors
 
 T = TypeVar("T")
@@ -232,7 +232,8 @@ async def open_database(path: Path, migrations: Sequence[str]) -> Database:
             is_short = await anyio.to_thread.run_sync(_has_lost_log_blocking, path)
             identity = await anyio.to_thread.run_sync(_touch_blocking, path)
             await writer.run(partial(_prepare_blocking, migrations=migrations))
-            reader = await _open_reader(path)
+            connector = partial(connect_blocking, path, is_reader=True)
+            reader = await aiosqlite.Connection(connector, iter_chunk_size=64)
             await anyio.to_thread.run_sync(_mark_blocking, path)
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -277,21 +278,6 @@ def _identity_blocking(path: Path) -> FileIdentity:
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
-
-
-async def _open_reader(path: Path) -> aiosqlite.Connection:
-    reader = await aiosqlite.connect(path, isolation_level=None)
-    try:
-        reader.row_factory = sqlite3.Row
-        await reader.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-        await reader.execute("PRAGMA query_only=ON")
-        for name, (arguments, function) in FUNCTIONS.items():
-            await reader.create_function(name, arguments, function, deterministic=True)
-    except BaseException:
-        with anyio.CancelScope(shield=True):
-            await reader.close()
-        raise
-    return reader
 
 
 def _prepare_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> None:

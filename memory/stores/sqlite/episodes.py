@@ -103,13 +103,6 @@ def _put(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
     return Put(status="merged", episode_id=kept.episode_id)
 
 
-def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
-    number = _insert(connection, new)
-    _publish(connection, new.episode, new.deliver_to, now)
-    _note_form(connection, number, new.likeness, new.episode.source_refs)
-    return Put(status="stored", episode_id=new.episode.episode_id)
-
-
 def _put_back(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
     """Store an exported episode unless it, or an equal one, is there."""
     episode, owner_id = new.episode, new.episode.scope.owner_id
@@ -137,7 +130,7 @@ def _publish(
     deliver_item_blocking(connection, item, deliver_to, now)
 
 
-def _insert(connection: sqlite3.Connection, new: NewEpisode) -> int:
+def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
     episode, likeness = new.episode, new.likeness
     moments = (episode.occurred_at, *(variant.occurred_at for variant in episode.variants))
     row = {
@@ -151,10 +144,12 @@ def _insert(connection: sqlite3.Connection, new: NewEpisode) -> int:
         "marks": json.dumps(sorted(set(likeness.marks))),
         "value": write_episode(episode),
     }
-    cursor = insert_blocking(connection, "episodes", row)
-    assert cursor.lastrowid is not None, "a row was inserted"
-    _note_marks(connection, cursor.lastrowid, likeness.marks)
-    return cursor.lastrowid
+    number = insert_blocking(connection, "episodes", row).lastrowid
+    assert number is not None, "a row was inserted"
+    _note_marks(connection, number, likeness.marks)
+    _publish(connection, episode, new.deliver_to, now)
+    _note_form(connection, number, likeness, episode.source_refs)
+    return Put(status="stored", episode_id=episode.episode_id)
 
 
 def _update(

@@ -7,7 +7,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 from memory.items import ItemKind
 from memory.scope import LABELS, Scope
@@ -40,12 +40,12 @@ def reindex_neighbours_blocking(connection: sqlite3.Connection, place: sqlite3.R
 
 def scope_tokens(owner_id: str, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
     """Yield a token for the owner, the kind, each label, and each lacking label that it is found by."""
-    yield owner_token(owner_id)
-    yield kind_token(kind)
+    yield token("owner", owner_id)
+    yield token("kind", kind)
     for name, value in labels.items():
         yield _label_token(name, value)
     if kind == "case":
-        yield case_token(owner_id)
+        yield token("cases of owner", owner_id)
     for name in LABELS:
         if name not in labels and may_lack(kind, name):
             yield _label_token(name, None)
@@ -56,21 +56,6 @@ def may_lack(kind: ItemKind | str, label: str) -> bool:
     return kind == "case" or label == "project_id"
 
 
-def owner_token(owner_id: str) -> str:
-    """Return the token of an owner."""
-    return _token("o", owner_id)
-
-
-def kind_token(kind: ItemKind | str) -> str:
-    """Return the token of a kind."""
-    return _token("k", kind)
-
-
-def case_token(owner_id: str) -> str:
-    """Return the token of an owner's cases: one posting list to read instead of two."""
-    return _token("c", owner_id)
-
-
 def label_tokens(scope: Scope) -> list[Sequence[str]]:
     """Return, for each label that a query names, the tokens of which an item must have one."""
     return [
@@ -79,12 +64,15 @@ def label_tokens(scope: Scope) -> list[Sequence[str]]:
 
 
 def _label_token(name: str, value: str | None) -> str:
-    return _token("w", name) if value is None else _token("l", f"{name}={value}")
+    return token("without", name) if value is None else token("label", f"{name}={value}")
 
 
-def _token(sort: str, text: str) -> str:
-    """Return a token that equals no word: a digest."""
-    return f"{sort}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
+def token(sort: Literal["owner", "kind", "cases of owner", "label", "without"], text: str) -> str:
+    """Return a token that equals no word: a digest after the first letter of what it stands for.
+
+    An owner's cases have a token of their own: one posting list to read instead of two.
+    """
+    return f"{sort[0]}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
 
 
 def _row(connection: sqlite3.Connection, seq: int) -> sqlite3.Row:

@@ -22,13 +22,7 @@ from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
 from memory.stores.sqlite.bm25 import Term, Text, average_length, presence, score
-from memory.stores.sqlite.fulltext_index import (
-    case_token,
-    kind_token,
-    label_tokens,
-    may_lack,
-    owner_token,
-)
+from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token
 from memory.stores.sqlite.owner_index import (
     COMMON,
     MAX_COUNTED,
@@ -78,7 +72,10 @@ class FulltextSearch:
         words.own = self.owners.rows_blocking(
             connection, self.scope.readable_owners, self.kinds, words.total
         )
-        weights = {term: _bounded(weight) for term, weight in self.wording.weights.items()}
+        weights = {
+            term: max(1, min(_MAX_REPEATS, round(weight)))
+            for term, weight in self.wording.weights.items()
+        }
         words.look_up(weights)
         if sum(map(words.count, weights)) < _MANY_ROWS:
             weights = {**dict.fromkeys(self.wording.characters, 1), **weights}
@@ -107,12 +104,14 @@ class FulltextSearch:
 
     def _readable(self) -> str:
         """Return the expression that matches what the readable owners have of the kinds."""
-        if tuple(self.kinds) == ("case",):
-            return f"scope : ({' OR '.join(map(case_token, self.scope.readable_owners))})"
-        owners = " OR ".join(owner_token(owner) for owner in self.scope.readable_owners)
-        if len(self.kinds) == len(KINDS):
+        only_cases = tuple(self.kinds) == ("case",)
+        owners = " OR ".join(
+            token("cases of owner" if only_cases else "owner", owner)
+            for owner in self.scope.readable_owners
+        )
+        if only_cases or len(self.kinds) == len(KINDS):
             return f"scope : ({owners})"
-        kinds = " OR ".join(kind_token(kind) for kind in self.kinds)
+        kinds = " OR ".join(token("kind", kind) for kind in self.kinds)
         return f"scope : ({owners}) AND scope : ({kinds})"
 
     def _scored(
@@ -267,7 +266,7 @@ class _Words:
 
     def labelled(self, terms: Sequence[str], labels: str) -> frozenset[int]:
         """Return the rows that have one of the terms, and the labels."""
-        return frozenset(self._read_rows(_any_of(terms), labels))
+        return frozenset(self._read_rows(" OR ".join(map(_phrase, terms)), labels))
 
     def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
         """Return those of some rows that have a term."""
@@ -342,10 +341,6 @@ def _phrase(term: str) -> str:
     )
 
 
-def _any_of(terms: Iterable[str]) -> str:
-    return " OR ".join(_phrase(term) for term in terms)
-
-
 def _places(seqs: Iterable[int]) -> str:
     return ", ".join(str(seq) for seq in seqs)
 
@@ -361,10 +356,6 @@ def _first(points: Mapping[int, float], most: int) -> list[int]:
     )
     equal = (seq for seq, value in points.items() if value == least)
     return [*more, *nsmallest(most - len(more), equal)]
-
-
-def _bounded(weight: float) -> int:
-    return max(1, min(_MAX_REPEATS, round(weight)))
 
 
 def _affordable(counts: Mapping[str, int]) -> Iterator[str]:

@@ -9,10 +9,13 @@ A match is necessary, not sufficient: callers compare the texts it finds. The ta
 positions nor columns (`detail=none`, `columnsize=0`, `content=''`).
 """
 
+from codecs import charmap_decode
+from itertools import chain
 from typing import Final
 
 _BLOCK: Final = 0xE000
 _MOVED: Final = {code: _BLOCK + code for code in range(128) if not chr(code).isalnum()}
+_MOVED_ASCII: Final = "".join(chr(_MOVED.get(code, code)) for code in range(128))
 _OWNER: Final = "\U000f0000"
 """Begins the token of an owner; a text that holds it can only cause a candidate too many."""
 _MAX_GRAMS: Final = 16
@@ -22,7 +25,8 @@ _MAX_GRAMS: Final = 16
 def grams(text: str, owner: str) -> str:
     """Return the tokens of an owner's text, separated by spaces; the same set for the same text."""
     folded = _fold(text)
-    found = {folded[at : at + _length(char)] for at, char in enumerate(folded)}
+    followed = zip(folded, chain(folded[1:], [""]), chain(folded[2:], ["", ""]), strict=False)
+    found = {"".join(chars[: _length(chars[0])]) for chars in set(followed)}
     return " ".join([_owner_token(owner), *found])
 
 
@@ -45,7 +49,10 @@ def gram_query(text: str, owner: str) -> str | None:
 
 
 def _fold(text: str) -> str:
-    return text.casefold().translate(_MOVED)
+    folded = text.casefold()
+    if folded.isascii():  # much faster
+        return charmap_decode(folded.encode(), "strict", _MOVED_ASCII)[0]
+    return folded.translate(_MOVED)
 
 
 def _length(char: str) -> int:

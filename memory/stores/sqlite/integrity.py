@@ -77,9 +77,11 @@ def check_blocking(
     Raise `StoreDamaged` if its pages or its schema are not what SQLite and the migrations have written;
     `StoreUnavailable` if it cannot be read, or `given_up` was set.
     """
-    with translating_errors("checked"), closing(connect_blocking(path)) as connection:
+    with (
+        translating_errors("checked"),
+        closing(connect_blocking(path, is_reader=True)) as connection,
+    ):
         connection.text_factory = lambda text: text.decode(errors="replace")
-        connection.execute("PRAGMA query_only=ON")
         if given_up is not None:
             connection.set_progress_handler(given_up.is_set, _STEPS)
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]

@@ -62,14 +62,6 @@ def deliver_item_blocking(
     enqueue_again_blocking(connection, deliveries, now)  # it may have been forgotten before
 
 
-def withdraw_blocking(connection: sqlite3.Connection, item_id: str) -> int:
-    """Remove every `put` of an item that was not made; return how many."""
-    return connection.execute(
-        "DELETE FROM outbox WHERE item_id = ? AND operation = 'put' AND status != 'delivered'",
-        (item_id,),
-    ).rowcount
-
-
 def backends_of_blocking(connection: sqlite3.Connection, item_id: str) -> Sequence[str]:
     """Return the backends that have an item, or may have it."""
     rows = connection.execute(

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final
 
 import anyio
-from anyio.abc import TaskStatus
 
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
@@ -52,9 +51,8 @@ class IndexVacuum:
         """Look for a request now."""
         self._wakened.set()
 
-    async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+    async def run(self) -> None:
         """Vacuum on each request, first on one that an earlier process left, until cancelled."""
-        task_status.started()
         while True:
             self._wakened = anyio.Event()
             try:

@@ -10,50 +10,10 @@ from hypothesis import strategies as st
 from memory.cases.case import SIGNALS
 from memory.cases.lifecycle import is_found_right, restated
 from memory.cases.votes import is_helpful
+from tests.support.tables import read_table_text
 from tests.unit.memory.cases.judged import LATER, OWN, Life, make_case, make_vote
 
-LIVES = """
-# few are sure of it
-0.6: own + | b + > accepted
-0.599: own + | b + > draft
-0.5: own + | b + > draft
-# one voice does not reject what was accepted, or what two found helpful on these words
-0.8: own + | b + | own =0.2 | b - > accepted 0.1 | c back > rejected
-0.8: own + | b + | own ~0.0 > draft | c - > rejected
-1.0: a -back | own ~ | b + | c + > accepted | own =0.1 | d back > accepted | a back > rejected
-# rejected stays rejected, and no agent rewrites it away
-0.9 rejected: b + > rejected | c + > rejected | d + > rejected | e stale > rejected
-0.7 rejected: b ~ > rejected
-0.7 rejected: ann ~ > draft
-0.7 stale: b ~ > draft
-0.7 draft: b ~ > draft
-# new words need somebody who did not write them and judged them
-0.8: own + | b + | c ~ > draft | c + > draft | own + > draft | b warn > draft | b + > accepted
-0.8: own ~ | b: + | c: + | d: stale > draft found
-# stale hides what was accepted, and rejected goes before stale
-0.8: own + | b + | c stale > stale hidden
-0.3: c -stale > rejected
-# it comes back when all who said so take it back
-0.6: b stale | c stale | b ok > stale | d + > stale | c warn > stale conflict | c + > accepted none
-# or a person whom it helped, and no agent alone
-0.8: own + | b + | x stale | y + > stale | ann + > accepted
-0.8: own + | b + | x stale | y ok > stale | ann ok > accepted
-0.6: x stale | ann - > stale | ann + > draft | x stale > stale
-0.6: x stale | ann - > stale | ann ok > draft | x stale > stale
-# who warns takes back no judgement
-0.55: b stale > stale 0.45 | b warn > stale 0.45 hidden conflict | c + > . conflict
-0.55: b stale | b risk > stale 0.45 hidden high_risk | c + > . high_risk
-0.55: b back > draft 0.45 hidden rollback | b warn > draft 0.45 hidden rollback conflict | c + > . rollback conflict
-0.55: b back | b risk > draft 0.45 hidden rollback high_risk | c + > . rollback high_risk
-# review is asked for by signal and by low confidence
-0.5: b risk > . high_risk | c back > . rollback high_risk | d - > . low_confidence rollback high_risk
-0.5: b risk | c back | d - | b ok > . low_confidence rollback | e + > . rollback | c + > . none
-# a person whom it helped has looked at it; what is said just now stands
-0.5: b risk | c warn | ann - > . conflict high_risk | ann +risk > . high_risk | ann ok > . none | d + > . none
-# no agent's rewriting answers what review was asked for; who warned takes it back
-0.5: b warn | c - > . conflict | b =0.4 > . low_confidence conflict | b ~ > . low_confidence conflict
-0.5: b warn | c - | b =0.4 | b ~ | d + > . conflict | b + > . none | b risk | ann ~ > . none
-"""
+LIVES = read_table_text("case-lives")
 """The stated confidence and the state it begins in, then who does what, and what the case is then.
 
 `+` and `-`: helpful or not; `~`: rewrites it, `=`: states the confidence alone; `b:` votes on the first words.

@@ -1,5 +1,6 @@
 """Transactions, reads and closing on one database file."""
 
+import asyncio
 import sqlite3
 import threading
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import pytest
+from anyio.abc import TaskStatus
 
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.connections import MAX_READERS, ReaderPool
@@ -99,6 +101,28 @@ async def test_a_cancelled_write_that_has_begun_is_finished_and_one_that_waits_n
             slow.go_on.set()
     assert await words_of(database) == ["a", "b"]
     assert finished == [[]]
+
+
+async def test_a_write_whose_task_is_cancelled_from_outside_of_anyio_has_ended_when_it_returns(
+    database: Database,
+) -> None:
+    slow, has_ended = Paused(then="INSERT INTO words VALUES ('a')"), list[bool]()
+
+    async def write(*, task_status: TaskStatus[Any]) -> None:
+        task_status.started(asyncio.current_task())
+        try:
+            await database.write(slow)
+        except asyncio.CancelledError:
+            has_ended.append(slow.go_on.is_set())
+
+    async with anyio.create_task_group() as tasks:
+        task = await tasks.start(write)
+        await in_time(slow.begun)
+        task.cancel()
+        await anyio.wait_all_tasks_blocked()
+        slow.go_on.set()
+    assert has_ended == [True]
+    assert await words_of(database) == ["a"]
 
 
 # --- reading beside writing

@@ -79,7 +79,7 @@ async def test_what_is_put_is_recorded_in_its_order(tmp_path: Path) -> None:
     async with opened(tmp_path) as here:
         given = calls(250)
         here.put(given[:120])
-        await here.tasks.start(here.queue.run)
+        here.tasks.start_soon(here.queue.run)
         await here.chronicle.until(120)
         here.put(given[120:])
         await here.chronicle.until(250)
@@ -90,7 +90,7 @@ async def test_what_is_put_is_recorded_in_its_order(tmp_path: Path) -> None:
 async def test_what_waits_at_the_end_is_recorded_all_the_same(tmp_path: Path) -> None:
     async with opened(tmp_path) as here:
         async with anyio.create_task_group() as tasks:
-            await tasks.start(here.queue.run)
+            tasks.start_soon(here.queue.run)
             tasks.cancel_scope.cancel()
             here.put(calls(3))
         assert here.chronicle.ids == ids(calls(3))
@@ -102,7 +102,7 @@ async def test_one_that_is_refused_takes_no_other_with_it(
     async with opened(tmp_path) as here:
         given = calls(5)
         here.put([*given[:2], replace(given[2], payload={}), *given[3:]])
-        await here.tasks.start(here.queue.run)
+        here.tasks.start_soon(here.queue.run)
         await here.chronicle.until(4)
         assert here.chronicle.ids == ids([*given[:2], *given[3:]])
         assert here.queue.dropped == 1
@@ -115,7 +115,7 @@ async def test_what_cannot_be_written_now_is_written_later(
     async with opened(tmp_path) as here:
         here.chronicle.errors = [StoreUnavailable("not now") for _ in range(3)]
         here.put(calls(2))
-        await here.tasks.start(here.queue.run)
+        here.tasks.start_soon(here.queue.run)
         await here.chronicle.until(2)
         assert here.chronicle.ids == ids(calls(2))
     assert [record.message for record in caplog.records] == ["intents_not_recorded"] * 3
@@ -127,7 +127,7 @@ async def test_too_many_that_cannot_be_written_are_dropped_oldest_first(tmp_path
         here.chronicle.errors = [StoreUnavailable("not now")]
         given = calls(MAX_WAITING + 100)
         here.put(given[:MAX_WAITING])
-        await here.tasks.start(here.queue.run)
+        here.tasks.start_soon(here.queue.run)
         with anyio.fail_after(WAIT_S):
             await here.chronicle.asked.wait()
         here.put(given[MAX_WAITING:])

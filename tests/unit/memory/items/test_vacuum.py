@@ -65,7 +65,7 @@ async def test_one_that_a_crash_cut_off_is_made_at_the_next_start(tmp_path: Path
         await fill(database)
         await forget(database)
     async with open_memory(tmp_path) as database, anyio.create_task_group() as tasks:
-        await tasks.start(IndexVacuum(database, "item_words").run)
+        tasks.start_soon(IndexVacuum(database, "item_words").run)
         with anyio.fail_after(30):
             while await database.row("SELECT 1 FROM word_purge"):  # noqa: ASYNC110
                 await anyio.sleep(0.01)

@@ -1,6 +1,5 @@
 """An outbox with items, a clock, a backend that notes what it is asked, and the loop between them."""
 
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
 from memory.outbox.delivery import Delivery, Link, NewDelivery
 from memory.outbox.worker import Backoff, DeliveryLimits, DeliveryResult, DeliveryWorker
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking, withdraw_blocking
+from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
 from tests.support.episodes import open_memory
 from tests.support.recall import make_item
 
@@ -125,12 +124,7 @@ class World:
 
     async def forget(self, item_id: str, revision: int = 2) -> None:
         self.items.pop(item_id, None)
-
-        def work(connection: sqlite3.Connection) -> None:
-            withdraw_blocking(connection, item_id)
-            enqueue_blocking(connection, [new("forget", item_id, revision)], self.now)
-
-        await self.database.write(work)
+        await self.enqueue([new("forget", item_id, revision)])
 
     async def enqueue(self, deliveries: Sequence[NewDelivery]) -> None:
         await self.database.write(partial(enqueue_blocking, deliveries=deliveries, now=self.now))
@@ -169,7 +163,7 @@ async def running(here: World, *others: DeliveryWorker) -> AsyncIterator[None]:
     """Run the loop, and others beside it, while the block runs."""
     async with anyio.create_task_group() as tasks:
         for loop in (here.delivering, *others):
-            await tasks.start(loop.run)
+            tasks.start_soon(loop.run)
         yield
         tasks.cancel_scope.cancel()
 
