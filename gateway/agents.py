@@ -6,8 +6,8 @@ machine: which variables, directories and ports.
 
 import logging
 import shutil
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,9 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.assemble import MakeEngine, ModelAccess, Ping, load_policy_blocking
+from gateway.assemble import PROGRAM, MakeEngine, ModelAccess, Ping, load_policy_blocking
 from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
+from gateway.demo.answer import DEMO_MODEL
 from gateway.demo.server import serve_demo
 from gateway.engine import processes
 from gateway.engine.environment import DEFAULT_BASE_URL, agent_environment
@@ -38,14 +39,11 @@ from policies.rules import Rules
 
 _log = logging.getLogger(__name__)
 
-DEMO_MODEL = "candor-demo"
 _DEMO_KEY = "candor-demo-needs-no-key"
 _DEMO_CREDENTIAL = Credential(kind="server", found="the demo model")
 
 _TEMPORARY = "tmp"
 """Below the data directory; cleared at each start."""
-_PROGRAM = Path(__file__).resolve().parent.parent
-"""The server's own code and its `.env`."""
 _METADATA_PORT = 80
 """The port of a cloud's metadata service."""
 
@@ -172,7 +170,10 @@ def _prepare_blocking(
     setup = make_setup_blocking(settings, environ, plan, program, rules, without=relayed)
     setup = replace(setup, model_env={**setup.model_env, **model_env}, relay=relay)
     wall = find_wall_blocking(settings, environ, plan, setup, rules)
-    script = _launch_script_blocking(settings, program, wall)
+    try:
+        script = processes.launch_script_blocking(settings.data_dir.resolve(), program, wall.words)
+    except OSError as exc:
+        raise _no_room(settings, exc) from exc
     return replace(setup, cli_path=script, sandboxed_bash=wall.kind == "bubblewrap"), wall
 
 
@@ -204,7 +205,7 @@ def find_wall_blocking(
         ],
         writable=[place.path for place in rules.directories if place.writable],
         ports=ports,
-        private=(data_dir, log_dir, _PROGRAM),
+        private=(data_dir, log_dir, PROGRAM),
     )
     try:
         return protect_blocking(settings.sandbox, places, data_dir)
@@ -231,13 +232,6 @@ def _home_places(setup: AgentSetup) -> list[Path]:
     return [setup.home, *(link.resolve() for link in links if link.is_symlink())]
 
 
-def _launch_script_blocking(settings: Settings, program: Path, wall: Protection) -> Path:
-    try:
-        return processes.launch_script_blocking(settings.data_dir.resolve(), program, wall.words)
-    except OSError as exc:
-        raise _no_room(settings, exc) from exc
-
-
 def _no_room(settings: Settings, exc: OSError) -> StartError:
     return StartError(
         f"The data directory {settings.data_dir} cannot be written ({exc.strerror}); "
@@ -254,7 +248,7 @@ def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
         return None
     home = settings.data_dir.resolve() / "home"
     _make_directory_blocking(home)
-    try:
+    with _making("home", home):
         for folder in set(_CLOUD_FOLDERS.values()):
             if (home / folder).is_symlink():
                 (home / folder).unlink()  # of another start, with another cloud
@@ -262,11 +256,6 @@ def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
         if cloud and plan.user_home and (plan.user_home / cloud).is_dir():
             (home / cloud).parent.mkdir(mode=0o700, exist_ok=True)
             (home / cloud).symlink_to(plan.user_home / cloud, target_is_directory=True)
-    except OSError as exc:
-        raise StartError(
-            f"The agent's home {home} cannot be made ({exc.strerror}); move it away, or set "
-            "CANDOR_DATA_DIR to another directory."
-        ) from exc
     return home
 
 
@@ -326,6 +315,7 @@ def make_setup_blocking(
     for directory in (temp_dir, config_dir):
         if directory is not None:
             _make_directory_blocking(directory)
+    with_person = PERSON_TOOLS if settings.approvals == "on" else frozenset()
     return AgentSetup(
         cli_path=program,
         workspace=settings.workspace.resolve(),
@@ -335,7 +325,7 @@ def make_setup_blocking(
         inherited=frozenset(inherited),
         takes_login=plan.takes_login,
         approvals_file=approvals_file(data_dir),
-        tools=sorted(rules.offered_tools | _with_people(settings, rules)),
+        tools=sorted(rules.offered_tools | (rules.tolerated_tools & with_person)),
         shell_commands=sorted(rules.commands),
         owner=processes.owner_of(data_dir),
         own_servers=(CASE_SERVER,),
@@ -344,16 +334,17 @@ def make_setup_blocking(
     )
 
 
-def _with_people(settings: Settings, rules: Rules) -> frozenset[str]:
-    """Return the tools that need a person, if there is one and the rules tolerate them."""
-    return rules.tolerated_tools & PERSON_TOOLS if settings.approvals == "on" else frozenset()
-
-
 def _make_directory_blocking(directory: Path) -> None:
-    try:
+    with _making("directory", directory):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@contextmanager
+def _making(what: str, place: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as exc:
         raise StartError(
-            f"The agent's directory {directory} cannot be made ({exc.strerror}); move it away, or "
-            "set CANDOR_DATA_DIR to another directory."
+            f"The agent's {what} {place} cannot be made ({exc.strerror}); move it away, or set "
+            "CANDOR_DATA_DIR to another directory."
         ) from exc

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import psutil
 from anyio.abc import TaskGroup
 
 from gateway.chat import Chat, ChatParts
@@ -30,7 +31,7 @@ from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
 from gateway.files.access import WorkspaceAccess
-from gateway.instance import InstanceLock, machine_memory_bytes
+from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
@@ -59,7 +60,8 @@ from policies.tools import ToolGate
 
 _log = logging.getLogger(__name__)
 
-_PROGRAM = Path(__file__).resolve().parent.parent
+PROGRAM = Path(__file__).resolve().parent.parent
+"""The server's own code and its `.env`."""
 _MEMORY_SHARE = 0.6
 _MEBIBYTE = 1024 * 1024
 _STORE_S = 5.0
@@ -145,7 +147,7 @@ async def open_services(
     file has a mistake; `StoreUnavailable` if the database cannot be opened.
     """
     rules = await anyio.to_thread.run_sync(load_policy_blocking, settings)
-    lock = await anyio.to_thread.run_sync(_take_lock_blocking, settings.data_dir)
+    lock = await anyio.to_thread.run_sync(InstanceLock, settings.data_dir)
     async with AsyncExitStack() as stack:
         stack.callback(lock.close)
         steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
@@ -190,17 +192,10 @@ async def open_services(
 
 def _view_paths_blocking(settings: Settings) -> PathView:
     """Return the view of paths that clients get, which hides the server's own files."""
-    server = [settings.data_dir, settings.log_dir, _PROGRAM]
+    server = [settings.data_dir, settings.log_dir, PROGRAM]
     if sys.prefix != sys.base_prefix:  # otherwise it is the system's folder
         server.append(Path(sys.prefix))
     return make_path_view_blocking(settings.workspace, server)
-
-
-def _take_lock_blocking(data_dir: Path) -> InstanceLock:
-    """Open and take the lock in one call: a start cancelled in between would leave it open."""
-    lock = InstanceLock(data_dir)
-    lock.take()
-    return lock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,7 +346,7 @@ async def _start_record(record: RecordWorker) -> None:
 
 
 def _pool_limits(settings: Settings) -> PoolLimits:
-    bound = settings.max_live_mb * _MEBIBYTE or int(machine_memory_bytes() * _MEMORY_SHARE)
+    bound = settings.max_live_mb * _MEBIBYTE or int(psutil.virtual_memory().total * _MEMORY_SHARE)
     return PoolLimits(
         max_live=settings.max_live_clients,
         prewarmed=settings.prewarmed_clients,

@@ -29,7 +29,7 @@ from gateway.errors import StartError
 from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
 from gateway.memory import try_embedder
-from gateway.serve import home_of, listen_blocking, prepare_blocking
+from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
@@ -151,8 +151,6 @@ def _running_findings(settings: Settings, holder: str) -> Iterator[Finding]:
 
 def _addresses(settings: Settings, holder: str) -> Iterator[str]:
     """Yield addresses of the server: by the settings, then those on which its process listens."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  compared, not bound
-    shown = f"[{host}]" if ":" in host else host
     process = _HOLDER.search(holder)
     try:
         sockets = psutil.Process(int(process[1])).net_connections("tcp") if process else []
@@ -160,8 +158,8 @@ def _addresses(settings: Settings, holder: str) -> Iterator[str]:
         sockets = []
     ports = {found.laddr.port for found in sockets if found.status == psutil.CONN_LISTEN}
     if process is None or settings.port in ports or (settings.port and not ports):
-        yield f"http://{shown}:{settings.port}"
-    yield from (f"http://{shown}:{port}" for port in sorted(ports - {settings.port}))
+        yield address_of(settings.host, settings.port)
+    yield from (address_of(settings.host, port) for port in sorted(ports - {settings.port}))
 
 
 def _is_alive(address: str) -> bool:

@@ -41,14 +41,15 @@ class GatewayError(Exception):
         self.retry_after_s = retry_after_s
 
     def body(self, request_id: str) -> dict[str, Any]:
-        """Return the body of an error response."""
+        """Return the body of an error response, or of an `error` event, which has no headers."""
+        retry = {} if self.retry_after_s is None else {"retry_after_s": self.retry_after_s}
         return {
             "error": {
                 "code": self.specific_code,
                 "message": self.message,
                 "retryable": self.retryable,
                 "request_id": request_id,
-                "details": dict(self.details),
+                "details": {**self.details, **retry},
             }
         }
 

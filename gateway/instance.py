@@ -8,70 +8,53 @@ from pathlib import Path
 from time import sleep
 from typing import TextIO
 
-import psutil
-
 from gateway.errors import StartError
 
 
 class InstanceLock:
-    """Locks an existing data directory for this process, until `close`.
-
-    Raise `StartError` if the directory cannot be written.
-    """
+    """Locks an existing data directory for this process, until `close`."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / "server.lock"
-        self._directory: int | None = None
-        try:
-            self._directory = os.open(data_dir, os.O_RDONLY)
-            self._file = self._path.open("a+", encoding="utf-8")
-        except OSError as exc:
-            _close(self._directory)
-            raise StartError(
-                f"The lock in the data directory cannot be opened ({exc.strerror}); "
-                "set CANDOR_DATA_DIR to a directory that can be written."
-            ) from exc
-
-    def take(self) -> None:
         """Take the lock, waiting a moment for processes that only look at it; blocking.
 
-        Raise `StartError` if another server holds it; the sentence names that server.
+        Raise `StartError` if the directory cannot be written, or another server holds the lock; the
+        sentence names that server.
         """
-        if not self._is_taken():
-            self._file.seek(0)
-            holder = _name_of(self._file)
-            self.close()
-            raise StartError(
-                f"Another Candor server ({holder}) uses this data directory; stop it, or give "
-                "this one its own with CANDOR_DATA_DIR."
-            )
-        with contextlib.suppress(OSError):  # a full disk: locked all the same, only without a name
-            self._file.truncate(0)
-            self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
-            self._file.flush()
-
-    def _is_taken(self) -> bool:
-        for _ in range(_TRIES):
-            # the file may have been removed
-            if (
-                self._directory is not None
-                and _lock(self._file.fileno())
-                and _lock(self._directory)
-            ):
-                return True
-            sleep(_BETWEEN_TRIES_S)
-        return False
+        with contextlib.ExitStack() as opened:
+            try:
+                directory = os.open(data_dir, os.O_RDONLY)
+                opened.callback(os.close, directory)
+                path = data_dir / "server.lock"
+                file = opened.enter_context(path.open("a+", encoding="utf-8"))
+            except OSError as exc:
+                raise StartError(
+                    f"The lock in the data directory cannot be opened ({exc.strerror}); "
+                    "set CANDOR_DATA_DIR to a directory that can be written."
+                ) from exc
+            if not _takes(file.fileno(), directory):
+                file.seek(0)
+                raise StartError(
+                    f"Another Candor server ({_name_of(file)}) uses this data directory; stop it, "
+                    "or give this one its own with CANDOR_DATA_DIR."
+                )
+            with contextlib.suppress(OSError):  # a full disk: locked all the same, without a name
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}")
+                file.flush()
+            self._opened = opened.pop_all()
 
     def close(self) -> None:
         """Release the directory. Idempotent."""
-        self._file.close()
-        _close(self._directory)
-        self._directory = None
+        self._opened.close()
 
 
-def _close(descriptor: int | None) -> None:
-    if descriptor is not None:
-        os.close(descriptor)
+def _takes(*descriptors: int) -> bool:
+    """Lock the file and the directory, since the file may have been removed."""
+    for _ in range(_TRIES):
+        if all(map(_lock, descriptors)):
+            return True
+        sleep(_BETWEEN_TRIES_S)
+    return False
 
 
 _HOLDER_CHARS = 300
@@ -101,8 +84,3 @@ def _lock(descriptor: int, *, shared: bool = False) -> bool:
     except OSError:
         return False
     return True
-
-
-def machine_memory_bytes() -> int:
-    """Return the machine's memory."""
-    return int(psutil.virtual_memory().total)

@@ -68,37 +68,26 @@ def prepare_blocking(settings: Settings) -> None:
     try:
         make_directories_blocking(settings)
         _probe(settings.data_dir)
-        _probe_log_dir(settings.log_dir)
+        # a full disk there is reported with each turn and does not stop the server
+        _probe(settings.log_dir, errno.ENOSPC, errno.EDQUOT)
     except OSError as exc:
         raise StartError(
             f"The directory {exc.filename} cannot be made or written ({exc.strerror}); "
             "set CANDOR_DATA_DIR and CANDOR_LOG_DIR to places that can."
         ) from exc
-    lock = InstanceLock(settings.data_dir)  # only a check: `open_services` takes it
-    try:
-        lock.take()
+    with contextlib.closing(InstanceLock(settings.data_dir)):  # `open_services` takes it again
         refuse_lost_database_blocking(settings)
-    finally:
-        lock.close()
     prepare_workspace_blocking(settings.workspace, SKILLS)
 
 
-def _probe(directory: Path) -> None:
-    """Raise `OSError` if a directory cannot be written."""
+def _probe(directory: Path, *harmless: int) -> None:
+    """Raise `OSError` if a directory cannot be written, unless its number is in `harmless`."""
     try:
         with tempfile.TemporaryFile(dir=directory):
             pass
     except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, str(directory)) from exc
-
-
-def _probe_log_dir(directory: Path) -> None:
-    """Probe the logs; a full disk there is reported with each turn and does not stop the server."""
-    try:
-        _probe(directory)
-    except OSError as exc:
-        if exc.errno not in {errno.ENOSPC, errno.EDQUOT}:
-            raise
+        if exc.errno not in harmless:
+            raise OSError(exc.errno, exc.strerror, str(directory)) from exc
 
 
 def listen_blocking(settings: Settings) -> socket.socket:
@@ -119,12 +108,10 @@ def listen_blocking(settings: Settings) -> socket.socket:
     return listener
 
 
-def address_of(settings: Settings, listener: socket.socket) -> str:
+def address_of(host: str, port: int) -> str:
     """Return the address that a person on this machine opens; the server refuses other host names."""
-    host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}" if settings.host != "localhost" else f"http://localhost:{port}"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -187,7 +174,8 @@ async def _open_and_serve(
             open_services(settings, make_engine, access) as services,
         ):
             tasks.start_soon(_cut_short, services, stop)
-            address = address_of(settings, listener)
+            bound, port = listener.getsockname()[:2]
+            address = address_of("localhost" if settings.host == "localhost" else bound, port)
 
             def announce_address() -> None:
                 _log.info(

@@ -64,14 +64,6 @@ def _between(least: float, most: float, words: str, parse: Callable[[str], float
     return _Form(f"{words}, {bounds}", read)
 
 
-def _whole(least: int, most: int, unit: str = "") -> _Form:
-    return _between(least, most, f"a whole number{unit and ' of ' + unit}", _integer)
-
-
-def _seconds(least: float, most: float) -> _Form:
-    return _between(least, most, "seconds", _decimal)
-
-
 def _integer(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise _FaultError("it is not a whole number")
@@ -130,8 +122,10 @@ def _dollars(text: str) -> float:
 
 _SECRET = _Form("a secret", lambda text: Secret(_words(text)))
 _FORMS: Mapping[str, Callable[..., _Form]] = {
-    "whole": _whole,
-    "seconds": _seconds,
+    "whole": lambda least, most, *unit: _between(
+        least, most, " of ".join(("a whole number", *unit)), _integer
+    ),
+    "seconds": lambda least, most: _between(least, most, "seconds", _decimal),
     "choice": _choice,
     "host": lambda: _Form("an IP address or localhost", _host),
     "address": lambda: _Form("an http or https address", _address),
@@ -144,24 +138,12 @@ _FORMS: Mapping[str, Callable[..., _Form]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _About:
-    """What a setting takes, and what it does."""
-
-    form: _Form
-    does: str
-
-
-def _read_about() -> Mapping[str, _About]:
-    told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return {
-        name: _About(_FORMS[about["takes"][0]](*about["takes"][1:]), about["does"])
-        for name, about in told.items()
-    }
-
-
-_ABOUT = _read_about()
-"""By the name of the setting, as `settings.toml` has it."""
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_ABOUT: Mapping[str, tuple[_Form, str]] = {
+    name: (_FORMS[about["takes"][0]](*about["takes"][1:]), about["does"])
+    for name, about in _TOLD.items()
+}
+"""What each setting takes and does, by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +213,7 @@ class Settings:
                 raise SettingsError(_unknown(variable, list(known)))
             if text.strip():
                 name = known[variable]
-                values[name] = _read(variable, text.strip(), _ABOUT[name].form)
+                values[name] = _read(variable, text.strip(), _ABOUT[name][0])
         return cls(**values)
 
 
@@ -260,9 +242,9 @@ def settings_rows() -> list[tuple[str, str, str, str]]:
     """Return variable, default, accepted form and meaning of every setting, in order."""
     rows = []
     for setting in fields(Settings):
-        about = _ABOUT[setting.name]
+        form, does = _ABOUT[setting.name]
         default = "" if setting.default is None else str(setting.default)
-        rows.append((_variable(setting.name), default, about.form.words, about.does))
+        rows.append((_variable(setting.name), default, form.words, does))
     return rows
 
 

@@ -53,7 +53,7 @@ class AgentSession:
             self.run.hear_service(report)
 
     def begin(self, run: SdkRun, prompt: Prompt) -> None:
-        """Give a run the messages that follow."""
+        """Pass the messages that follow to a run."""
         self.run = run
         self._filter.begin(run.uuid)
         self._hooks.begin(prompt, run.calls)
@@ -63,7 +63,7 @@ class AgentSession:
         self._filter.interrupt()
 
     def end(self, run: SdkRun) -> None:
-        """Give a run no more messages. Idempotent."""
+        """Pass no more messages to a run. Idempotent."""
         if self.run is run:
             self.run = None
             self._filter.end()

@@ -153,13 +153,12 @@ def _hidden_skills(setup: AgentSetup, spec: ClientSpec) -> list[str]:
 
 
 def _secrets_as_globs() -> list[str]:
-    """Return globs of what `@path` in a CLAUDE.md may not include: the files that Grep leaves out.
+    """Return a glob of what `@path` in a CLAUDE.md may not include: the files that Grep leaves out.
 
-    The agent program compiles each glob at its start, which takes 85 ms for 140 of them.
+    The agent program compiles each glob at its start, which takes 85 ms for 140 of them and 10 for one.
     """
     names = [pattern.removeprefix("!") for pattern in secret_exclusions().split()]
-    any_of_them = "**/{" + ",".join(names).replace("[!", "[^") + "}"
-    return [any_of_them, f"{any_of_them}/**"]
+    return ["**/{" + ",".join(names).replace("[!", "[^") + "}{,/**}"]
 
 
 def _mount(server: OwnServer, hooks: RunHooks) -> McpSdkServerConfig:

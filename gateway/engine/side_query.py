@@ -21,7 +21,7 @@ from gateway.engine.protocol import (
 )
 from memory.small_model import ModelUnavailable
 from policies.tools import ToolCall
-from policies.verdict import Allow, Deny
+from policies.verdict import Deny
 
 _CLOSE_S = 10.0
 _SIDE_BY_SIDE = 2
@@ -105,6 +105,4 @@ class NoTools:
         """Deny."""
         return _NO_TOOLS
 
-    async def decide(self, call: ToolCall) -> Allow | Deny:  # noqa: ARG002
-        """Deny."""
-        return _NO_TOOLS
+    decide = judge

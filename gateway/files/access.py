@@ -108,13 +108,7 @@ class WorkspaceAccess:
             ]
             level = [parts for folders, _ in scanned for parts in folders]
         found.sort(key=lambda parts: _rank(parts, words))
-        entries: list[Entry] = []
-        for parts in found:
-            entry = self._found(parts)
-            if entry is not None:
-                entries.append(entry)
-            if len(entries) == limit:
-                break
+        entries = list(islice(filter(None, map(self._found, found)), limit))
         return Listing(path="", entries=entries, truncated=bool(level) or len(found) > limit)
 
     def open_blocking(self, path: str) -> int:

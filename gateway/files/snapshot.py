@@ -154,12 +154,10 @@ class ChangeRecorder:
     def _keep(self, path: str, state: _State, contents: dict[str, bytes]) -> None:
         """Read a file into `contents` if it is small, no secret, and there is room."""
         parts = path.split("/")
-        size_bytes = state.size_bytes
-        if not state.is_file or size_bytes > min(MAX_FILE_BYTES, self._left_bytes):
-            return
-        if self._left_files == 0:
-            return
-        if find_secret(parts) is not None:
+        has_room = self._left_files > 0 and state.size_bytes <= min(
+            MAX_FILE_BYTES, self._left_bytes
+        )
+        if not (state.is_file and has_room) or find_secret(parts) is not None:
             return
         try:
             with os.fdopen(open_file(self._root, parts), "rb") as file:

@@ -76,16 +76,10 @@ def _file_name(given: str) -> str:
     return stem.encode(errors="replace")[:room].decode(errors="ignore") + suffix
 
 
-def _numbered(name: str, number: int) -> str:
-    if number == 1:
-        return name
-    path = PurePosixPath(name)
-    return f"{path.stem}-{number}{path.suffix}"
-
-
 def _store(name: str, content: BinaryIO, folder: int) -> StoredFile:
+    path = PurePosixPath(name)
     for number in range(1, _MAX_TRIES):
-        free = _numbered(name, number)
+        free = name if number == 1 else f"{path.stem}-{number}{path.suffix}"
         try:
             opened = create_file(free, folder)
         except FileExistsError:

@@ -21,13 +21,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gateway.errors import GatewayError, Overloaded
-from gateway.http.exception_handlers import MalformedRequest, error_response
+from gateway.http.exception_handlers import RETRY_AFTER_S, MalformedRequest, error_response
 from gateway.http.middleware import PROTECTION
 from gateway.ids import new_request_id
 
 SEND_BUFFER_BYTES = 65_536
 """Of the kernel, for each connection; unset, it grows to megabytes for a client that does not read."""
-_RETRY_AFTER_S = 5
 _MAX_CONNECTIONS = 800
 _MAX_AT_ONCE = 40
 _CONNECTIONS_SHARE = 1 / 2
@@ -142,7 +141,7 @@ class Connection(H11Protocol):
                 self._refuse(
                     Overloaded(
                         "Too many connections are open; try again in a moment.",
-                        retry_after_s=_RETRY_AFTER_S,
+                        retry_after_s=RETRY_AFTER_S,
                     )
                 )
                 return

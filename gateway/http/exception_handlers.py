@@ -6,7 +6,6 @@ A client never sees the text of an unexpected exception; the server's log has it
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -18,7 +17,7 @@ from memory.errors import StoreDamaged, StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
-_RETRY_AFTER_S = 5
+RETRY_AFTER_S = 5
 
 
 class MethodNotAllowed(
@@ -68,14 +67,13 @@ def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
             _log.error("storage_unavailable", exc_info=exc, extra={"request_id": request_id})
             return StorageUnavailable(
                 "The server's storage cannot be used right now; try again in a moment.",
-                retry_after_s=_RETRY_AFTER_S,
+                retry_after_s=RETRY_AFTER_S,
             )
         case _:
-            pass
-    _log.error("request_failed", exc_info=exc, extra={"request_id": request_id})
-    return GatewayError(
-        "The server failed on this request; its log has the reason under the request id."
-    )
+            _log.error("request_failed", exc_info=exc, extra={"request_id": request_id})
+            return GatewayError(
+                "The server failed on this request; its log has the reason under the request id."
+            )
 
 
 def error_response(
@@ -91,12 +89,4 @@ def error_response(
         extra["WWW-Authenticate"] = "Bearer"
     if error.status == HTTPStatus.BAD_REQUEST:  # the start of the next request is not certain
         extra["Connection"] = "close"
-    return JsonResponse(error_body(error, request_id), status_code=error.status, headers=extra)
-
-
-def error_body(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return the error shape of the contract, for a body or an `error` event."""
-    body = error.body(request_id)
-    if error.retry_after_s is not None:  # an event has no headers
-        body["error"]["details"]["retry_after_s"] = error.retry_after_s
-    return body
+    return JsonResponse(error.body(request_id), status_code=error.status, headers=extra)

@@ -5,10 +5,10 @@ import logging
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
 
 from gateway.http.exception_handlers import error_response, to_gateway_error
 from gateway.ids import new_request_id
-from gateway.observability.logging import bind_turn
 from gateway.observability.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class ErrorMiddleware:
             await send(message)
 
         try:
-            with bind_turn(request_id=request_id):
+            with bound_contextvars(request_id=request_id):
                 await self._app(scope, receive, watched)
         except ClientDisconnect:
             _log.debug("client_left", extra={"request_id": request_id})

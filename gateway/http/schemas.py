@@ -112,14 +112,9 @@ class ConversationBody(Change):
     def change(self) -> ConversationChange:
         """Return the change of the conversation."""
         return ConversationChange(
-            title=self.title,
-            model=self.model,
+            **self.model_dump(exclude={"memory"}),
             memory_enabled=self.memory.enabled,
             case_memory=self.memory.case_memory,
-            app_code=self.app_code,
-            environment=self.environment,
-            project_id=self.project_id,
-            pinned=self.pinned,
             unset=[
                 name
                 for name in self.unsettable

@@ -17,14 +17,13 @@ from starlette.types import Receive, Scope, Send
 from gateway.conversations.feed import Subscription
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.errors import GatewayError, NotFound, ShuttingDown, Unauthorized
-from gateway.http.exception_handlers import error_body, to_gateway_error
+from gateway.http.exception_handlers import RETRY_AFTER_S, to_gateway_error
 from gateway.jsonsafe import json_text
 
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _KEEP_ALIVE = b": keep-alive\n\n"
 _CHECK_EVERY_S = 1.0
 """A reader of one turn also wakes at events of others; the check for a deleted conversation is limited."""
-_RETRY_AFTER_S = 5
 _PIECE_CHARS = 16_384
 
 
@@ -55,8 +54,8 @@ class EventStream(Response):
         del self.headers["content-length"]
         self._plan = plan
         self._readers = readers
-        self._stopped = False
-        self._revoked = False
+        self._stopped = anyio.Event()
+        self._revoked = anyio.Event()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Send the stream until it ends, the client leaves or the server stops."""
@@ -66,8 +65,8 @@ class EventStream(Response):
     async def _serve(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_client, receive, tasks.cancel_scope)
-            tasks.start_soon(self._watch_server)
-            tasks.start_soon(self._watch_token)
+            tasks.start_soon(self._wake_after, self._plan.wait_stopped, self._stopped)
+            tasks.start_soon(self._wake_after, self._plan.wait_revoked, self._revoked)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._stream(send)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -78,14 +77,9 @@ class EventStream(Response):
             pass
         everything.cancel()
 
-    async def _watch_server(self) -> None:
-        await self._plan.wait_stopped()
-        self._stopped = True
-        self._plan.subscription.wake()
-
-    async def _watch_token(self) -> None:
-        await self._plan.wait_revoked()
-        self._revoked = True
+    async def _wake_after(self, wait: Callable[[], Awaitable[None]], over: anyio.Event) -> None:
+        await wait()
+        over.set()
         self._plan.subscription.wake()
 
     async def _stream(self, send: Send) -> None:
@@ -102,11 +96,11 @@ class EventStream(Response):
         now = clock()
         keep_alive_at, check_at, checked_at = now + plan.keep_alive_s, inf, -inf
         while True:
-            stopped = self._stopped
-            wait_s = 0 if stopped or self._revoked else min(keep_alive_at, check_at) - now
+            stopped = self._stopped.is_set()
+            wait_s = 0 if stopped or self._revoked.is_set() else min(keep_alive_at, check_at) - now
             events = await plan.subscription.next(max(0, wait_s))
             now = clock()
-            if self._revoked:
+            if self._revoked.is_set():
                 raise Unauthorized("The token of this stream is no longer valid.")
             if events:
                 for piece in stream_pieces(events):
@@ -119,7 +113,7 @@ class EventStream(Response):
             if stopped:
                 raise ShuttingDown(
                     "The server is shutting down; come back with the id of the last event.",
-                    retry_after_s=_RETRY_AFTER_S,
+                    retry_after_s=RETRY_AFTER_S,
                 )
             check_at = checked_at + _CHECK_EVERY_S
             if now >= check_at:
@@ -156,7 +150,7 @@ def stream_pieces(events: Iterable[TurnEvent]) -> Iterator[bytes]:
 
 def error_event(error: GatewayError, request_id: str) -> bytes:
     """Return an error as an event. It has no id, so a client resumes after the last event."""
-    return f"event: error\ndata: {json_text(error_body(error, request_id))}\n\n".encode()
+    return f"event: error\ndata: {json_text(error.body(request_id))}\n\n".encode()
 
 
 async def _send(send: Send, chunk: bytes) -> None:

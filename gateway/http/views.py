@@ -76,10 +76,10 @@ class MessagePage:
     def cut(self, turns: Sequence[Turn]) -> tuple[list[dict[str, Any]], str | None]:
         """Return the messages, oldest first, and the `before` of the next page, if there is one."""
         numbered = [
-            pair
+            (number, message)
             for turn in turns
-            for pair in ((2 * turn.seq, _asked(turn)), (2 * turn.seq + 1, _answered(turn)))
-            if self.before is None or pair[0] < self.before
+            for number, message in enumerate(turn_messages(turn), start=2 * turn.seq)
+            if self.before is None or number < self.before
         ]
         page = numbered[-self.limit :]
         more = len(numbered) > len(page)
@@ -88,23 +88,17 @@ class MessagePage:
 
 def turn_messages(turn: Turn) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the two messages of a turn: what was asked, and what came of it."""
-    return _asked(turn), _answered(turn)
-
-
-def _asked(turn: Turn) -> dict[str, Any]:
-    return {
+    asked = {
         "role": "user",
         "turn_id": turn.id,
         "text": turn.message,
         "created_at": rfc3339(turn.created_at),
     }
-
-
-def _answered(turn: Turn) -> dict[str, Any]:
-    return {
+    answered = {
         "role": "assistant",
         "turn_id": turn.id,
         "state": turn.state,
         "result": turn.result,
         "created_at": rfc3339(turn.finished_at or turn.started_at or turn.created_at),
     }
+    return asked, answered

@@ -129,7 +129,12 @@ class LogFile:
         if line.kind == "response" and self._is_complete:
             return
         if lost := line.refused_before + self._unwritten - self._reported_lost:
-            loss = Line(at=line.at, kind="error", fields=_loss_fields(lost))
+            fields = {
+                "code": "journal_lines_lost",
+                "message": f"{lost} of the journal's lines before this one could not be kept.",
+                "lost": lost,
+            }
+            loss = Line(at=line.at, kind="error", fields=fields)
             self._append(descriptor, line_format.encode(loss, self._seq + 1, self.envelope))
             self._seq += 1
             self._reported_lost += lost
@@ -156,11 +161,3 @@ class LogFile:
             self._size = -1
             raise
         self._size += written
-
-
-def _loss_fields(lost: int) -> dict[str, Any]:
-    return {
-        "code": "journal_lines_lost",
-        "message": f"{lost} of the journal's lines before this one could not be kept.",
-        "lost": lost,
-    }

@@ -1,7 +1,7 @@
 """The server's log: structlog on standard error, with one formatter for all loggers.
 
 Records of the standard library (ours, uvicorn's, the agent SDK's) and of structlog look alike. They have
-the ids that `bind_turn` bound, and their secrets are masked as the last step.
+what `structlog.contextvars` holds, and their secrets are masked as the last step.
 """
 
 import io
@@ -10,8 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Callable, MutableMapping
 from typing import Any, Final, TextIO
 
 import structlog
@@ -99,7 +98,13 @@ def configure_logging(
     target = sys.stderr if stream is None else stream
     if isinstance(target, io.TextIOWrapper):
         target.reconfigure(errors="backslashreplace")
-    shared = _shared_processors()
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+        structlog.processors.StackInfoRenderer(),
+    ]
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -115,16 +120,6 @@ def configure_logging(
     handler.addFilter(RepeatLimit())
     handler.setFormatter(_formatter(shared, mask, json=json, colours=target.isatty()))
     _install(handler, number)
-
-
-def _shared_processors() -> list[Processor]:
-    return [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
-        structlog.processors.StackInfoRenderer(),
-    ]
 
 
 def _formatter(
@@ -191,20 +186,3 @@ def _spell_out(_logger: WrappedLogger, _method: str, event: EventDict) -> EventD
 def _render_json(_logger: WrappedLogger, _method: str, event: MutableMapping[str, Any]) -> str:
     first = {key: event.pop(key) for key in ("ts", "level", "logger", "event") if key in event}
     return clean_text(json_text({**first, **event}))
-
-
-@contextmanager
-def bind_turn(
-    *,
-    request_id: str | None = None,
-    conversation_id: str | None = None,
-    turn_id: str | None = None,
-) -> Iterator[None]:
-    """Add these ids to every record logged inside, in this task and in those it starts.
-
-    An id that is None stays as it is outside.
-    """
-    ids = {"request_id": request_id, "conversation_id": conversation_id, "turn_id": turn_id}
-    known = {key: value for key, value in ids.items() if value is not None}
-    with structlog.contextvars.bound_contextvars(**known):
-        yield

@@ -22,7 +22,7 @@ class ApprovalRequester:
     def __init__(self, context: TurnContext) -> None:
         self._context = context
 
-    async def __call__(self, call: ToolCall, effect: Effect) -> tuple[Question | None, Answer]:
+    async def __call__(self, call: ToolCall, effect: Effect) -> Answer:
         """Ask, wait, and report how the question ended."""
         context, turn = self._context, self._context.turn
         asked: list[Question] = []
@@ -31,7 +31,7 @@ class ApprovalRequester:
         await self._wait_until_seen(call)
         asked_s = anyio.current_time()
         try:
-            _, answer = await context.parts.approvals.ask(
+            answer = await context.parts.approvals.ask(
                 AskedCall(
                     call=call,
                     effect=effect,
@@ -52,7 +52,7 @@ class ApprovalRequester:
                 self._resolved(question, answer)
         if asked and answer.decision == "allow":
             await self._wait_until_stored()
-        return (asked[0] if asked else None), answer
+        return answer
 
     async def _wait_until_seen(self, call: ToolCall) -> None:
         """Wait until the run's reader has reached the call, so that its start comes before the question."""

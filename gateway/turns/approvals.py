@@ -116,14 +116,14 @@ class ApprovalDesk:
         conversation_id: ConversationId,
         turn_id: TurnId,
         announce: Callable[[Question], None],
-    ) -> tuple[Question | None, Answer]:
+    ) -> Answer:
         """Ask a person and wait for the answer; without one in time the call is denied.
 
         No question is asked about what a rule of the conversation covers. Cancellation withdraws the
         question.
         """
         if any(allowed.permit.covers(asked.effect) for allowed in self.allowed(conversation_id)):
-            return None, Answer(decision="allow", by="remembered")
+            return Answer(decision="allow", by="remembered")
         permits = () if asked.call.name in FOR_PERSONS else permits_for(asked.effect)
         question = Question(
             id=new_approval_id(),
@@ -148,7 +148,7 @@ class ApprovalDesk:
             self._closed[question.id] = user_id
             if len(self._closed) > _KEPT_CLOSED:
                 del self._closed[next(iter(self._closed))]
-        return question, waiting.answer or Answer(decision="deny", by="timeout")
+        return waiting.answer or Answer(decision="deny", by="timeout")
 
     def pending(self, user_id: UserId, conversation_id: str | None = None) -> Sequence[Question]:
         """List a user's open questions, oldest first."""

@@ -142,15 +142,7 @@ def _plain(value: CaseSummary | HistoryEntry) -> dict[str, Any]:
 
 
 def _related(related: Sequence[RelatedCase]) -> list[dict[str, Any]]:
-    return [
-        {
-            "case_id": case.case_id,
-            "relation": case.relation,
-            "score": round(case.score, 4),
-            "struct_match": case.struct_match,
-        }
-        for case in related
-    ]
+    return [asdict(case) | {"score": round(case.score, 4)} for case in related]
 
 
 def _report(report: Report, case: Case, max_chars: int | None) -> dict[str, Any]:

@@ -51,37 +51,36 @@ class ClientLease:
     def __init__(self, context: TurnContext) -> None:
         self._context = context
         self._lease: Lease | None = None
-        self.refusal: Cause = "unavailable"
-        """Why there is no client, after `take` or `replace` returned False."""
 
     @property
     def client(self) -> AgentClient | None:
         """The client, or None."""
         return self._lease.client if self._lease else None
 
-    async def take(self, conversation: Conversation, *, after_death: bool = False) -> bool:
-        """Take the conversation's client and report what it lost; return False if there is none."""
+    async def take(self, conversation: Conversation, *, after_death: bool = False) -> Cause | None:
+        """Take the conversation's client and report what it lost; return why if there is none."""
         parts = self._context.parts
         try:
             self._lease = await parts.pool.acquire(*client_of(parts, conversation))
         except EngineError as exc:
+            cause: Cause = "unavailable"
             if isinstance(exc, WorkspaceUntrusted):
-                self.refusal = "untrusted"
+                cause = "untrusted"
                 self._context.untrusted = describe_concerns(exc.concerns, self._context.language)
             self._context.journal.write(
                 "error", where="engine", message=str(exc), detail=exc.detail
             )
-            return False
+            return cause
         parts.metrics.clients_connected_total.labels(origin=self._lease.origin).inc()
         if self._lease.session_lost:
             parts.metrics.sessions_lost_total.inc()
             self._context.notice("session_lost")
         elif self._lease.client_died or after_death:
             self._context.notice("client_restarted")
-        return True
+        return None
 
-    async def replace(self, conversation: Conversation) -> bool:
-        """Take another client for one that died; return False if there is none."""
+    async def replace(self, conversation: Conversation) -> Cause | None:
+        """Take another client for one that died; return why if there is none."""
         with anyio.CancelScope(shield=True):
             await self._context.parts.pool.discard(conversation.id)
         self._lease = None

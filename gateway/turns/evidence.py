@@ -49,8 +49,6 @@ StopReason = Literal[
 SERVICE_FAILURES: frozenset[StopReason | None] = frozenset({"api_error", "model_timeout"})
 """Stops because the model's service failed."""
 
-SKILL_FILE = "SKILL.md"
-
 _MAY_COME_LATE: frozenset[StopReason | None] = frozenset(
     {"user_interrupt", "timeout", *SERVICE_FAILURES}
 )

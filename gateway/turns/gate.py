@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import anyio
 
-from gateway.turns.approvals import Answer, Question
+from gateway.turns.approvals import Answer
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop
@@ -32,7 +32,7 @@ class Policy(Protocol):
 
 WritePermission = Callable[[ToolCall, Allow | Deny], None]
 """Records a final verdict."""
-Asker = Callable[[ToolCall, Effect], Awaitable[tuple[Question | None, Answer]]]
+Asker = Callable[[ToolCall, Effect], Awaitable[Answer]]
 """Asks a person about a call; see `ApprovalDesk.ask`."""
 
 _JUDGE_S = 20.0
@@ -128,8 +128,9 @@ class TurnGate:
         return final
 
     async def _verdict(self, call: ToolCall) -> Verdict:
-        if self.tools_forbidden:
-            return self._forbid()
+        if self.tools_forbidden:  # a summary that goes on calling is interrupted
+            self._forbidden += 1
+            return replace(_TOOLS_FORBIDDEN, interrupt=self._forbidden >= _MOST_FORBIDDEN)
         if self.doom_loop.observe(call.index, call.name, call.input):
             self.control.stop("doom_loop")
             return _DOOM_LOOP
@@ -158,11 +159,6 @@ class TurnGate:
         _log.error("policy_gave_no_verdict", extra={"kind": type(verdict).__name__})
         return _POLICY_BROKEN
 
-    def _forbid(self) -> Deny:
-        """Deny a call of the forced summary; interrupt a summary that goes on calling."""
-        self._forbidden += 1
-        return replace(_TOOLS_FORBIDDEN, interrupt=self._forbidden >= _MOST_FORBIDDEN)
-
     async def _last_word(self, call: ToolCall, verdict: Verdict) -> Allow | Deny:
         if isinstance(verdict, Deny):
             return verdict
@@ -178,7 +174,7 @@ class TurnGate:
         try:
             given = verdict.updated_input or call.input
             effect = verdict.effect or effect_of_input(call.name, given, call.cwd)
-            _, answer = await self.asker(replace(call, input=given), effect)
+            answer = await self.asker(replace(call, input=given), effect)
         finally:
             self.clock.go_on()
         if answer.answers is not None:

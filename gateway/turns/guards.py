@@ -7,7 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from gateway.engine.events import RunFinished
-from gateway.turns.evidence import SKILL_FILE, Evidence, ToolUse
+from gateway.turns.evidence import Evidence, ToolUse
+from gateway.workspace import SKILL_FILE
 
 _LONGEST_CYCLE = 3
 _OWN_PREFIX = "mcp__"

@@ -6,7 +6,7 @@ then text, then failed tools, then a run that broke off, and last "finished with
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -149,7 +149,16 @@ _SUBTYPE_STOPS: dict[str, StopReason] = {
 }
 _LIMITS: frozenset[StopReason] = frozenset({"doom_loop", "max_turns", "timeout", "budget"})
 _INTERRUPTS: frozenset[StopReason | None] = frozenset({"user_interrupt", "policy_interrupt"})
-_FAULTS: frozenset[Cause | None] = frozenset({"crashed", "unavailable", "untrusted", "internal"})
+_FAULT_KEYS: Mapping[Cause | None, str] = {
+    "crashed": "crashed",
+    "internal": "internal",
+    "unavailable": "engine_unavailable",
+    "untrusted": "workspace_untrusted",
+}
+_INTERRUPT_KEYS: Mapping[Cause | None, str] = {
+    "shutdown": "shutdown",
+    "left": "interrupted_left",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +183,7 @@ def stop_reason_of(evidence: Evidence, ending: Ending) -> StopReason:
         return "context_window"
     if evidence.model_gave_up:
         return "api_error"
-    if evidence.lost or ending.cause in _FAULTS:
+    if evidence.lost or ending.cause in _FAULT_KEYS:
         return "engine_crash"
     finish = evidence.finish
     if isinstance(finish, RunFinished) and finish.subtype in _SUBTYPE_STOPS:
@@ -191,7 +200,7 @@ def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
         return "interrupted"
     if reason in _LIMITS:
         return "stopped"
-    if _service_failed(evidence, reason) or evidence.lost or ending.cause in _FAULTS:
+    if _service_failed(evidence, reason) or evidence.lost or ending.cause in _FAULT_KEYS:
         return "engine_failed"
     failed = bool(failures(evidence))
     if evidence.text:
@@ -319,9 +328,9 @@ def _ending_key(
     if outcome == "engine_failed":
         if reason in {*SERVICE_FAILURES, "context_window"}:
             return describe_service_failure(evidence, ending)
-        return _fault_key(ending.cause), {"which": ending.untrusted}
+        return _FAULT_KEYS.get(ending.cause, "engine_crash"), {"which": ending.untrusted}
     if reason == "user_interrupt":
-        return _interrupt_key(ending.cause), {}
+        return _INTERRUPT_KEYS.get(ending.cause, "interrupted_user"), {}
     if evidence.stopped_by == "policy_interrupt":
         denied = _short(next(reversed(evidence.denials.values()), ""))
         return "interrupted_policy", {"reason": denied or say(ending.language, "no_reason")}
@@ -333,21 +342,3 @@ def _ending_key(
         "count": ending.doom_loop_threshold,
         "seconds": f"{ending.timeout_s:g}",
     }
-
-
-def _interrupt_key(cause: Cause | None) -> str:
-    if cause == "shutdown":
-        return "shutdown"
-    return "interrupted_left" if cause == "left" else "interrupted_user"
-
-
-def _fault_key(cause: Cause | None) -> str:
-    match cause:
-        case "crashed" | "internal":
-            return cause
-        case "unavailable":
-            return "engine_unavailable"
-        case "untrusted":
-            return "workspace_untrusted"
-        case _:
-            return "engine_crash"

@@ -21,23 +21,16 @@ from memory.clock import rfc3339
 from memory.recall.query import ContextPack
 from policies.content.parameters import parameter_names
 
+_INJECTED = (
+    *("id", "kind", "title", "why", "source", "revision"),
+    *("conversation_id", "turn_id"),
+)
+
 
 def memory_fields(pack: ContextPack) -> dict[str, Any]:
     """Return what clients see of the memory that was injected into a turn."""
     return {
-        "injected": [
-            {
-                "id": item.id,
-                "kind": item.kind,
-                "title": item.title,
-                "why": item.why,
-                "source": item.source,
-                "revision": item.revision,
-                "conversation_id": item.conversation_id,
-                "turn_id": item.turn_id,
-            }
-            for item in pack.items
-        ],
+        "injected": [{name: getattr(item, name) for name in _INJECTED} for item in pack.items],
         "suppressed": [{"id": item.id, "reason": item.reason} for item in pack.held_back],
         "degraded": list(pack.degraded),
         "profile": pack.has_profile,

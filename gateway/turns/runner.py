@@ -261,13 +261,11 @@ class TurnWork:
         await self._turn_recall.ask(self._conversation)
 
     async def _take_client(self) -> None:
-        if not await self._client_lease.take(self._conversation):
-            self._completion.cause = self._client_lease.refusal
+        self._completion.cause = await self._client_lease.take(self._conversation)
 
     async def _replace_client(self) -> None:
         self._driver.is_idle = True
-        if not await self._client_lease.replace(self._conversation):
-            self._completion.cause = self._client_lease.refusal
+        self._completion.cause = await self._client_lease.replace(self._conversation)
 
     async def _ask_first(self) -> None:
         """Send the person's message; if the client had just died, once more to a new one."""

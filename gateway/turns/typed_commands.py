@@ -11,7 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.workspace import SKILL_FILE
+from gateway.errors import StartError
+from gateway.workspace import skill_names
 
 _COMMAND = re.compile(r"[/／]([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\s+(.*))?", re.DOTALL)
 """With either slash: Chinese keyboards type the wide one."""
@@ -72,9 +73,6 @@ def read_command(
 def list_skills_blocking(workspace: Path) -> tuple[str, ...]:
     """List the skills of the workspace, sorted; empty if the folder cannot be read."""
     try:
-        found = [
-            path.parent.name for path in (workspace / ".claude/skills").glob(f"*/{SKILL_FILE}")
-        ]
-    except OSError:
+        return skill_names(workspace / ".claude/skills")
+    except (OSError, StartError):
         return ()
-    return tuple(sorted(found))

@@ -67,9 +67,9 @@ class SqliteConversationStore:
 
         def work(reader: sqlite3.Connection) -> list[sqlite3.Row]:
             if query:
-                found = matching_blocking(reader, user_id, query)
-                where.append(found.condition)
-                values.extend(found.values)
+                condition, searched = matching_blocking(reader, user_id, query)
+                where.append(condition)
+                values.extend(searched)
             return reader.execute(
                 f"SELECT c.* FROM conversations c WHERE {' AND '.join(where)}"  # noqa: S608
                 " ORDER BY c.last_activity_at DESC, c.id DESC LIMIT ?",

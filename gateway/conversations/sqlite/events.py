@@ -48,10 +48,9 @@ class SqliteEventStore:
         self._database = database
 
     async def last_seq(self) -> int:
-        row = await self._database.row(
+        (row,) = await self._database.rows(
             "SELECT coalesce(max(seq), 0) AS last FROM sqlite_sequence WHERE name = 'events'"
         )  # deleted ones count too
-        assert row is not None
         return int(row["last"])
 
     async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
@@ -60,10 +59,9 @@ class SqliteEventStore:
         )
 
     async def last_n(self, turn_id: TurnId) -> int:
-        row = await self._database.row(
+        (row,) = await self._database.rows(
             "SELECT coalesce(max(n), 0) AS last FROM events WHERE turn_id = ?", (turn_id,)
         )
-        assert row is not None
         return int(row["last"])
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:

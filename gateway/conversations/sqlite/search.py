@@ -8,9 +8,8 @@ import json
 import sqlite3
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 
 from gateway.conversations.model import TextMatch
 from gateway.ids import ConversationId, TurnId, UserId
@@ -41,14 +40,6 @@ _IN_CANDIDATES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Match:
-    """A condition on `conversations c` and its values."""
-
-    condition: str
-    values: Sequence[Any]
-
-
 def index_copies_blocking(writer: sqlite3.Connection, conversation_id: ConversationId) -> None:
     """Index the turns of a conversation that were inserted as completed; triggers index the others."""
     writer.execute(
@@ -63,15 +54,17 @@ def index_copies_blocking(writer: sqlite3.Connection, conversation_id: Conversat
     )
 
 
-def matching_blocking(reader: sqlite3.Connection, user_id: UserId, query: str) -> Match:
-    """Return the condition under which a user's conversation holds `query`, letter case ignored."""
+def matching_blocking(
+    reader: sqlite3.Connection, user_id: UserId, query: str
+) -> tuple[str, list[str]]:
+    """Return when a user's conversation holds `query`, letter case ignored: a condition on `conversations c`, its values."""
     folded = query.casefold()
     found = _candidates_blocking(reader, user_id, query)
     if found is None:
-        return Match(condition=_IN_ANY, values=[folded] * 2)
+        return _IN_ANY, [folded] * 2
     titles = json.dumps([row["conversation_id"] for row in found if row["turn_id"] is None])
     turns = json.dumps([row["turn_id"] for row in found if row["turn_id"] is not None])
-    return Match(condition=_IN_CANDIDATES, values=[titles, folded, turns, folded, folded])
+    return _IN_CANDIDATES, [titles, folded, turns, folded, folded]
 
 
 def _candidates_blocking(

@@ -29,10 +29,12 @@ _IN_SESSION = (
 )
 """The turns that a session holds, read off an index but for the results of the last ones."""
 _SPENDING = (
-    "SELECT count(*) AS turns, total(result ->> '$.usage.input_tokens') AS input,"
-    " total(result ->> '$.usage.cache_read_input_tokens')"
-    " + total(result ->> '$.usage.cache_creation_input_tokens') AS cached,"
-    " total(result ->> '$.usage.output_tokens') AS output, total(result ->> '$.cost_usd') AS cost"
+    "SELECT count(*) AS turns,"
+    " CAST(total(result ->> '$.usage.input_tokens') AS INTEGER) AS input_tokens,"
+    " CAST(total(result ->> '$.usage.cache_read_input_tokens')"
+    " + total(result ->> '$.usage.cache_creation_input_tokens') AS INTEGER) AS cached_tokens,"
+    " CAST(total(result ->> '$.usage.output_tokens') AS INTEGER) AS output_tokens,"
+    " total(result ->> '$.cost_usd') AS cost_usd"
     " FROM turns WHERE conversation_id = ? AND state = 'completed' AND copy_of IS NULL"
 )
 
@@ -159,13 +161,7 @@ class SqliteTurnStore:
 
     async def spending(self, conversation_id: ConversationId) -> Spending:
         (row,) = await self._database.rows(_SPENDING, (conversation_id,))
-        return Spending(
-            turns=row["turns"],
-            input_tokens=int(row["input"]),
-            cached_tokens=int(row["cached"]),
-            output_tokens=int(row["output"]),
-            cost_usd=row["cost"],
-        )
+        return Spending(**dict(row))
 
     async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
         found = await self._database.values(

@@ -32,15 +32,7 @@ async def list_approvals(context: Context, conversation_id: Parameter = "") -> R
 async def answer_approval(context: Context, approval_id: str) -> Response:
     """Record a person's decision."""
     body = await context.body(ApprovalBody)
-    approval = context.chat.approvals.answer(
-        context.user_id,
-        approval_id,
-        body.decision,
-        message=body.message,
-        remember=body.remember,
-        reach=body.reach,
-        answers=body.answers,
-    )
+    approval = context.chat.approvals.answer(context.user_id, approval_id, **body.model_dump())
     return JsonResponse({"approval_id": approval.id, "decision": body.decision})
 
 

@@ -114,7 +114,7 @@ class _Players:
 
     async def _ask(self, ticket: Ticket) -> str:
         call = ToolCall(name="Bash", input={"command": "rm a"}, cwd="/w", tool_use_id="tu_1")
-        _, answer = await self._approvals.ask(
+        answer = await self._approvals.ask(
             asked_about(call),
             user_id=ticket.turn.user_id,
             conversation_id=ticket.turn.conversation_id,

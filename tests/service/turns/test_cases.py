@@ -126,6 +126,7 @@ async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
         scope=SearchScope(owner_id=ME, or_without=("project_id",)),
         kinds=RECALLED_KINDS,
         conversation_id=result["conversation_id"],
+        active_tools=asked.active_tools,
         deadline_s=asked.deadline_s,
     )
 

@@ -1,12 +1,25 @@
 """The model's service fails, the agent's process dies, its session is lost: what the user is told."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 
+from gateway.engine.events import (
+    EngineEvent,
+    ModelRetrying,
+    RunFinished,
+    TextDelta,
+    TextDone,
+    ToolCalled,
+)
 from gateway.engine.protocol import ClientDead, Prompt
+from gateway.turns.control import TurnControl
+from gateway.turns.run_driver import ServiceWatch
 from tests.support.builders import codes
 from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import running_services, script
@@ -113,6 +126,46 @@ async def test_a_client_whose_prompt_may_be_with_it_still_is_not_used_again(
         services.assert_nothing_is_left()
         after = await services.ask("hello", result["conversation_id"])
     assert (result["outcome"], after["outcome"]) == ("engine_failed", "answered")
+
+
+async def test_an_agent_that_breaks_off_by_itself_does_not_get_the_next_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = ScriptedRun._play  # noqa: SLF001  no script breaks off
+
+    async def break_off(run: ScriptedRun) -> RunFinished:
+        return replace(await real(run), subtype="error_during_execution", is_error=True)
+
+    async with running_services(tmp_path) as services:
+        monkeypatch.setattr(ScriptedRun, "_play", break_off)
+        await services.ask("hello")
+        assert services.scripted.clients == []
+
+
+@pytest.mark.parametrize(
+    ("between", "is_stopped"),
+    [
+        (TextDone(text="x"), False),
+        (ToolCalled(tool_use_id="t", name="Read", input={}), False),
+        (TextDelta(text="x"), True),
+    ],
+    ids=["a text", "a call", "a piece"],
+)
+def test_failures_last_until_the_service_has_answered(
+    monkeypatch: pytest.MonkeyPatch, between: EngineEvent, *, is_stopped: bool
+) -> None:
+    control, times = TurnControl(), iter([0.0, 8.0, 14.0])
+    limits = SimpleNamespace(model_silence_s=10)
+    parts, evidence = SimpleNamespace(limits=limits), SimpleNamespace(has_open_calls=False)
+    context: Any = SimpleNamespace(parts=parts, control=control, evidence=evidence)
+    watch = ServiceWatch(context)
+    failure = ModelRetrying(attempt=1, max_attempts=9, delay_ms=5000, status=529, error="")
+    monkeypatch.setattr(anyio, "current_time", lambda: next(times))
+    for event in (failure, between, failure):
+        watch.take(event)
+    assert control.is_stopping == is_stopped
+    run: Any = SimpleNamespace(silent_since=0.0)
+    assert watch._silent_s(run) == 1, "the wait before a retry is no silence"  # noqa: SLF001
 
 
 async def test_a_lost_session_is_told_and_not_also_called_remembered(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import Memory, codes
-from tests.support.services import kinds, of_kind, running_services
+from tests.support.services import HANG, kinds, of_kind, running_services
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ async def test_whatever_fails_in_the_run_or_its_result_the_turn_ends_and_the_lan
                 raise RuntimeError("broken")
 
             patched.setattr(place, fail)
-            accepted = await services.send("hello")
+            accepted = await services.send(HANG if "emit" in place else "hello")
             result = await services.result_of(accepted)
         after = await services.ask("hello", accepted.conversation_id)
         events = await services.events_of(accepted)

@@ -5,7 +5,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from gateway.engine.events import EngineEvent, RunFinished
 from gateway.engine.protocol import ClientDead, Prompt
+from gateway.turns.run_driver import RunDriver
 from tests.support.builders import codes
 from tests.support.scripted_engine import ScriptedClient, ScriptedRun
 from tests.support.services import HANG, RunningServices, running_services, script
@@ -116,6 +118,42 @@ async def test_a_start_that_hangs_is_ended_by_the_time_limit(
         after = await services.ask("hello", result["conversation_id"])
     assert (result["outcome"], result["stop_reason"]) == ("stopped", "timeout")
     assert after["outcome"] == "answered"
+
+
+async def test_a_stop_while_the_prompt_is_on_its_way_interrupts_the_run_that_comes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = ScriptedClient.start_run
+    async with running_services(tmp_path, interrupt_grace_s=1) as services:
+        conversation_id = (await services.ask("hello"))["conversation_id"]
+
+        async def stop_and_send(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:
+            await services.interrupt(conversation_id)
+            await anyio.wait_all_tasks_blocked()
+            return await send(client, prompt)
+
+        monkeypatch.setattr(ScriptedClient, "start_run", stop_and_send)
+        result = await services.ask(HANG, conversation_id)
+    assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+    assert codes(result["notices"]) == [], "it is not killed"
+
+
+async def test_a_stop_that_comes_when_the_run_has_ended_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = RunDriver._take  # noqa: SLF001  between two events
+
+    async def stop_late(driver: RunDriver, event: EngineEvent) -> None:
+        await take(driver, event)
+        if isinstance(event, RunFinished):
+            driver._context.control.stop("user_interrupt")  # noqa: SLF001  as a person does
+            await anyio.wait_all_tasks_blocked()
+
+    monkeypatch.setattr(RunDriver, "_take", stop_late)
+    async with running_services(tmp_path, interrupt_grace_s=0.1) as services:
+        result = await services.ask("hello")
+        assert len(services.scripted.clients) == 1, "it was neither interrupted nor killed"
+    assert (result["outcome"], codes(result["notices"])) == ("answered", [])
 
 
 async def test_a_stop_while_a_dead_client_is_replaced_leaves_no_client_behind(

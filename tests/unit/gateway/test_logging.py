@@ -12,7 +12,7 @@ import anyio.lowlevel
 import pytest
 import structlog
 
-from gateway.observability.logging import LevelError, RepeatLimit, bind_turn, configure_logging
+from gateway.observability.logging import LevelError, RepeatLimit, configure_logging
 
 SECRET = "s3cret"
 
@@ -50,7 +50,7 @@ def configure(stream: Stream, *, as_json: bool = True, level: str = "INFO") -> S
 def test_both_sorts_of_loggers_come_out_alike() -> None:
     stream = configure(Stream())
     ids = {"request_id": "req_1", "conversation_id": "cnv_1", "turn_id": "trn_1"}
-    with bind_turn(**ids):
+    with structlog.contextvars.bound_contextvars(**ids):
         logging.getLogger("ours").warning("disk_full", extra={"lines": 3})
         structlog.get_logger("ours").warning("disk_full", lines=3)
     one, two = stream.records()
@@ -153,7 +153,7 @@ async def test_turns_side_by_side_keep_their_own_ids() -> None:
     both = anyio.Event()
 
     async def run(turn_id: str) -> None:
-        with bind_turn(turn_id=turn_id):
+        with structlog.contextvars.bound_contextvars(turn_id=turn_id):
             if turn_id == "trn_2":
                 both.set()
             await both.wait()
@@ -165,17 +165,6 @@ async def test_turns_side_by_side_keep_their_own_ids() -> None:
         tasks.start_soon(run, "trn_2")
     assert all(record["event"] == record["turn_id"] for record in stream.records())
     assert len(stream.records()) == 2
-
-
-def test_an_inner_binding_keeps_the_outer_ids_and_gives_them_back() -> None:
-    stream = configure(Stream())
-    with bind_turn(request_id="req_1"), bind_turn(turn_id="trn_1"):
-        logging.getLogger("a").info("inside")
-    logging.getLogger("a").info("outside")
-    inside, outside = stream.records()
-    assert (inside["request_id"], inside["turn_id"]) == ("req_1", "trn_1")
-    assert "request_id" not in outside
-    assert "turn_id" not in outside
 
 
 class Clock:

@@ -51,7 +51,7 @@ def test_the_body_is_the_one_shape() -> None:
             "message": "There is none.",
             "retryable": False,
             "request_id": "req_1",
-            "details": {"field": "message"},
+            "details": {"field": "message", "retry_after_s": 3},
         }
     }
     assert str(fault) == "There is none."

@@ -39,7 +39,7 @@ class Asked:
     async def ask(
         self, call: ToolCall, conversation_id: ConversationId = HERE, user_id: UserId = ANN
     ) -> None:
-        _, self.result = await self.desk.ask(
+        self.result = await self.desk.ask(
             asked_about(call, show=str.upper),
             user_id=user_id,
             conversation_id=conversation_id,
@@ -177,7 +177,7 @@ async def test_a_permission_counts_when_it_is_stored_and_a_stopped_turn_waits_fo
         answers: list[str] = []
 
         async def ask(context: TurnContext = context, answers: list[str] = answers) -> None:
-            _, answer = await ApprovalRequester(context)(tool_call(), Effect(tool="Bash"))
+            answer = await ApprovalRequester(context)(tool_call(), Effect(tool="Bash"))
             answers.append(answer.decision)
 
         with anyio.fail_after(30):

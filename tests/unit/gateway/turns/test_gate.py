@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from gateway.turns import gate as turn_gate
-from gateway.turns.approvals import Answer, Question
+from gateway.turns.approvals import Answer
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.gate import TurnGate
@@ -44,11 +44,11 @@ class Person:
         self.before: Callable[[], object] = lambda: None
         self.calls: list[ToolCall] = []
 
-    async def __call__(self, call: ToolCall, _: Effect) -> tuple[Question | None, Answer]:
+    async def __call__(self, call: ToolCall, _: Effect) -> Answer:
         self.calls.append(call)
         self.before()
         await anyio.lowlevel.checkpoint()
-        return None, Answer(decision="allow", by="user")
+        return Answer(decision="allow", by="user")
 
 
 class Gate(TurnGate):
@@ -89,7 +89,7 @@ async def test_a_person_agrees_to_the_policys_input_while_the_clock_stands_still
 
 
 async def test_a_turn_that_is_being_stopped_runs_nothing_more_and_calls_that_no_denial() -> None:
-    gate = Gate(READS)
+    gate = Gate(Deny("never", "It is denied."))
     gate.control.stop("user_interrupt")
     verdict = await gate.through()
     assert isinstance(verdict, Deny)

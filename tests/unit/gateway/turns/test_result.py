@@ -20,6 +20,7 @@ from tests.support.builders import (
     finished,
     returned,
 )
+from tests.support.tables import read_table_text
 
 HTTP = (Path(__file__).parents[4] / "docs" / "http.md").read_text(encoding="utf-8")
 PACK = replace(
@@ -50,70 +51,8 @@ def test_a_turn_result_has_exactly_the_contracts_fields() -> None:
         finished_at=NOON + timedelta(milliseconds=1500),
         duration_ms=1234,
     )
-    assert result == {
-        "conversation_id": "cnv_1",
-        "turn_id": "trn_1",
-        "reply": "Half done.",
-        "outcome": "answered_with_failures",
-        "stop_reason": "end_turn",
-        "cause": None,
-        "notices": [{"code": "tools_failed", "message": "1 of 2"}],
-        "tools": [
-            {
-                "index": 1,
-                "tool_use_id": "t1",
-                "name": "Bash",
-                "summary": "mv a.txt b.txt",
-                "status": "ok",
-                "error": None,
-                "duration_ms": 0,
-                "parameters": ["command"],
-            },
-            {
-                "index": 2,
-                "tool_use_id": "t2",
-                "name": "Read",
-                "summary": "c",
-                "status": "failed",
-                "error": "gone",
-                "duration_ms": 0,
-                "parameters": ["file_path"],
-            },
-        ],
-        "steps": [
-            {"type": "tool", "index": 1},
-            {"type": "tool", "index": 2},
-            {"type": "text", "text": "Half done."},
-        ],
-        "memory": {
-            "injected": [
-                {
-                    "id": "epi_1",
-                    "kind": "note",
-                    "title": "Tea",
-                    "why": "tea",
-                    "source": "ann.md",
-                    "revision": 1,
-                    "conversation_id": None,
-                    "turn_id": None,
-                }
-            ],
-            "suppressed": [{"id": "j", "reason": "stale_tool_schema"}],
-            "degraded": ["vector_timeout"],
-            "profile": False,
-            "saved": [],
-            "forgotten": [],
-        },
-        "changes": {"files": 0, "added": 0, "removed": 0, "complete": True},
-        "model": "m1",
-        "session_id": "s1",
-        "usage": {"input_tokens": 3, "output_tokens": 2},
-        "cost_usd": 0.25,
-        "log_file": LOG_FILE,
-        "started_at": "2026-11-20T12:00:00.000Z",
-        "finished_at": "2026-11-20T12:00:01.500Z",
-        "duration_ms": 1234,
-    }
+    expected = json.loads(read_table_text("turn-result"))
+    assert result == expected | {"log_file": LOG_FILE}
     (shown,) = re.findall(r"```json\n(\{\"conversation_id\".*?)```", HTTP, re.DOTALL)
     documented = json.loads(shown)
     assert list(documented) == list(result)
