@@ -159,13 +159,11 @@ def _kind(path: str) -> _Kind:
     above, below = parts.index(FOLDER), parts[parts.index(FOLDER) + 1 :]
     if above and below[0] not in _TAKEN_FROM_BELOW:
         return "inert"
-    return _kind_at_top(below[0]) if len(below) == 1 else _kind_below(below)
-
-
-def _kind_at_top(name: str) -> _Kind:
-    if name in {"settings.json", "settings.local.json"}:
+    if len(below) > 1:
+        return _kind_below(below)
+    if below[0] in {"settings.json", "settings.local.json"}:
         return "settings"
-    return "inert" if _is_inert(name) else UNKNOWN_KIND
+    return "inert" if _is_inert(below[0]) else UNKNOWN_KIND
 
 
 def _kind_below(parts: Sequence[str]) -> _Kind:

@@ -56,10 +56,6 @@ class ToolCall:
     """The call's number in its turn, from 1; 0 while it has none. `tool_use_id` may repeat."""
 
 
-def _refuse_input(name: str, wrong: str) -> Refused:
-    return denied("tool_input", name, wrong)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passed:
     """A call that may run as far as paths, options and inputs go."""
@@ -123,7 +119,7 @@ _judge_changed_notebook = _judge_file("notebook_path", changes=True)
 
 def _judge_notebook(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     if not call.input["notebook_path"].endswith(".ipynb"):
-        raise _refuse_input(call.name, "on a file that is no notebook")
+        raise denied("tool_input", call.name, "on a file that is no notebook")
     return _judge_changed_notebook(gate, call, workspace)
 
 
@@ -143,7 +139,7 @@ def _judge_glob(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
 def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     place = _locate_search(call, workspace)
     if "type" in call.input and not _TYPE_NAME.fullmatch(call.input["type"]):
-        raise _refuse_input(call.name, "with an unknown file type")
+        raise denied("tool_input", call.name, "with an unknown file type")
     for start in (workspace.find(workspace.cwd), place):
         # a folder may make names in it secrets, and ripgrep does not match the name of where it starts
         if start is not None and may_hold_secret(start.real_parts):
@@ -164,7 +160,7 @@ def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
         if call.input.get(key, False) is not False:
             raise denied("bash_mode", key)
     if float(call.input.get("timeout", 1)) > MAX_TIMEOUT_MS:
-        raise _refuse_input(call.name, "with too long a timeout")
+        raise denied("tool_input", call.name, "with too long a timeout")
     command, rules = call.input["command"], gate.rules
     if isinstance(workspace, WindowsWorkspace):
         shell: Shell = "powershell" if call.name == "PowerShell" else "any"
@@ -189,9 +185,8 @@ def _effect(call: ToolCall, passed: _Passed, places: Sequence[Place] | None) -> 
     whole = effect_of_input(call.name, given, call.cwd)
     shown = str(given.get("command", whole.shown))
     # each path has two places, itself and where it leads
-    if not places or len(places) < 2 * len(passed.paths or ()):
-        return replace(whole, command=passed.command, shown=shown)
-    if not all(place.in_workspace for place in places):
+    is_found = len(places or ()) >= 2 * len(passed.paths or ())
+    if not places or not is_found or not all(place.in_workspace for place in places):
         return replace(whole, command=passed.command, shown=shown)
     paths = frozenset(parts for place in places for parts in (place.parts, place.real_parts))
     return replace(
@@ -217,7 +212,7 @@ def _is_workspace_skill(workspace: Workspace, name: str) -> bool:
 def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
     args = call.input.get("args", "")
     if not _SKILL_NAME.fullmatch(call.input["skill"]):
-        raise _refuse_input(call.name, "with a name that no skill has")
+        raise denied("tool_input", call.name, "with a name that no skill has")
     if not _is_workspace_skill(workspace, call.input["skill"]):
         raise denied("unknown_skill", show(call.input["skill"]))
     if (
@@ -225,7 +220,7 @@ def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pa
         or not _SKILL_ARGS.fullmatch(args)
         or has_hidden_character(args)
     ):
-        raise _refuse_input(call.name, "with arguments other than one line of plain text")
+        raise denied("tool_input", call.name, "with arguments other than one line of plain text")
     return _pass(call)
 
 
@@ -306,7 +301,7 @@ class ToolGate:
     def _judge(self, call: ToolCall, workspace: Workspace) -> _Passed:
         rules = self.rules
         if is_too_deep(call.input):
-            raise _refuse_input(call.name, "with an input that is nested too deep")
+            raise denied("tool_input", call.name, "with an input that is nested too deep")
         if call.name in rules.own_changing_tools or call.name in rules.own_reading_tools:
             changes = call.name in rules.own_changing_tools
             allow = Allow("own_tool", "The tool is one of the gateway's own.", changes=changes)
@@ -316,7 +311,7 @@ class ToolGate:
             raise denied("unknown_tool", show(call.name), ", ".join(sorted(rules.offered_tools)))
         wrong = find_input_fault(call.name, call.input)
         if wrong is not None:
-            raise _refuse_input(call.name, wrong)
+            raise denied("tool_input", call.name, wrong)
         return judges[call.name](self, call, workspace)
 
     def _settle(self, call: ToolCall, passed: _Passed, workspace: Workspace) -> Allow | Ask:

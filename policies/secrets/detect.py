@@ -27,8 +27,9 @@ _LINK_WORDS = _PATTERNS["link_words"]
 _BEFORE_QUOTE = r"[\s=:：(\[{,>|是为為爲了给給到成\\*_`~+]"
 _BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
 _ASSIGNED_BEFORE = "|".join(rf"(?<=[=:：>|是为為爲][ \t]{{{blanks}}})" for blanks in range(6))
+_QUOTED = rf"(?<={_BEFORE_QUOTE}\")(?:[^\"\\\n…]|\\[^\n])*\\?|(?<={_BEFORE_QUOTE}')[^'\\\n…]*\\*|(?<=[“「『])[^”」』\n…]*"
 _VALUE = (
-    rf"(?:(?<={_BEFORE_QUOTE}\")(?:[^\"\\\n…]|\\[^\n])*\\?|(?<={_BEFORE_QUOTE}')[^'\\\n…]*\\*|(?<=[“「『])[^”」』\n…]*"
+    rf"(?:{_QUOTED}"
     # what follows an assigned name shows whether it is code
     rf"|(?:{_ASSIGNED_BEFORE}){_BARE}[ \t]{{0,8}}(?:\|[ \t]?\w{{0,16}}[ \t]{{0,8}})?(?:[,=][ \t]{{0,8}}[\"']?{_BARE})?"
     r"|[!-~]*)"
@@ -37,6 +38,8 @@ _AFTER_KEY = re.compile(
     rf"{_SIGNS}{{0,64}}(?:(?:{_LINK_WORDS}){_SIGNS}{{0,16}}){{0,8}}{_VALUE}", re.IGNORECASE
 )
 """All that the reading of a key may depend on, or more."""
+_QUOTED_AFTER_KEY = re.compile(rf"{_SIGNS}{{1,64}}?(?:{_QUOTED})")
+"""The same of a quoted value that begins with signs."""
 _BEGUN = sorted({word[:end] for word in CHINESE_KEYS for end in range(1, len(word))}, reverse=True)
 _OPEN = re.compile(
     # the beginning of a block, of a key, or of what stands before one
@@ -84,8 +87,8 @@ def _undivided(text: str) -> Iterator[Span]:
     for match in _LINE.finditer(low):
         yield match.span()
     for key in keys_in(text):
-        after = _AFTER_KEY.match(text, key.end)
-        end = key.end if after is None else after.end()
+        after = (_AFTER_KEY.match(text, key.end), _QUOTED_AFTER_KEY.match(text, key.end))
+        end = max((found.end() for found in after if found is not None), default=key.end)
         yield key.start, end - (end < len(text))  # nothing that follows the end belongs to it
     at = 0
     while (begun := _OPEN.search(low, at)) is not None:

@@ -5,8 +5,7 @@ import re
 from policies.patterns import read_patterns
 
 _PATTERNS = read_patterns(__file__)
-_ORDINARY = _PATTERNS["ordinary"]
-ORDINARY_VALUES = frozenset(_ORDINARY.split())
+ORDINARY_VALUES = frozenset(_PATTERNS["ordinary"].split())
 _RULES = re.compile(r"[a-z_]+(?::[\w,./\-]+)?(?:\|[a-z_]+(?::[\w,./\-]+)?)+")
 CODE = re.compile(_PATTERNS["code"])
 NAME_OF_A_KEY = re.compile(r"[A-Za-z_]*(?:pass|pwd|secret|token|key|cred)[A-Za-z_]*", re.IGNORECASE)
@@ -24,7 +23,6 @@ _JUDGED_CHARS = 96
 _MIN_DENSE_CHARS = 6
 _MIN_DENSE_PIECES = 3
 _DENSE_CHARS_EACH = 3.0
-_MIN_MADE_DIGITS = 1
 _LONG_CHARS = 16
 _LONG_CHARS_EACH = 5.0
 _MIN_DENSE_LETTERS = 8
@@ -93,12 +91,8 @@ def looks_scattered(value: str) -> bool:
 
 def looks_made(value: str) -> bool:
     """Return whether no person wrote this: scattered letters of both sizes, and digits."""
-    digits = sum(map(str.isdigit, value))
-    return (
-        value.lower() != value != value.upper()
-        and digits >= _MIN_MADE_DIGITS
-        and looks_scattered(value)
-    )
+    has_digit = any(map(str.isdigit, value))
+    return value.lower() != value != value.upper() and has_digit and looks_scattered(value)
 
 
 def _is_something_else(value: str) -> bool:

@@ -50,10 +50,8 @@ def _read_grammar(told: Mapping[str, Any], patterns: Mapping[str, str]) -> Gramm
     )
 
 
-def _read_grammars() -> Mapping[str, Grammar]:
-    told = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return {name: _read_grammar(one, told["patterns"]) for name, one in told["commands"].items()}
-
-
-GRAMMARS = _read_grammars()
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+GRAMMARS: Mapping[str, Grammar] = {
+    name: _read_grammar(told, _TOLD["patterns"]) for name, told in _TOLD["commands"].items()
+}
 """Every command that the policy knows."""

@@ -159,18 +159,13 @@ _Judge = Callable[[TreeInspector, Invocation], None]
 
 
 def _each(locate: Callable[[Workspace, str], Place]) -> _Judge:
-    """Return a judge that locates every operand for one kind of access."""
+    """Return a judge that locates every operand for one kind of access; without any, the working directory."""
 
     def judge(inspector: TreeInspector, invocation: Invocation) -> None:
-        for path in invocation.operands:
+        for path in invocation.operands or (".",):
             locate(inspector.workspace, path)
 
     return judge
-
-
-def _judge_listing(inspector: TreeInspector, invocation: Invocation) -> None:
-    for path in invocation.operands or (".",):
-        locate_read(inspector.workspace, path)
 
 
 def _judge_grep(inspector: TreeInspector, invocation: Invocation) -> None:
@@ -204,7 +199,7 @@ def _judge_rmdir(inspector: TreeInspector, invocation: Invocation) -> None:
 
 
 _JUDGES: Mapping[str, _Judge] = {
-    **dict.fromkeys(("ls", "stat", "du", "find"), _judge_listing),
+    **dict.fromkeys(("ls", "stat", "du", "find"), _each(locate_read)),
     **dict.fromkeys(("cat", "head", "tail", "wc", "file"), _each(locate_content)),
     "cp": judge_copy,
     "diff": _judge_diff,

@@ -159,15 +159,14 @@ def _divide_find(words: Sequence[str]) -> Invocation:
 
     `find` knows no `--`, so a path that could be taken for a part of the expression gets `./` before it.
     """
-    end = next((i for i, word in enumerate(words) if _begins_expression(word)), len(words))
+    begins = (
+        i for i, word in enumerate(words) if word.startswith("-") or word in {"!", "(", ")", ","}
+    )
+    end = next(begins, len(words))
     expression = words[end:]
     reads = _read_expression(expression)
     paths = tuple(_plain_path(word) for word in words[:end]) or (".",)
     return Invocation("find", (), {}, paths, reads, tuple(expression))
-
-
-def _begins_expression(word: str) -> bool:
-    return word.startswith("-") or word in {"!", "(", ")", ","}
 
 
 def _plain_path(word: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -110,3 +111,19 @@ def find_misses(table: str, judge: Callable[[str], Verdict | Place]) -> list[str
         if found != rule:
             misses.append(f"{command!r}: {found}, not {rule}")
     return misses
+
+
+def count_calls(work: Callable[[], T]) -> tuple[int, T]:
+    """Return how many functions some work calls, and its result."""
+    count = 0
+
+    def tally(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(tally)
+    try:
+        result = work()
+    finally:
+        sys.setprofile(None)
+    return count, result

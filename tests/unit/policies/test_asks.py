@@ -189,6 +189,8 @@ def test_a_folder_is_offered_only_where_all_paths_are_known_to_be_below_it(root:
     assert reaches(permits_for(effect(root, f"{OWN}:x"))) == ["exact", "any"]
     (root / "out").symlink_to("/nowhere/else")
     assert reaches(permits_for(effect(root, "rm out"))) == ["exact", "any"]
+    unknown = replace(effect(root, "rm src/c.txt"), options=None)
+    assert reaches(permits_for(unknown)) == ["exact", "any"]
 
 
 def test_the_same_words_elsewhere_are_another_call(root: Path) -> None:

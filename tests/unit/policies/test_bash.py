@@ -154,6 +154,7 @@ ELSEWHERE = (
     ("src", "cat ../a.txt", "cwd_ambiguous"),
     ("src", "rm -rf *", "glob_root"),
     (".git", "cp a.txt x", "protected_path"),
+    (".ssh", "ls", "secret_file"),
     ("..", "ls", "cwd_outside"),
     ("/", "cat {WS}/a.txt", "cwd_outside"),
 )

@@ -1,7 +1,5 @@
 """Hostile calls and command lines are judged in bounded work, measured in function calls and not in time."""
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,27 +12,12 @@ from policies.tools import ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Deny, Verdict
 from policies.windows import wildcards
 from policies.windows.wildcards import read_pattern
-from tests.unit.policies.judging import validate_windows_command
+from tests.unit.policies.judging import count_calls, validate_windows_command
 
 LONG = 100_000
 MOST_CALLS = 2_500_000
 """An honest verdict needs some hundred."""
 ALL = replace(shipped_rules(), commands=frozenset(GRAMMARS))
-
-
-def count_calls(judge: Callable[[], Verdict]) -> tuple[int, Verdict]:
-    count = 0
-
-    def tally(_frame: object, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(tally)
-    try:
-        verdict = judge()
-    finally:
-        sys.setprofile(None)
-    return count, verdict
 
 
 def count_line(command: str, root: Path) -> tuple[int, Verdict]:

@@ -189,6 +189,7 @@ def test_grep_does_not_start_in_a_folder_whose_name_it_would_not_see(workspace: 
         starts = (
             ({"pattern": "x"}, workspace / folder),
             ({"pattern": "x", "path": folder}, workspace),
+            ({"pattern": "x", "path": str(workspace / "docs")}, workspace / folder),
         )
         for asked, cwd in starts:
             verdict = ToolGate(workspace).judge(ToolCall(name="Grep", input=asked, cwd=str(cwd)))

@@ -1,6 +1,5 @@
 """The work of masking grows with a text's length alone, whatever the text repeats."""
 
-import sys
 import time
 
 import pytest
@@ -9,6 +8,7 @@ from policies.secrets import mask_secrets
 from policies.secrets.detect import MOST_BLOCK_CHARS, PART_CHARS, parts_of, settled_chars
 from tests.unit.policies.fabricated import fake
 from tests.unit.policies.fabricated_places import KEYED
+from tests.unit.policies.judging import count_calls
 
 UNITS = [
     *("a", "-", "token:[", 'pwd="', "pwd:'x", "sk-", "eyJ-", "://:a@", "cookie: a="),
@@ -39,18 +39,7 @@ def _text(unit: str, length: int) -> str:
 
 
 def _count_calls(text: str) -> int:
-    count = 0
-
-    def tally(_frame: object, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(tally)
-    try:
-        mask_secrets(text)
-    finally:
-        sys.setprofile(None)
-    return count
+    return count_calls(lambda: mask_secrets(text))[0]
 
 
 def test_each_character_costs_a_bounded_number_of_calls() -> None:

@@ -76,7 +76,7 @@ WRONG: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Grep", {"pattern": "x", "-A": "--pre=sh"}),
     ("Grep", {"pattern": "x", "type": "--pre=sh"}),
     ("Bash", {"command": "ls", "timeout": True}),
-    ("Bash", {"command": "ls", "timeout": 10**9}),
+    ("Bash", {"command": "ls", "timeout": 600_001}),
     ("NotebookEdit", {"notebook_path": "a.txt", "new_source": ""}),
     *(("Skill", {"skill": name}) for name in ("../x", "a/b", "a b", "", "x" * 65, "a;b", "报告")),
     *(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.configuration import Concern, Found, digest_of, find_concerns, is_content
-from tests.support.tables import read_pairs
+from tests.support.tables import read_pairs, read_rows
 from tests.unit.policies.judging import read_list, read_table
 
 SETTINGS = ".claude/settings.json"
@@ -23,60 +23,18 @@ def what(path: str, content: Any) -> str:
     return concerns[0].what if concerns else ""
 
 
-QUIET: tuple[Any, ...] = (
-    {},
-    "",
-    " \n",
-    {"$schema": "x", "outputStyle": "default", "includeCoAuthoredBy": False},
-    {"permissions": {"deny": ["Read(./secret)"], "ask": ["Bash"]}},
-    {"permissions": {"allow": [], "disableBypassPermissionsMode": "disable"}},
-    {"hooks": {}, "env": {}, "statusLine": None, "enabledPlugins": {}, "apiKeyHelper": ""},
-    {"hooks": {"Stop": []}},
-    {"enableAllProjectMcpServers": False, "disableAllHooks": True},
-)
-ACTING: tuple[tuple[Any, str], ...] = (
-    ({"hooks": {"Stop": [{}]}}, "hooks.Stop"),
-    ({"hooks": [1]}, "hooks"),
-    ({"env": {"A": "1", "PATH": "/x"}}, "env.A, env.PATH"),
-    (
-        {"env": {"A": "1", "B": "1", "C": "1", "D": "1", "E": "1", "F": "1"}},
-        "env.A, env.B, env.C, env.D, env.…",
-    ),
-    ({"apiKeyHelper": "x"}, "apiKeyHelper"),
-    ({"awsAuthRefresh": "x", "awsCredentialExport": "y"}, "awsAuthRefresh, awsCredentialExport"),
-    ({"otelHeadersHelper": "x"}, "otelHeadersHelper"),
-    ({"statusLine": {"type": "command", "command": "x"}}, "statusLine"),
-    ({"permissions": {"allow": ["Bash"]}}, "permissions.allow"),
-    ({"permissions": {"additionalDirectories": ["/"]}}, "permissions.additionalDirectories"),
-    ({"permissions": {"defaultMode": "plan"}}, "permissions.defaultMode"),
-    ({"permissions": "all"}, "permissions"),
-    ({"enableAllProjectMcpServers": True}, "enableAllProjectMcpServers"),
-    ({"enableAllProjectMcpServers": 0}, "enableAllProjectMcpServers"),
-    ({"enabledMcpjsonServers": ["x"]}, "enabledMcpjsonServers"),
-    ({"disableAllHooks": False}, "disableAllHooks"),
-    ({"forceLoginMethod": "console"}, "forceLoginMethod"),
-    ({"model": "x"}, "model"),
-    ({"agent": "evil"}, "agent"),
-    ({"sandbox": {"enabled": False}}, "sandbox"),
-    ({"enabledPlugins": {"a@b": True}}, "enabledPlugins"),
-    ({"neverHeardOf": 1}, "neverHeardOf"),
-    ({"Hooks": {"Stop": [1]}}, "Hooks"),
-    ({"a key\nwith `marks`": 1}, "…"),
-    ('{"hooks": {"Stop": [1]}, "hooks": {"Start": [1]}}', "hooks.Start"),
-    ("[]", "syntax"),
-    ("{", "syntax"),
-    ("// comment\n{}", "syntax"),
+ACTING: list[tuple[Any, str]] = [
+    *read_rows("workspace-settings"),
     (b"\xef\xbb\xbf{}", "syntax"),
-    (b'\xff\xfe{\x00"\x00h\x00o\x00o\x00k\x00s\x00"\x00:\x00 \x00{\x00}\x00}\x00', "syntax"),
+    ('{"hooks": 1}'.encode("utf-16"), "syntax"),
     ("[" * 100_000, "syntax"),
-)
+]
 
 
 def test_settings_that_act_are_named() -> None:
     for path in (SETTINGS, ".claude/settings.local.json", ".Claude/SETTINGS.json"):
         found = [(settings, what(path, settings)) for settings, _ in ACTING]
-        assert found == list(ACTING)
-    assert [settings for settings in QUIET if what(SETTINGS, settings) != ""] == []
+        assert found == ACTING
 
 
 def test_servers_are_a_concern() -> None:
