@@ -6,44 +6,11 @@ from playwright.sync_api import expect
 from tests.browser.chat_page import ChatPage
 from tests.support.live_server import LiveServer, script
 from tests.support.pictures import png
+from tests.support.tables import read_table_text
 
 pytestmark = pytest.mark.browser
 
-RICH = r"""# Files
-
-Some *words*, $e^{i\pi}$, 5 $ and 6 $, [a file](notes/a.md), [fine](https://elsewhere.example/)[^why].
-
-- [x] done
-- [ ] to do
-  - nested
-- **plain**
-
-```python
-print('hi')
-```
-
-```diff
--old
-+new
-```
-
-```mermaid
-flowchart LR
-  A[Start] --> B[End]
-```
-
-| a | b |
-| - | -: |
-| 1 | 2 |
-
-$$
-\frac{1}{2}
-$$
-
-![dots](dots.png)
-
-[^why]: Because of `this`.
-"""
+RICH = read_table_text("rich-reply")
 
 # Gives the text to the page letter by letter, a frame each, and returns every state that was shown.
 WRITE = """async (text) => {

@@ -13,49 +13,14 @@ from playwright.sync_api import expect
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
 from tests.support.live_server import LiveServer, bash, script
+from tests.support.tables import read_table_text
 
 pytestmark = pytest.mark.browser
 
 IMAGE = "<img src=x onerror=alert(1)>"
 SCRIPT = "<script>alert(2)</script>"
 HOSTILE = f"{IMAGE}{SCRIPT}<svg onload=alert(3)>"
-REPLY = """
-<script>alert(4)</script> <img src=x onerror="alert(5)"> <svg/onload=alert(6)>
-<iframe srcdoc="<script>alert(7)</script>"></iframe> <style>body{display:none}</style>
-<form action="https://elsewhere.example"><button>go</button></form>
-<details open ontoggle=alert(8)> <a href="javascript:alert(9)">raw</a>
-
-[one](javascript:alert(10)) [two](JaVaScRiPt:alert(11)) [three](data:text/html,<script>alert(12)</script>)
-[four](vbscript:x) [five](&#106;avascript:alert(13)) [six](java&Tab;script:alert(14)) <javascript:alert(15)>
-[seven][ref] [eight](//elsewhere.example/a) [nine](/conversations) [fine](https://elsewhere.example/fine)
-
-![picture](https://elsewhere.example/pixel.png) ![x" onerror="alert(16)](javascript:alert(17))
-
-```"><img src=x onerror=alert(18)>
-</code></pre><script>alert(19)</script>
-```
-
-```html
-<img src=x onerror=alert(24)>
-```
-
-- [x] <img src=x onerror=alert(25)>[^<b>] $\\href{javascript:alert(26)}{x} <img src=x onerror=alert(27)>$
-- ![<img src=x onerror=alert(28)>](<../up.png>) [ten](<"onclick=alert(29) x>) [eleven](..%2fup) [twelve](%2fetc)
-
-```mermaid
-flowchart LR
-  A["<img src=x onerror=alert(30)>"] --> B[<script>alert(31)</script>]
-  click A "javascript:alert(32)"
-```
-
-[^<b>]: <img src=x onerror=alert(33)>
-
-| <b onmouseover=alert(20)>a</b> | `<i onclick=alert(21)>` |
-| - | - |
-| &lt;img src=x onerror=alert(22)&gt; | x |
-
-[ref]: javascript:alert(23)
-"""
+REPLY = read_table_text("hostile-reply")
 
 # What no text from outside may bring into the document, and where each link leads.
 FIND_FOREIGN = """() => {

@@ -194,16 +194,6 @@ async def test_a_call_outside_tells_nothing_of_what_lies_there(
     ]
 
 
-async def test_an_agent_that_breaks_off_by_itself_does_not_get_the_next_message(
-    server: LiveServer, conversation: str
-) -> None:
-    async with server.client() as client:
-        nameless = [{"name": 5, "input": {}}]
-        await client.ask(script({"tools": nameless}, DONE), conversation)
-        after = await client.ask(script(DONE), conversation)
-        assert (after["outcome"], after["reply"]) == ("answered", "Done.")
-
-
 async def test_an_answer_of_a_person_binds_to_the_call_that_was_asked_about(
     asking_server: LiveServer, asking_conversation: str
 ) -> None:

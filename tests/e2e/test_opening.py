@@ -1,10 +1,10 @@
 """A real agent process that is woken because somebody opens its conversation."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.engine_talk import until
 from tests.support.live_server import running_server, script
 from tests.support.recording_model import recording_model
 
@@ -21,6 +21,11 @@ def said(data_dir: Path) -> dict[str, list[str]]:
     }
 
 
+def only_prewarmed(operations: dict[str, Any]) -> bool:
+    """Return whether the warm-up has ended, its transcript gone, and every other agent."""
+    return (operations["prewarmed"], operations["processes"]) == (1, [])
+
+
 async def test_an_opened_conversation_is_awake_before_its_message_and_leaves_no_trace_without_one(
     tmp_path: Path,
 ) -> None:
@@ -33,16 +38,16 @@ async def test_an_opened_conversation_is_awake_before_its_message_and_leaves_no_
         ):
             first = await client.ask("the secret word is heron")
             path = f"/conversations/{first['conversation_id']}"
-            await until(lambda: len(server.agents()) == 1, pause_s=0.1)  # the prewarmed one
+            await client.wait_until("/operations", only_prewarmed)
             stored, requests = said(tmp_path / "data"), len(model.bodies)
             await client.get(f"{path}/messages")
             await client.wait_until(path, lambda known: known["hot"])
-            await until(lambda: len(server.agents()) == 1, pause_s=0.1)
+            await client.wait_until("/operations", only_prewarmed)
             assert said(tmp_path / "data") == stored
             assert len(model.bodies) == requests
             echo = script({"echo": "messages"})
             assert "heron" in (await client.ask(echo, first["conversation_id"]))["reply"]
-            await until(lambda: len(server.agents()) == 1, pause_s=0.1)
+            await client.wait_until("/operations", only_prewarmed)
             await client.get(f"{path}/messages")
             await client.wait_until(path, lambda known: known["hot"])
             woken = await client.ask(echo, first["conversation_id"])

@@ -1,6 +1,6 @@
 """The store and the book of cases on a temporary directory, with what looks at their neighbours."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,14 +17,13 @@ from memory.cases.results import FeedbackAnswer, UpsertAnswer
 from memory.cases.similarity import SectionComparer
 from memory.clock import Now
 from memory.embeddings.hashed import HashedEmbedder
-from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import COLUMNS, item_of
+from memory.stores.sqlite.items import SqliteItemStore
 from tests.conformance.suites.case_values import AT, BACKENDS, OpenCases, Opening
-from tests.support.episodes import open_memory
+from tests.support.episodes import deliveries_in, open_memory
 
 Making = Callable[[Database, Now], SqliteCaseStore]
 
@@ -47,25 +46,14 @@ def opening(directory: Path, make: Making = cases_on) -> Opening:
     async def opens() -> AsyncIterator[OpenCases]:
         async with open_memory(directory) as database:
 
-            async def item(item_id: str) -> Item | None:
-                row = await database.row(
-                    f"SELECT {COLUMNS} FROM items WHERE id = ?",  # names of our own
-                    (item_id,),
-                )
-                return item_of(row) if row is not None else None
-
-            async def deliveries(item_id: str) -> Sequence[str]:
-                rows = await database.rows(
-                    "SELECT idempotency_key FROM outbox WHERE item_id = ? ORDER BY idempotency_key",
-                    (item_id,),
-                )
-                return [row["idempotency_key"] for row in rows]
-
             async def forget(case_id: str) -> bool:
                 return await database.write(partial(delete_case_blocking, case_id=case_id))
 
             yield OpenCases(
-                store=make(database, ticking()), item=item, deliveries=deliveries, forget=forget
+                store=make(database, ticking()),
+                item=SqliteItemStore(database).current,
+                deliveries=partial(deliveries_in, database),
+                forget=forget,
             )
 
     return opens
