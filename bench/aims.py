@@ -23,6 +23,7 @@ async def run(rounds: int, peers: Sequence[str] = ()) -> None:
         ("woken, of resume and ask", ratio("woken"), 1.0),
         ("opened first, of resume and ask", ratio("opened first"), 1.0),
         (f"last of {BURST} new at once, of the bare SDK's", ratio(f"last of {BURST}"), 0.9),
+        (f"last of {BURST} again, of the bare SDK's", ratio(f"last of {BURST} again"), 0.9),
         ("flushes a turn", sum(small.values()) if small else None, 4),
         ("server's processor a piece (60 × 50/s), µs", flow["server_cpu_us_a_piece"], 200),
         ("60 streams, p99 from agent to reader, ms", flow["p99_ms"], 50),

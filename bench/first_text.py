@@ -3,13 +3,14 @@
 Warm: a conversation that is running. Fresh: a new conversation (prewarmed) against connect and ask.
 Woken: a sleeping conversation against the SDK's resume; opened first: the same after a front end has read its
 messages and its agent is there, as while a person types. Burst: the last of six new conversations that begin
-at once. Same stand-in, same agent program. Beside them stands a server that starts a process for each
+at once, the first time at a server that keeps one agent ready, and again while it keeps more because of
+that. Same stand-in, same agent program. Beside them stands a server that starts a process for each
 request, with the SDK's `query`; more are named by `--peer NAME=URL`.
 """
 
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -111,16 +112,34 @@ async def _measure(
         fresh = await _in_turns(new, rounds, _SETTLE_S)
         woken = await _woken(gateway, directory, url, rounds)
         opened = await _woken(gateway, directory, url, rounds, opened_first=True)
-        last = {side: lambda ask=ask: _last_of_burst(ask) for side, ask in new.items()}
-        burst = await _in_turns(last, _bursts(rounds), _BURST_SETTLE_S)
+    del new[GATEWAY]
+    first, again = await _bursts_of(directory, model, new, _bursts(rounds))
     return {
         "warm": warm,
         "fresh": fresh,
         "woken": woken,
         "opened first": opened,
-        f"last of {BURST}": burst,
+        f"last of {BURST}": first,
+        f"last of {BURST} again": again,
         "memory": {GATEWAY: [memory_mb]},
     }
+
+
+async def _bursts_of(
+    directory: Path, model: Mapping[str, str], others: Mapping[str, Ask], bursts: int
+) -> tuple[Samples, Samples]:
+    """Measure a server's first burst and its second one, with a new server each time."""
+    first: Samples = {side: [] for side in (*others, GATEWAY)}
+    again: Samples = {side: [] for side in first}
+    for _ in range(bursts):
+        async with running_gateway(directory, **model, CANDOR_IDLE_CLIENT_S="1") as gateway:
+            await anyio.sleep(_SETTLE_S * 3)
+            asks: dict[str, Ask] = {**others, GATEWAY: lambda gateway=gateway: _ask_new(gateway)}  # type: ignore[misc]
+            for samples in (first, again):
+                for side, ask in asks.items():
+                    samples[side].append(await _last_of_burst(ask))
+                    await anyio.sleep(_BURST_SETTLE_S)
+    return first, again
 
 
 async def _in_turns(sides: dict[str, Ask], rounds: int, settle_s: float) -> Samples:
