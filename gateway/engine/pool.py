@@ -167,6 +167,7 @@ class ClientPool:
                 claim.has_begun = True
                 try:
                     lease = await self._replace(conversation_id, held, claim, spec, session)
+                    self._prewarm.resume(conversation_id)
                     self._held[conversation_id].rest(lease)
                 except Exception:  # noqa: BLE001  the turn tries again, and reports it
                     _log.info("client_not_woken", exc_info=True)
@@ -191,9 +192,11 @@ class ClientPool:
             await self._end(conversation_id, held)
         self._make_room(newcomers=1)
         await self._slots.acquire()
+        self._prewarm.delay(conversation_id)
         try:
             client, origin, lost = await self._obtain(spec, session)
         except BaseException:
+            self._prewarm.resume(conversation_id)
             self._slots.release()
             raise
         fresh = HeldClient(client, spec.fingerprint)
@@ -203,13 +206,13 @@ class ClientPool:
         self._held[conversation_id] = fresh
         return Lease(client=client, origin=origin, session_lost=lost, client_died=died)
 
-    def text_began(self) -> None:
+    def text_began(self, conversation_id: str) -> None:
         """Report the first text of a turn; prewarming waits for it."""
-        self._prewarm.refill()
+        self._prewarm.resume(conversation_id)
 
     def release(self, conversation_id: str) -> None:
         """Return the client to the pool after a turn; it stays live for the next one."""
-        self._prewarm.refill()
+        self._prewarm.resume(conversation_id)
         held = self._held.get(conversation_id)
         if held is None:
             return
@@ -221,7 +224,7 @@ class ClientPool:
 
     async def discard(self, conversation_id: str) -> None:
         """Kill the client and return when its processes are gone. The session stays."""
-        self._prewarm.refill()
+        self._prewarm.resume(conversation_id)
         held = self._held.get(conversation_id)
         if held is not None:
             await held.client.kill()
@@ -271,14 +274,13 @@ class ClientPool:
         self, spec: ClientSpec, session: SessionOrigin
     ) -> tuple[AgentClient, Origin, bool]:
         """Return a client, its origin, and whether the session was lost."""
-        with self._prewarm.giving_way():
-            if session.resume is None:
-                return *await self._fresh(spec), False
-            try:
-                return await self._engine.connect(spec, session), "woken", False
-            except SessionGone as exc:
-                _log.warning("session_gone", extra={"detail": exc.detail})
-                return *await self._fresh(spec), True
+        if session.resume is None:
+            return *await self._fresh(spec), False
+        try:
+            return await self._engine.connect(spec, session), "woken", False
+        except SessionGone as exc:
+            _log.warning("session_gone", extra={"detail": exc.detail})
+            return *await self._fresh(spec), True
 
     async def _fresh(self, spec: ClientSpec) -> tuple[AgentClient, Origin]:
         warm = await self._prewarm.take(spec)

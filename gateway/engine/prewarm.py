@@ -1,13 +1,12 @@
 """Prewarmed clients, connected before they are needed.
 
 The number follows the demand: if several conversations begin at once, as many clients are kept ready for some
-minutes. Prewarming waits while conversations connect clients of their own, up to a bound, and pauses longer
-after each failure.
+minutes. Prewarming waits, up to a bound, for the first texts of turns whose clients are being connected or were
+just taken, and pauses longer after each failure.
 """
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import anyio
 
@@ -18,7 +17,7 @@ _log = logging.getLogger(__name__)
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 _LONGEST_WAY_S = 5.0
-"""The longest wait for conversations that connect."""
+"""The longest wait for first texts."""
 _CALM_S = 300.0
 """Clients beyond `size` are kept for so long after more than `size` were asked for at once."""
 
@@ -50,9 +49,8 @@ class PrewarmPool:
         """Since the pool was last full."""
         self._calm_at = 0.0
         self._warmings: list[_Warming] = []
-        self._others_connect = 0
-        self._refill_waits = False
-        """A client was taken and its turn has no text yet."""
+        self._without_text: set[str] = set()
+        """The conversations that get a client of their own and have no text yet."""
         self._changed = anyio.Event()
         self._scope = anyio.CancelScope()
         self._closed = False
@@ -89,7 +87,6 @@ class PrewarmPool:
                 return None
             self._remove(warming)
             if warming.client.is_alive():
-                self._refill_waits = True
                 return warming.client
             await warming.client.close()
         return None
@@ -104,20 +101,14 @@ class PrewarmPool:
             self._warmings.remove(warming)
             self._notify()
 
-    @contextmanager
-    def giving_way(self) -> Iterator[None]:
-        """Delay prewarming while a conversation connects its own client."""
-        self._others_connect += 1
-        try:
-            yield
-        finally:
-            self._others_connect -= 1
-            self._notify()
+    def delay(self, conversation_id: str) -> None:
+        """Delay prewarming: a conversation gets a client, and its turn has no text yet."""
+        self._without_text.add(conversation_id)
 
-    def refill(self) -> None:
+    def resume(self, conversation_id: str) -> None:
         """Report that a turn has its first text, or has ended: a new client does not delay it any more."""
-        if self._refill_waits:
-            self._refill_waits = False
+        if conversation_id in self._without_text:
+            self._without_text.remove(conversation_id)
             self._notify()
 
     async def run(self) -> None:
@@ -137,7 +128,6 @@ class PrewarmPool:
                 self._taken = 0
                 await self._changed.wait()
             await self.give_way()
-            self._refill_waits = False
             if await self._warm_one():
                 pause_s = _FIRST_PAUSE_S
             else:
@@ -158,10 +148,11 @@ class PrewarmPool:
                 await warming.client.close()
 
     async def give_way(self) -> None:
-        """Wait, up to a bound, while conversations connect or a turn that took a client has no text."""
+        """Wait, up to a bound, for the first texts of conversations that get clients."""
         with anyio.move_on_after(_LONGEST_WAY_S):
-            while self._others_connect > 0 or self._refill_waits:
+            while self._without_text:
                 await self._changed.wait()
+        self._without_text.clear()
 
     async def _warm_one(self) -> bool:
         warming = _Warming()

@@ -122,7 +122,7 @@ class EventEmitter:
             return
         if self.first_text_s is None:
             self.first_text_s = self._context.elapsed_s
-            self._context.parts.pool.text_began()
+            self._context.parts.pool.text_began(self._context.turn.conversation_id)
         text = self._apart + text
         self._context.events.emit("text.delta", text=text)
         self._open_chars["text"] += len(text)

@@ -167,13 +167,16 @@ async def test_processes_that_cannot_be_measured_are_counted_and_measured_again(
         tasks.cancel_scope.cancel()
 
 
-async def test_the_next_is_warmed_after_the_first_text_of_the_turn(tmp_path: Path) -> None:
+async def test_the_next_is_warmed_after_the_first_texts_of_turns_that_got_clients(
+    tmp_path: Path,
+) -> None:
     async with opened(tmp_path, prewarmed=1) as bench:
         await until(lambda: bench.pool.warm_count == 1)
-        await bench.take("a")
+        assert [(await bench.take(name)).origin for name in "ab"] == ["prewarmed", "connected"]
+        bench.pool.text_began("a")
         await anyio.wait_all_tasks_blocked()
-        assert bench.engine.connects == 1
-        bench.pool.text_began()
+        assert bench.engine.connects == 2
+        bench.pool.text_began("b")
         await until(lambda: bench.pool.warm_count == 1)
 
 
@@ -293,10 +296,10 @@ async def test_warming_gives_way_but_not_for_ever(
     shelf = prewarm.PrewarmPool(engine, SPEC, 1, lambda: 1)
     with anyio.fail_after(SOON_S):
         async with anyio.create_task_group() as tasks:
-            with shelf.giving_way():
-                tasks.start_soon(shelf.run)
-                await anyio.wait_all_tasks_blocked()
-                assert engine.connects == 0
-                await until(lambda: shelf.ready_count == 1)
+            shelf.delay("a")
+            tasks.start_soon(shelf.run)
+            await anyio.wait_all_tasks_blocked()
+            assert engine.connects == 0
+            await until(lambda: shelf.ready_count == 1)
             await shelf.close()
     assert engine.live == 0
