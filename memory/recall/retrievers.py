@@ -2,20 +2,21 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
 import anyio
 
-from memory.items import ItemKind
+from memory.items import Item, ItemKind
 from memory.itemstore import WordSearching
 from memory.periods import AskedTime
 from memory.recall.confidence import LEAST_CONFIDENCE, weighed
 from memory.recall.query import Degradation
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
-from memory.terms import characters
+from memory.terms import characters, is_chinese
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +67,8 @@ class RetrieverAnswer:
     candidates: Sequence[Candidate] = ()
     evidence: Mapping[str, float] = field(default_factory=dict)
     """How what it knows of items changes the log-odds that words give them of being an answer."""
+    evidence_across: Mapping[str, float] = field(default_factory=dict)
+    """The same for those of them that are in another script than the question; empty: nothing is known."""
     degraded: Sequence[Degradation] = ()
 
 
@@ -75,6 +78,10 @@ class Ranked:
 
     retriever: RetrieverName
     candidates: Sequence[Candidate]
+    question: str = ""
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    evidence_across: Mapping[str, float] = field(default_factory=dict)
+    """See `RetrieverAnswer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,41 +181,56 @@ async def gather(
     async with anyio.create_task_group() as tasks:
         for index, (retriever, question) in enumerate(asked):
             tasks.start_soon(ask, index, retriever, question)
-    for start in range(0, len(asked), len(retrievers) or 1):
-        of_question = slice(start, start + len(retrievers))
-        answers[of_question] = _weighed(answers[of_question])
     found = [
-        Ranked(retriever=retriever.name, candidates=answer.candidates)
-        for (retriever, _), answer in zip(asked, answers, strict=True)
+        Ranked(
+            retriever=retriever.name,
+            candidates=answer.candidates,
+            question=question.text,
+            evidence=answer.evidence,
+            evidence_across=answer.evidence_across,
+        )
+        for (retriever, question), answer in zip(asked, answers, strict=True)
     ]
     degraded = dict.fromkeys(reason for answer in answers for reason in answer.degraded)
     return Gathered(found=found, degraded=tuple(degraded))
 
 
-def _weighed(answers: Sequence[RetrieverAnswer]) -> list[RetrieverAnswer]:
-    """Return the answers to one question with the evidence of each in the confidence of all.
+def weighed_by_evidence(lists: Sequence[Ranked], items: Sequence[Item]) -> list[Ranked]:
+    """Return the lists with the evidence of each in the confidence of all that answer the same question.
 
     An item beyond a full list of evidence is no nearer than the last one in it.
     """
-    evidence = {
-        item_id: change for answer in answers for item_id, change in answer.evidence.items()
-    }
-    if not evidence:
-        return list(answers)
-    beyond = min(evidence.values()) if len(evidence) >= _DEPTH else 0.0
+    in_chinese = {item.id for item in items if is_chinese(f"{item.title} {item.summary}")}
+    return [
+        weighed_list
+        for question in dict.fromkeys(ranked.question for ranked in lists)
+        for weighed_list in _weighed(
+            [ranked for ranked in lists if ranked.question == question],
+            in_chinese if characters(question) else {item.id for item in items} - in_chinese,
+        )
+    ]
+
+
+def _weighed(lists: Sequence[Ranked], in_its_script: AbstractSet[str]) -> list[Ranked]:
+    alike = {item_id: change for ranked in lists for item_id, change in ranked.evidence.items()}
+    if not alike:
+        return list(lists)
+    across = {key: change for ranked in lists for key, change in ranked.evidence_across.items()}
     by_words = {
         candidate.item_id: candidate.confidence
-        for answer in answers
-        for candidate in ([] if answer.evidence else answer.candidates)
+        for ranked in lists
+        for candidate in ([] if ranked.evidence else ranked.candidates)
         if candidate.confidence
     }
 
     def read(candidate: Candidate) -> Candidate:
+        evidence = across if across and candidate.item_id not in in_its_script else alike
+        beyond = min(evidence.values()) if len(evidence) >= _DEPTH else 0.0
         change = evidence.get(candidate.item_id, beyond)
         likely = weighed(by_words.get(candidate.item_id, 0.0), change)
         return replace(candidate, confidence=likely)
 
-    return [replace(answer, candidates=list(map(read, answer.candidates))) for answer in answers]
+    return [replace(ranked, candidates=list(map(read, ranked.candidates))) for ranked in lists]
 
 
 async def _answer(retriever: Retriever, question: Question, bound_s: float) -> RetrieverAnswer:

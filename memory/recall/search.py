@@ -32,6 +32,7 @@ from memory.recall.retrievers import (
     RetrieverName,
     SearchEvents,
     gather,
+    weighed_by_evidence,
 )
 from memory.recall.stale_schema import split_stale
 from memory.scope import Scope
@@ -106,7 +107,8 @@ class MemorySearch:
         except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn continues without memory
             _log.exception("items_not_read")
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
-        likely_ids = _ids(gathered.found, least=LEAST_CONFIDENCE).keys()
+        found = weighed_by_evidence(gathered.found, read)
+        likely_ids = _ids(found, least=LEAST_CONFIDENCE).keys()
         superseded = _superseded(
             read,
             likely_ids,
@@ -122,14 +124,12 @@ class MemorySearch:
         )
         held_back += [HeldBack(id=item.id, reason="superseded") for item in superseded]
         kept = {item.id: item for item in shown}
-        hits = distinct(self._hits(gathered.found, kept), [item for item in read if seen.has(item)])
+        hits = distinct(self._hits(found, kept), [item for item in read if seen.has(item)])
         if len(parts) > len(queries):  # a place among what was pasted says little
             hits.sort(key=lambda hit: -hit.confidence)
         hits = answers_first(hits, queries)
-        by_vector = _ids(gathered.found, "vector")
-        words_alone = [
-            i for i in _ids(gathered.found, "fulltext") if i not in by_vector and i in kept
-        ]
+        by_vector = _ids(found, "vector")
+        words_alone = [i for i in _ids(found, "fulltext") if i not in by_vector and i in kept]
         if words_alone:
             self._on_words_alone(words_alone)
         return Found(

@@ -11,7 +11,7 @@ from memory.recall.superseded import mark_superseded
 
 _MAX_SHOWN: Final = 5
 _LEAST_FIT: Final = 0.5
-"""Of the best fit."""
+"""Of the best fit; an item that is likely by itself need not have it."""
 _LIKELY: Final = 0.7
 """Of the highest confidence, where the newest is asked for."""
 _LEAST_OF_BEST: Final = 0.1
@@ -29,7 +29,10 @@ def worth_showing(found: Found) -> Found:
     near = [
         hit
         for hit in likely
-        if hit is likely[0] or hit.fit >= _LEAST_FIT * fit or hit.superseded_by
+        if hit is likely[0]
+        or hit.fit >= _LEAST_FIT * fit
+        or hit.confidence >= LEAST_CONFIDENCE
+        or hit.superseded_by
     ]
     shown = [hit for hit in near if hit.superseded_by is None]
     replaced = [hit for hit in near if hit.superseded_by is not None]

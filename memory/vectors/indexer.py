@@ -155,6 +155,7 @@ class VectorIndexer:
                 if hit.similarity >= read.least
             ],
             evidence=evidence,
+            evidence_across=read.evidence_across(near),
         )
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:

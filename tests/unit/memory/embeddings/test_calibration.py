@@ -55,6 +55,22 @@ def test_what_a_model_cannot_read_is_left_to_the_words() -> None:
         assert tuple(readings.of(text) is not None for text in ("which", "哪个 one")) == reads
 
 
+def test_an_answer_in_another_script_stands_out_if_the_model_tells() -> None:
+    statement, answered, unanswered = next(
+        pair for pair in RELATED if pair[0].isascii() > pair[1].isascii()
+    )
+    for knowing, tells in ((0.5, True), (0.05, False)):
+        read = calibrated([made(text, knowing=knowing) for text in TEXTS]).of("哪个")
+        assert (read is not None and read.across is not None) == tells
+    read = calibrated([made(text) for text in TEXTS]).of("哪个")
+    assert read is not None
+    near = cosines(made(statement), [made(answered), made(unanswered), made(TEXTS[0])])
+    answer, subject, other = read.evidence_across(near).values()
+    assert answer > 2
+    assert other < 0
+    assert answer > subject
+
+
 @pytest.mark.parametrize("common", [0.0, 2.0])
 def test_the_least_cosine_is_above_what_unrelated_texts_have(common: float) -> None:
     vectors = [made(text, common=common) for text in TEXTS]

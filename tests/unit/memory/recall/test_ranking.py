@@ -191,9 +191,13 @@ def ids(found: Found) -> list[str]:
 
 
 def test_nothing_is_shown_unless_one_is_likely_and_then_no_long_tail() -> None:
-    hits = [hit(make_item(f"not_{n}", f"text {n}"), 0.9, fit=1 - n / 10) for n in range(9)]
+    hits = [
+        hit(make_item(f"not_{n}", f"text {n}"), 0.4 if n else 0.9, fit=1 - n / 10) for n in range(9)
+    ]
     shown = worth_showing(Found(hits=hits))
     assert (ids(shown), len(shown.more)) == ([f"not_{n}" for n in range(5)], 1)
+    likely = [hits[0], replace(hits[8], confidence=0.6)]
+    assert ids(worth_showing(Found(hits=likely))) == ["not_0", "not_8"]
     first_by_rank = [replace(hits[0], fit=0.1), *hits[1:3]]
     assert ids(worth_showing(Found(hits=first_by_rank))) == ["not_0", "not_1", "not_2"]
     assert ids(worth_showing(Found(hits=[replace(one, confidence=0.01) for one in hits]))) == []

@@ -109,12 +109,21 @@ OWNER_NEAR = Candidate(item_id="not_owner", strength=0.6)
             RetrieverAnswer(candidates=[OWNER_NEAR], evidence={"not_tea": -1.0, "not_owner": 2.0}),
             {"not_owner"},
         ),
+        (
+            RetrieverAnswer(
+                candidates=[OWNER_NEAR],
+                evidence={"not_tea": 0.5, "not_owner": -2.0},
+                evidence_across={"not_tea": -2.0, "not_owner": 2.0},
+            ),
+            {"not_tea", "not_owner"},
+        ),
         (RetrieverAnswer(evidence=least_of(60)), set()),
         (RetrieverAnswer(evidence=least_of(59)), {"not_tea"}),
     ],
     ids=[
         "the surest retriever counts",
         "evidence speaks for what has no words and against what has them",
+        "evidence of an item in another script than the question is its own",
         "what is beyond the nearest has the least evidence",
         "or none if all are among them",
     ],
