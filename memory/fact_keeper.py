@@ -14,11 +14,11 @@ import anyio.to_thread
 
 from memory.clock import Now
 from memory.facts import matching
-from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin, supersedes
+from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin
 from memory.facts.profile import Profile, with_fact
 from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import Kept, Learn, NewFact, ToldTurn
-from memory.facts.wording import subject_of, words_of
+from memory.facts.wording import contradicts, subject_of, words_of
 from memory.forget_requests import ForgetRequests
 from memory.forgetting import Forgetting
 from memory.ids import derived_id, opaque_id
@@ -89,7 +89,7 @@ class FactKeeper:
                 case "undo" | "forget" if done:
                     pass
                 case "undo":
-                    await requests.choose_turn_before()
+                    await requests.choose_turn_before(wish)
                 case "forget":
                     await requests.choose(wish)
                 case origin:
@@ -155,7 +155,8 @@ class FactKeeper:
         if origin == "correction":
             lines = await self.store.lines_before(turn.scope, turn.conversation_id)
             least = matching.MIN_SHARED_LINE if wish.is_firm else None
-            line = await anyio.to_thread.run_sync(matching.corrected, wish.text, lines, least)
+            read = partial(matching.corrected, wish.text, lines, least, is_firm=wish.is_firm)
+            line = await anyio.to_thread.run_sync(read)
         return NewFact(
             wish.text,
             origin,
@@ -315,12 +316,13 @@ def _change(
         return None
     if told.origin == "correction":
         least = matching.MIN_SHARED if told.is_firm else matching.MIN_SHARED_UNSAID
-        about = matching.corrected(text, [fact.text for fact in held], least)
+        known = [fact.text for fact in held]
+        about = matching.corrected(text, known, least, is_firm=told.is_firm)
         replaced = [fact for fact in held if fact.text == about]
         if replaced and not subject_of(text):
             text = f"{text} [earlier: {about}]"  # it may not say by itself what it is about
     others = [fact for fact in held if fact not in replaced]
-    replaced += [fact for fact in others if supersedes(told.text, fact.text)]
+    replaced += [fact for fact in others if contradicts(told.text, fact.text)]
     if not replaced and told.note_line is not None:
         text = f"{text} [earlier: {one_line(told.note_line, _MAX_LINE_CHARS)}]"
     elif not replaced and not told.stands_alone:

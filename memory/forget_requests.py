@@ -69,10 +69,15 @@ class ForgetRequests:
             self.told.append(_forgotten(to_item(fact), fact, [old.text for old in older]))
             self.ids += [old.id for old in (*older, fact)]
 
-    async def choose_turn_before(self) -> None:
-        """Choose what was made of the turn before this one in its conversation."""
+    async def choose_turn_before(self, wish: Wished) -> None:
+        """Choose what was made of the turn before this one in its conversation.
+
+        A turn that told no fact is chosen only if the request names memory: "undo that" may mean a file.
+        """
         made = await self.store.made_of_turn_before(self.turn)
         facts = [item for item in made if item.kind == "fact"]
+        if not facts and not wish.names_memory:
+            return
         self.told += [_forgotten(item) for item in facts or made[:1]]
         self.ids += [item.id for item in made]
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Final, Literal
 
 from memory.episodes.likeness import tell_the_same
-from memory.facts.fact import Fact, supersedes
-from memory.facts.wording import subject_of, value_of, words_of
+from memory.facts.fact import Fact
+from memory.facts.wording import contradicts, subject_of, value_of, words_of
 
 MAX_FACTS: Final = 1_000
 """Facts of a person that hold; beyond it those fade that were shown least lately. Lasting ones stay."""
@@ -44,7 +44,7 @@ def tidyings(
         same = newer if is_same else _same(kept, fact)
         if same is not None:
             yield Tidying("merged", fact.id, same.id)
-        elif newer is not None and supersedes(newer.text, fact.text):
+        elif newer is not None and contradicts(newer.text, fact.text):
             yield Tidying("superseded", fact.id, newer.id)
         else:
             kept.append(fact)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
-from memory.facts.wording import subject_of, value_of, words_of
+from memory.facts.wording import words_of
 from memory.items import Item
 from memory.scope import Scope
 from memory.text_lines import one_line
@@ -87,9 +87,3 @@ def to_item(fact: Fact) -> Item:
         revision=fact.revision,
         valid_until=fact.valid_until,
     )
-
-
-def supersedes(new: str, old: str) -> bool:
-    """Return whether a statement gives another value to the subject of an older one."""
-    subject = subject_of(new)
-    return bool(subject) and subject == subject_of(old) and value_of(new) != value_of(old)

@@ -6,23 +6,21 @@ from collections.abc import Sequence
 from math import log
 from typing import Final
 
-from memory.facts.fact import Fact, supersedes
-from memory.facts.wording import subject_of, value_of, words_of
+from memory.facts.fact import Fact
+from memory.facts.wording import contradicts, has_other_value, subject_of, value_of, words_of
 from memory.recall.question_words import STOP_CHARACTERS, STOP_TERMS
 from memory.terms import characters, is_character
 from policies.patterns import read_patterns
 
-_PATTERNS = {
-    name: re.compile(text, re.IGNORECASE) for name, text in read_patterns(__file__).items()
-}
-_KINDS: Final = [_PATTERNS[name] for name in ("number", "weekday", "month", "name")]
-_NEGATED: Final = _PATTERNS["negated"]
+_NEGATED: Final = re.compile(read_patterns(__file__)["negated"], re.IGNORECASE)
 _SINGLE_CHARACTER: Final = 0.3
 """The weight of a single Chinese character beside a pair of them."""
 MIN_SHARED: Final = 0.1
 """Of the weight of a fact's words, for a sentence that says that it corrects or forgets something."""
 MIN_SHARED_UNSAID: Final = 0.5
 """The same, for a sentence that may be an ordinary one."""
+MIN_SHARED_CHANGE: Final = 0.2
+"""The same, for one that has another value of the same kind as well."""
 MIN_SHARED_LINE: Final = 0.3
 """Of the weight of a line's words, for a sentence that says that it corrects or forgets something."""
 _MIN_SAID: Final = 0.6
@@ -41,21 +39,21 @@ def repeated(text: str, facts: Sequence[Fact]) -> Fact | None:
     return None
 
 
-def corrected(text: str, known: Sequence[str], min_shared: float | None) -> str | None:
+def corrected(
+    text: str, known: Sequence[str], min_shared: float | None, *, is_firm: bool = False
+) -> str | None:
     """Return the statement that a correction is about, if there is just one.
 
-    It has the correction's subject, or is `nearest`; or it is near, and the correction has another value of the
+    The correction contradicts it, or it is `nearest`; or it is near, and the correction has another value of the
     same kind, such as a weekday, or denies a word of it.
     """
-    asked = _words(
-        text
-    )  # to look for these first: reading a line's subject takes up to a millisecond
+    asked = _words(text)  # looked for first: reading a line's subject takes up to a millisecond
     known = [old for old in known if any(word in old.casefold() for word in asked)]
-    same = [old for old in known if supersedes(text, old)]
+    same = [old for old in known if contradicts(text, old)]
     if not same and min_shared is not None:
         same = nearest(text, known, min_shared)
     if not same:
-        near = nearest(text, known, MIN_SHARED)
+        near = nearest(text, known, MIN_SHARED if is_firm else MIN_SHARED_CHANGE)
         same = [old for old in near if _replaces_value(text, old)]
     return same[0] if len(set(same)) == 1 else None
 
@@ -77,8 +75,7 @@ def _replaces_value(text: str, old: str) -> bool:
     denied = {word for found in _NEGATED.findall(text) for word in words_of(" ".join(found))}
     if denied & set(words_of(old)):
         return True
-    values = ((set(kind.findall(text)), set(kind.findall(old))) for kind in _KINDS)
-    return any(new - known and known - new for new, known in values)
+    return has_other_value(text, old)
 
 
 def nearest(text: str, texts: Sequence[str], min_shared: float) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory.facts.sentence_model import Label, probabilities
-from memory.facts.wording import subject_of
+from memory.facts.wording import says_change, subject_of
 from memory.own_words import OwnSentence, own_sentences
 from memory.terms import terms
 from policies.patterns import read_patterns
@@ -32,7 +32,9 @@ _KEEPING: Final = frozenset({"keep", "self", "correction"})
 _MIN_PROBABILITY: Final = 0.5
 _MIN_PROBABILITY_ABOUT_FACT: Final = 0.15
 _MIN_PROBABILITY_OF_CHANGE: Final = 0.06
-"""For what counts only if it corrects something that was said."""
+"""For a sentence among others that counts only if it corrects something that was said."""
+_MOST_OF_CHANGE: Final = 24
+"""Terms of an ordinary sentence that may correct something that was said."""
 _LITTLE: Final = 3
 """Terms; a request with fewer of them is about the sentence before alone."""
 _SHORT: Final = 8
@@ -54,7 +56,13 @@ _DENIES: Final = re.compile(_PATTERNS["denies"], re.IGNORECASE)
 _QUESTION: Final = re.compile(r"[?？吗嗎][\s\"'”’]*$")
 _POLITE: Final = re.compile(_PATTERNS["polite"], re.IGNORECASE)
 _ALWAYS: Final = re.compile(_PATTERNS["always"], re.IGNORECASE)
-_EDGES: Final = " \"'.~;,:。；，：-—"
+_NAMES_REMEMBERING: Final = re.compile(_PATTERNS["names_remembering"], re.IGNORECASE)
+_ENDS_REMEMBERING: Final = re.compile(_PATTERNS["ends_remembering"], re.IGNORECASE)
+_CLOSING_REQUEST: Final = re.compile(_PATTERNS["closing_request"], re.IGNORECASE)
+_NAMES_MEMORY: Final = re.compile(_PATTERNS["names_memory"], re.IGNORECASE)
+_RULE: Final = re.compile(_PATTERNS["rule"])
+_PASSING: Final = re.compile(_PATTERNS["passing"], re.IGNORECASE)
+_EDGES: Final = " \"'.~;,:。；，：-—?？!！"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,11 @@ class Wished:
     for a correction, another value of a kind will do as well."""
     stands_alone: bool = True
     """False if it counts only where it corrects a fact, a note or an earlier message."""
+
+    @property
+    def names_memory(self) -> bool:
+        """True if it names remembering or forgetting."""
+        return _NAMES_MEMORY.search(self.text) is not None
 
 
 def read_wishes(message: str) -> list[Wished]:
@@ -89,25 +102,21 @@ def read_wishes(message: str) -> list[Wished]:
             del wishes[-1]  # "… . Remember that, please."
         if wished.text.casefold() not in {wish.text.casefold() for wish in wishes}:
             wishes.append(wished)
-    return wishes if len([wish for wish in wishes if wish.is_firm]) <= MAX_WISHES else []
+    if len(wishes) > MAX_WISHES:
+        wishes = [wish for wish in wishes if wish.is_firm]
+    return wishes if len(wishes) <= MAX_WISHES else []
 
 
 def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
-    sentence = sentences[at]
-    likely = probabilities(sentence.context)
-    label = max(likely, key=lambda name: likely[name])
-    of_forgetting = likely["forget"] + likely["undo"]
-    if of_forgetting >= _MIN_PROBABILITY:
-        label = "forget" if likely["forget"] >= likely["undo"] else "undo"
-        likely[label] = of_forgetting
-    elif label in _KEEPING and _WHOLE_FORGETTING.match(sentence.text):
-        label, likely["forget"] = "forget", 1.0
+    sentence, is_whole = sentences[at], len(sentences) == 1
+    if (plain := _plain(sentence)) is not None:
+        return plain
+    label, likely = _judged(sentence)
     if _QUESTION.search(sentence.text) and not _POLITE.match(sentence.text):
         return None
     introduced = _INTRODUCTION.match(sentence.text)
     found = introduced or _DENIAL.match(sentence.text)
     content = (sentence.text[found.end() :] if found else sentence.text).strip(_EDGES)
-    is_whole = len(sentences) == 1
     may_keep = likely["keep"] >= _MIN_PROBABILITY_ABOUT_FACT or (
         is_whole and bool(subject_of(content)) and _WHOLE_REQUEST.match(sentence.text)
     )
@@ -118,9 +127,8 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
     ):
         label = "keep"
     elif label == "none" or likely[label] < _MIN_PROBABILITY:
-        if label in ("forget", "undo"):
-            return None
-        return _unsaid(sentence, content, likely, is_whole=is_whole)
+        is_unsure = label in ("forget", "undo")
+        return None if is_unsure else _unsaid(sentence, content, likely, is_whole=is_whole)
     if label == "keep":
         text = _kept(sentences, at, content)
         return Wished("request", text, lasting=bool(_ALWAYS.search(text))) if text else None
@@ -128,6 +136,37 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
         return Wished("forget", sentences[at - 1].text.strip(_EDGES))
     stands_alone = label != "correction" or _DENIES.match(sentence.text) is not None
     return Wished(_WISHES[label], content, lasting=label == "self", stands_alone=stands_alone)
+
+
+def _plain(sentence: OwnSentence) -> Wished | None:
+    """Return what a sentence asks whose form leaves no doubt."""
+    closing = _CLOSING_REQUEST.search(sentence.text.rstrip(_EDGES))
+    said = sentence.text[: closing.start()] if closing and not sentence.context.after_colon else ""
+    return Wished("request", said.strip(_EDGES)) if len(terms(said)) >= _LITTLE else None
+
+
+def _judged(sentence: OwnSentence) -> tuple[Label, dict[Label, float]]:
+    """Return what the model takes a sentence for, and how likely each label is.
+
+    A sentence that names remembering never asks to forget, unless it says so; nor does a rule ("不要再…").
+    """
+    likely = dict(probabilities(sentence.context))
+    label = max(likely, key=lambda name: likely[name])
+    of_forgetting = likely["forget"] + likely["undo"]
+    text = sentence.text
+    if _NAMES_REMEMBERING.search(text) and not _ENDS_REMEMBERING.search(text):
+        likely["forget"] = likely["undo"] = 0.0
+        label = max(likely, key=lambda name: likely[name])
+    elif of_forgetting >= _MIN_PROBABILITY and _RULE.match(text):
+        label, likely["self"] = "self", 1.0
+    elif of_forgetting >= _MIN_PROBABILITY:
+        label = "forget" if likely["forget"] >= likely["undo"] else "undo"
+        likely[label] = of_forgetting
+    elif label in _KEEPING and _WHOLE_FORGETTING.match(text):
+        label, likely["forget"] = "forget", 1.0
+    elif label == "self" and _PASSING.search(text):
+        label, likely["self"] = "none", 0.0
+    return label, likely
 
 
 def _unsaid(
@@ -138,11 +177,15 @@ def _unsaid(
         return Wished("forget", content, is_firm=False)
     likely_any = 1 - likely["none"]
     is_forgetting = likely["forget"] + likely["undo"] > likely_any / 2
-    least = _MIN_PROBABILITY_ABOUT_FACT if is_forgetting else _MIN_PROBABILITY_OF_CHANGE
-    if likely_any < least and not _DENIAL.match(sentence.text):
+    denies = _DENIAL.match(sentence.text) is not None
+    if is_forgetting and likely_any >= _MIN_PROBABILITY_ABOUT_FACT:
+        return Wished("forget", content, is_firm=False, stands_alone=False)
+    is_likely = is_whole or likely_any >= _MIN_PROBABILITY_OF_CHANGE
+    changes = is_likely and says_change(sentence.text) and len(terms(content)) <= _MOST_OF_CHANGE
+    if not changes and not denies:
         return None
-    wish: Wish = "forget" if is_forgetting else "correction"
-    return Wished(wish, content, is_firm=False, stands_alone=False)
+    stands_alone = changes and denies and bool(subject_of(content))
+    return Wished("correction", content, is_firm=False, stands_alone=stands_alone)
 
 
 def _kept(sentences: Sequence[OwnSentence], at: int, content: str) -> str:

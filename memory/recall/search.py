@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 import anyio
@@ -35,6 +36,7 @@ from memory.recall.retrievers import (
     weighed_by_evidence,
 )
 from memory.recall.stale_schema import split_stale
+from memory.recall.superseded import corrected_line
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
 from memory.terms import terms
@@ -178,23 +180,29 @@ def _superseded(
 ) -> list[Item]:
     """Return the facts that hold no longer, and, unless a time is asked for, the turns that said so.
 
-    These are the turns that told them and those before their end that have all of their words. A turn counts
-    only where such a fact is likely an answer, and one that holds was found as well.
+    These are the turns that told them and those before their end that have all of their words, or those of a line
+    that a fact corrects. A turn counts only where such a fact is likely an answer, and one that holds was found.
     """
     ended = [item for item in items if item.valid_until is not None]
-    if is_of_a_time or not any(item.kind == "fact" and item.valid_until is None for item in items):
+    holding = [item for item in items if item.kind == "fact" and item.valid_until is None]
+    if is_of_a_time or not holding:
         return ended
-    likely = [item for item in ended if item.id in likely_ids]
+    old = [(item.body, item.valid_until, item.turn_id) for item in ended if item.id in likely_ids]
+    old += [
+        (corrected_line(item.body), item.occurred_at, None)
+        for item in holding
+        if item.id in likely_ids
+    ]
     telling = [item for item in items if item.kind in _TELLING_KINDS]
-    return [*ended, *(item for item in telling if any(_says(item, fact) for fact in likely))]
+    return [*ended, *(item for item in telling if any(_says(item, *told) for told in old))]
 
 
-def _says(item: Item, ended: Item) -> bool:
-    """Return whether an item is of the turn that told a fact, or said the same before the fact ended."""
-    if item.turn_id is not None and item.turn_id == ended.turn_id:
+def _says(item: Item, text: str, until: datetime | None, turn_id: str | None) -> bool:
+    """Return whether an item is of the turn that told a text, or said the same before a moment."""
+    if item.turn_id is not None and item.turn_id == turn_id:
         return True
-    words = set(terms(ended.body)) - STOP_TERMS
-    is_before = ended.valid_until is not None and item.occurred_at < ended.valid_until
+    words = set(terms(text)) - STOP_TERMS
+    is_before = until is not None and item.occurred_at < until
     return is_before and bool(words) and words <= set(terms(item.summary))
 
 

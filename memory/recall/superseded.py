@@ -27,7 +27,7 @@ _SAME_TEXT: Final = 0.2
 _CORRECTED_TEXT: Final = 0.3
 _CORRECTED_NOTE: Final = 0.5
 """Of a note's words, in a fact that corrects one of its lines."""
-_CORRECTS_NOTE: Final = " [earlier: "
+_CORRECTS_LINE: Final = " [earlier: "
 _LEAST_SHARED: Final = 2
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}(?:-\d{1,2})?")
 _CHANGED: Final = re.compile(
@@ -72,7 +72,7 @@ def mark_superseded(hits: Sequence[Hit], asked: Period | None) -> list[Hit]:
         hit
         for hit in hits
         if hit.confidence >= LEAST_CONFIDENCE / 2
-        and (hit.item.kind in _REPLACED_KINDS or _CORRECTS_NOTE in hit.item.body)
+        and (hit.item.kind in _REPLACED_KINDS or _CORRECTS_LINE in hit.item.body)
     ][:_MAX_COMPARED]
     by_age = sorted(likely, key=lambda hit: hit.item.occurred_at, reverse=True)
     wordings = {hit.item.id: _Wording.of(hit.item) for hit in by_age}
@@ -81,6 +81,11 @@ def mark_superseded(hits: Sequence[Hit], asked: Period | None) -> list[Hit]:
             if _is_replaced(older.item, newer.item, wordings, asked):
                 _mark(marked, older.item, newer.item)
     return marked
+
+
+def corrected_line(fact: str) -> str:
+    """Return the line of a note or a turn that a fact corrects; empty if it corrects none."""
+    return fact.partition(_CORRECTS_LINE)[2].removesuffix("]")
 
 
 def _is_replaced(

@@ -112,6 +112,10 @@ async def test_a_question_about_all_of_memory_lists_facts_before_other_items(
 
 async def test_a_request_that_names_nothing_forgets_the_turn_before(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
+        chat = (await services.ask("rename config.ini to config.toml"))["conversation_id"]
+        for about_files in ("undo that", "delete that"):
+            result = await services.ask(about_files, conversation_id=chat)
+            assert result["memory"].get("forgotten", []) == []
         first = await services.ask("remember that my locker is number 12")
         chat = first["conversation_id"]
         await services.ask("记住我的车牌是沪A12345", conversation_id=chat)
@@ -166,6 +170,8 @@ async def test_a_correction_of_what_was_said_before_in_the_conversation_is_kept(
             assert [fact["title"] for fact in result["memory"]["saved"]] == [
                 f"{change} [earlier: {before}]"
             ]
+        asked = await services.ask("When is the demo, on which day?")
+        assert "on Thursday\n" not in await context_of(services, asked)
 
 
 async def test_what_a_request_to_forget_does_not_reach_is_told(tmp_path: Path) -> None:

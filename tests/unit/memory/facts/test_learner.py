@@ -14,6 +14,7 @@ from memory.facts.learner import MAX_FACTS, MAX_QUESTIONS_AN_HOUR, FactLearner
 from memory.facts.matching import MIN_SHARED, MIN_SHARED_UNSAID, corrected, nearest
 from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import NewFact, ToldTurn
+from memory.facts.wording import contradicts
 from memory.small_model import ModelUnavailable
 from tests.support.episodes import make_turn
 
@@ -167,6 +168,14 @@ REQUESTS: dict[str, list[str]] = {
         "the vault code is 4417 ask Ben"
     ],
     "No, the demo is on Friday now.": ["the demo is on Friday now"],
+    "Petra moved to Lyon - remember that please": ["Petra moved to Lyon"],
+    "FYI the code is 9981, remember it.": ["FYI the code is 9981"],
+    "不要再用表情符号": ["不要再用表情符号"],
+    "取消记住我的工号": ["取消记住我的工号"],
+    "Note to self: dentist on Friday": ["dentist on Friday"],
+    "Can you remember that my badge is 4471?": ["my badge is 4471"],
+    "I am getting a 500 error from nginx": [],
+    "我不明白这个错误": [],
     "Translate this:\n\nDear all,\n\nRemember that the office is closed on Monday.": [],
     "> remember that the office is closed\n\nWhat does he mean?": [],
     "```\nremember that x is 1\n```": [],
@@ -180,6 +189,50 @@ def test_the_content_of_a_request_is_kept_and_quoted_and_pasted_text_is_none() -
         message: [wish.text for wish in read_wishes(message) if wish.is_firm]
         for message in REQUESTS
     } == REQUESTS
+
+
+def test_a_request_is_not_read_as_its_opposite() -> None:
+    for message, wish in (
+        ("Petra moved to Lyon - remember that please", "request"),
+        ("不要再用表情符号", "statement"),
+        ("取消记住我的工号", "forget"),
+    ):
+        assert [wished.wish for wished in read_wishes(message)] == [wish]
+
+
+MANAGER = "Igor is my manager"
+LOCKER = "my locker is number 12"
+CONTRADICTIONS: list[tuple[str, str, bool]] = [
+    (MANAGER, "Igor is on parental leave until March", False),
+    (MANAGER, "Igor is on leave now", False),
+    ("the Linz office is on floor 3", "the Linz office is open from 9 to 5", False),
+    ("王涛是组长", "王涛在休假", False),
+    ("Anna is vegetarian", "Anna is pregnant", False),
+    (LOCKER, "my locker is number 14", True),
+    ("the demo is on Thursday at 3", "the demo is on Friday", True),
+    ("the rehearsal is on Monday", "The rehearsal moved to Tuesday", True),
+    ("蜂箱放在磨坊后面", "蜂箱改成放在磨坊前面了", True),
+    ("the wifi password is tulip", "the wifi password is rosebud", True),
+    ("our database is PostgreSQL", "our database is MySQL now", True),
+    ("上线时间是五月", "上线时间是六月", True),
+]
+
+
+def test_a_statement_contradicts_another_value_and_not_all_else_of_its_subject() -> None:
+    read = [(old, new, contradicts(new, old)) for old, new, _ in CONTRADICTIONS]
+    assert read == CONTRADICTIONS
+
+
+def test_ordinary_sentences_correct_nothing() -> None:
+    log = "\n".join(f"2026-11-21 03:01:{n} backup job {n} ended on node 1" for n in range(10, 60))
+    for fact, message in (
+        ("the nightly backup runs at 02:30", f"why is the backup slow?\n{log}"),
+        ("the sprint review is on Friday", "Our sprint planning was on Monday and went badly"),
+        ("the invoice limit is 500 EUR", "The invoice total is too high, it shows 730"),
+        ("Ana does billing, she started in March", "Ben does search, he started in April"),
+        ("the demo is on Thursday", "Translate this:\nThe demo moved to May."),
+    ):
+        assert kept({"message": message, "facts": [fact]}) == []
 
 
 def test_a_correction_that_fits_several_facts_equally_well_corrects_none() -> None:
