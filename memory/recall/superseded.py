@@ -29,6 +29,8 @@ _CORRECTED_NOTE: Final = 0.5
 """Of a note's words, in a fact that corrects one of its lines."""
 _CORRECTS_LINE: Final = " [earlier: "
 _LEAST_SHARED: Final = 2
+_MOST_AHEAD: Final = 0.35
+"""An older item that is likelier an answer by more than this says what the newer one does not."""
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}(?:-\d{1,2})?")
 _CHANGED: Final = re.compile(
     r"\b(?:no longer|not any ?more|instead of|rather than|from now on|changed to|moved to|now\b[^.]{0,60}\bnot"
@@ -78,7 +80,8 @@ def mark_superseded(hits: Sequence[Hit], asked: Period | None) -> list[Hit]:
     wordings = {hit.item.id: _Wording.of(hit.item) for hit in by_age}
     for place, newer in enumerate(by_age):
         for older in by_age[place + 1 :]:
-            if _is_replaced(older.item, newer.item, wordings, asked):
+            is_ahead = older.confidence > newer.confidence + _MOST_AHEAD
+            if not is_ahead and _is_replaced(older.item, newer.item, wordings, asked):
                 _mark(marked, older.item, newer.item)
     return marked
 

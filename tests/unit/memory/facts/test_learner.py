@@ -205,7 +205,7 @@ LOCKER = "my locker is number 12"
 CONTRADICTIONS: list[tuple[str, str, bool]] = [
     (MANAGER, "Igor is on parental leave until March", False),
     (MANAGER, "Igor is on leave now", False),
-    ("the Linz office is on floor 3", "the Linz office is open from 9 to 5", False),
+    ("the Graz office is on floor 3", "the Graz office is open from 9 to 5", False),
     ("王涛是组长", "王涛在休假", False),
     ("Anna is vegetarian", "Anna is pregnant", False),
     (LOCKER, "my locker is number 14", True),

@@ -213,13 +213,16 @@ SHOP = noted("not_shp", "Shop 13", "Positions are kept by shop 13 for months.", 
 
 def test_a_newer_note_about_the_same_thing_replaces_the_older_one_and_says_so() -> None:
     for older, newer in ((OLD, NEW), (MEETINGS, CHANGED)):
-        hits = [hit(make_item("not_1", ""), 0.9), hit(older, 0.9), hit(newer, 0.3, fit=0.1)]
+        hits = [hit(make_item("not_1", ""), 0.9), hit(older, 0.6), hit(newer, 0.3, fit=0.1)]
         shown = worth_showing(Found(hits=hits))
         assert ids(shown) == ["not_1", newer.id]
         assert older.title in shown.hits[1].why
         assert [(held.id, held.reason) for held in shown.held_back] == [(older.id, "superseded")]
         shown = worth_showing(Found(hits=[hit(newer, 0.9), hit(older, 0.9, fit=0.4)]))
         assert [held.id for held in shown.held_back] == [older.id], "it fits less"
+        assert older.id in ids(worth_showing(Found(hits=[hit(older, 0.9), hit(newer, 0.5)]))), (
+            "what it says besides may be what is asked for"
+        )
 
 
 @pytest.mark.parametrize(
