@@ -15,6 +15,7 @@ from gateway.turns.conversation_memory import scope_of, seen_in
 from gateway.turns.result import memory_fields
 from memory.errors import StoreUnavailable
 from memory.recall.query import RECALLED_KINDS, ContextPack, QueryPack
+from memory.recall.reader import UNSEARCHED_S
 
 _log = logging.getLogger(__name__)
 
@@ -22,10 +23,8 @@ _ABOUT_MEMORY_S: Final = 2.0
 """The least deadline of a question about memory: a summary of memory is worth the time."""
 _CATCHING_UP_SHARE: Final = 0.3
 """What the record gets of the deadline to take over turns that ended just now."""
-_OWN_SHARE: Final = 0.8
-"""Memory's share of the deadline: by then it drops its slow parts, and has time left to report that."""
-
-
+_LATE_S: Final = UNSEARCHED_S + 0.2
+"""What memory gets after the deadline for what needs no search, and to report that."""
 _SILENT: Final = frozenset(
     {
         *("memory_timeout", "memory_failed", "fulltext_timeout", "fulltext_error"),
@@ -60,7 +59,7 @@ class TurnRecall:
         pack = ContextPack(degraded=("memory_timeout",))
         began = anyio.current_time()
         try:
-            with anyio.move_on_after(deadline_s):
+            with anyio.move_on_after(deadline_s + _LATE_S):
                 with anyio.move_on_after(deadline_s * _CATCHING_UP_SHARE):
                     await self._context.parts.memory.catch_up()
                 left_s = began + deadline_s - anyio.current_time()
@@ -95,7 +94,7 @@ class TurnRecall:
             conversation_id=turn.conversation_id,
             active_tools=await self._context.parts.memory.tools.of(turn.conversation_id),
             seen=await seen_in(self._context.parts.turns, conversation),
-            deadline_s=deadline_s * _OWN_SHARE,
+            deadline_s=deadline_s,
         )
 
     async def wait_text(self) -> str | None:

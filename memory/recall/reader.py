@@ -39,12 +39,14 @@ _NEWEST: Final = 10
 _PENDING_SHARE: Final = 3
 _NOTES_SHARE: Final = 2
 _LEAST_LEFT_S: Final = 0.02
-_FINDING_SHARE: Final = 0.9
-"""Part of the deadline; the rest is for packing."""
+_FINDING_SHARE: Final = 0.72
+"""Part of the deadline for the parts; the rest is for ranking, and for packing."""
+UNSEARCHED_S: Final = 1.0
+"""What is read without a search, the profile and the newest episodes, may take so long after the deadline."""
 _SELECTABLE: Final = 60
 _LISTED: Final = "among the newest; nothing fits the question about memory better"
 _UNSEARCHED: Final = "among the newest; memory could not be searched"
-_NO_ANSWER: Final = frozenset({"fulltext_error", "fulltext_timeout"})
+_NO_ANSWER: Final = frozenset({"fulltext_error", "fulltext_timeout", "memory_timeout"})
 _OF_MEMORY: Final = frozenset({"memory", "memories"})
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
@@ -116,23 +118,32 @@ class RecallReader:
         self._items = items
 
     async def recall(self, query: QueryPack) -> ContextPack:
-        """Return what fits the query, within its budget and deadline."""
-        ends_at = _ends_at(query)
+        """Return what fits the query, within its budget and deadline.
+
+        The profile, and the newest episodes in place of a search that did not answer, have `UNSEARCHED_S` more.
+        """
+        ends_at = _ends_at(query, _FINDING_SHARE)
+        unsearched_until = _ends_at(query, after_s=UNSEARCHED_S)
         before = _Before()
-        found: list[Found] = []
+        found = Found(degraded=("memory_timeout",))
 
         async def find() -> None:
-            found.append(await self._find(query, ends_at))
+            nonlocal found
+            with anyio.move_on_after(query.deadline_s):
+                found = await self._find(query, ends_at)
+            if not found.hits and not _NO_ANSWER.isdisjoint(found.degraded):
+                with before.reading(unsearched_until, "newest_not_read"):
+                    found = await self._newest(query, found, ("episode",), _UNSEARCHED)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(find)
             tasks.start_soon(self._add_pending, query, before, ends_at)
-            tasks.start_soon(self._add_profile, query, before, ends_at)
+            tasks.start_soon(self._add_profile, query, before, unsearched_until)
             tasks.start_soon(self._add_notes, query, before, ends_at)
-        degraded = tuple(dict.fromkeys((*found[0].degraded, *before.degraded)))
+        degraded = tuple(dict.fromkeys((*found.degraded, *before.degraded)))
         packed = pack(
             Pieces(
-                found=replace(found[0], degraded=degraded),
+                found=replace(found, degraded=degraded),
                 budget_chars=query.budget_chars,
                 max_items=query.max_items,
                 queries=query.queries,
@@ -148,8 +159,7 @@ class RecallReader:
     async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
         """Search; let a model choose if the query asks for it.
 
-        List the newest, facts first, where nothing fits a question about memory or it is about all of it; and
-        the newest episodes where no search answered.
+        List the newest, facts first, where nothing fits a question about memory or it is about all of it.
         """
         found = Found()
         try:
@@ -166,10 +176,6 @@ class RecallReader:
                 likely = worth_showing(found)
                 if not likely.hits or (self._items is not None and _names_nothing(asked)):
                     return await self._newest(query, likely, query.kinds, _LISTED)
-            if not found.hits and not _NO_ANSWER.isdisjoint(found.degraded):
-                with anyio.move_on_after(_left_s(ends_at)):
-                    return await self._newest(query, found, ("episode",), _UNSEARCHED)
-                return found
             chosen = await self._chosen(query, found, ends_at)
             return found if chosen is found else await _filtered_again(chosen, query.active_tools)
         except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
@@ -252,11 +258,11 @@ def _names_nothing(question: str) -> bool:
     return set(QuestionWords.of(question).of_the_matter) <= _OF_MEMORY
 
 
-def _ends_at(query: QueryPack) -> float | None:
-    """Return the time of the loop's clock by which all must be found; None: no deadline."""
+def _ends_at(query: QueryPack, share: float = 1.0, after_s: float = 0.0) -> float | None:
+    """Return the time of the loop's clock after a share of the deadline and some time; None: no deadline."""
     if query.deadline_s is None:
         return None
-    return anyio.current_time() + query.deadline_s * _FINDING_SHARE
+    return anyio.current_time() + query.deadline_s * share + after_s
 
 
 def _left_s(ends_at: float | None) -> float | None:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from gateway.ids import LOCAL_USER as ME
 from memory.facts.fact import Fact
 from memory.scope import Scope
-from tests.service.turns.test_memory import intents_of
+from tests.service.turns.test_memory import WROTE, episodes_of, intents_of
 from tests.support.services import RunningServices, running_services, script
 
 MINE = Scope(owner_id=ME)
@@ -54,6 +55,25 @@ async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: P
         assert "Friday" in text
         assert "Thursday" not in text
         assert "superseded" in {entry["reason"] for entry in demo["memory"]["suppressed"]}
+
+
+async def test_the_profile_and_the_newest_episode_are_shown_though_a_search_never_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def search(*_: object, **__: object) -> None:
+        await anyio.sleep_forever()
+
+    async with running_services(tmp_path, recall_deadline_ms=1) as services:
+        await services.ask("I am Ana and I like short answers")
+        await services.ask(WROTE)
+        await episodes_of(services)
+        monkeypatch.setattr("memory.recall.search.MemorySearch.search", search)
+        result = await services.ask("Where is it?")
+        text = await context_of(services, result)
+    assert "> - I am Ana and I like short answers" in text
+    assert "Memory backend degraded: memory_timeout" in text
+    assert (result["memory"]["profile"], result["memory"]["degraded"]) == (True, ["memory_timeout"])
+    assert [shown["kind"] for shown in result["memory"]["injected"]] == ["episode"]
 
 
 async def test_a_fact_is_recorded_as_an_intent_with_its_turn_and_masked(tmp_path: Path) -> None:
