@@ -43,7 +43,7 @@ class RecordStore(Protocol):
         """Write items and remove those of some turns, all in one transaction.
 
         An item that a person forgot is not written again. Backends get what changed. Of the deleted turns
-        the ids are kept, like those of forgotten items.
+        the ids are kept, like those of forgotten items; the chronicle keeps that they happened, and no word.
         """
 
 

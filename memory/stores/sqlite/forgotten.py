@@ -41,6 +41,8 @@ async def find_mentions(
 
     This reads much, so it runs outside of any transaction; `mentions_since_blocking` adds what came since.
     """
+    if not item_ids:
+        return Mentions(intent_ids=(), up_to=0)
     last = await database.row("SELECT ifnull(max(seq), 0) AS seq FROM intents")
     up_to = int(last["seq"]) if last is not None else 0
     sql, values = _mentions("<=", up_to, item_ids, owner_id)
@@ -55,6 +57,8 @@ def mentions_since_blocking(
     owner_id: str | None = None,
 ) -> list[str]:
     """Return the known mentions of items and those since, within the caller's transaction."""
+    if not item_ids:
+        return []
     rows = connection.execute(*_mentions(">", known.up_to, item_ids, owner_id))
     return [*known.intent_ids, *(row["id"] for row in rows)]
 

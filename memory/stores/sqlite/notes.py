@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
 
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
@@ -28,8 +27,6 @@ from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
 from memory.stores.sqlite.record import cut_replies_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
-
-_NOTHING: Final = Mentions(intent_ids=(), up_to=0)
 
 
 class SqliteNoteStore:
@@ -65,7 +62,7 @@ class SqliteNoteStore:
             "SELECT item_ids FROM note_files WHERE name = ? AND forgotten_by IS NOT NULL", (name,)
         )
         item_ids = [] if wanted is None else json.loads(wanted["item_ids"])
-        mentions = await find_mentions(self._database, item_ids) if item_ids else _NOTHING
+        mentions = await find_mentions(self._database, item_ids)
         await self._database.write(lambda writer: self._remove(writer, name, mentions, self._now()))
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:

@@ -10,8 +10,13 @@ from memory.clock import Now
 from memory.items import Item
 from memory.outbox.delivery import deliveries_of
 from memory.record.turn_item import without_reply
+from memory.stores.sqlite.chronicle import scrub_blocking
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.forgotten import note_forgotten_blocking
+from memory.stores.sqlite.forgotten import (
+    find_mentions,
+    mentions_since_blocking,
+    note_forgotten_blocking,
+)
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import (
     backends_of_blocking,
@@ -45,10 +50,15 @@ class SqliteRecordStore:
         self, items: Sequence[Item], *, without: Sequence[str], deleted: Sequence[str]
     ) -> None:
         now = self._now()
+        mentions = await find_mentions(self._database, deleted)
 
         def work(connection: sqlite3.Connection) -> None:
             removed = [turn_id for turn_id in without if remove_turn_blocking(connection, turn_id, now)]  # fmt: skip
-            if removed:
+            telling = mentions_since_blocking(connection, mentions, deleted)
+            for turn_id in deleted:
+                telling += intents_of_turn_blocking(connection, turn_id)
+            scrub_blocking(connection, telling, now, owner_id=None)
+            if removed or telling:
                 request_vacuum_blocking(connection)
             note_forgotten_blocking(connection, deleted, now)
             for item in items:

@@ -1,5 +1,6 @@
 """What was said in one conversation is found from another one, until it is deleted or switched off."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from gateway.turns.conversation_memory import ConversationMemory
 from memory.recall.query import ContextPack, QueryPack
 from memory.record.turn_item import REPLY
 from memory.scope import Scope
+from tests.service.turns.test_memory import intents_of
 from tests.support.builders import codes
 from tests.support.services import RunningServices, of_kind, running_services, script
 
@@ -66,8 +68,27 @@ async def test_a_deletion_that_a_crash_cut_off_is_finished_before_the_next_turn(
         monkeypatch.setattr(ConversationMemory, "changed", crash)
         await services.delete(told["conversation_id"])
         assert await recorded(services) != set()
+        assert TOLD in repr(await intents_of(services))
     async with running_services(tmp_path / "later", **QUIET) as services:
         assert await recorded(services) == set()
+        assert TOLD not in repr(await intents_of(services))
+
+
+async def test_a_deleted_conversation_leaves_no_word_in_the_chronicle(tmp_path: Path) -> None:
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        asked = await tell(services, ASKED)
+        assert told["turn_id"] in [entry["id"] for entry in asked["memory"]["injected"]]
+        before = await intents_of(services)
+        await services.delete(told["conversation_id"])
+        after = await intents_of(services)
+    assert TOLD in repr(before)
+    assert after == [
+        replace(old, text="", payload={}, forgotten=True)
+        if old.turn_id == told["turn_id"] or old.key == "memory.injected"
+        else old
+        for old in before
+    ]
 
 
 async def test_a_fork_doubles_nothing_and_keeps_what_its_source_loses(tmp_path: Path) -> None:
