@@ -16,6 +16,7 @@ from memory.cases.results import Refusal
 from memory.embeddings.protocol import ModelMissing
 from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreConflict, StoreUnavailable
+from memory.facts.fact import MAX_FACT_CHARS
 from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of
 from memory.items import KINDS
@@ -32,6 +33,7 @@ BAD_ARGUMENTS = 2
 _MAX_INPUT_BYTES = 64 * 1024 * 1024
 _LIMIT = 200
 _MAX_COUNT = 100_000
+_MAX_DIGITS = 18
 
 _HELP = Path(__file__).with_name("cli_help.txt")
 
@@ -124,6 +126,13 @@ class _Call:
     def text(self) -> str:
         return " ".join(self.given.words)
 
+    @property
+    def statement(self) -> str:
+        """The words as a fact. Raise `_Refused` if they cannot be one."""
+        if len(self.text) > MAX_FACT_CHARS or not any(map(str.isalnum, self.text)):
+            raise _Refused(f"A fact has a letter or digit, at most {MAX_FACT_CHARS} characters.")
+        return self.text
+
     def say(self, line: str) -> None:
         self.out.write(f"{line}\n")
 
@@ -191,12 +200,45 @@ async def _forget(call: _Call) -> None:
         call.say(f"forgotten: {item_id}")
 
 
+async def _add(call: _Call) -> None:
+    fact = await call.memory.facts.write(call.statement, call.scope, lasting=call.given.lasting)
+    call.say(f"remembered: {fact.id}  {fact.text}")
+
+
+async def _correct(call: _Call) -> None:
+    fact = await call.memory.facts.edit(call.given.id, call.scope, text=call.statement)
+    if fact is None:
+        raise _Refused(f"There is no fact {call.given.id}.", FAILED)
+    call.say(f"corrected: {fact.id}  {fact.text}")
+
+
+async def _profile(call: _Call) -> None:
+    text = await call.memory.facts.store.profile_text(call.owner_id)
+    call.say(text or "The profile is empty.")
+
+
+async def _tidied(call: _Call) -> None:
+    steps = await call.memory.fact_tidier.log(call.owner_id, limit=call.given.limit)
+    for step in steps:
+        item = await call.memory.items.get(step.fact_id, call.scope)
+        done = step.action if step.undone_at is None else f"{step.action}, undone"
+        by = "" if step.by_id is None else f" by {step.by_id}"
+        call.say(f"{step.id}  {step.at:%Y-%m-%d}  {done}: {step.fact_id}{by}")
+        call.say(f"      {'forgotten since' if item is None else item.title}")
+    if not steps:
+        call.say("Nothing was tidied.")
+
+
+async def _undo(call: _Call) -> None:
+    for step_id in call.given.words:
+        if await call.memory.fact_tidier.undo(step_id, call.owner_id) is None:
+            raise _Refused(f"There is no step {step_id}.", FAILED)
+        call.say(f"undone: {step_id}")
+
+
 async def _context(call: _Call) -> None:
     query = QueryPack(
-        queries=(call.text,),
-        scope=call.scope,
-        kinds=RECALLED_KINDS,
-        budget_chars=call.given.budget,
+        queries=(call.text,), scope=call.scope, kinds=RECALLED_KINDS, budget_chars=call.given.budget
     )
     pack = await call.memory.reader.recall(query)
     call.say(pack.text or "Nothing would be put beside this message.")
@@ -235,9 +277,7 @@ async def _outbox(call: _Call) -> None:
 
 
 async def _retry(call: _Call) -> None:
-    ids = [int(word) for word in call.given.words if word.isascii() and word.isdigit()]
-    if len(ids) != len(call.given.words):
-        raise _Refused("Deliveries are named by their numbers; `outbox` lists them.")
+    ids = list(call.given.words)
     if call.given.dead:
         dead = await call.memory.outbox.page(call.owner_id, "dead", limit=_LIMIT)
         ids += [delivery.id for delivery in dead]
@@ -285,6 +325,11 @@ _COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {
     "list": _list,
     "show": _show,
     "forget": _forget,
+    "add": _add,
+    "correct": _correct,
+    "profile": _profile,
+    "tidied": _tidied,
+    "undo": _undo,
     "search": _search,
     "context": _context,
     "write": _write,
@@ -305,12 +350,16 @@ def _parse(args: Sequence[str]) -> argparse.Namespace:
     for name in (*_COMMANDS, "fetch-model"):
         one = commands.add_parser(name, add_help=False)
         one.add_argument("--owner", type=_owner, default=argparse.SUPPRESS)
-        if name in {"search", "context", "show", "forget", "fields"}:
-            one.add_argument("words", nargs="+")
+        if name == "correct":
+            one.add_argument("id")
+        if name in {"search", "context", "show", "forget", "fields", "add", "correct", "undo"}:
+            one.add_argument("words", nargs="+", type=_number if name == "undo" else str)
         elif name in {"list", "retry"}:
-            one.add_argument("words", nargs="*")
+            one.add_argument("words", nargs="*", type=_number if name == "retry" else str)
     commands.choices["list"].add_argument("--kind", type=_kinds, default=())
-    commands.choices["list"].add_argument("--limit", type=_count, default=_LIMIT)
+    for name in ("list", "tidied"):
+        commands.choices[name].add_argument("--limit", type=_count, default=_LIMIT)
+    commands.choices["add"].add_argument("--lasting", action="store_true")
     commands.choices["search"].add_argument("--limit", type=_count, default=10)
     commands.choices["search"].add_argument("--json", action="store_true")
     commands.choices["context"].add_argument("--budget", type=_count, default=DEFAULT_BUDGET_CHARS)
@@ -336,6 +385,12 @@ def _kinds(text: str) -> list[str]:
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= _MAX_COUNT):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 to 100000")
+    return int(text)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of the numbers that are listed")
     return int(text)
 
 

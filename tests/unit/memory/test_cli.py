@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from gateway.http.memory_bodies import read_episode
@@ -43,6 +44,15 @@ class Shell:
             served_elsewhere=["vectors"],
         )
         self._fetch = fetch or (lambda: None)
+
+    def tidy(self) -> None:
+        """Tidy facts, as the server does in the background."""
+
+        async def run() -> None:
+            async with open_memory(self._plan, now=utc_now, draw=lambda: 0.0) as memory:
+                await memory.fact_tidier.tidy()
+
+        anyio.run(run)
 
     def __call__(self, *args: str, given: Any = "") -> tuple[int, str]:
         out = io.StringIO()
@@ -103,6 +113,32 @@ def test_what_is_remembered_is_listed_shown_and_forgotten(shell: Shell) -> None:
     for command in ("show", "forget"):
         assert shell(command, item_id) == (FAILED, f"There is no item {item_id}.\n")
     assert len(shell("list")[1].splitlines()) == 2
+
+
+def test_a_fact_is_added_corrected_and_in_the_profile(shell: Shell) -> None:
+    assert shell("profile") == (0, "The profile is empty.\n")
+    said, fact_id, text = shell("add", "--lasting", "I live", "in Graz")[1].split(maxsplit=2)
+    assert (said, text) == ("remembered:", "I live in Graz\n")
+    corrected = f"corrected: {fact_id}  I live in Rome\n"
+    assert shell("correct", fact_id, "I live", "in Rome") == (0, corrected)
+    assert shell("profile") == (0, "- I live in Rome\n")
+    assert "I live in Rome" in shell("show", fact_id)[1]
+    refused = (FAILED, f"There is no fact {fact_id}.\n")
+    assert shell("--owner", "ada", "correct", fact_id, "I live in Wien") == refused
+
+
+def test_what_was_tidied_is_listed_and_undone_once_by_its_owner(shell: Shell) -> None:
+    assert shell("tidied") == (0, "Nothing was tidied.\n")
+    shell("add", "the locker is 12")
+    fact_id = shell("add", "the bicycle is red")[1].split()[1]
+    shell("correct", fact_id, "the locker is 12")
+    shell.tidy()
+    first, title = shell("tidied")[1].splitlines()
+    number, _, what = first.split(maxsplit=2)
+    assert (what.split(":")[0], title.strip()) == ("merged", "the locker is 12")
+    assert shell("--owner", "ada", "undo", number) == (FAILED, f"There is no step {number}.\n")
+    assert shell("undo", number) == (0, f"undone: {number}\n")
+    assert "merged, undone" in shell("tidied")[1]
 
 
 def read_in(count: int, known: int) -> tuple[int, str]:
@@ -236,6 +272,8 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("search", "", "required"),
     ("search x --limit 0", "", "not a number"),
     ("retry x", "", "numbers"),
+    ("undo 12345678901234567890", "", "numbers"),
+    ("add !", "", "a letter or digit"),
     ("sing", "", "invalid choice"),
     ("outbox --status lost", "", "invalid choice"),
     ("list --kind novel", "", "not some of"),
@@ -251,7 +289,10 @@ def test_what_cannot_be_is_told_in_a_sentence(shell: Shell) -> None:
 def test_help_names_every_command(shell: Shell) -> None:
     code, out = shell("--help")
     assert code == 0
-    for name in ("search", "context", "write", "outbox", "retry", "rebuild", "export", "import"):
+    names = (
+        "search context add correct profile tidied undo write outbox retry rebuild export import"
+    )
+    for name in names.split():
         assert f"candor memory {name}" in out
 
 
