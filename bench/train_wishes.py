@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from bench.train_tool_usage import expand
 from memory.facts import sentence_model
-from memory.facts.matching import corrected
+from memory.facts.matching import MIN_SHARED_CHANGED_LINE, corrected
 from memory.facts.requests import read_wishes
 from memory.facts.sentence_model import LABELS, features_of
 from memory.own_words import SentenceInContext, own_sentences
@@ -293,7 +293,8 @@ def measure(path: Path) -> None:
         wishes = [
             wished.wish if wished.is_firm else "correction"
             for wished in read_wishes(row["text"])
-            if wished.is_firm or corrected(wished.text, [row.get("before", "")], None)
+            if wished.is_firm
+            or corrected(wished.text, [row.get("before", "")], None, MIN_SHARED_CHANGED_LINE)
         ]
         counts[row["wants"], WANTS.get(wishes[0], wishes[0]) if wishes else "none"] += 1
     for (wants, found), count in sorted(counts.items()):

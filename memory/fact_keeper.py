@@ -18,7 +18,6 @@ from memory.facts.fact import MAX_FACT_CHARS, Fact, Origin
 from memory.facts.profile import Profile, with_fact
 from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import Kept, Learn, NewFact, ToldTurn
-from memory.facts.wording import contradicts, subject_of, words_of
 from memory.forget_requests import ForgetRequests
 from memory.forgetting import Forgetting
 from memory.ids import derived_id, opaque_id
@@ -39,6 +38,7 @@ from memory.stores.sqlite.facts import (
     put_profile_blocking,
 )
 from memory.text_lines import flat, one_line
+from memory.wording import contradicts, subject_of, words_of
 
 _MAX_LINE_CHARS: Final = 300
 
@@ -155,8 +155,8 @@ class FactKeeper:
         if origin == "correction":
             lines = await self.store.lines_before(turn.scope, turn.conversation_id)
             least = matching.MIN_SHARED_LINE if wish.is_firm else None
-            read = partial(matching.corrected, wish.text, lines, least, is_firm=wish.is_firm)
-            line = await anyio.to_thread.run_sync(read)
+            near = matching.MIN_SHARED if wish.is_firm else matching.MIN_SHARED_CHANGED_LINE
+            line = await anyio.to_thread.run_sync(matching.corrected, wish.text, lines, least, near)
         return NewFact(
             wish.text,
             origin,
@@ -315,9 +315,12 @@ def _change(
     if not words_of(text) or matching.repeated(text, held) is not None:
         return None
     if told.origin == "correction":
-        least = matching.MIN_SHARED if told.is_firm else matching.MIN_SHARED_UNSAID
+        firm, unsaid = (
+            (matching.MIN_SHARED,) * 2,
+            (matching.MIN_SHARED_UNSAID, matching.MIN_SHARED_CHANGE),
+        )
         known = [fact.text for fact in held]
-        about = matching.corrected(text, known, least, is_firm=told.is_firm)
+        about = matching.corrected(text, known, *(firm if told.is_firm else unsaid))
         replaced = [fact for fact in held if fact.text == about]
         if replaced and not subject_of(text):
             text = f"{text} [earlier: {about}]"  # it may not say by itself what it is about

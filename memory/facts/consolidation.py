@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from memory.episodes.likeness import tell_the_same
 from memory.facts.fact import Fact
-from memory.facts.wording import contradicts, subject_of, value_of, words_of
+from memory.wording import contradicts, subject_of, value_of, words_of
 
 MAX_FACTS: Final = 1_000
 """Facts of a person that hold; beyond it those fade that were shown least lately. Lasting ones stay."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
-from memory.facts.wording import words_of
 from memory.items import Item
 from memory.scope import Scope
 from memory.text_lines import one_line
+from memory.wording import words_of
 
 MAX_FACT_CHARS: Final = 2_000
 MAX_TITLE_CHARS: Final = 120

@@ -7,9 +7,9 @@ from math import log
 from typing import Final
 
 from memory.facts.fact import Fact
-from memory.facts.wording import contradicts, has_other_value, subject_of, value_of, words_of
 from memory.recall.question_words import STOP_CHARACTERS, STOP_TERMS
 from memory.terms import characters, is_character
+from memory.wording import contradicts, has_other_value, subject_of, value_of, words_of
 from policies.patterns import read_patterns
 
 _NEGATED: Final = re.compile(read_patterns(__file__)["negated"], re.IGNORECASE)
@@ -19,8 +19,10 @@ MIN_SHARED: Final = 0.1
 """Of the weight of a fact's words, for a sentence that says that it corrects or forgets something."""
 MIN_SHARED_UNSAID: Final = 0.5
 """The same, for a sentence that may be an ordinary one."""
-MIN_SHARED_CHANGE: Final = 0.2
+MIN_SHARED_CHANGE: Final = 0.34
 """The same, for one that has another value of the same kind as well."""
+MIN_SHARED_CHANGED_LINE: Final = 0.2
+"""The same, for a line: nothing ends by it."""
 MIN_SHARED_LINE: Final = 0.3
 """Of the weight of a line's words, for a sentence that says that it corrects or forgets something."""
 _MIN_SAID: Final = 0.6
@@ -40,12 +42,12 @@ def repeated(text: str, facts: Sequence[Fact]) -> Fact | None:
 
 
 def corrected(
-    text: str, known: Sequence[str], min_shared: float | None, *, is_firm: bool = False
+    text: str, known: Sequence[str], min_shared: float | None, min_near: float = MIN_SHARED_CHANGE
 ) -> str | None:
     """Return the statement that a correction is about, if there is just one.
 
-    The correction contradicts it, or it is `nearest`; or it is near, and the correction has another value of the
-    same kind, such as a weekday, or denies a word of it.
+    The correction contradicts it, or it is `nearest` with `min_shared`; or with `min_near`, and the correction has
+    another value of the same kind, such as a weekday, or denies a word of it.
     """
     asked = _words(text)  # looked for first: reading a line's subject takes up to a millisecond
     known = [old for old in known if any(word in old.casefold() for word in asked)]
@@ -53,7 +55,7 @@ def corrected(
     if not same and min_shared is not None:
         same = nearest(text, known, min_shared)
     if not same:
-        near = nearest(text, known, MIN_SHARED if is_firm else MIN_SHARED_CHANGE)
+        near = nearest(text, known, min_near)
         same = [old for old in near if _replaces_value(text, old)]
     return same[0] if len(set(same)) == 1 else None
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory.facts.sentence_model import Label, probabilities
-from memory.facts.wording import says_change, subject_of
 from memory.own_words import OwnSentence, own_sentences
 from memory.terms import terms
+from memory.wording import says_change, subject_of
 from policies.patterns import read_patterns
 
 Wish = Literal["request", "statement", "correction", "forget", "undo"]
@@ -135,7 +135,13 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
     if label == "forget" and at and len(terms(content)) < _SHORT and _NAMES_NONE.search(content):
         return Wished("forget", sentences[at - 1].text.strip(_EDGES))
     stands_alone = label != "correction" or _DENIES.match(sentence.text) is not None
-    return Wished(_WISHES[label], content, lasting=label == "self", stands_alone=stands_alone)
+    return Wished(
+        _WISHES[label],
+        content,
+        lasting=label == "self",
+        is_firm=stands_alone or says_change(sentence.text),
+        stands_alone=stands_alone,
+    )
 
 
 def _plain(sentence: OwnSentence) -> Wished | None:

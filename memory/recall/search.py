@@ -40,6 +40,7 @@ from memory.recall.superseded import corrected_line
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
 from memory.terms import terms
+from memory.wording import contradicts
 
 _log = logging.getLogger(__name__)
 
@@ -181,7 +182,7 @@ def _superseded(
     """Return the facts that hold no longer, and, unless a time is asked for, the turns that said so.
 
     These are the turns that told them and those before their end that have all of their words, or those of a line
-    that a fact corrects. A turn counts only where such a fact is likely an answer, and one that holds was found.
+    that a fact corrects or contradicts. A turn counts only where such a fact is likely an answer, and one that holds was found.
     """
     ended = [item for item in items if item.valid_until is not None]
     holding = [item for item in items if item.kind == "fact" and item.valid_until is None]
@@ -194,7 +195,24 @@ def _superseded(
         if item.id in likely_ids
     ]
     telling = [item for item in items if item.kind in _TELLING_KINDS]
-    return [*ended, *(item for item in telling if any(_says(item, *told) for told in old))]
+    return [
+        *ended,
+        *(
+            item
+            for item in telling
+            if any(_says(item, *told) for told in old)
+            or any(_contradicts(fact, item, likely_ids) for fact in holding)
+        ),
+    ]
+
+
+def _contradicts(fact: Item, item: Item, likely_ids: AbstractSet[str]) -> bool:
+    """Return whether a likely fact gives another value to what a likely turn before it said."""
+    return (
+        {fact.id, item.id} <= likely_ids
+        and item.occurred_at < fact.occurred_at
+        and contradicts(fact.body, item.title)
+    )
 
 
 def _says(item: Item, text: str, until: datetime | None, turn_id: str | None) -> bool:

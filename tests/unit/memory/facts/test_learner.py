@@ -14,8 +14,8 @@ from memory.facts.learner import MAX_FACTS, MAX_QUESTIONS_AN_HOUR, FactLearner
 from memory.facts.matching import MIN_SHARED, MIN_SHARED_UNSAID, corrected, nearest
 from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import NewFact, ToldTurn
-from memory.facts.wording import contradicts
 from memory.small_model import ModelUnavailable
+from memory.wording import contradicts
 from tests.support.episodes import make_turn
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -231,6 +231,7 @@ def test_ordinary_sentences_correct_nothing() -> None:
         ("the invoice limit is 500 EUR", "The invoice total is too high, it shows 730"),
         ("Ana does billing, she started in March", "Ben does search, he started in April"),
         ("the demo is on Thursday", "Translate this:\nThe demo moved to May."),
+        ("我们的发布窗口是周四", "周二的发布会改在上海"),
     ):
         assert kept({"message": message, "facts": [fact]}) == []
 

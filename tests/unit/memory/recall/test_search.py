@@ -65,7 +65,7 @@ async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place(
     ("question", "shown"),
     [
         ("When is the demo?", ["fact_new"]),
-        ("When was the demo in November?", ["fact_new", "trn_1"]),
+        ("When was the demo in November?", ["fact_new", "trn_0", "trn_1"]),
     ],
 )
 async def test_a_turn_that_told_a_superseded_fact_is_held_back_unless_a_time_is_asked_for(
@@ -79,6 +79,11 @@ async def test_a_turn_that_told_a_superseded_fact_is_held_back_unless_a_time_is_
         made("fact_new", "fact", "trn_2", "The demo is on Friday."),
         made("trn_1", "turn", "trn_1", "Well, the demo is on Thursday. Book the red room."),
         made("trn_2", "turn", "trn_2", "No. The demo is on Friday. Tell the guests."),
+        replace(
+            made("trn_0", "turn", "trn_0", "The demo is on Monday."),
+            title="The demo is on Monday.",
+            occurred_at=AT - timedelta(days=1),
+        ),
     ]
     retriever = GivingRetriever.of(*(item.id for item in items))
     found = await search_on(Shelf.of(*items), retriever).search(question, scope=ANN)
