@@ -22,7 +22,7 @@ Demo = Literal["auto", "on", "off"]
 Sandbox = Literal["auto", "require", "off"]
 Switch = Literal["off", "on"]
 Learn = Literal["off", "explicit", "model"]
-Embedder = Literal["auto", "hashed", "minilm", "onnx", "openai"]
+Embedder = Literal["auto", "hashed", "minilm", "multilingual", "onnx", "openai"]
 Memu = Literal["off", "cli", "server"]
 
 

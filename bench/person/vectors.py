@@ -13,6 +13,7 @@ from bench.recall_memory import Memory
 from memory.clock import utc_now
 from memory.embeddings.choice import LEAST_COSINES
 from memory.embeddings.hashed import HashedEmbedder
+from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
 from memory.embeddings.protocol import TextEmbedder, ThreadedEmbedder
@@ -31,6 +32,7 @@ def add_arguments(
     parser.add_argument("--model", default="", help="of the server")
     parser.add_argument("--key", default="", help="of the server")
     parser.add_argument("--onnx", type=Path, help="a model's folder")
+    parser.add_argument("--multilingual", action="store_true", help="as CANDOR_EMBEDDER")
     parser.add_argument("--hashed", action="store_true", help="hashed vectors")
     parser.add_argument("--stand-in", type=float, metavar="SEPARATION", help="see stand_in.py")
     return _embedder
@@ -42,6 +44,8 @@ def _embedder(options: argparse.Namespace, person: PersonSet) -> TextEmbedder | 
         return OpenAiEmbedder(server, mask=str, now=utc_now)
     if options.stand_in is not None:
         return StandIn(person, options.stand_in)
+    if options.multilingual:
+        return ThreadedEmbedder(MultilingualEmbedder())
     if options.onnx or options.hashed:
         return ThreadedEmbedder(OnnxEmbedder(options.onnx) if options.onnx else HashedEmbedder())
     return None

