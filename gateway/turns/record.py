@@ -34,7 +34,7 @@ class RecordWorker:
         self._index = index
         self._is_on = is_on
         self._history_up_to = 0
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
         """Held from reading a turn to writing its item, which nothing newer may overtake."""
         self._woken = anyio.Event()
 

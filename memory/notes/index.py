@@ -90,7 +90,7 @@ class NoteIndex:
         self._store = store
         self._mask = mask
         self._limiter = anyio.CapacityLimiter(2)
-        self._scanning = anyio.Lock()
+        self._scanning = anyio.Lock(fast_acquire=True)
         self._wakened = anyio.Event()
         self._on_change = on_change
 

@@ -73,7 +73,7 @@ class Database:
         self._writer = writer
         self._reader = reader
         self._readers = ReaderPool(path)
-        self._writing = anyio.Lock()
+        self._writing = anyio.Lock(fast_acquire=True)
         self._closed = False
         self._damage: str | None = None
         self.loss: str | None = None
