@@ -108,20 +108,6 @@ TABLE = {
         tools=["ok", "ok", "ok"],
         reply=["Done."],
     ),
-    "plain deny": Row(
-        message=script(bash("curl http://a.example"), {"text": "I may not."}),
-        outcome="answered_with_failures",
-        tools=["denied"],
-        notices=["tools_failed"],
-        reply=["I may not."],
-    ),
-    "failing tool": Row(
-        message=script(bash("cat nothere.txt"), {"text": "It is not there."}),
-        outcome="answered_with_failures",
-        tools=["failed"],
-        notices=["tools_failed"],
-        reply=["It is not there."],
-    ),
     "a tool that is not offered": Row(
         message=script(FETCH, {"text": "I cannot."}),
         outcome="answered_with_failures",
@@ -144,14 +130,6 @@ TABLE = {
         notices=["tools_failed"],
         reply=["A rule stopped this turn: The workspace itself must not be deleted or moved."],
     ),
-    "a rule ends the run, in Chinese": Row(
-        message=in_chinese(bash("rm -rf ."), {"text": "never said"}),
-        outcome="interrupted",
-        stop_reason="policy_interrupt",
-        tools=["denied"],
-        notices=["tools_failed"],
-        reply=["一条规则停止了这一轮："],
-    ),
     "doom loop": Row(
         message=script({"repeat": bash("ls memory"), "times": 30}, {"text": "never said"}),
         outcome="stopped",
@@ -166,13 +144,6 @@ TABLE = {
         message=script(SILENCE),
         outcome="empty",
         reply=["The turn finished without text. Nothing failed."],
-    ),
-    "nothing after tools": Row(
-        message=script(bash("ls memory"), SILENCE, NO_SUMMARY),
-        outcome="empty",
-        tools=["ok"],
-        notices=["forced_summary", "summary_failed"],
-        reply=["The turn finished without text. What it did: Bash: ls memory succeeded."],
     ),
     "refusal": Row(
         message=script({"refusal": True}),
@@ -256,23 +227,6 @@ async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
     assert (server.workspace / "memory").is_dir()
 
 
-async def test_the_text_of_assistant_and_result_messages_counts_once(
-    server: LiveServer, conversation: str
-) -> None:
-    """Field log, problem 6: both hold the same text, and so do the streamed pieces."""
-    text = "A sentence that must be there once, 只出现一次。"
-    async with server.client() as client:
-        async with client.stream(script({"text": text}), conversation) as events:
-            told = await events.rest()
-        streamed = "".join(item.data["text"] for item in told if item.type == "text.delta")
-        result = told[-1].data
-        assert (streamed, result["reply"]) == (text, text)
-        messages = [line["message"] for line in server.journal(result) if line["kind"] == "message"]
-        (spoken,) = [message for message in messages if message["type"] == "AssistantMessage"]
-        (final,) = [message for message in messages if message["type"] == "ResultMessage"]
-        assert text == spoken["content"][0]["text"] == final["result"]
-
-
 async def test_a_user_stops_a_running_tool(server: LiveServer, conversation: str) -> None:
     server.make_pipe("pipe")
     async with (
@@ -296,23 +250,6 @@ async def test_a_user_stops_a_running_tool(server: LiveServer, conversation: str
         assert refused["error"]["code"] == "nothing_running"
         again = await client.ask(script({"text": "Here again."}), conversation_id)
         assert again["reply"] == "Here again."
-
-
-async def test_a_user_stops_an_answer_and_keeps_what_was_said(
-    server: LiveServer, conversation: str
-) -> None:
-    text = "one two three " * 400
-    slowly = script({"text": text, "delta_delay_ms": 30})
-    async with server.client() as client, client.stream(slowly, conversation) as events:
-        first = await events.until("text.delta")
-        conversation_id = first.data["conversation_id"]
-        await client.post(f"/conversations/{conversation_id}/interrupt", status=202)
-        result = (await events.until("turn.completed")).data
-        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
-        said, _, closing = result["reply"].rpartition("\n\n")
-        assert text.startswith(said)
-        assert said.startswith("one two")
-        assert closing.startswith("You stopped this turn")
 
 
 async def test_the_time_limit_ends_a_turn_and_what_it_started(tmp_path: Path) -> None:

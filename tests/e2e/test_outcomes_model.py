@@ -7,7 +7,6 @@ import re
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.demo.server import create_demo_app, run_server
 from tests.support.live_server import (
     LiveServer,
-    bash,
-    running_server,
     script,
     started_server,
 )
@@ -114,8 +111,6 @@ async def test_any_messages_api_can_be_the_model(
 HOPELESS = {
     400: "The model's service refused the request as malformed (400).",
     401: "The model's service did not accept the credentials (401). Check ANTHROPIC_API_KEY",
-    403: "The model's service denied access (403). Check that your key may use this model.",
-    404: "The model's service does not know the model candor-demo, or ANTHROPIC_BASE_URL leads",
 }
 
 
@@ -221,58 +216,3 @@ async def test_why_the_model_stopped_is_told(
     assert (result["outcome"], result["stop_reason"]) == (outcome, stop_reason)
     assert [one for one, _ in notices(result)] == code
     assert result["reply"].startswith(reply)
-
-
-async def test_silence_and_lasting_failure_end_within_the_limit(
-    tmp_path: Path, service: Service
-) -> None:
-    """By itself the agent waits ten minutes for a byte, and asks ten times in growing pauses."""
-    async with running_server(
-        tmp_path,
-        command=None,
-        model="candor-demo",
-        model_silence_s=4,
-        environ={"ANTHROPIC_BASE_URL": service.url, "ANTHROPIC_API_KEY": KEY},
-    ) as server:
-        conversation = server.new_conversation()
-        result, types = await ask(server, conversation, script(bash("ls"), {"hang": True}))
-        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
-        silent = "The model's service was silent for 4 seconds, so this turn was ended."
-        assert silent in result["reply"]
-        assert [tool["status"] for tool in result["tools"]] == ["ok"]
-        assert [code for code, _ in notices(result)] == ["model_silent"]
-        assert types.index("notice") < types.index("turn.completed")
-        failing = script({"drop": True, "after_chars": 9, "times": 50})
-        result, _ = await ask(server, conversation, failing)
-        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
-        assert "The connection to the model's service kept" in result["reply"]
-        assert 0 < len(notices(result)) < 10
-        result, _ = await ask(server, conversation, script({"text": "Back."}))
-        assert result["reply"] == "Back."
-
-
-async def test_an_answer_at_the_output_limit_is_an_answer_with_a_notice(
-    server: LiveServer, conversation: str | None
-) -> None:
-    cut = {"max_tokens": True, "text": "As far as it goes. ", "times": 20}
-    result, _ = await ask(server, conversation, script(cut))
-    assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
-    assert result["reply"].startswith("As far as it goes.")
-    assert [code for code, _ in notices(result)] == ["max_tokens"]
-
-
-async def test_a_service_that_is_not_there(tmp_path: Path) -> None:
-    """Nobody listens at port 9; and an address without a key is enough to try."""
-    async with running_server(
-        tmp_path,
-        command="serve",
-        model="candor-demo",
-        prewarmed_clients=0,
-        environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "CLAUDE_CODE_MAX_RETRIES": "1"},
-    ) as server:
-        assert server.said().startswith("Candor talks to the model of ANTHROPIC_BASE_URL.")
-        result, _ = await ask(server, None, "hello")
-        assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "api_error")
-        assert result["reply"].startswith(
-            "The model's service could not be reached (ECONNREFUSED)."
-        )

@@ -55,13 +55,3 @@ async def test_what_cannot_work_is_answered_without_the_model(
     kinds = [line["kind"] for line in server.journal(result)]
     assert (kinds[0], kinds[-1]) == ("request", "response")
     assert "message" not in kinds
-
-
-async def test_words_that_begin_with_a_slash_reach_the_model_as_they_are(
-    server: LiveServer, conversation: str
-) -> None:
-    async with server.client() as client:
-        for words in ("/etc/hosts is wrong", "/tmp is full", "a /clear in between"):
-            result = await client.ask(script({"echo": "prompt"}, say=words), conversation)
-            assert result["reply"].startswith(words)
-            assert codes(result) == []

@@ -76,28 +76,10 @@ async def test_no_agent_starts_where_something_acts_that_nobody_approved(
     assert server.agents().keys() <= before
 
 
-async def test_it_is_told_in_the_language_of_the_message_and_written_down(
-    server: LiveServer, tmp_path: Path
-) -> None:
-    files = ATTACKS["task list"][0]
-    async with grounds(server.workspace, tmp_path) as (place, _), server.client() as client:
-        place.lay(files)
-        try:
-            result = await client.ask("你好，请列出文件")
-        finally:
-            place.clear(files)
-    assert "智能体没有启动" in result["reply"]
-    assert ".claude/scheduled_tasks.json：未知类型" in result["reply"]
-    assert "python app.py policy trust" in result["reply"]
-    (fault,) = [line for line in server.journal(result) if line["kind"] == "error"]
-    assert fault["where"] == "engine"
-    assert "scheduled_tasks.json" in fault["detail"]
-
-
 async def test_what_a_person_approved_starts_and_still_does_not_act(
     server: LiveServer, tmp_path: Path
 ) -> None:
-    """Until it changes: then it is asked about again."""
+    """Until it changes: then it is asked about again, in the language of the message."""
     files = ATTACKS["hooks"][0]
     settings = Settings(workspace=server.workspace, data_dir=server.data_dir)
     async with grounds(server.workspace, tmp_path) as (place, _), server.client() as client:
@@ -107,13 +89,16 @@ async def test_what_a_person_approved_starts_and_still_does_not_act(
             assert (report.is_trusted, report.approved) == (True, (".claude/settings.json",))
             answered = await client.ask(live_script(bash("ls"), {"text": "Started."}))
             place.lay({".claude/settings.json": {**files[".claude/settings.json"], "model": "x"}})
-            refused = await client.ask("hello")
+            refused = await client.ask("你好，请列出文件")
         finally:
             place.clear(files)
         assert (answered["outcome"], answered["reply"]) == ("answered", "Started.")
         assert refused["outcome"] == "engine_failed"
-        assert "hooks.SessionStart" in refused["reply"]
+        assert "智能体没有启动" in refused["reply"]
+        assert ".claude/settings.json：hooks.SessionStart" in refused["reply"]
         assert place.ran() == []
+    (fault,) = [line for line in server.journal(refused) if line["kind"] == "error"]
+    assert (fault["where"], "settings.json" in fault["detail"]) == ("engine", True)
 
 
 async def test_what_does_not_act_needs_nobody(server: LiveServer, tmp_path: Path) -> None:
