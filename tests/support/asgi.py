@@ -1,26 +1,23 @@
-"""An app on a real port of this machine, for what httpx's in-process transport cannot show: streams."""
+"""An app behind the server's own connections, for what httpx's in-process transport cannot show: streams."""
 
-import contextlib
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
 import uvicorn
 from starlette.types import ASGIApp
 
+from gateway.http.connections import SEND_BUFFER_BYTES, ConnectionLimits, Connections
+
 
 class _Server(uvicorn.Server):
-    """Uvicorn that leaves signals alone, says when it listens and wakes at once to stop."""
+    """Uvicorn that says when it listens and wakes at once to stop."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = anyio.Event()
         self.stopping = anyio.Event()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
     async def main_loop(self) -> None:
         self.listening.set()
@@ -28,22 +25,22 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def served(app: ASGIApp) -> AsyncIterator[int]:
-    """Serve `app` on a free port of 127.0.0.1 and give the port; connections still open are cut."""
-    config = uvicorn.Config(
-        app,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        ws="none",
-        timeout_graceful_shutdown=1,
-    )
-    server = _Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        # asyncio does so for sockets that it opens itself; without it small writes wait 40 ms
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+async def served(
+    app: ASGIApp,
+    limits: ConnectionLimits | None = None,
+    *,
+    host: str = "127.0.0.1",
+    connections: Connections | None = None,
+) -> AsyncIterator[int]:
+    """Serve `app` as the program does, and give the port; open connections are cut at the end."""
+    connections = connections or Connections(limits)
+    server = _Server(connections.server_config(app, drain_s=1))
+    server.config.load()
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.serve, [listener])
+            tasks.start_soon(server._serve, [listener])  # noqa: SLF001  `serve` would take the signals
             await server.listening.wait()
             try:
                 yield listener.getsockname()[1]

@@ -10,7 +10,8 @@ from gateway.http.connections import ConnectionLimits
 from gateway.http.context import HttpLimits
 from gateway.http.middleware import PROTECTION
 from tests.service.http.stage import HOLD, LIMIT_S, Stage, staged
-from tests.service.http.wired import HOST, Answer, RawClient, raw, wired
+from tests.service.http.wired import HOST, Answer, RawClient, raw
+from tests.support.asgi import served
 
 PULSE = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
 SOON = ConnectionLimits(patience_s=0.05)
@@ -34,7 +35,7 @@ def message_to(path: bytes, message: str) -> bytes:
 async def on_the_wire(
     directory: Path, limits: ConnectionLimits | None = None
 ) -> AsyncIterator[tuple[Stage, int]]:
-    async with staged(directory) as stage, wired(stage.app, limits) as port:
+    async with staged(directory) as stage, served(stage.app, limits) as port:
         yield stage, port
 
 
@@ -94,7 +95,7 @@ async def test_a_head_that_comes_byte_by_byte_gains_no_time_with_each(tmp_path: 
 async def test_a_body_that_comes_byte_by_byte_gains_no_time_with_each(tmp_path: Path) -> None:
     async with (
         staged(tmp_path, limits=QUICK) as stage,
-        wired(stage.app) as port,
+        served(stage.app) as port,
         raw(port) as client,
         anyio.create_task_group() as tasks,
     ):

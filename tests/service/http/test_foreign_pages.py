@@ -13,7 +13,8 @@ import pytest
 from tests.service.http.client import Client
 from tests.service.http.stage import Json, Stage, assert_error, one_client, staged
 from tests.service.http.test_connections import JSON, post
-from tests.service.http.wired import raw, wired
+from tests.service.http.wired import raw
+from tests.support.asgi import served
 
 OWN = "127.0.0.1:8000"
 
@@ -114,7 +115,7 @@ async def test_json_without_its_name_causes_nothing(tmp_path: Path) -> None:
         answer = await stage.client().post("/chat", content=body)
         assert_error(answer, 422, "invalid_request")
         assert (await stage.client().read("/conversations"))["conversations"] == []
-    async with staged(tmp_path) as stage, wired(stage.app) as port, raw(port) as client:
+    async with staged(tmp_path) as stage, served(stage.app) as port, raw(port) as client:
         twice = b"Content-Type: text/plain"
         length = b"Content-Length: %d" % len(body)
         await client.send(post(b"/chat", JSON, twice, length, body=body))

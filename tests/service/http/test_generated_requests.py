@@ -33,7 +33,7 @@ from schemathesis.checks import (
 from gateway.http.application import create_app
 from gateway.version import VERSION
 from tests.service.http.every_route import BODIES, ROUTES, WITH_BODY, WITH_IDS, endpoints_of
-from tests.service.http.wired import wired
+from tests.support.asgi import served
 from tests.support.services import running_services
 
 FEW, MANY = 2, 30
@@ -76,7 +76,7 @@ async def serving(directory: Path) -> AsyncIterator[tuple[str, FastAPI]]:
     """Run the gateway, and give its address."""
     async with running_services(directory) as services:
         app = await anyio.to_thread.run_sync(partial(create_app, services))
-        async with wired(app) as port:
+        async with served(app) as port:
             yield f"http://127.0.0.1:{port}", app
 
 

@@ -10,7 +10,8 @@ import anyio
 
 from tests.service.http.client import Client
 from tests.service.http.stage import Json, Stage, assert_error, staged
-from tests.service.http.wired import HOST, raw, wired
+from tests.service.http.wired import HOST, raw
+from tests.support.asgi import served
 
 
 def _write(stage: Stage, turn: Json, at: int, lines: int = 2, tail: str = "") -> None:
@@ -142,7 +143,7 @@ PREFIXES = [
 async def test_no_spelling_leaves_the_list(tmp_path: Path) -> None:
     """The path goes over the wire as it stands; a client library would tidy it up before."""
     (tmp_path / "secret.jsonl").write_text('{"text":"outside"}\n', encoding="utf-8")
-    async with staged(tmp_path) as stage, wired(stage.app) as port, raw(port) as client:
+    async with staged(tmp_path) as stage, served(stage.app) as port, raw(port) as client:
         turn = await _turn(stage, stage.client(), 1)
         for prefix, name in product(PREFIXES, (turn["log_file"], "secret.jsonl", "etc/passwd")):
             target = f"/logs/{prefix}{name}"

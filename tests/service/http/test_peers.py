@@ -14,7 +14,8 @@ import pytest
 
 from gateway.http.peers import Endpoint, LocalUsers, PeerGuard, local_users_blocking
 from tests.service.http.stage import assert_error, staged
-from tests.service.http.wired import HOST, raw, wired
+from tests.service.http.wired import HOST, raw
+from tests.support.asgi import served
 
 NOBODY = 65534
 STRANGER = dedent(
@@ -70,7 +71,7 @@ FORWARDED = ("X-Forwarded-For: 127.0.0.1", "Forwarded: for=127.0.0.1")
 @LINUX
 @AS_ROOT
 async def test_another_user_of_this_machine_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    async with staged(tmp_path, local_users=await ours()) as stage, wired(stage.app) as port:
+    async with staged(tmp_path, local_users=await ours()) as stage, served(stage.app) as port:
         for request in (SAY, request_to("/"), request_to("/conversations", *FORWARDED)):
             head, _, body = (await send_as_nobody(port, request)).partition(b"\r\n\r\n")
             assert head.startswith(b"HTTP/1.1 403 ")
@@ -90,7 +91,7 @@ async def test_the_other_user_is_known_by_version_6_too(
 ) -> None:
     async with (
         staged(tmp_path, local_users=await ours()) as stage,
-        wired(stage.app, host=listens_on) as port,
+        served(stage.app, host=listens_on) as port,
     ):
         assert b" 403 " in await send_as_nobody(port, request_to("/"), host=reached_at)
 
@@ -113,7 +114,7 @@ async def test_who_sends_and_is_gone_at_once_causes_nothing(tmp_path: Path) -> N
             anyio.from_thread.run_sync(looked_up.set)
             return verdicts[-1]
 
-        async with wired(seen) as port:
+        async with served(seen) as port:
             await send_as_nobody(port, SAY, manner="gone")
             with anyio.fail_after(30):
                 await looked_up.wait()
@@ -138,7 +139,7 @@ async def test_the_servers_own_user_is_served_and_looked_up_once_a_connection(
         async def named(scope: Any, receive: Any, send: Any) -> None:
             await guard(scope, receive, send)
 
-        async with wired(named) as port:
+        async with served(named) as port:
             for _ in range(2):
                 async with raw(port) as client:
                     for _ in range(3):

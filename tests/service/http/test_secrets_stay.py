@@ -13,7 +13,7 @@ import anyio
 from gateway.http.application import create_app
 from tests.service.http.client import Client
 from tests.service.http.reading import streaming
-from tests.service.http.wired import wired
+from tests.support.asgi import served
 from tests.support.services import running_services, script
 from tests.unit.policies.fabricated import PROVIDERS, fake, key_block
 
@@ -59,7 +59,7 @@ async def test_no_secret_leaves_by_any_way_out(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         await anyio.Path(services.settings.workspace / "a.txt").write_text(_file())
         app = await anyio.to_thread.run_sync(partial(create_app, services))
-        async with wired(app) as port, _client(port) as client:
+        async with served(app) as port, _client(port) as client:
             gone = {"file_path": f"{services.settings.workspace}/gone.txt"}
             message = script({"tool": "Read", "input": gone}, *STEPS)
             async with streaming(client, message) as stream:
@@ -100,7 +100,7 @@ def _client(port: int) -> Client:
 async def test_an_error_never_repeats_what_was_sent(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         app = await anyio.to_thread.run_sync(partial(create_app, services))
-        async with wired(app) as port, _client(port) as client:
+        async with served(app) as port, _client(port) as client:
             answers = [
                 await client.post("/chat", json={"message": 7, "conversation_id": KEY}),
                 await client.post("/chat", json={"message": "a", "conversation_id": KEY}),

@@ -15,7 +15,8 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.http.connections import ConnectionLimits, Connections
 from gateway.ids import TurnId
 from tests.service.http.stage import HOLD, Stage, staged
-from tests.service.http.wired import HOST, wired
+from tests.service.http.wired import HOST
+from tests.support.asgi import served
 
 READERS = 100
 EVENTS = 300
@@ -47,7 +48,7 @@ async def with_a_long_conversation(directory: Path, patience_s: float) -> AsyncI
     limits = ConnectionLimits(patience_s=patience_s)
     connections = Connections(limits, lambda reason: dropped.update([reason]))
     with anyio.fail_after(DEADLINE_S):
-        async with staged(directory) as stage, wired(stage.app, connections=connections) as port:
+        async with staged(directory) as stage, served(stage.app, connections=connections) as port:
             here = Here(stage, port, connections, dropped)
             turn = await stage.client().say("hi")
             here.conversation_id, here.turn_id = turn["conversation_id"], turn["turn_id"]
