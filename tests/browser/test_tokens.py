@@ -33,7 +33,8 @@ def tokens(browser: Browser, directory: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def closed_server(directory: Path, tokens: dict[str, str]) -> Iterator[LiveServer]:
-    with started_server(directory, tokens_file=directory / "tokens", **SETTINGS) as server:
+    settings = {"tokens_file": directory / "tokens", "host": "0.0.0.0", **SETTINGS}
+    with started_server(directory, **settings) as server:  # it tells an address that it answers
         yield server
 
 

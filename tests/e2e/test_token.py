@@ -1,4 +1,4 @@
-"""`python app.py token`: the tokens file it makes, and that the server knows its tokens."""
+"""`python app.py token`: the tokens file it makes; tests/browser/test_tokens.py signs in with such tokens."""
 
 import re
 import stat
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_server import running_server
 from tests.support.program import one_sentence, run_app
 
 pytestmark = pytest.mark.e2e
@@ -51,22 +50,3 @@ def test_token_says_what_is_missing_or_wrong(tmp_path: Path) -> None:
     done = run_app("token", "bob", directory=tmp_path, tokens_file=tmp_path / "open")
     assert done.returncode == 1
     assert "chmod 600" in one_sentence(done.stderr)
-
-
-async def test_a_made_token_lets_its_user_in_and_nobody_else(tmp_path: Path) -> None:
-    file = tmp_path / "tokens"
-    tokens = {
-        name: run_app("token", name, directory=tmp_path, tokens_file=file).stdout.splitlines()[-1]
-        for name in ("ada", "bob")
-    }
-    async with (
-        running_server(
-            tmp_path, host="0.0.0.0", tokens_file=file, prewarmed_clients=0
-        ) as server,  # the address that it tells is one that it answers
-        server.client() as client,
-    ):
-        refused = await client.http.get("/conversations")
-        assert (refused.status_code, refused.json()["error"]["code"]) == (401, "unauthorised")
-        for token in tokens.values():
-            client.http.headers["Authorization"] = f"Bearer {token}"
-            assert (await client.get("/conversations"))["conversations"] == []
