@@ -28,6 +28,7 @@ from tests.support.program import (
     environment,
     one_sentence,
     run_app,
+    run_code,
     run_program,
     start_app,
 )
@@ -257,18 +258,6 @@ async def test_logs_are_followed(server: LiveServer, conversation: str) -> None:
         process.wait()
 
 
-def run_fresh(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=environment(directory, {}, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-
-
 def test_a_fault_of_the_program_is_in_the_log_and_one_sentence(tmp_path: Path) -> None:
     program = (
         "import sys, app, gateway.serve\n"
@@ -302,7 +291,7 @@ def test_the_collector_never_looks_through_all_modules(tmp_path: Path) -> None:
         print(spared[0] > 100_000, "chromadb" in sys.modules, spared[1] > spared[0])
         sys.exit(code)
     """
-    done = run_fresh(program, tmp_path)
+    done = run_code(program, environment(tmp_path, {}, {}))
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "True True True"
 
@@ -318,7 +307,7 @@ def test_nobody_waits_for_a_last_collection(tmp_path: Path) -> None:
         sys.exit, sys.argv = leaving, ["app.py", "logs"]
         runpy.run_path("app.py", run_name="__main__")
     """
-    done = run_fresh(program, tmp_path)
+    done = run_code(program, environment(tmp_path, {}, {}))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -341,15 +330,7 @@ def test_the_installed_command_works_in_the_current_directory(tmp_path: Path) ->
     env = environment(tmp_path, {"port": 0}, {"PYTHONPATH": str(ROOT)})
     for name in ("MODEL", "WORKSPACE", "DATA_DIR", "LOG_DIR"):
         del env[f"CANDOR_{name}"]
-    done = subprocess.run(
-        [sys.executable, "-c", "from gateway.cli import run; run()", "doctor"],
-        env=env,
-        cwd=home,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_code("from gateway.cli import run; run()", env, "doctor", cwd=home)
     assert (done.returncode, done.stderr) == (0, "")
     assert "CANDOR_MODEL=of the file   (set)" in done.stdout
     assert {path.name for path in home.iterdir()} == {".env", "workspace", ".candor", "logs"}

@@ -19,16 +19,11 @@ from gateway.engine.events import (
 from gateway.engine.protocol import SessionOrigin
 from tests.support.engine_processes import is_active, marked, wait_running
 from tests.support.engine_talk import LONG_S, Told, ask, bash, prompt, read, script
-from tests.support.engine_world import FRESH, MODEL, TOOLS, real_world
+from tests.support.engine_world import FRESH, MODEL, TOOLS, real_world, write
 
 pytestmark = pytest.mark.e2e
 
 SLOW = script({"text": "word " * 400, "delta_delay_ms": 20})
-
-
-def write(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, encoding="utf-8")
 
 
 def total_of(told: Told) -> float:

@@ -27,7 +27,7 @@ from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.engine_talk import prompt, unheard_calls
 from tests.support.live_server import LiveServer, script, started_server
 from tests.support.policy_cases import File, ReadyCase, ready_cases
-from tests.support.program import ROOT, environment, run_app
+from tests.support.program import ROOT, environment, run_app, run_code
 from tests.unit.policies.corpus import build_workspace
 
 pytestmark = pytest.mark.e2e
@@ -261,15 +261,7 @@ def test_it_starts_without_the_agent_and_the_server(tmp_path: Path) -> None:
         "heavy = {'claude_agent_sdk', 'anyio', 'fastapi', 'starlette', 'uvicorn'} & set(sys.modules);"
         "sys.exit(code or ', '.join(heavy) or 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        env=environment(tmp_path, {}, {}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = run_code(code, environment(tmp_path, {}, {}))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Allowed: rm -rf build\n")
 

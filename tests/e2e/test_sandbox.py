@@ -25,8 +25,8 @@ from gateway.engine.sandbox.places import AgentPlaces, ports_named_in
 from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import require_agent_program
 from policies.tools import ToolCall
-from tests.support.engine_talk import YES, Gate, ask, bash, script
-from tests.support.engine_world import RealWorld, real_world
+from tests.support.engine_talk import YES, Gate, ask, bash, script, step
+from tests.support.engine_world import RealWorld, real_world, write
 from tests.support.walls import HAS_OWN_MOUNTS, needs_landlock
 
 pytestmark = [pytest.mark.e2e, needs_landlock]
@@ -38,10 +38,6 @@ SECRET = "S3CR3T-OF-OTHERS"
 _ELSEWHERE = re.compile(r"(?:^|[\s'\"=>(:])/|~|\$")
 _OUT_OF_IT = re.compile(r"\.\.|-evil|dlink|dangle|merged")
 """Cases stay below the test's own directory, so that a wall that fails costs nothing but the test."""
-
-
-def step(tool: str, **given: Any) -> dict[str, Any]:
-    return {"tool": tool, "input": given}
 
 
 def inside(root: Path, value: Any) -> Any:
@@ -305,8 +301,3 @@ async def test_what_lies_outside_is_not_read_changed_signalled_or_called(tmp_pat
         assert hidden[name].read_text("utf-8") == SECRET
         assert not Path(f"{hidden[name]}2").exists()
     assert sorted(entry.name for entry in ws.iterdir()) == ["here"]
-
-
-def write(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, "utf-8")

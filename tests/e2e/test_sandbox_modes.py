@@ -12,8 +12,8 @@ from gateway.doctor import examine
 from gateway.engine.events import ToolReturned
 from gateway.engine.sandbox.protection import WallMode, find_bubblewrap_fault_blocking
 from gateway.settings import Settings
-from tests.support.engine_talk import ask, bash, script
-from tests.support.engine_world import real_world
+from tests.support.engine_talk import ask, bash, script, step
+from tests.support.engine_world import real_world, write
 from tests.support.live_server import running_server
 from tests.support.live_server import script as live_script
 from tests.support.program import environment, one_sentence, run_program
@@ -25,10 +25,6 @@ landlock = pytest.importorskip(
 pytestmark = pytest.mark.e2e
 
 SECRET = "S3CR3T-OF-OTHERS"
-
-
-def step(tool: str, **given: Any) -> dict[str, Any]:
-    return {"tool": tool, "input": given}
 
 
 @needs_bubblewrap
@@ -150,8 +146,3 @@ def test_doctor_tells_which_wall_there_is(
     code = examine(settings, {}, out=out)
     assert [line for line in out.getvalue().splitlines() if line.startswith(told)], out.getvalue()
     assert code == told.startswith("fault")
-
-
-def write(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(content, "utf-8")

@@ -41,6 +41,11 @@ def bash(command: str, **more: Any) -> dict[str, Any]:
     return {"tool": "Bash", "input": {"command": command}, **more}
 
 
+def step(tool: str, **given: Any) -> dict[str, Any]:
+    """Write a step that calls a tool."""
+    return {"tool": tool, "input": given}
+
+
 class Gate:
     """A gatekeeper that answers what it is told to, and keeps what it was asked."""
 

@@ -41,6 +41,12 @@ class RealWorld:
         return SdkEngine(replace(self.setup, **changes), self.tasks, review=self.review)
 
 
+def write(path: Path, content: str) -> None:
+    """Write a file, and make its folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content, encoding="utf-8")
+
+
 @asynccontextmanager
 async def real_world(
     root: Path,

@@ -118,6 +118,21 @@ def run_program(
     return subprocess.CompletedProcess(list(arguments), code, *said)
 
 
+def run_code(
+    code: str, env: Mapping[str, str], *arguments: str, cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in a new process."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        check=False,
+    )
+
+
 def start_app(
     *arguments: str,
     env: Mapping[str, str],

@@ -75,16 +75,18 @@ def fill(value: Any, workspace: Path) -> Any:
     return value
 
 
-def run_shell(script: str, cwd: Path) -> int:
-    """Run a script in bash with a bare environment; its output is dropped."""
+def run_shell(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a script in bash with a bare environment."""
     return subprocess.run(
         ["/bin/bash", "-c", script],
         cwd=cwd,
         env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
+        text=True,
+        timeout=30,
         check=False,
-    ).returncode
+    )
 
 
 def build_workspace(parent: Path, setup: tuple[str, ...] = ()) -> Path:

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from policies.shell.judge import MAX_RUN_CHARS
 from policies.tools import validate_bash_command
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.tables import read_pairs, read_table_text
-from tests.unit.policies.corpus import build_workspace
+from tests.unit.policies.corpus import build_workspace, run_shell
 from tests.unit.policies.judging import find_misses, line_of
 
 FURTHER = sorted(set(GRAMMARS) - shipped_rules().commands)
@@ -48,17 +47,7 @@ def run_line(command: str, root: Path) -> str:
 
 def output(command: str, root: Path) -> str:
     """Return what an allowed command writes in real bash."""
-    done = subprocess.run(
-        ["/bin/bash", "-c", run_line(command, root)],
-        cwd=root,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        timeout=30,
-        check=False,
-        text=True,
-    )
-    return done.stdout
+    return run_shell(run_line(command, root), root).stdout
 
 
 def test_each_is_off_until_a_rule_switches_on_just_that_one(root: Path) -> None:
