@@ -1,4 +1,4 @@
-"""A file of rules. Each error names the file, the line and the fix in one sentence.
+"""A file of rules. Each error names the file, the line and the fix in one sentence; `rule_file.toml` has them.
 
 `tomllib` does not keep line numbers, so the line of a wrong key or value is looked up in the text again.
 """
@@ -14,6 +14,7 @@ from policies.visible_text import show
 
 MAX_FILE_BYTES = 256 * 1024
 
+_FAULTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _TOML_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -42,20 +43,18 @@ class RuleFile:
     def _read_text(self) -> str:
         try:
             if not self.path.is_file():  # a pipe or a device would be waited for
-                raise self.fault(None, "there is no such file", "set CANDOR_POLICY_FILE to one")
+                raise self.fault(None, "no_file")
             with self.path.open("rb") as file:
                 raw = file.read(MAX_FILE_BYTES + 1)
         except OSError as exc:
-            raise self.fault(
-                None, f"it cannot be read ({exc.strerror})", "make it readable"
-            ) from exc
+            raise self.fault(None, "unreadable", exc.strerror) from exc
         if len(raw) > MAX_FILE_BYTES:
-            raise self.fault(None, f"it is larger than {MAX_FILE_BYTES} bytes", "make it smaller")
+            raise self.fault(None, "too_large", MAX_FILE_BYTES)
         try:
             return raw.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError as exc:
             line = raw[: exc.start].count(b"\n") + 1
-            raise self.fault(line, "it is not UTF-8 text", "save it as UTF-8") from exc
+            raise self.fault(line, "not_utf8") from exc
 
     def _parse(self, text: str) -> Mapping[str, Any]:
         try:
@@ -63,20 +62,14 @@ class RuleFile:
         except tomllib.TOMLDecodeError as exc:
             told = _TOML_LINE.search(str(exc))
             line = int(told[1]) if told and told[1] else len(self.lines)
-            what = _TOML_LINE.sub("", str(exc))
-            raise self.fault(
-                line, f"it is not TOML ({show(what)})", "mend or remove that line"
-            ) from exc
+            raise self.fault(line, "not_toml", show(_TOML_LINE.sub("", str(exc)))) from exc
         except (RecursionError, ValueError) as exc:
-            raise self.fault(
-                None,
-                "it is nested too deeply or holds an impossible value",
-                "write it as simply as the shipped rules",
-            ) from exc
+            raise self.fault(None, "too_deep") from exc
 
-    def fault(self, line: int | None, what: str, fix: str) -> RulesError:
-        """Return the error about one line of the file."""
+    def fault(self, line: int | None, problem: str, *shown: object) -> RulesError:
+        """Return the error about one line of the file, with the values of `shown` in its text."""
         where = "" if line is None else f", line {line}"
+        what, fix = (text.format(*shown) for text in _FAULTS[problem])
         return RulesError(f"The policy file {show_path(self.path)}{where}: {what}; {fix}.")
 
     def find_line(self, table: str, key: str = "", value: str = "", *, nth: int = 0) -> int | None:
@@ -127,16 +120,16 @@ class Section:
         if nth is not None:
             values = values[nth]
         if not isinstance(values, dict):
-            raise self.fault("", "", f"{name} must be a table", f"write [{name}] above its keys")
+            raise self.fault("", "", "not_a_table", name)
         self.values: dict[str, Any] = values
         for key in values:
             if key not in keys:
-                what = f"the key {show(key)} is not known in [{name}]"
-                raise self.fault(key, "", what, suggest(key, keys))
+                raise self.fault(key, "", "unknown_key", show(key), name, suggest(key, keys))
 
-    def fault(self, key: str, value: str, what: str, fix: str) -> RulesError:
-        """Return the error about one key or value of this table."""
-        return self.file.fault(self.file.find_line(self.name, key, value, nth=self.nth), what, fix)
+    def fault(self, key: str, value: str, problem: str, *shown: object) -> RulesError:
+        """Return the error about one key or value of this table; see `RuleFile.fault`."""
+        line = self.file.find_line(self.name, key, value, nth=self.nth)
+        return self.file.fault(line, problem, *shown)
 
     def texts(self, key: str) -> tuple[str, ...] | None:
         """Return a list of texts; `None`: the key is missing.
@@ -147,9 +140,7 @@ class Section:
         if found is None:
             return None
         if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-            raise self.fault(
-                key, "", f"{key} must be a list of texts", f'write it as {key} = ["…", "…"]'
-            )
+            raise self.fault(key, "", "not_texts", key)
         return tuple(found)
 
     def names(self, key: str, known: Collection[str], kind: str) -> frozenset[str]:
@@ -160,6 +151,6 @@ class Section:
         found = self.texts(key) or ()
         for name in found:
             if name not in known:
-                what = f"the {kind} {show(name)} is not known"
-                raise self.fault(key, name, what, suggest(name, known))
+                known_names = suggest(name, known)
+                raise self.fault(key, name, "unknown_name", kind, show(name), known_names)
         return frozenset(found)

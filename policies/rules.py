@@ -117,18 +117,15 @@ def load_rules(
     writable = [extra.path for extra in rules.directories if extra.writable]
     for folder in writable if workspace is None else [*writable, workspace]:
         if _is_in(os.path.realpath(path), os.path.realpath(folder)):
-            raise file.fault(
-                None, f"it lies in {show_path(folder)}, where the agent could change it", "move it"
-            )
+            raise file.fault(None, "in_reach", show_path(folder))
     return rules
 
 
 def _read_rules(file: RuleFile, base: Rules) -> Rules:
     for name in file.values:
         if name not in _TABLES:
-            raise file.fault(
-                file.find_line(name), f"the table {show(name)} is not known", suggest(name, _TABLES)
-            )
+            line, known = file.find_line(name), suggest(name, _TABLES)
+            raise file.fault(line, "unknown_table", show(name), known)
     sections = {name: Section(file, name, _TABLES[name]) for name in _TABLES if name != "ask"}
     tools, own = sections["tools"], sections["own_tools"]
     offered, tolerated = _read_tools(tools, base)
@@ -147,9 +144,7 @@ def _read_rules(file: RuleFile, base: Rules) -> Rules:
     )
     tables = file.values.get("ask", [])
     if not isinstance(tables, list):
-        raise file.fault(
-            file.find_line("ask"), "ask must be a list of tables", "write [[ask]] above it"
-        )
+        raise file.fault(file.find_line("ask"), "ask_not_a_list")
     nths = range(len(tables))
     read = (_read_ask(Section(file, "ask", _TABLES["ask"], nth=nth), rules) for nth in nths)
     return replace(rules, ask=(*rules.ask, *read))
@@ -160,7 +155,7 @@ def _read_tools(section: Section, base: Rules) -> tuple[frozenset[str], frozense
     more = section.names("tolerate", KNOWN_TOOLS, "tool")
     forbidden = section.names("forbid", KNOWN_TOOLS, "tool")
     for name in sorted(more & forbidden):
-        raise _contradiction(section, "tolerate", name)
+        raise section.fault("tolerate", name, "contradiction", name, "tolerate")
     return offered, (base.tolerated_tools | more) - forbidden - offered
 
 
@@ -168,22 +163,12 @@ def _read_hosts(section: Section, tools: Section, base: Rules) -> frozenset[str]
     given = section.texts("hosts")
     if given is None:
         if "WebFetch" in (tools.texts("allow") or ()):
-            raise tools.fault(
-                "allow",
-                "WebFetch",
-                "WebFetch is offered but no hosts are listed",
-                f'add [web] with hosts = ["docs.example.com"], or "{ANY_HOST}" for every public one',
-            )
+            raise tools.fault("allow", "WebFetch", "no_hosts")
         return base.web_hosts
     hosts = {text: text if text == ANY_HOST else read_listed_host(text) for text in given}
     for text, host in hosts.items():
         if host is None:
-            raise section.fault(
-                "hosts",
-                text,
-                f"{show(text)} is no public host name",
-                f'write a whole name such as "docs.example.com", or "{ANY_HOST}" alone',
-            )
+            raise section.fault("hosts", text, "not_a_host", show(text))
     return frozenset(host for host in hosts.values() if host is not None)
 
 
@@ -193,26 +178,15 @@ def _merge(
     allowed = section.names("allow", known, kind)
     forbidden = section.names("forbid", known, kind)
     for name in sorted(allowed & forbidden):
-        raise _contradiction(section, "allow", name)
+        raise section.fault("allow", name, "contradiction", name, "allow")
     return (base | allowed) - forbidden
-
-
-def _contradiction(section: Section, key: str, name: str) -> RulesError:
-    return section.fault(
-        key, name, f"{name} stands under {key} and under forbid", "keep one of the two"
-    )
 
 
 def _read_own(section: Section, key: str) -> frozenset[str]:
     found = section.texts(key) or ()
     for name in found:
         if not _OWN_TOOL.fullmatch(name):
-            raise section.fault(
-                key,
-                name,
-                f"{show(name)} is no whole name of a tool of one's own",
-                "write it as mcp__server__tool, without wildcards",
-            )
+            raise section.fault(key, name, "not_own_tool", show(name))
     return frozenset(found)
 
 
@@ -225,24 +199,23 @@ def _read_directories(section: Section) -> tuple[ExtraDirectory, ...]:
 
 
 def _read_directory(section: Section, key: str, given: str) -> Path:
-    def fault(what: str, fix: str) -> RulesError:
-        return section.fault(key, given, f"{show(given)} {what}", fix)
+    def fault(problem: str, *shown: object) -> RulesError:
+        return section.fault(key, given, problem, show(given), *shown)
 
     form = find_form_fault(given)
     if form is not None or not Path(given).is_absolute():
-        raise fault("is no plain absolute path", "write it from / on")
+        raise fault("not_absolute")
     if os.path.realpath(given) != given:
-        fix = f"write {show_path(Path(os.path.realpath(given)))}"
-        raise fault("is not the directory's real path", fix)
+        raise fault("not_real", show_path(Path(os.path.realpath(given))))
     path = Path(given)
     if not path.is_dir():
-        raise fault("is not a directory", "make it, or remove it from the list")
+        raise fault("not_a_directory")
     closed = _DEVICES if key == "read_only" else (*_DEVICES, *_SYSTEM)
     if given == "/" or any(_is_in(given, folder) for folder in closed):
-        raise fault("is the system's own", "name an ordinary directory")
+        raise fault("of_the_system")
     protected = find_secret(path.parts) or find_acting(path.parts[1:])
     if protected is not None:
-        raise fault(f"is protected because of {show(protected)}", "name another directory")
+        raise fault("protected", show(protected))
     return path
 
 
@@ -255,25 +228,15 @@ def _read_ask(section: Section, rules: Rules) -> AskRule:
     }
     for key, names in (("tools", tools), ("commands", commands)):
         for name in sorted(names - usable[key]):
-            raise section.fault(
-                key,
-                name,
-                f"{name} is not allowed, so nobody would be asked about it",
-                f"allow it under [{key}], or remove it here",
-            )
+            raise section.fault(key, name, "never_asked", name, key)
     if not tools and not commands:
-        raise section.fault("", "", "an [[ask]] names nothing", "give it tools or commands")
+        raise section.fault("", "", "empty_ask")
     paths = section.texts("paths")
     for pattern in paths or ():
         if not _is_ask_pattern(pattern):
-            raise section.fault(
-                "paths",
-                pattern,
-                f"{show(pattern)} is no pattern from the workspace's root",
-                'write it like "src/**" or "*.lock"',
-            )
+            raise section.fault("paths", pattern, "not_a_pattern", show(pattern))
     if paths == ():
-        raise section.fault("paths", "", "paths is empty", "name patterns, or remove the key")
+        raise section.fault("paths", "", "no_paths")
     return AskRule(tools=tools, commands=commands, paths=paths or ())
 
 
@@ -305,8 +268,7 @@ def _check_directories(
                 key = "read_write" if directory.writable else "read_only"
                 line = file.find_line("directories", key, mine)
                 fix = "list it under read_only, or name" if other in _PROGRAM else "name"
-                overlap = f"{show(mine)} overlaps with {what} {show(other)}"
-                raise file.fault(line, overlap, f"{fix} a directory apart from it")
+                raise file.fault(line, "overlap", show(mine), what, show(other), fix)
         taken.append((mine, "the listed directory"))
 
 
