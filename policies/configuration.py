@@ -20,8 +20,10 @@ A person can approve a concern by the file's exact content. This module does not
 import hashlib
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from policies.paths.protected import fold
@@ -34,16 +36,13 @@ SYNTAX = "syntax"
 UNKNOWN_KIND: Final = "unknown_kind"
 SHELL_COMMAND = "!`command`"
 
-_HARMLESS_KEYS = frozenset(
-    {
-        *("$schema", "cleanupPeriodDays", "includeCoAuthoredBy", "attribution", "language"),
-        *("outputStyle", "spinnerTipsEnabled", "spinnerVerbs", "spinnerTipsOverride", "theme"),
-        *("terminalProgressBarEnabled", "prefersReducedMotion", "showTurnDuration", "verbose"),
-        *("editorMode", "respectGitignore", "companyAnnouncements", "includeGitInstructions"),
-        *("autoUpdatesChannel", "claudeMdExcludes", "disabledMcpjsonServers"),
-    }
-)
-"""They change how the agent shows itself, or only take something away."""
+_INERT: Final = {
+    name: frozenset(words.split())
+    for name, words in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    ).items()
+}
+"""Names that do not act, by their kind."""
 
 _BEGIN = re.compile(r"\s*---")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ ]*:(?:[ ].*)?")
@@ -61,21 +60,7 @@ _ALLOWED_VALUES: Mapping[str, object] = {
     "enableAllProjectMcpServers": False,
 }
 
-_SKILL_KEYS = frozenset(
-    {
-        *("name", "description", "when_to_use", "when-to-use", "argument-hint", "arguments"),
-        *("version", "license", "metadata", "author", "tags", "compatibility", "paths"),
-        *("disable-model-invocation", "user-invocable"),
-    }
-)
-_AGENT_KEYS = frozenset({"name", "description", "color", "version", "license", "author"})
-
-_INERT_NAMES = frozenset(
-    {".ds_store", ".gitignore", ".gitkeep", ".candor.json", "license", "thumbs.db"}
-)
 _INERT_ENDINGS = (".md", ".txt", ".lock", ".part")
-_INERT_FOLDERS = frozenset({"hooks", "docs", "assets", "plans"})
-"""What lies there runs only where settings say so, and those are judged themselves."""
 _TAKEN_FROM_BELOW = frozenset({"skills", "commands", "agents"})
 """What is loaded out of a `.claude` deeper in the workspace too, once a file beside it is read."""
 _TEXT_FOLDERS = frozenset({"commands", "agents", "rules", "output-styles"})
@@ -142,9 +127,9 @@ def _acting(file: Found) -> Iterable[str]:
         case "servers":
             return _acting_servers(file.content)
         case "skill":
-            return _acting_text(file.content, _SKILL_KEYS)
+            return _acting_text(file.content, _INERT["skill_keys"])
         case "agent":
-            return _acting_text(file.content, _AGENT_KEYS)
+            return _acting_text(file.content, _INERT["agent_keys"])
         case "inert":
             return ()
         case kind:
@@ -168,7 +153,7 @@ def _kind(path: str) -> _Kind:
 
 def _kind_below(parts: Sequence[str]) -> _Kind:
     folder, name = parts[0], parts[-1]
-    if folder in _INERT_FOLDERS:
+    if folder in _INERT["inert_folders"]:
         return "inert"
     if folder == "skills":
         if not _PLUGIN_PARTS.isdisjoint(parts):
@@ -181,7 +166,7 @@ def _kind_below(parts: Sequence[str]) -> _Kind:
 
 
 def _is_inert(name: str) -> bool:
-    return name in _INERT_NAMES or name.endswith(_INERT_ENDINGS)
+    return name in _INERT["inert_names"] or name.endswith(_INERT_ENDINGS)
 
 
 def _read_object(content: bytes) -> dict[str, Any] | None:
@@ -200,7 +185,8 @@ def _acting_settings(content: bytes) -> Iterator[str]:
         yield SYNTAX
         return
     for key, value in settings.items():
-        if key in _HARMLESS_KEYS or value in _NOTHING or value is _ALLOWED_VALUES.get(key, ...):
+        is_harmless = key in _INERT["harmless_keys"] or value in _NOTHING
+        if is_harmless or value is _ALLOWED_VALUES.get(key, ...):
             continue
         if key == "permissions" and isinstance(value, dict):
             yield from _named(key, {k: v for k, v in value.items() if k not in _TIGHTENING})

@@ -10,7 +10,13 @@ import re
 from collections.abc import Iterator
 
 from policies.denials import denied
-from policies.paths.protected import SECRET_PATTERNS, find_secret, fold
+from policies.paths.protected import (
+    ORDINARY_SAMPLES,
+    SECRET_PATTERNS,
+    SECRET_SAMPLES,
+    find_secret,
+    fold,
+)
 from policies.paths.workspace import Workspace, find_form_fault
 from policies.visible_text import show
 
@@ -35,20 +41,7 @@ _SECRET_SAMPLES = frozenset(
     for pattern in SECRET_PATTERNS
     for star in ("", _ANYTHING)
     if star or not pattern.startswith("*")
-) | {".env.local", ".env.production", "server.pem", "client_secret_1.json"}
-_ORDINARY_SAMPLES = (
-    *("readme.md", "main.py", "main.kt", "main.sh", "a.txt", "index.html", "index.ejs"),
-    *("style.css", "style.scss", "photo.png", "slides.pptx", "data.json", "data.backup"),
-    *("session.json", "config.yaml", "compose.yml", "pyproject.toml", "setup.cfg", "mysql.cnf"),
-    *(".gitignore", ".dockerignore", ".npmignore", ".github", ".nvmrc", "npm-debug.log"),
-    # words that stand in names of secrets and in many others
-    *("server.py", "server.crt", "client.ts", "client.json", "service.py", "service.json"),
-    *("account.json", "login.py", "aws.py", "azure.py", "key.py", "keys.json", "api_key.py"),
-    *("token.py", "tokens.json", "access-token", "app_secrets.py", "ssh_client.py"),
-    *("boto_client.py", "environment.ts", "env.py", "envs.yaml", "production.yml", "kube.yaml"),
-    *("docker-compose.yml", "neural_net.py", "history.md", "chat_history", "app_state"),
-    *("user_store", "my_config"),
-)
+).union(SECRET_SAMPLES)
 
 
 def _spread(pattern: str, left: list[int]) -> Iterator[str]:
@@ -68,7 +61,7 @@ def _spread(pattern: str, left: list[int]) -> Iterator[str]:
 def _aims_at_secret(component: str) -> bool:
     """Return whether a pattern takes names of secrets, and none of those that people use for other things."""
     name = fold(component)
-    if any(fnmatch.fnmatchcase(sample, name) for sample in _ORDINARY_SAMPLES):
+    if any(fnmatch.fnmatchcase(sample, name) for sample in ORDINARY_SAMPLES):
         return False
     spelled = _count_spelled(_fill(name, ""))
     return any(

@@ -29,6 +29,8 @@ def _pairs(key: str) -> tuple[tuple[str, str], ...]:
 
 READABLE = frozenset(_words("readable"))
 SECRET_PATTERNS = _words("secret_patterns")
+SECRET_SAMPLES = _words("secret_samples")
+ORDINARY_SAMPLES = _words("ordinary_samples")
 SECRET_IN_REPOSITORY = _words("secret_in_repository")
 SECRET_BELOW = _pairs("secret_below")
 INSTRUCTIONS = _words("instructions")

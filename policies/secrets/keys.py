@@ -13,13 +13,9 @@ from typing import Final
 from policies.patterns import read_patterns
 from policies.secrets.text import lowered, words
 
-_CHINESE_PHRASES = (
-    *("密码", "密碼", "口令", "通行码", "通行碼", "提取码", "提取碼"),
-    *("密 码", "密  码", "密 碼", "密  碼", "口 令"),  # as wide as the names beside them
-)
-_CHINESE_TOKENS = words(
-    "密钥 密鑰 秘钥 秘鑰 金鑰 令牌 权杖 權杖 私钥 私鑰 凭证 憑證 凭据 憑據 授权码 授權碼 激活码 啟用碼"
-)
+_PATTERNS = read_patterns(__file__)
+_CHINESE_PHRASES = tuple(_PATTERNS["chinese_phrases"].split("|"))
+_CHINESE_TOKENS = words(_PATTERNS["chinese_tokens"])
 CHINESE_KEYS = (*_CHINESE_PHRASES, *_CHINESE_TOKENS)
 
 
@@ -30,31 +26,12 @@ def any_of(words: tuple[str, ...]) -> str:
 
 
 _PHRASE_KEYS = rf"pass(?:word|wd|phrase|code)|pwd|{any_of(_CHINESE_PHRASES)}"
-_OPAQUE_KEYS = (
-    r"token|secret[_\-]?key[_\-]?base|secret[_\-]?key|secret|api[_\- ]?key|"
-    r"access[_\-]?key(?:[_\-]?id)?|private[_\-]?key|account[_\-]?key|shared[_\-]?access[_\-]?key|"
-    r"auth[_\-]?key|client[_\-]key[_\-]data|signing[_\-]?key|encryption[_\-]?key|license[_\-]?key|"
-    rf"credentials?|{any_of(_CHINESE_TOKENS)}"
-)
-_PATTERNS = read_patterns(__file__)
+_OPAQUE_KEYS = f"{_PATTERNS['opaque_keys']}|{any_of(_CHINESE_TOKENS)}"
 _LOOSE_KEYS = _PATTERNS["loose_keys"]
 _KEY = re.compile(rf"(?P<phrase>{_PHRASE_KEYS})|(?P<opaque>{_OPAQUE_KEYS})|{_LOOSE_KEYS}")
-_LOGINS = words(
-    "admin become bind db ftp imap ldap login mail mysql pg postgres redis root smtp ssh sudo wifi "
-    "wpa"
-)
-"""`SMTP_PASS`, `dbPass`, `root_pw` mean as much as the whole word."""
-_LOCKS = words(
-    "admin aes app application bot client consumer deploy developer device function hmac ingest jwt "
-    "master openai project role root sas server service storage subscription webhook write anthropic "
-    "gemini"
-)
-"""Keys that open something in any spelling: `MASTER_KEY`, `appKey`, `x-functions-key`."""
-_OPENS_NOTHING = words(
-    "public pub cache primary partition sort foreign idempotency host object row range hash dedup "
-    "group lookup known gpg pgp ssh index map"
-)
-"""Other settings in capitals, `ACME_KEY`, are keys whose value decides; `CACHE_KEY`, `GPG_KEY` are none."""
+_LOGINS = words(_PATTERNS["logins"])
+_LOCKS = words(_PATTERNS["locks"])
+_OPENS_NOTHING = words(_PATTERNS["opens_nothing"])
 _KEY_WORDS = ("pass", "pw", "psk", "_pat", "auth", "token", "secret", "key", "credential")
 """One of them is in every ASCII text with a key; a search for plain words is the fastest."""
 
