@@ -46,16 +46,14 @@ class SqliteConversationStore:
         await self._database.write(lambda writer: insert_conversation(writer, conversation))
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
-        found = await self._database.values(
+        return await self._database.value(
             conversation_of,
             "SELECT * FROM conversations WHERE id = ? AND user_id = ?",
             (conversation_id, user_id),
         )
-        return found[0] if found else None
 
     async def count(self) -> int:
-        rows = await self._database.rows("SELECT count(*) AS n FROM conversations")
-        return int(rows[0]["n"])
+        return int(await self._database.scalar("SELECT count(*) FROM conversations"))
 
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
@@ -132,13 +130,8 @@ class SqliteConversationStore:
         await self._database.write(work)
 
     async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "UPDATE conversations SET session_id = ?, fork_at = NULL WHERE id = ?",
-                (session_id, conversation_id),
-            ),
-            is_synced=False,
-        )
+        sql = "UPDATE conversations SET session_id = ?, fork_at = NULL WHERE id = ?"
+        await self._database.execute(sql, (session_id, conversation_id), is_synced=False)
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
         rows = await self._database.rows(

@@ -48,10 +48,9 @@ class SqliteEventStore:
         self._database = database
 
     async def last_seq(self) -> int:
-        (row,) = await self._database.rows(
-            "SELECT coalesce(max(seq), 0) AS last FROM sqlite_sequence WHERE name = 'events'"
-        )  # deleted ones count too
-        return int(row["last"])
+        # deleted ones count too
+        sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
+        return int(await self._database.scalar(sql))
 
     async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         await self._database.write(
@@ -59,16 +58,13 @@ class SqliteEventStore:
         )
 
     async def last_n(self, turn_id: TurnId) -> int:
-        (row,) = await self._database.rows(
-            "SELECT coalesce(max(n), 0) AS last FROM events WHERE turn_id = ?", (turn_id,)
-        )
-        return int(row["last"])
+        sql = "SELECT coalesce(max(n), 0) FROM events WHERE turn_id = ?"
+        return int(await self._database.scalar(sql, (turn_id,)))
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:
-        row = await self._database.row(
-            "SELECT seq FROM events WHERE turn_id = ? AND n = ?", (turn_id, n)
-        )
-        return None if row is None else int(row["seq"])
+        sql = "SELECT seq FROM events WHERE turn_id = ? AND n = ?"
+        seq: int | None = await self._database.scalar(sql, (turn_id, n))
+        return seq
 
     async def after(
         self,

@@ -15,20 +15,15 @@ class SqliteFileChangeStore:
         self._database = database
 
     async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "INSERT INTO file_changes (turn_id, data) SELECT id, ? FROM turns WHERE id = ?"
-                " ON CONFLICT (turn_id) DO UPDATE SET data = excluded.data",
-                (json_text(changes), turn_id),
-            ),
+        await self._database.execute(
+            "INSERT INTO file_changes (turn_id, data) SELECT id, ? FROM turns WHERE id = ?"
+            " ON CONFLICT (turn_id) DO UPDATE SET data = excluded.data",
+            (json_text(changes), turn_id),
             is_synced=False,
         )
 
     async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
-        row = await self._database.row(
-            "SELECT data FROM file_changes WHERE turn_id = ?", (turn_id,)
-        )
-        if row is None:
-            return None
-        found: dict[str, Any] = json.loads(row["data"])
+        sql = "SELECT data FROM file_changes WHERE turn_id = ?"
+        data = await self._database.scalar(sql, (turn_id,))
+        found: dict[str, Any] | None = None if data is None else json.loads(data)
         return found

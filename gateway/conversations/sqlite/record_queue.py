@@ -40,10 +40,8 @@ class SqliteRecordQueue:
         self._database = database
 
     async def last_seq(self) -> int:
-        row = await self._database.row(
-            "SELECT seq FROM sqlite_sequence WHERE name = 'record_changes'"
-        )
-        return 0 if row is None else int(row["seq"])
+        seq = "SELECT seq FROM sqlite_sequence WHERE name = 'record_changes'"
+        return int(await self._database.scalar(seq) or 0)
 
     async def newest(
         self, *, after: int = 0, only_deleted: bool = False, limit: int
@@ -52,19 +50,14 @@ class SqliteRecordQueue:
         return await self._database.values(_change_of, _CHANGES, values)
 
     async def done(self, changes: Sequence[QueuedChange]) -> None:
-        await self._database.write(
-            lambda writer: writer.executemany(
-                "DELETE FROM record_changes WHERE seq = ?", [(change.seq,) for change in changes]
-            ),
-            is_synced=False,
-        )
+        sql = "DELETE FROM record_changes WHERE seq = ?"
+        seqs = [(change.seq,) for change in changes]
+        await self._database.execute_many(sql, seqs, is_synced=False)
 
     async def add_all(self) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "INSERT INTO record_changes (turn_id) SELECT id FROM turns"
-                " WHERE state = 'completed' ORDER BY created_at"
-            )
+        await self._database.execute(
+            "INSERT INTO record_changes (turn_id) SELECT id FROM turns"
+            " WHERE state = 'completed' ORDER BY created_at"
         )
 
 

@@ -81,23 +81,19 @@ class SqliteTurnStore:
         return await self._database.write(work)
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
-        row = await self._database.row(
+        return await self._database.value(
+            lambda row: KeyedTurn(**row),
             "SELECT turn_id, request_hash FROM idempotency WHERE user_id = ? AND key = ?",
             (user_id, key),
         )
-        return None if row is None else KeyedTurn(**dict(row))
 
     async def get(self, turn_id: TurnId) -> Turn | None:
-        found = await self._database.values(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
-        return found[0] if found else None
+        return await self._database.value(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
 
     async def start(self, turn_id: TurnId, at: datetime) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "UPDATE turns SET state = 'running', started_at = ?"
-                " WHERE id = ? AND state = 'queued'",
-                (rfc3339(at), turn_id),
-            )
+        await self._database.execute(
+            "UPDATE turns SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
+            (rfc3339(at), turn_id),
         )
 
     async def finish(
@@ -164,13 +160,12 @@ class SqliteTurnStore:
         return Spending(**dict(row))
 
     async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
-        found = await self._database.values(
+        return await self._database.value(
             turn_of,
             "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
             " AND session_id IS NOT NULL AND last_entry_id IS NOT NULL ORDER BY seq DESC LIMIT 1",
             (conversation_id, until_seq),
         )
-        return found[0] if found else None
 
     async def copy_history(
         self, source: ConversationId, until_seq: int, target: Conversation

@@ -35,8 +35,7 @@ async def renew_fingerprints(database: Database) -> None:
     """
     rules = await anyio.to_thread.run_sync(rules_digest_blocking)
     try:
-        known = await database.row("SELECT digest FROM case_fingerprint_rules")
-        if known is None or known["digest"] != rules:
+        if await database.scalar("SELECT digest FROM case_fingerprint_rules") != rules:
             await database.write(partial(_renew_blocking, rules=rules))
     except StoreUnavailable:  # what is there is still found and read
         _log.warning("case_fingerprints_not_renewed", exc_info=True)

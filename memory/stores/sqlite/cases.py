@@ -104,10 +104,8 @@ class SqliteCaseStore:
         return [history_of(row) for row in sorted(rows, key=lambda row: int(row["seq"]))]
 
     async def history_length(self, case_id: str) -> int:
-        row = await self._database.row(
-            "SELECT count(*) AS count FROM case_history WHERE case_id = ?", (case_id,)
-        )
-        return 0 if row is None else int(row["count"])
+        sql = "SELECT count(*) FROM case_history WHERE case_id = ?"
+        return int(await self._database.scalar(sql, (case_id,)) or 0)
 
     async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
         rows = await self._database.rows(
@@ -121,15 +119,13 @@ class SqliteCaseStore:
         if not new:
             return
         at = rfc3339(self._now())
-        await self._database.write(
-            lambda writer: writer.executemany(
-                "INSERT INTO case_views (voter, case_id, shown_at, own, content_revision)"
-                " SELECT ?, case_id, ?, 0, ? FROM cases WHERE case_id = ?"
-                " ON CONFLICT DO UPDATE SET shown_at = excluded.shown_at,"
-                " content_revision = excluded.content_revision"
-                " WHERE ifnull(content_revision, 0) < excluded.content_revision",
-                [(voter, at, shown[case_id], case_id) for case_id in new],
-            )
+        await self._database.execute_many(
+            "INSERT INTO case_views (voter, case_id, shown_at, own, content_revision)"
+            " SELECT ?, case_id, ?, 0, ? FROM cases WHERE case_id = ?"
+            " ON CONFLICT DO UPDATE SET shown_at = excluded.shown_at,"
+            " content_revision = excluded.content_revision"
+            " WHERE ifnull(content_revision, 0) < excluded.content_revision",
+            [(voter, at, shown[case_id], case_id) for case_id in new],
         )
 
     async def _not_shown(self, voter: str, shown: Mapping[str, int]) -> Sequence[str]:
@@ -146,11 +142,9 @@ class SqliteCaseStore:
         ]
 
     async def shown_words(self, voter: str, case_id: str) -> int | None:
-        row = await self._database.row(
-            "SELECT content_revision FROM case_views WHERE voter = ? AND case_id = ?",
-            (voter, case_id),
-        )
-        return None if row is None else row["content_revision"]
+        sql = "SELECT content_revision FROM case_views WHERE voter = ? AND case_id = ?"
+        words: int | None = await self._database.scalar(sql, (voter, case_id))
+        return words
 
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int

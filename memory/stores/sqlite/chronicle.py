@@ -104,12 +104,11 @@ class SqliteChronicle:
 
     async def intent(self, intent_id: str, owner_id: str) -> IntentRecord | None:
         """See `Chronicle.intent`."""
-        found = await self._database.values(
+        return await self._database.value(
             _record_of,
             f"SELECT {_COLUMNS} FROM intents WHERE id = ? AND owner_id = ? AND {_IS_TOLD}",  # noqa: S608
             (intent_id, owner_id),
         )
-        return found[0] if found else None
 
     async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
         return await self._database.values(
@@ -134,19 +133,15 @@ class SqliteChronicle:
         )
 
     async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
-        await self._database.write(
-            lambda writer: writer.executemany(
-                "UPDATE pending_context SET consumed_by = ?, text = ''"
-                " WHERE intent_id = ? AND consumed_by IS NULL",
-                [(turn_id, intent_id) for intent_id in intent_ids],
-            )
+        await self._database.execute_many(
+            "UPDATE pending_context SET consumed_by = ?, text = ''"
+            " WHERE intent_id = ? AND consumed_by IS NULL",
+            [(turn_id, intent_id) for intent_id in intent_ids],
         )
 
     async def delete_conversation_context(self, conversation_id: str) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "DELETE FROM pending_context WHERE conversation_id = ?", (conversation_id,)
-            )
+        await self._database.execute(
+            "DELETE FROM pending_context WHERE conversation_id = ?", (conversation_id,)
         )
         with suppress(StoreUnavailable):  # it is deleted; its text stays in the log for a while
             await self._database.checkpoint()

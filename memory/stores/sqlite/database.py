@@ -9,7 +9,7 @@ import logging
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.resources import files
@@ -91,6 +91,18 @@ class Database:
         synchronous = SYNCHRONOUS if is_synced else _UNSYNCED
         return await self._run_writer(partial(_transact_blocking, work, synchronous))
 
+    async def execute(
+        self, sql: str, parameters: Parameters = (), *, is_synced: bool = True
+    ) -> None:
+        """Run one statement in a transaction of its own; raises as `write` does."""
+        await self.write(lambda writer: writer.execute(sql, parameters), is_synced=is_synced)
+
+    async def execute_many(
+        self, sql: str, rows: Iterable[Parameters], *, is_synced: bool = True
+    ) -> None:
+        """Run one statement with each of the rows, all or none; raises as `write` does."""
+        await self.write(lambda writer: writer.executemany(sql, rows), is_synced=is_synced)
+
     async def checkpoint(self) -> bool:
         """Move what was committed from the log into the file, and empty the log.
 
@@ -123,6 +135,18 @@ class Database:
         found = await self.rows(sql, parameters)
         return found[0] if found else None
 
+    async def scalar(self, sql: str, parameters: Parameters = ()) -> Any:
+        """Return the first column of the first row; None if there is no row."""
+        found = await self.rows(sql, parameters)
+        return found[0][0] if found else None
+
+    async def value(
+        self, decode: Callable[[sqlite3.Row], T], sql: str, parameters: Parameters = ()
+    ) -> T | None:
+        """Return the first row as a value, or None; raises as `values` does."""
+        found = await self.values(decode, sql, parameters)
+        return found[0] if found else None
+
     async def values(
         self, decode: Callable[[sqlite3.Row], T], sql: str, parameters: Parameters = ()
     ) -> list[T]:
@@ -150,9 +174,8 @@ class Database:
         if self._damage is not None:
             return f"{self._damage} {_WHAT_TO_DO}"
         try:
-            found = await self.rows("PRAGMA user_version")
-            version = int(found[0][0])
-            await self.write(lambda writer: writer.execute(f"PRAGMA user_version={version}"))
+            version = int(await self.scalar("PRAGMA user_version"))
+            await self.execute(f"PRAGMA user_version={version}")
             with translating_errors("written"):
                 await anyio.to_thread.run_sync(_probe_room_blocking, self.path.parent)
             if await anyio.to_thread.run_sync(_identity_blocking, self.path) != self._identity:

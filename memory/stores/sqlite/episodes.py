@@ -54,10 +54,10 @@ class SqliteEpisodeStore:
         )
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
-        row = await self._database.row(
+        value = await self._database.scalar(
             "SELECT value FROM episodes WHERE episode_id = ?", (episode_id,)
         )
-        episode = read_episode(row["value"]) if row is not None else None
+        episode = read_episode(value) if value is not None else None
         return episode if episode is not None and scope.covers(episode.scope) else None
 
     async def mark_remembered(self, turn_id: str) -> None:

@@ -60,8 +60,8 @@ class SqliteFactStore:
 
     async def get(self, fact_id: str, scope: Scope) -> Fact | None:
         """Return a fact, also one that is superseded; None if the scope covers none of this id."""
-        found = await self._database.values(fact_of, f"{_SELECT} WHERE fact_id = ?", (fact_id,))
-        return found[0] if found and scope.covers(found[0].scope) else None
+        fact = await self._database.value(fact_of, f"{_SELECT} WHERE fact_id = ?", (fact_id,))
+        return fact if fact is not None and scope.covers(fact.scope) else None
 
     async def holding(self, owner_id: str) -> Sequence[Fact]:
         """Return the facts of an owner that hold, newest first, at most 2 000."""
@@ -88,8 +88,8 @@ class SqliteFactStore:
     async def forgotten_on_request(self, turn_id: str) -> list[Forgotten]:
         """Return what the message of a turn had forgotten; nothing once the turn is recorded."""
         sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
-        row = await self._database.row(sql, (turn_id,))
-        return [] if row is None else [Forgotten(**told) for told in json.loads(row["told"])]
+        told = await self._database.scalar(sql, (turn_id,))
+        return [] if told is None else [Forgotten(**fields) for fields in json.loads(told)]
 
     async def profile(self, owner_id: str) -> Profile:
         """Return a person's profile; an empty one if there is none."""

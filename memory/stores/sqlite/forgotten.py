@@ -43,8 +43,7 @@ async def find_mentions(
     """
     if not item_ids:
         return Mentions(intent_ids=(), up_to=0)
-    last = await database.row("SELECT ifnull(max(seq), 0) AS seq FROM intents")
-    up_to = int(last["seq"]) if last is not None else 0
+    up_to = int(await database.scalar("SELECT ifnull(max(seq), 0) FROM intents"))
     sql, values = _mentions("<=", up_to, item_ids, owner_id)
     rows = await database.rows(sql, values)
     return Mentions(intent_ids=tuple(row["id"] for row in rows), up_to=up_to)
@@ -103,9 +102,9 @@ def forgotten_at_blocking(
 
 async def is_any_forgotten(database: Database, item_ids: Sequence[str]) -> bool:
     """Return whether one of these was forgotten and has not come back."""
-    row = await database.row(
+    found = await database.scalar(
         "SELECT 1 FROM forgotten_items WHERE item_id IN (SELECT value FROM json_each(?))"
         " AND item_id NOT IN (SELECT id FROM items)",
         (json.dumps(item_ids),),
     )
-    return row is not None
+    return found is not None

@@ -143,8 +143,7 @@ class SqliteItemStore:
     async def current(self, item_id: str) -> Item | None:
         """Return an item as it is now, whoever owns it, for deliveries; None if it is gone."""
         sql = f"SELECT {COLUMNS} FROM items WHERE id = ?"  # noqa: S608
-        found = await self._database.values(item_of, sql, (item_id,))
-        return found[0] if found else None
+        return await self._database.value(item_of, sql, (item_id,))
 
     async def search(
         self,

@@ -58,26 +58,22 @@ class SqliteNoteStore:
         await self._database.write(lambda writer: self._put(writer, note, items, self._now()))
 
     async def remove(self, name: str) -> None:
-        wanted = await self._database.row(
+        wanted = await self._database.scalar(
             "SELECT item_ids FROM note_files WHERE name = ? AND forgotten_by IS NOT NULL", (name,)
         )
-        item_ids = [] if wanted is None else json.loads(wanted["item_ids"])
+        item_ids = [] if wanted is None else json.loads(wanted)
         mentions = await find_mentions(self._database, item_ids)
         await self._database.write(lambda writer: self._remove(writer, name, mentions, self._now()))
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "UPDATE note_files SET forgotten_by = ? WHERE name = ?", (owner_id, name)
-            )
+        await self._database.execute(
+            "UPDATE note_files SET forgotten_by = ? WHERE name = ?", (owner_id, name)
         )
 
     async def file_of(self, item_id: str) -> str | None:
-        row = await self._database.row(
-            "SELECT name FROM note_files, json_each(item_ids) AS one WHERE one.value = ?",
-            (item_id,),
-        )
-        return None if row is None else str(row["name"])
+        sql = "SELECT name FROM note_files, json_each(item_ids) AS one WHERE one.value = ?"
+        name: str | None = await self._database.scalar(sql, (item_id,))
+        return name
 
     def _put(
         self,

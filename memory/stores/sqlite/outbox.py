@@ -117,29 +117,22 @@ class SqliteOutboxStore:
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
     ) -> None:
-        await self._write(
+        status = "dead" if due_at is None else "pending"
+        await self._database.execute(
             "UPDATE outbox SET status = ?, attempts = attempts + 1, last_error = ?, due_at = ?"
             " WHERE id = ? AND status = 'pending'",
-            "dead" if due_at is None else "pending",
-            error,
-            rfc3339(due_at or now),
-            delivery.id,
+            (status, error, rfc3339(due_at or now), delivery.id),
         )
 
     async def postpone(self, delivery: Delivery, *, due_at: datetime) -> None:
-        await self._write(
-            "UPDATE outbox SET due_at = ? WHERE id = ? AND status = 'pending'",
-            rfc3339(due_at),
-            delivery.id,
-        )
+        sql = "UPDATE outbox SET due_at = ? WHERE id = ? AND status = 'pending'"
+        await self._database.execute(sql, (rfc3339(due_at), delivery.id))
 
     async def release(self, backend: str, now: datetime) -> None:
-        await self._write(
+        await self._database.execute(
             "UPDATE outbox SET due_at = ? WHERE backend = ? AND status = 'pending'"
             " AND attempts = 0 AND due_at > ?",
-            rfc3339(now),
-            backend,
-            rfc3339(now),
+            (rfc3339(now), backend, rfc3339(now)),
         )
 
     async def next_due_at(self, backend: str) -> datetime | None:
@@ -189,15 +182,10 @@ class SqliteOutboxStore:
         oldest = await self._earliest("created_at", backend)
         return 0.0 if oldest is None else max(0.0, (now - oldest).total_seconds())
 
-    async def _write(self, sql: str, *values: object) -> None:
-        await self._database.write(lambda connection: connection.execute(sql, values))
-
     async def _earliest(self, column: str, backend: str) -> datetime | None:
-        row = await self._database.row(
-            f"SELECT min({column}) AS at FROM outbox WHERE backend = ? AND status = 'pending'",  # noqa: S608
-            (backend,),
-        )
-        return None if row is None or row["at"] is None else from_rfc3339(row["at"])
+        sql = f"SELECT min({column}) FROM outbox WHERE backend = ? AND status = 'pending'"  # noqa: S608
+        at = await self._database.scalar(sql, (backend,))
+        return None if at is None else from_rfc3339(at)
 
 
 def _link_blocking(

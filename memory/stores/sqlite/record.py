@@ -36,14 +36,12 @@ class SqliteRecordStore:
         self._deliver_to = deliver_to
 
     async def is_on(self) -> bool | None:
-        row = await self._database.row("SELECT is_on FROM record_switch")
-        return None if row is None else bool(row["is_on"])
+        is_on = await self._database.scalar("SELECT is_on FROM record_switch")
+        return None if is_on is None else bool(is_on)
 
     async def switched(self, *, on: bool) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "INSERT OR REPLACE INTO record_switch (only_one, is_on) VALUES (1, ?)", (on,)
-            )
+        await self._database.execute(
+            "INSERT OR REPLACE INTO record_switch (only_one, is_on) VALUES (1, ?)", (on,)
         )
 
     async def put(

@@ -69,19 +69,16 @@ class IndexVacuum:
 
         Raise `StoreUnavailable` if the database cannot be written; the next call continues.
         """
-        row = await self._database.row("SELECT asked FROM word_purge")
-        if row is None:
+        asked = await self._database.scalar("SELECT asked FROM word_purge")
+        if asked is None:
             return False
-        asked = int(row["asked"])
         pages = -_PAGES  # the first one puts all segments on one level, so that all are merged
         while await self._database.write(partial(_merge_blocking, index=self._index, pages=pages)):
             pages = _PAGES
             await anyio.sleep(_REST_S)
         while not await self._database.checkpoint():  # noqa: ASYNC110  nothing signals when it is free
             await anyio.sleep(_BUSY_S)
-        await self._database.write(
-            lambda writer: writer.execute("DELETE FROM word_purge WHERE asked = ?", (asked,))
-        )
+        await self._database.execute("DELETE FROM word_purge WHERE asked = ?", (asked,))
         return True
 
 

@@ -19,35 +19,31 @@ class SqliteIndexState:
         self._database = database
 
     async def get(self) -> IndexState | None:
-        row = await self._database.row(
-            "SELECT model_id, dimension, built_to, complete FROM vector_index"
+        return await self._database.value(
+            lambda row: IndexState(**{**row, "complete": bool(row["complete"])}),
+            "SELECT model_id, dimension, built_to, complete FROM vector_index",
         )
-        if row is None:
-            return None
-        return IndexState(**{**dict(row), "complete": bool(row["complete"])})
 
     async def put(self, state: IndexState) -> None:
-        await self._database.write(
-            lambda writer: writer.execute(
-                "INSERT OR REPLACE INTO vector_index"
-                " (only_one, model_id, dimension, built_to, complete) VALUES (1, ?, ?, ?, ?)",
-                (state.model_id, state.dimension, state.built_to, int(state.complete)),
-            )
+        await self._database.execute(
+            "INSERT OR REPLACE INTO vector_index"
+            " (only_one, model_id, dimension, built_to, complete) VALUES (1, ?, ?, ?, ?)",
+            (state.model_id, state.dimension, state.built_to, int(state.complete)),
         )
 
     async def remove(self) -> None:
         """Forget the index and what waits for it: it is deleted, and made anew if there is one again."""
         left = "SELECT 1 FROM vector_index UNION ALL SELECT 1 FROM outbox WHERE backend = ? LIMIT 1"
-        if await self._database.row(left, (BACKEND,)) is not None:
+        if await self._database.scalar(left, (BACKEND,)) is not None:
             await self._database.write(_remove_blocking)
 
     async def expected_count(self, backend: str) -> int:
-        row = await self._database.row(
+        expected = await self._database.scalar(
             "SELECT (SELECT count(*) FROM items) - (SELECT count(*) FROM outbox WHERE backend = ?"
-            " AND operation = 'put' AND status != 'delivered') AS expected",
+            " AND operation = 'put' AND status != 'delivered')",
             (backend,),
         )
-        return 0 if row is None else max(0, int(row["expected"]))
+        return max(0, int(expected or 0))
 
 
 def _remove_blocking(connection: sqlite3.Connection) -> None:
