@@ -21,6 +21,13 @@ CAUGHT = (AssertionError, ValueError, KeyError, StoreConflict, pytest.fail.Excep
 class OtherWords:
     """A database that puts `new` in the place of `old` in each statement, and knows whether there was one."""
 
+    row: Any = Database.row
+    scalar: Any = Database.scalar
+    value: Any = Database.value
+    execute: Any = Database.execute
+    execute_many: Any = Database.execute_many
+    """These come to `rows`, `values` and `write`."""
+
     def __init__(self, database: Database, old: str, new: str) -> None:
         self._database = database
         self._old, self._new = old, new
@@ -38,9 +45,6 @@ class OtherWords:
 
     async def rows(self, sql: str, parameters: Any = ()) -> Any:
         return await self._database.rows(self._said(sql), parameters)
-
-    async def row(self, sql: str, parameters: Any = ()) -> Any:
-        return await self._database.row(self._said(sql), parameters)
 
     async def values(self, make: Any, sql: str, parameters: Any = ()) -> Any:
         return await self._database.values(make, self._said(sql), parameters)

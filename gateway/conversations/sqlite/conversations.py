@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 
 from gateway.conversations.model import Branch, Conversation, ConversationChange, Page, TextMatch
 from gateway.conversations.sqlite.branches import branches_blocking
-from gateway.conversations.sqlite.rows import conversation_of, readable
+from gateway.conversations.sqlite.rows import readable
 from gateway.conversations.sqlite.search import find_blocking, matches_blocking, matching_blocking
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.vacuum import IndexVacuum
 
 _COLUMNS = [field.name for field in fields(Conversation) if field.name != "turns"]
@@ -24,6 +26,7 @@ _INSERT = (
     f"INSERT INTO conversations ({', '.join(_COLUMNS)})"  # noqa: S608
     f" VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"
 )
+_conversation_of = partial(read_value, Conversation)
 
 
 def insert_conversation(writer: sqlite3.Connection, conversation: Conversation) -> None:
@@ -47,7 +50,7 @@ class SqliteConversationStore:
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
         return await self._database.value(
-            conversation_of,
+            _conversation_of,
             "SELECT * FROM conversations WHERE id = ? AND user_id = ?",
             (conversation_id, user_id),
         )
@@ -77,7 +80,7 @@ class SqliteConversationStore:
         rows = await self._database.read(work)
         more = len(rows) > limit > 0
         return Page(
-            conversations=list(readable(rows[:limit], conversation_of, "conversation")),
+            conversations=list(readable(rows[:limit], _conversation_of, "conversation")),
             next_cursor=_cursor(rows[limit - 1]) if more else None,
         )
 
@@ -87,7 +90,7 @@ class SqliteConversationStore:
             " ORDER BY last_activity_at DESC, id DESC",
             (user_id,),
         )
-        return list(readable(rows, conversation_of, "conversation"))
+        return list(readable(rows, _conversation_of, "conversation"))
 
     async def matches(
         self, conversation_ids: Sequence[ConversationId], query: str

@@ -3,18 +3,20 @@
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
-from gateway.conversations.sqlite.rows import event_of
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import read_value
 
 _SELECT = (
     "SELECT seq, conversation_id, turn_id, n, type, CASE WHEN data != '' THEN data"
     " ELSE (SELECT result FROM turns WHERE turns.id = events.turn_id) END AS data FROM events "
 )
 """The last event of a turn has no data of its own if it is the turn's result."""
+_event_of = partial(read_value, TurnEvent)
 
 
 def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> None:
@@ -76,21 +78,21 @@ class SqliteEventStore:
     ) -> Sequence[TurnEvent]:
         if turn_id is not None:
             return await self._database.values(
-                event_of,
+                _event_of,
                 _SELECT + "WHERE turn_id = :turn_id AND seq > :seq AND n >"  # noqa: S608
                 " coalesce((SELECT n FROM events WHERE seq = :seq AND turn_id = :turn_id), 0)"
                 " ORDER BY n LIMIT :limit",
                 {"turn_id": turn_id, "seq": seq, "limit": limit},
             )
         return await self._database.values(
-            event_of,
+            _event_of,
             _SELECT + "WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
             (conversation_id, seq, limit),
         )
 
     async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
         return await self._database.values(
-            event_of,
+            _event_of,
             "SELECT * FROM events WHERE turn_id ="
             " coalesce((SELECT copy_of FROM turns WHERE id = :turn_id), :turn_id)"
             " AND type IN ('tool.started', 'tool.finished')"

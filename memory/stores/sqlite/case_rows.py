@@ -1,7 +1,6 @@
 """Cases, votes, relations, history and reports as rows; a case and what it says are JSON."""
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -15,11 +14,10 @@ from memory.cases.case import (
     Report,
     Vote,
 )
-from memory.clock import from_rfc3339, rfc3339
+from memory.clock import rfc3339
 from memory.scope import Scope
 from memory.stores.sqlite.driver_errors import decoding_rows
-
-Row = Mapping[str, Any] | sqlite3.Row
+from memory.stores.sqlite.row_values import Row, read_value
 
 
 def write_case(case: Case) -> str:
@@ -32,20 +30,8 @@ def write_case(case: Case) -> str:
 def read_case(value: str) -> Case:
     """Return the case that `write_case` wrote."""
     fields = json.loads(value)
-    fields.pop("own_metadata", None)  # written by earlier versions
-    last = fields["last_feedback_at"]
-    return Case(
-        **fields
-        | {
-            "scope": Scope(**fields["scope"]),
-            "content": _content_of(fields["content"]),
-            "authors": tuple(fields["authors"]),
-            "review_reasons": tuple(fields["review_reasons"]),
-            "last_feedback_at": from_rfc3339(last) if last is not None else None,
-            "created_at": from_rfc3339(fields["created_at"]),
-            "updated_at": from_rfc3339(fields["updated_at"]),
-        }
-    )
+    content = _content_of(fields["content"])
+    return read_value(Case, fields, scope=Scope(**fields["scope"]), content=content)
 
 
 def write_content(content: CaseContent) -> str:
@@ -54,17 +40,7 @@ def write_content(content: CaseContent) -> str:
 
 
 def _content_of(fields: Mapping[str, Any]) -> CaseContent:
-    known = fields["metadata"]
-    lists = {name: tuple(known[name]) for name in ("related_services", "tags")}
-    return CaseContent(**{**fields, "metadata": CaseMetadata(**known | lists)})
-
-
-@decoding_rows()
-def vote_of(row: Row) -> Vote:
-    """Return the vote in a row of `case_votes`."""
-    fields = dict(row)
-    helpful = None if fields["helpful"] is None else bool(fields["helpful"])
-    return Vote(**fields | {"helpful": helpful, "at": from_rfc3339(fields["at"])})
+    return read_value(CaseContent, fields, metadata=read_value(CaseMetadata, fields["metadata"]))
 
 
 def row_of_vote(vote: Vote) -> dict[str, Any]:
@@ -75,20 +51,13 @@ def row_of_vote(vote: Vote) -> dict[str, Any]:
 @decoding_rows()
 def related_of(row: Row) -> RelatedCase:
     """Return a relation as one end sees it."""
-    return RelatedCase(case_id=row["other"], relation=row["relation"], score=row["score"])
+    return read_value(RelatedCase, row, case_id=row["other"])
 
 
 @decoding_rows()
 def history_of(row: Row) -> HistoryEntry:
     """Return the entry in a row of `case_history`."""
-    return HistoryEntry(
-        at=from_rfc3339(row["at"]),
-        event=row["event"],
-        by=row["by"],
-        user_id=row["user_id"],
-        conversation_id=row["conversation_id"],
-        details=json.loads(row["details"]),
-    )
+    return read_value(HistoryEntry, row, details=json.loads(row["details"]))
 
 
 def row_of_history(case_id: str, entry: HistoryEntry) -> dict[str, Any]:
@@ -103,8 +72,4 @@ def row_of_history(case_id: str, entry: HistoryEntry) -> dict[str, Any]:
 @decoding_rows()
 def report_of(row: Row) -> Report:
     """Return the report in a row of `case_reports`."""
-    return Report(
-        content=_content_of(json.loads(row["content"])),
-        conversation_id=row["conversation_id"],
-        at=from_rfc3339(row["at"]),
-    )
+    return read_value(Report, row, content=_content_of(json.loads(row["content"])))

@@ -7,9 +7,10 @@ from typing import Final
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
 from memory.cases.store import CaseChange
 from memory.clock import Now, rfc3339
-from memory.stores.sqlite.case_rows import history_of, read_case, related_of, report_of, vote_of
+from memory.stores.sqlite.case_rows import history_of, read_case, related_of, report_of
 from memory.stores.sqlite.case_writes import PLACE, apply_case_change_blocking
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import IN_IDS, id_list, is_storable, placeholders
 
 _RELATIONS: Final = (
@@ -70,7 +71,7 @@ class SqliteCaseStore:
             f"SELECT * FROM case_votes WHERE case_id IN {IN_IDS} ORDER BY at, voter",  # noqa: S608
             {"ids": id_list(case_ids)},
         ):
-            found[row["case_id"]].append(vote_of(row))
+            found[row["case_id"]].append(read_value(Vote, row))
         return found
 
     async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:

@@ -3,17 +3,19 @@
 import json
 import re
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-from memory.clock import from_rfc3339, rfc3339
+from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.intents.chronicle import IntentPage, IntentRecord, PendingIntent, Recording
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import forgotten_at_blocking
+from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import insert_blocking
 
 _COLUMNS: Final = (
@@ -126,7 +128,7 @@ class SqliteChronicle:
 
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
         return await self._database.values(
-            _pending_of,
+            partial(read_value, PendingIntent),
             "SELECT intent_id, text, occurred_at FROM pending_context WHERE conversation_id = ?"
             " AND owner_id = ? AND consumed_by IS NULL ORDER BY seq",
             (conversation_id, owner_id),
@@ -197,21 +199,12 @@ def _is_place(cursor: str) -> bool:
     return cursor.isascii() and cursor.isdigit() and len(cursor) <= _MAX_CURSOR_DIGITS
 
 
-def _pending_of(row: sqlite3.Row) -> PendingIntent:
-    return PendingIntent(**{**row, "occurred_at": from_rfc3339(row["occurred_at"])})
-
-
 @decoding_rows()
-def _record_of(row: Mapping[str, Any] | sqlite3.Row) -> IntentRecord:
-    return IntentRecord(
-        id=row["id"],
-        key=row["key"],
-        source_kind=row["source_kind"],
-        owner_id=row["owner_id"],
-        conversation_id=row["conversation_id"],
-        turn_id=row["turn_id"],
+def _record_of(row: Row) -> IntentRecord:
+    return read_value(
+        IntentRecord,
+        row,
         text=row["text"] or "",
         payload={} if row["payload"] is None else json.loads(row["payload"]),
-        occurred_at=from_rfc3339(row["occurred_at"]),
         forgotten=row["forgotten_at"] is not None,
     )

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from memory.clock import Now, from_rfc3339, rfc3339
+from memory.clock import Now, rfc3339
 from memory.episodes.episode import Episode, Sections, Variant
 from memory.episodes.episode_merge import merged, room_of, tags_key_of
 from memory.episodes.item import to_item
@@ -33,6 +33,7 @@ from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import is_any_forgotten
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import deliver_item_blocking
+from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import first_row, insert_blocking, placeholders
 
 _NEWEST_OF_A_MARK: Final = 24
@@ -280,18 +281,6 @@ def write_episode(episode: Episode) -> str:
 def read_episode(value: str) -> Episode:
     """Return the episode that `write_episode` wrote."""
     fields = json.loads(value)
-    return Episode(
-        **fields
-        | {
-            "scope": Scope(**fields["scope"]),
-            "sections": Sections.of(fields["sections"]),
-            "occurred_at": from_rfc3339(fields["occurred_at"]),
-            "updated_at": from_rfc3339(fields["updated_at"]),
-            "tags": tuple(fields["tags"]),
-            "source_refs": tuple(fields["source_refs"]),
-            "variants": tuple(
-                Variant(**variant | {"occurred_at": from_rfc3339(variant["occurred_at"])})
-                for variant in fields["variants"]
-            ),
-        }
-    )
+    variants = tuple(read_value(Variant, variant) for variant in fields["variants"])
+    scope, sections = Scope(**fields["scope"]), Sections.of(fields["sections"])
+    return read_value(Episode, fields, scope=scope, sections=sections, variants=variants)

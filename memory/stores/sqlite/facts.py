@@ -5,19 +5,20 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
-from memory.clock import from_rfc3339, rfc3339
+from memory.clock import rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
 from memory.facts.told import Forgotten, ToldTurn
 from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import deliver_item_blocking
+from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import insert_blocking, placeholders
 from memory.text_lines import without_marks
 
@@ -93,8 +94,9 @@ class SqliteFactStore:
 
     async def profile(self, owner_id: str) -> Profile:
         """Return a person's profile; an empty one if there is none."""
-        row = await self._database.row("SELECT * FROM profiles WHERE owner_id = ?", (owner_id,))
-        return Profile() if row is None else _profile_of(row)
+        sql = "SELECT * FROM profiles WHERE owner_id = ?"
+        read = partial(read_value, Profile)
+        return await self._database.value(read, sql, (owner_id,)) or Profile()
 
     async def profile_text(self, owner_id: str) -> str:
         """Return the text of a person's profile."""
@@ -105,7 +107,7 @@ class SqliteFactStore:
         owned = f" AND owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
         sql = f"SELECT * FROM profiles WHERE text != ''{owned} ORDER BY owner_id"  # noqa: S608
         rows = await self._database.rows(sql, owner_ids)
-        return {row["owner_id"]: _profile_of(row) for row in rows}
+        return {row["owner_id"]: read_value(Profile, row) for row in rows}
 
 
 def holding_blocking(connection: sqlite3.Connection, owner_id: str) -> list[Fact]:
@@ -188,10 +190,6 @@ def put_profile_blocking(
     insert_blocking(connection, "profiles", row, verb="INSERT OR REPLACE")
 
 
-def _profile_of(row: sqlite3.Row) -> Profile:
-    return Profile(text=row["text"], updated_at=from_rfc3339(row["updated_at"]))
-
-
 def _superseded(connection: sqlite3.Connection, fact_id: str) -> list[Fact]:
     sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
     return [fact_of(row) for row in connection.execute(sql, (fact_id,))]
@@ -205,22 +203,7 @@ def _holding(owner_id: str) -> tuple[str, tuple[object, ...]]:
     return sql, (owner_id, MAX_HELD)
 
 
-@decoding_rows()
-def fact_of(row: Mapping[str, Any] | sqlite3.Row) -> Fact:
+def fact_of(row: Row) -> Fact:
     """Return the fact in a row of facts and items."""
     item = item_of(row)
-    return Fact(
-        id=item.id,
-        text=item.body,
-        scope=item.scope,
-        origin=row["origin"],
-        valid_from=item.occurred_at,
-        updated_at=item.updated_at,
-        lasting=bool(row["lasting"]),
-        evidence=row["evidence"],
-        valid_until=item.valid_until,
-        superseded_by=row["superseded_by"],
-        conversation_id=item.conversation_id,
-        turn_id=item.turn_id,
-        revision=item.revision,
-    )
+    return read_value(Fact, row, text=item.body, scope=item.scope, valid_from=item.occurred_at)

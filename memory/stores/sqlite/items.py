@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from memory.stores.sqlite.fulltext_index import (
 )
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
+from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import (
     IN_IDS,
     first_row,
@@ -45,19 +46,10 @@ _ON_CONFLICT: Final = (
 
 
 @decoding_rows()
-def item_of(row: Mapping[str, Any] | sqlite3.Row) -> Item:
+def item_of(row: Row) -> Item:
     """Return the item in a row of `COLUMNS`."""
-    fields = {name: row[name] for name in (*_FIXED, *_CHANGING)}
-    return Item(
-        **fields
-        | {
-            "scope": Scope(owner_id=fields.pop("owner_id"), **json.loads(fields.pop("labels"))),
-            "tags": tuple(json.loads(fields["tags"])),
-            "occurred_at": from_rfc3339(fields["occurred_at"]),
-            "updated_at": from_rfc3339(fields["updated_at"]),
-            "valid_until": fields["valid_until"] and from_rfc3339(fields["valid_until"]),
-        }
-    )
+    scope = Scope(owner_id=row["owner_id"], **json.loads(row["labels"]))
+    return read_value(Item, row, scope=scope, tags=tuple(json.loads(row["tags"])))
 
 
 def _row_of(item: Item) -> dict[str, Any]:

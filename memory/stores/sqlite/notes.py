@@ -26,6 +26,7 @@ from memory.stores.sqlite.forgotten import (
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
 from memory.stores.sqlite.record import cut_replies_blocking
+from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 
@@ -48,9 +49,7 @@ class SqliteNoteStore:
     async def indexed(self) -> Mapping[str, IndexedNote]:
         rows = await self._database.rows("SELECT name, mtime_ns, size, digest FROM note_files")
         return {
-            row["name"]: IndexedNote(
-                file=NoteFile(row["name"], row["mtime_ns"], row["size"]), digest=row["digest"]
-            )
+            row["name"]: IndexedNote(file=read_value(NoteFile, row), digest=row["digest"])
             for row in rows
         }
 

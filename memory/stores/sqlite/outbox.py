@@ -1,17 +1,18 @@
 """The outbox in SQLite: deliveries that wait, were made, or were given up."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 from memory.clock import from_rfc3339, rfc3339
 from memory.items import Item
 from memory.outbox.delivery import Delivery, DeliveryStatus, Link, NewDelivery, deliveries_of
 from memory.scope import WORKSPACE_OWNER
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import insert_blocking
 
 _COLUMNS: Final = (
@@ -92,7 +93,7 @@ class SqliteOutboxStore:
                 "UPDATE outbox SET due_at = ? WHERE id = ?",
                 [(rfc3339(until), row["id"]) for row in rows],
             )
-            return [_delivery_of(row) for row in rows]
+            return [read_value(Delivery, row) for row in rows]
 
         return await self._database.write(take)
 
@@ -147,7 +148,7 @@ class SqliteOutboxStore:
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
         return await self._database.values(
-            _delivery_of,
+            partial(read_value, Delivery),
             f"SELECT {_COLUMNS} FROM outbox WHERE owner_id IN (?, ?)"  # noqa: S608
             " AND (? IS NULL OR status = ?) AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT ?",
             (owner_id, WORKSPACE_OWNER, status, status, before_id, before_id, limit),
@@ -166,7 +167,7 @@ class SqliteOutboxStore:
                 f"SELECT {_COLUMNS} FROM outbox WHERE id = ? AND owner_id IN (?, ?)",  # noqa: S608
                 whose,
             ).fetchone()
-            return None if row is None else _delivery_of(row)
+            return None if row is None else read_value(Delivery, row)
 
         return await self._database.write(again)
 
@@ -201,17 +202,3 @@ def _link_blocking(
     )
     for link in links:
         insert_blocking(connection, "memory_links", asdict(link), verb="INSERT OR IGNORE")
-
-
-@decoding_rows()
-def _delivery_of(row: Mapping[str, Any] | sqlite3.Row) -> Delivery:
-    fields = dict(row)
-    delivered_at = fields["delivered_at"]
-    return Delivery(
-        **fields
-        | {
-            "due_at": from_rfc3339(fields["due_at"]),
-            "created_at": from_rfc3339(fields["created_at"]),
-            "delivered_at": None if delivered_at is None else from_rfc3339(delivered_at),
-        }
-    )

@@ -2,11 +2,13 @@
 
 import sqlite3
 from collections.abc import Sequence
+from functools import partial
 
 from memory.clock import Now
 from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import enqueue_again_blocking
+from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import placeholders
 from memory.vectors.indexer import BACKEND
 from memory.vectors.protocol import IndexState
@@ -20,7 +22,7 @@ class SqliteIndexState:
 
     async def get(self) -> IndexState | None:
         return await self._database.value(
-            lambda row: IndexState(**{**row, "complete": bool(row["complete"])}),
+            partial(read_value, IndexState),
             "SELECT model_id, dimension, built_to, complete FROM vector_index",
         )
 

@@ -1,0 +1,44 @@
+"""Dataclasses from rows, and from objects in JSON, by the names and types of their fields."""
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import cache
+from types import UnionType
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+from memory.clock import from_rfc3339
+from memory.stores.sqlite.driver_errors import decoding_rows
+
+T = TypeVar("T")
+Row = Mapping[str, Any] | sqlite3.Row
+_READ_AS: Final[Mapping[type, Callable[[Any], Any]]] = {
+    datetime: from_rfc3339,
+    bool: bool,
+    tuple: tuple,
+}
+"""How columns are read for fields of these types; all others are taken as they are."""
+
+
+@decoding_rows()
+def read_value(model: type[T], row: Row, **known: Any) -> T:
+    """Return a dataclass made of the columns that are named like its fields, and of `known` fields.
+
+    A field without a column has its default. Raise `StoreDamaged` if a column cannot be read.
+    """
+    columns = row.keys()
+    for name, read in _readers(model).items():  # type: ignore[arg-type]  # every class is hashable
+        if name in columns and name not in known:
+            value = row[name]
+            known[name] = value if read is None or value is None else read(value)
+    return model(**known)
+
+
+@cache
+def _readers(model: type) -> Mapping[str, Callable[[Any], Any] | None]:
+    readers = {}
+    for name, hint in get_type_hints(model).items():
+        hints = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        kinds = [get_origin(kind) or kind for kind in hints]
+        readers[name] = next((_READ_AS[kind] for kind in kinds if kind in _READ_AS), None)
+    return readers
