@@ -35,7 +35,13 @@ from memory.cases.content_merge import without_room
 from memory.cases.input import SentCase, new_content, read_case
 from memory.cases.lifecycle import raised
 from memory.cases.relations import FindCandidates, relate
-from memory.cases.results import MAX_UNREVIEWED, CaseRefused, FeedbackAnswer, UpsertAnswer
+from memory.cases.results import (
+    MAX_UNREVIEWED,
+    CaseRefused,
+    FeedbackAnswer,
+    UpsertAnswer,
+    sentence,
+)
 from memory.cases.similarity import SectionComparer
 from memory.cases.store import CaseChange, CaseStore
 from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conflict
@@ -249,7 +255,7 @@ class CaseBook:
         similar = await self._work.visible(caller, update.content, relations)
         await self._work.write(replace(update.change, relations=relations))
         after = update.change.case
-        same = () if twin is None else (f"It tells the same as {twin.case_id} now.",)
+        same = () if twin is None else (sentence("notes", "same_now", twin.case_id),)
         return UpsertAnswer(
             status="updated",
             case=after,
@@ -267,12 +273,8 @@ class CaseBook:
             return None
         twin = await self._dedup.same(content, case.scope, exclude=case.case_id)
         if twin is not None and twin.lifecycle in {"rejected", "stale"}:
-            was = "was found wrong" if twin.lifecycle == "rejected" else "is stale"
-            raise CaseRefused(
-                "INVALID_CASE",
-                f"This tells the same as {twin.case_id}, which {was};"
-                " revise that one by its case_id, or say what else you found.",
-            )
+            why = sentence("refusals", f"same_as_{twin.lifecycle}", twin.case_id)
+            raise CaseRefused("INVALID_CASE", why)
         return twin
 
     async def _relations(

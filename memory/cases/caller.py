@@ -6,7 +6,7 @@ from typing import Final
 
 from memory.cases.case import Case, CaseCaller, Vote
 from memory.cases.lifecycle import is_found_right
-from memory.cases.results import CaseRefused
+from memory.cases.results import CaseRefused, sentence
 from memory.scope import Scope
 
 MAX_LABEL_CHARS: Final = 200
@@ -62,9 +62,6 @@ def _label(name: str, value: object) -> str | None:
         return None
     text = value.strip() if isinstance(value, str) else None
     if text is None or len(text) > MAX_LABEL_CHARS or not text.isprintable():
-        raise CaseRefused(
-            "INVALID_SCOPE",
-            f"`{name}` must be one line of at most {MAX_LABEL_CHARS} characters.",
-            field=name,
-        )
+        why = sentence("refusals", "label", name, MAX_LABEL_CHARS)
+        raise CaseRefused("INVALID_SCOPE", why, field=name)
     return label_of(text)

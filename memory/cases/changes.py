@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from memory.cases.answer_notes import FOUND_RIGHT, NOT_REPLACED, NOT_STATED, of_full
+from memory.cases.answer_notes import of_full
 from memory.cases.caller import is_reachable, may_change, owns
 from memory.cases.case import (
     Case,
@@ -39,7 +39,7 @@ from memory.cases.lifecycle import (
     review_reasons_of,
     with_stated,
 )
-from memory.cases.results import CaseRefused
+from memory.cases.results import CaseRefused, sentence
 from memory.cases.store import CaseChange
 from memory.cases.votes import cast, with_vote
 from memory.text_lines import clipped
@@ -167,22 +167,21 @@ def decide_update(
         replaceable = "all"
     content = revised(case.content, sent, replaceable=replaceable)
     if content != case.content and not is_reachable(caller, case):
-        raise CaseRefused(
-            "INVALID_CASE",
-            "This case belongs to another scope; record what you found as a new case, or judge it.",
-        )
+        raise CaseRefused("INVALID_CASE", sentence("refusals", "other_scope"))
     stripped: list[str] = []
     notes: list[str] = []
     stated = restated(case, votes, sent.confidence, writer=caller.voter, by=caller.by)
     if stated is None and sent.confidence not in {None, case.stated_confidence}:
-        stripped, notes = ["confidence"], [NOT_STATED]
+        stripped, notes = ["confidence"], [sentence("notes", "not_stated")]
     if not may_change(caller, case, votes):
         content, wanted = case.content, revised(case.content, sent)
         if changed := changed_fields(case.content, wanted):
-            stripped, notes = [*stripped, *changed], [*notes, FOUND_RIGHT]
+            stripped += changed
+            notes.append(sentence("notes", "found_right"))
     else:
         if not owns(caller, case) and (kept := not_replaced(case.content, sent)):
-            stripped, notes = [*stripped, *kept], [*notes, NOT_REPLACED]
+            stripped += kept
+            notes.append(sentence("notes", "not_replaced"))
         if caller.by != "person":
             notes += of_full(without_room(case.content.metadata, sent.metadata))
     change = update_change(

@@ -10,7 +10,7 @@ from typing import Final
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.ranking import RankedCase, rank, summarize, varied
 from memory.cases.relations import Nearby
-from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer
+from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer, sentence
 from memory.cases.store import CaseStore
 from memory.cases.unit_of_work import DecisionThreads, note_shown
 from memory.cases.votes import tally
@@ -22,8 +22,6 @@ from memory.scope import Scope, SearchScope
 
 _POOL: Final = 60
 """Hits that are ranked by trust as well."""
-
-NOTHING_FITS: Final = "No recorded case fits. Ask with the exact error or the component's name if you have not; else go on without."
 
 
 class CaseFinder:
@@ -102,7 +100,7 @@ class CaseFinder:
             ],
             degraded=found.degraded,
             held_back=[held.id for held in found.held_back],
-            notes=() if best else (NOTHING_FITS,),
+            notes=() if best else (sentence("notes", "nothing_fits"),),
         )
 
     async def candidates(self, content: CaseContent, scope: Scope, limit: int) -> Nearby:

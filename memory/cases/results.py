@@ -1,8 +1,10 @@
 """The answers of the four tools, and a code for everything that can go wrong."""
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Final, Literal
 
 from memory.cases.case import Case, HistoryEntry, Lifecycle, RelatedCase, Report
@@ -23,6 +25,17 @@ Code = Literal[
     "CASE_NOT_FOUND",
     "STORE_UNAVAILABLE",
 ]
+
+_SENTENCES: Final = tomllib.loads(
+    Path(__file__).with_name("sentences.toml").read_text(encoding="utf-8")
+)
+
+
+def sentence(table: Literal["notes", "refusals", "markdown"], name: str, *shown: object) -> str:
+    """Return a sentence of `sentences.toml` with the values of `shown` in it."""
+    text: str = _SENTENCES[table][name]
+    return text.format(*shown)
+
 
 MAX_TOP_K: Final = 20
 DEFAULT_TOP_K: Final = 5

@@ -26,6 +26,7 @@ from memory.cases.results import (
     RenderAnswer,
     SearchAnswer,
     UpsertAnswer,
+    sentence,
 )
 from memory.errors import StoreUnavailable
 
@@ -110,9 +111,7 @@ class CaseTools:
                 raise CaseRefused("INVALID_FEEDBACK", "`helpful` must be true, false or null.")
             given = _signal(signal)
             if helpful is None and given is None:
-                raise CaseRefused(
-                    "INVALID_FEEDBACK", "Say whether it was `helpful`, or give a `signal`."
-                )
+                raise CaseRefused("INVALID_FEEDBACK", sentence("refusals", "no_vote"))
             return await self._book.vote(known, judged, helpful=helpful, signal=given)
 
         return await self._answered(caller, vote)
@@ -123,11 +122,8 @@ class CaseTools:
         async def read(known: CaseCaller) -> RenderAnswer:
             cases, missing = await self._reader.whole(known, _case_ids(case_ids))
             if not cases:
-                raise CaseRefused(
-                    "CASE_NOT_FOUND",
-                    "There are no such cases; use ids that a search or an upsert gave.",
-                    details={"missing": list(missing)},
-                )
+                why = sentence("refusals", "no_such_cases")
+                raise CaseRefused("CASE_NOT_FOUND", why, details={"missing": list(missing)})
             return RenderAnswer(cases=tuple(cases), missing=tuple(missing))
 
         return await self._answered(caller, read)
@@ -144,10 +140,7 @@ class CaseTools:
                 )
             except StoreUnavailable as exc:
                 return Refusal(code="STORE_UNAVAILABLE", message=str(exc))
-        return Refusal(
-            code="TOOL_TIMEOUT",
-            message=f"Case memory did not answer within {self._limit_s:g} seconds; go on without it.",
-        )
+        return Refusal(code="TOOL_TIMEOUT", message=sentence("refusals", "timeout", self._limit_s))
 
 
 def _case_id(value: object) -> str:

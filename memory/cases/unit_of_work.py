@@ -19,7 +19,7 @@ from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Report, Vote
 from memory.cases.item import MAX_SEARCHED_REPORTS
 from memory.cases.relations import with_structure
-from memory.cases.results import MAX_TOLD_RELATED, CaseRefused
+from memory.cases.results import MAX_TOLD_RELATED, CaseRefused, sentence
 from memory.cases.store import CaseChange, CaseStore
 from memory.clock import Now, from_rfc3339, rfc3339
 from memory.errors import StoreConflict, StoreUnavailable
@@ -117,10 +117,7 @@ class UnitOfWork:
         """Return the caller's case."""
         found = await self._store.get([case_id], caller.scope.owner_id)
         if not found or not sees(caller, found[0]):
-            raise CaseRefused(
-                "CASE_NOT_FOUND",
-                "There is no such case; use an id that a search or an upsert gave.",
-            )
+            raise CaseRefused("CASE_NOT_FOUND", sentence("refusals", "no_such_case"))
         return found[0]
 
     async def judged_revision(self, caller: CaseCaller, case_id: str) -> int:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from memory.cases.case import CaseMetadata, RelatedCase, Vote
-from memory.cases.finder import NOTHING_FITS
 from memory.cases.item import to_item
-from memory.cases.results import CaseRefused
+from memory.cases.results import CaseRefused, sentence
 from tests.support.found_cases import ANN, AT, FoundCases, caller, make_case, open_finder
 from tests.support.recall import BrokenRetriever, GivingRetriever
 
@@ -50,7 +49,7 @@ async def test_where_nothing_fits_the_answer_says_so_instead_of_weak_matches(
     async with open_finder(tmp_path, retriever) as opened:
         await opened.put(make_case("weak", "orders come late", diagnosis="a wrong timetable"))
         answer = await opened.finder.find(caller(), "the kiln is cold")
-        assert (answer.cases, answer.notes) == ([], (NOTHING_FITS,))
+        assert (answer.cases, answer.notes) == ([], (sentence("notes", "nothing_fits"),))
         fitting = await opened.finder.find(caller(), "orders come late")
         assert (len(fitting.cases), fitting.notes) == (1, ())
 
