@@ -65,7 +65,7 @@ def _message_of(record: logging.LogRecord) -> str:
 _TAKEN_OVER = ("uvicorn", "uvicorn.error", "uvicorn.access", "claude_agent_sdk")
 """Loggers whose own handlers are replaced by ours."""
 _TALKATIVE = ("aiosqlite", "asyncio", "chromadb", "httpcore", "httpx", "mcp")
-"""Logged from `WARNING` on, at any level."""
+"""Logged from `WARNING` on."""
 
 
 _MANY_ROWS = frozenset({"exception", "stack"})
@@ -74,27 +74,17 @@ _MAX_VALUE_CHARS = 4_000
 _READ_CHARS = 5_000
 
 
-class LevelError(ValueError):
-    """There is no log level of that name."""
-
-
 class _OurHandler(logging.StreamHandler[TextIO]):
     """Recognized by its class when logging is configured again."""
 
 
 def configure_logging(
-    *, json: bool, level: str = "INFO", mask: Mask = mask_secrets, stream: TextIO | None = None
+    *, json: bool, mask: Mask = mask_secrets, stream: TextIO | None = None
 ) -> None:
-    """Send all logs to `stream` (standard error), as JSON lines or as columns for a person.
+    """Send all logs from `INFO` on to `stream` (standard error), as JSON lines or as columns for a person.
 
-    The last call counts. Other handlers of the root logger stay. Raise `LevelError` if `level` is none of
-    `DEBUG`, `INFO`, `WARNING`, `ERROR`, `CRITICAL`.
+    The last call counts. Other handlers of the root logger stay.
     """
-    number = logging.getLevelNamesMapping().get(level.upper())
-    if not number:
-        raise LevelError(
-            f"{level!r} is not a log level; use DEBUG, INFO, WARNING, ERROR or CRITICAL"
-        )
     target = sys.stderr if stream is None else stream
     if isinstance(target, io.TextIOWrapper):
         target.reconfigure(errors="backslashreplace")
@@ -119,7 +109,7 @@ def configure_logging(
     handler = _OurHandler(target)
     handler.addFilter(RepeatLimit())
     handler.setFormatter(_formatter(shared, mask, json=json, colours=target.isatty()))
-    _install(handler, number)
+    _install(handler)
 
 
 def _formatter(
@@ -140,20 +130,20 @@ def _formatter(
     )
 
 
-def _install(handler: logging.Handler, level: int) -> None:
+def _install(handler: logging.Handler) -> None:
     root = logging.getLogger()
     for old in root.handlers[:]:
         if isinstance(old, _OurHandler):
             root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(level)
+    root.setLevel(logging.INFO)
     for name in _TAKEN_OVER:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
         logger.setLevel(logging.NOTSET)
     for name in _TALKATIVE:
-        logging.getLogger(name).setLevel(max(level, logging.WARNING))
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _masking(mask: Mask) -> Processor:
