@@ -18,7 +18,7 @@ from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.row_values import read_value
+from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.vacuum import IndexVacuum
 
 _COLUMNS = [field.name for field in fields(Conversation) if field.name != "turns"]
@@ -31,10 +31,7 @@ _conversation_of = partial(read_value, Conversation)
 
 def insert_conversation(writer: sqlite3.Connection, conversation: Conversation) -> None:
     """Insert within an open transaction."""
-    values = asdict(conversation)
-    for name in ("created_at", "last_activity_at"):
-        values[name] = rfc3339(values[name])
-    writer.execute(_INSERT, values)
+    writer.execute(_INSERT, columns_of(conversation))
 
 
 class SqliteConversationStore:

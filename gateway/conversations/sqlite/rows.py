@@ -3,22 +3,18 @@
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
 from sqlite3 import Row
 from typing import Any, TypeVar
 
 from gateway.conversations.model import Turn
 from gateway.jsonsafe import json_text
-from memory.clock import rfc3339
 from memory.errors import StoreDamaged
 from memory.stores.sqlite.driver_errors import decoding_rows
-from memory.stores.sqlite.row_values import read_value
+from memory.stores.sqlite.row_values import columns_of, read_value
 
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_MOMENTS = ("created_at", "started_at", "finished_at")
 
 
 def readable(rows: Iterable[Row], decode: Callable[[Row], T], what: str) -> Iterator[T]:
@@ -41,9 +37,4 @@ def turn_of(row: Row) -> Turn:
 
 def row_of_turn(turn: Turn) -> dict[str, Any]:
     """Return the columns of `turns`."""
-    values = {field.name: getattr(turn, field.name) for field in fields(Turn)}
-    writers = dict.fromkeys(_MOMENTS, rfc3339) | {"result": json_text}
-    return {
-        name: writers[name](value) if name in writers and value is not None else value
-        for name, value in values.items()
-    }
+    return columns_of(turn, result=None if turn.result is None else json_text(turn.result))

@@ -12,12 +12,11 @@ from memory.cases.case import (
     HistoryEntry,
     RelatedCase,
     Report,
-    Vote,
 )
 from memory.clock import rfc3339
 from memory.scope import Scope
 from memory.stores.sqlite.driver_errors import decoding_rows
-from memory.stores.sqlite.row_values import Row, read_value
+from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 
 def write_case(case: Case) -> str:
@@ -43,11 +42,6 @@ def _content_of(fields: Mapping[str, Any]) -> CaseContent:
     return read_value(CaseContent, fields, metadata=read_value(CaseMetadata, fields["metadata"]))
 
 
-def row_of_vote(vote: Vote) -> dict[str, Any]:
-    """Return the columns of `case_votes`."""
-    return asdict(vote) | {"at": rfc3339(vote.at)}
-
-
 @decoding_rows()
 def related_of(row: Row) -> RelatedCase:
     """Return a relation as one end sees it."""
@@ -62,11 +56,8 @@ def history_of(row: Row) -> HistoryEntry:
 
 def row_of_history(case_id: str, entry: HistoryEntry) -> dict[str, Any]:
     """Return the columns of `case_history`."""
-    return asdict(entry) | {
-        "case_id": case_id,
-        "at": rfc3339(entry.at),
-        "details": json.dumps(dict(entry.details), ensure_ascii=False),
-    }
+    details = json.dumps(dict(entry.details), ensure_ascii=False)
+    return columns_of(entry, case_id=case_id, details=details)
 
 
 @decoding_rows()

@@ -22,13 +22,14 @@ from memory.cases.store import (
 from memory.clock import rfc3339
 from memory.items import Item
 from memory.outbox.delivery import deliveries_of
-from memory.stores.sqlite.case_rows import row_of_history, row_of_vote, write_case, write_content
+from memory.stores.sqlite.case_rows import row_of_history, write_case, write_content
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import (
     backends_of_blocking,
     deliver_item_blocking,
     enqueue_blocking,
 )
+from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
 
 _PLACES: Final = " ".join(
@@ -66,9 +67,7 @@ def apply_case_change_blocking(
     _put_case(connection, change)
     case = change.case
     if change.vote is not None:
-        insert_blocking(
-            connection, "case_votes", row_of_vote(change.vote), verb="INSERT OR REPLACE"
-        )
+        insert_blocking(connection, "case_votes", columns_of(change.vote), verb="INSERT OR REPLACE")
     if change.relations is not None:
         _put_relations(connection, case, change.relations)
     if change.report is not None:
@@ -153,12 +152,7 @@ def _put_relations(
 
 
 def _put_report(connection: sqlite3.Connection, case_id: str, report: Report) -> None:
-    row = {
-        "case_id": case_id,
-        "conversation_id": report.conversation_id,
-        "at": rfc3339(report.at),
-        "content": write_content(report.content),
-    }
+    row = columns_of(report, case_id=case_id, content=write_content(report.content))
     insert_blocking(connection, "case_reports", row)
     for whose, kept in (
         ("conversation_id IS :conversation", MAX_KEPT_OF_ONE),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from memory.clock import from_rfc3339, rfc3339
+from memory.clock import from_rfc3339
 from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
 from memory.periods import AskedTime
@@ -22,7 +22,7 @@ from memory.stores.sqlite.fulltext_index import (
 )
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.owner_index import OwnerIndex, RowCounts
-from memory.stores.sqlite.row_values import Row, read_value
+from memory.stores.sqlite.row_values import Row, columns_of, read_value
 from memory.stores.sqlite.statements import (
     IN_IDS,
     first_row,
@@ -53,14 +53,9 @@ def item_of(row: Row) -> Item:
 
 
 def _row_of(item: Item) -> dict[str, Any]:
-    return {name: getattr(item, name, None) for name in (*_FIXED, *_CHANGING)} | {
-        "owner_id": item.scope.owner_id,
-        "labels": json.dumps(item.scope.labels, ensure_ascii=False),
-        "tags": json.dumps(item.tags, ensure_ascii=False),
-        "occurred_at": rfc3339(item.occurred_at),
-        "updated_at": rfc3339(item.updated_at),
-        "valid_until": item.valid_until and rfc3339(item.valid_until),
-    }
+    labels = json.dumps(item.scope.labels, ensure_ascii=False)
+    row = columns_of(item, labels=labels, tags=json.dumps(item.tags, ensure_ascii=False))
+    return row | {"owner_id": row.pop("scope").owner_id}
 
 
 def put_item_blocking(connection: sqlite3.Connection, item: Item) -> None:

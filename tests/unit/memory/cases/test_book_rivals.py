@@ -317,7 +317,7 @@ async def test_showing_again_what_was_shown_before_writes_nothing(
     await store.apply(new(case("1")))
     await store.note_shown("cnv_1", dict.fromkeys(["cas_1"], 1))
 
-    def never(_: Any) -> None:
+    def never(*_: Any, **__: Any) -> None:
         raise AssertionError
 
     monkeypatch.setattr(database, "write", never)
