@@ -4,21 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from policies.patterns import read_patterns
 from policies.secrets.looks import is_mixed, is_placeholder, looks_chosen, looks_random
-from policies.secrets.pairs import AND_INSIDE
 from policies.secrets.text import MASK, Span
 
-_STOP = r"\s\"'\\;&|<>，。；、！？“”「」『』（）…"
-_PARTS = {
-    "ARGUMENT": rf"(?P<value>[^{_STOP}\-](?:[^{_STOP}]|{AND_INSIDE}){{3,2047}})",
-    "HEADER_VALUE": rf"(?P<value>[^{_STOP},]{{6,4096}})",
-    "ASSIGN": r"\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?",
-    "OPTIONS": r"(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]",
-    "SCHEMES": "(?:bearer|basic|token|digest|apikey)",
-    "SECRET": "(?:pass(?:word|wd|phrase|code)|token|secret|api-?key)",
-    "HEAD": r"(?<![A-Za-z0-9_])",
-    "GAP": r"[ \t]{1,4}",
-}
+_PARTS = read_patterns(__file__)
 _PLACES_FILE = Path(__file__).with_name("places.txt")
 _LONG_CHARS = 20
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
@@ -57,7 +47,7 @@ def _read_places() -> Iterator[_Place]:
         accepts, _, words = head.partition(" ")
         pattern = "".join(line[1:] for line in lines)
         for name, part in _PARTS.items():
-            pattern = pattern.replace(f"{{{name}}}", part)
+            pattern = pattern.replace(f"{{{name.upper()}}}", part)
         alternatives = tuple(words.replace("_", " ").split("|"))
         yield alternatives, re.compile(pattern, re.IGNORECASE), _ACCEPTS[accepts]
 

@@ -25,17 +25,12 @@ from policies.paths.workspace import (
 from policies.verdict import Refused
 from policies.visible_text import has_hidden_character, show
 
-_DEVICES = frozenset(
-    {
-        *("con", "nul", "aux", "prn", "conin$", "conout$", "clock$"),
-        *(f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789"),
-    }
+_DEVICES = frozenset("con nul aux prn conin$ conout$ clock$".split()).union(
+    f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789"
 )
 _PROVIDERS = frozenset(
-    {
-        *("alias", "cert", "env", "function", "hkcu", "hklm", "hkcr", "hku", "hkcc", "registry"),
-        *("temp", "variable", "wsman", "filesystem", "certificate", "environment", "feed", "gac"),
-    }
+    "alias cert env function hkcu hklm hkcr hku hkcc registry temp variable wsman filesystem "
+    "certificate environment feed gac".split()
 )
 _SHORT_NAME = re.compile(r"~\d")
 _ILLEGAL = frozenset('<>|"')
