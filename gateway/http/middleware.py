@@ -1,6 +1,9 @@
 """The outermost middleware: request ids, protective headers, and errors in one shape."""
 
 import logging
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
@@ -13,17 +16,11 @@ from gateway.observability.metrics import Metrics
 
 _log = logging.getLogger(__name__)
 
-PROTECTION = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:;"
-        " connect-src 'self'; frame-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-    ),
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-"""On every response: pages, errors and streams. A route may set a header of its own instead."""
+_HEADERS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("headers.toml").read_text(encoding="utf-8")
+)
+PROTECTION, DIAGRAMS = _HEADERS["every_response"], _HEADERS["diagrams"]
+"""The headers of every response, and of the frame that draws diagrams."""
 
 
 class ResponseHeaders:

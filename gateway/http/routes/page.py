@@ -1,7 +1,6 @@
 """The chat page and its files: those that are in its folder, and nothing else."""
 
 import re
-from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -12,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from gateway.errors import NotFound
+from gateway.http.middleware import DIAGRAMS
 from gateway.http.page_files import INDEX, PageFile, PageFiles, fingerprint
 
 router = APIRouter()
@@ -20,16 +20,6 @@ WEB_DIR = Path(__file__).resolve().parent.parent.parent / "web"
 """Holds `index.html` and `static/`."""
 
 _DIAGRAM_DIR: Final = "static/diagram/"
-_DIAGRAM_POLICY: Mapping[str, str] = {
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:;"
-        " frame-ancestors 'self'; base-uri 'none'; form-action 'none'; sandbox allow-scripts"
-    ),
-    # The frame has no origin, so that its own scripts come from elsewhere.
-    "Cross-Origin-Resource-Policy": "cross-origin",
-}
-"""Of the frame that draws diagrams: scripts of ours and nothing else, without an origin."""
-
 _VERSIONED: Final = re.compile(r"v-([0-9a-f]+)/")
 _REVALIDATED: Final = "no-cache"
 _KEPT: Final = "public, max-age=31536000, immutable"
@@ -82,7 +72,7 @@ async def _serve(request: Request, file: PageFile | None, cache_control: str) ->
     if encoding:
         headers["Content-Encoding"] = encoding
     if file.name.startswith(_DIAGRAM_DIR):
-        headers.update(_DIAGRAM_POLICY)
+        headers.update(DIAGRAMS)
     known = request.headers.get("if-none-match", "").split(",")
     if {tag.strip().removeprefix("W/") for tag in known} & {etag, "*"}:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
