@@ -122,12 +122,7 @@ POLL_S = 0.3
 BAD_ARGUMENTS = 2
 _FOLLOWED_DAYS = 3
 """A turn that began before midnight still writes into its own day's directory."""
-_HELP = f"""\
-PROGRAM logs                    the latest {DEFAULT_LIMIT} turns
-PROGRAM logs list [--conversation ID] [--limit N]
-PROGRAM logs show <turn_id|log_file> [--json]
-PROGRAM logs follow [--conversation ID]
-"""
+_HELP = Path(__file__).with_name("cli_help.txt")
 
 
 class _ArgumentsError(Exception):
@@ -155,7 +150,7 @@ def run_logs_command(
     if isinstance(out, io.TextIOWrapper):
         out.reconfigure(errors="backslashreplace")
     if {"-h", "--help"} & set(args):
-        out.write(_HELP.replace("PROGRAM", program))
+        out.write(_HELP.read_text(encoding="utf-8").replace("PROGRAM", program))
         return 0
     err = err or sys.stderr
     try:

@@ -26,19 +26,6 @@ GaugeName = Literal[
 
 OTHER = "other"
 """The label for unknown values beyond the first few."""
-KNOWN_TOOLS: frozenset[str] = frozenset(
-    {
-        *("AskUserQuestion", "Bash", "BashOutput", "Edit", "ExitPlanMode", "Glob", "Grep"),
-        *("EnterPlanMode", "KillShell", "LS", "MultiEdit", "NotebookEdit", "Read", "Skill"),
-        *("Task", "TodoWrite"),
-        *("ToolSearch", "WebFetch", "WebSearch", "Write"),
-        *("mcp__memory__memory_get", "mcp__memory__memory_search"),
-        *(
-            f"mcp__memory_case__memory_case_{does}"
-            for does in ("search", "upsert", "feedback", "render")
-        ),
-    }
-)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _MAX_VALUES = 60
 _MAX_ROUTES = 200
@@ -49,6 +36,7 @@ _FIRST_TEXT_BUCKETS_S = (0.05, 0.1, 0.2, 0.4, 0.7, 1, 1.5, 2.5, 5, 10, 20, 60)
 _ABOUT: Final[dict[str, str]] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
+KNOWN_TOOLS: Final = frozenset(_ABOUT["known_tools"].split())
 
 _log = logging.getLogger(__name__)
 

@@ -11,18 +11,10 @@ from policies.secrets import Masked, mask_secrets_counted
 _PATTERNS = read_patterns(__file__)
 _INNER_ENDS: Final = _PATTERNS["inner_ends"]
 _INNER_LABELS: Final = frozenset({"internal", "intranet", "intra", "corp", "lan"})
-_CODE: Final = frozenset(
-    "self this cls super window module settings config options threading werkzeug".split()  # noqa: SIM905  a list is longer to read
-)
+_CODE: Final = frozenset(_PATTERNS["code"].split())
 """Names before a dot in code, as in `self.local`."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "[::1]"})  # noqa: S104  named, not bound
-_INNER_NETWORKS: Final = tuple(
-    ip_network(network)
-    for network in (
-        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
-        *("fc00::/7", "fe80::/10"),
-    )
-)
+_INNER_NETWORKS: Final = tuple(map(ip_network, _PATTERNS["inner_networks"].split()))
 
 
 def redact(text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False) -> Masked:

@@ -25,17 +25,7 @@ def _pattern(*names: str) -> re.Pattern[str]:
 
 _SOMETHING_ELSE: Final = _pattern("something_else")
 _ABOUT_MACHINES: Final = _pattern("about_machines")
-_PLAINLY: Final = _pattern(
-    *(
-        "remembered",
-        "kept_of_me",
-        "told_to_remember",
-        "as_remembered",
-        "later",
-        "forget",
-        "switched",
-    )
-)
+_PLAINLY: Final = _pattern(*_PHRASES["plainly"])
 _PERHAPS: Final = _pattern("perhaps")
 
 
