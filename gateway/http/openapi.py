@@ -5,15 +5,13 @@ Routes read their bodies themselves, within limits, so FastAPI does not see them
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from gateway.http.schemas import Body
 
 
-class Error(BaseModel):
+class Error(Body):
     """The content of every error."""
-
-    model_config = ConfigDict(extra="forbid")
 
     code: str
     message: str
@@ -22,10 +20,8 @@ class Error(BaseModel):
     details: dict[str, Any]
 
 
-class ErrorShape(BaseModel):
+class ErrorShape(Body):
     """The body of every error response."""
-
-    model_config = ConfigDict(extra="forbid")
 
     error: Error
 

@@ -10,24 +10,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from policies.patterns import read_patterns
+
 MAX_PARAMETERS: Final = 20
 """Of one tool."""
 _NAME: Final = re.compile(r"-{0,2}[A-Za-z_]\w{0,62}", re.ASCII)
 _DISTINCT: Final = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]")
-_CJK: Final = "一-鿿"
 PARAMETER: Final = "\ue002"
 """Stands for a parameter's name."""
 PARAMETER_WORD: Final = "\ue003"
 """Stands for one that is an ordinary word as well."""
 _ANYWHERE: Final = r"(?<![\w-])NAME(?![\w-])"
-_AS_NAME: Final = (
-    r"[`\"'“「]NAME[`\"'”」]"
-    rf"|(?:(?m:^)[\s\-*•]*|[.!?:：。！？,;、，；(（{_CJK}]\s*"
-    r"|\b(?:and|or|set|pass|give|use|send|raise|omit|specify|without|parameter|argument|option|flag|field)\s+)"
-    r"NAME(?![\w-])(?!\s*[:：])"
-    r"|(?<![\w-])NAME(?:\s*=|\s+(?:parameter|argument|option|flag|field)\b|\s*[:：(（]\s*"
-    r"(?:(?:an?|the)\s+)?(?:string|int|number|bool|array|list|object|required|optional|字符串|整数|数组|布尔|必填|可选))"
-)
+_AS_NAME: Final = read_patterns(__file__)["as_name"]
 
 
 def parameter_names(given: Iterable[str]) -> list[str]:

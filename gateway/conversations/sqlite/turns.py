@@ -15,6 +15,8 @@ from gateway.conversations.store import MAX_SHOWN_TURNS, IdempotencyKey, KeyedTu
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from memory.clock import rfc3339
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import columns_of
+from memory.stores.sqlite.statements import insert_blocking
 
 _IN_SESSION = (
     # a fork's session begins with what was copied, unless a new one had to be begun since
@@ -70,11 +72,8 @@ class SqliteTurnStore:
                 (rfc3339(turn.created_at), title_of(turn.message), turn.conversation_id),
             )
             if key is not None:
-                writer.execute(
-                    "INSERT INTO idempotency (user_id, key, request_hash, turn_id)"
-                    " VALUES (?, ?, ?, ?)",
-                    (turn.user_id, key.key, key.request_hash, turn.id),
-                )
+                row = columns_of(key, user_id=turn.user_id, turn_id=turn.id)
+                insert_blocking(writer, "idempotency", row)
             insert_events(writer, events)
             return replace(turn, seq=rows[0]["seq"])
 

@@ -25,10 +25,10 @@ from memory.text_lines import without_marks
 MAX_HELD: Final = 2_000
 """Facts of one owner that are compared with a new one: the newest."""
 
-_OWN: Final = ("owner_id", "form", "origin", "lasting", "evidence", "superseded_by")
+_OWN: Final = ("form", "origin", "lasting", "evidence", "superseded_by")
 _ON_CONFLICT: Final = (
-    f"ON CONFLICT (fact_id) DO UPDATE SET ({', '.join(_OWN)})"
-    f" = ({', '.join(f'excluded.{name}' for name in _OWN)})"
+    f"ON CONFLICT (fact_id) DO UPDATE SET (owner_id, {', '.join(_OWN)})"
+    f" = (excluded.owner_id, {', '.join(f'excluded.{name}' for name in _OWN)})"
 )
 _SELECT: Final = (
     f"SELECT {', '.join(f'items.{name} AS {name}' for name in COLUMNS.split(', '))},"  # noqa: S608  names of our own
@@ -125,15 +125,8 @@ def put_fact_blocking(
     connection: sqlite3.Connection, fact: Fact, deliver_to: Sequence[str], now: datetime
 ) -> None:
     """Write a fact or its new state, with its item and its deliveries."""
-    row = {
-        "fact_id": fact.id,
-        "owner_id": fact.scope.owner_id,
-        "form": fact.form,
-        "origin": fact.origin,
-        "lasting": int(fact.lasting),
-        "evidence": fact.evidence,
-        "superseded_by": fact.superseded_by,
-    }
+    own = {name: getattr(fact, name) for name in _OWN}
+    row = own | {"fact_id": fact.id, "owner_id": fact.scope.owner_id}
     insert_blocking(connection, "facts", row, _ON_CONFLICT)
     item = to_item(fact)
     put_item_blocking(connection, item)

@@ -26,7 +26,8 @@ from memory.stores.sqlite.forgotten import (
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
 from memory.stores.sqlite.record import cut_replies_blocking
-from memory.stores.sqlite.row_values import read_value
+from memory.stores.sqlite.row_values import columns_of, read_value
+from memory.stores.sqlite.statements import insert_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 
@@ -92,11 +93,8 @@ class SqliteNoteStore:
             revision = 1 if known is None else known.revision + 1
             put_item_blocking(connection, replace(item, revision=revision))
             self._deliver(connection, "put", item.id, revision, now)
-        connection.execute(
-            "INSERT OR REPLACE INTO note_files (name, mtime_ns, size, digest, item_ids)"
-            " VALUES (?, ?, ?, ?, ?)",
-            (note.file.name, note.file.mtime_ns, note.file.size, note.digest, json.dumps(kept)),
-        )
+        row = columns_of(note.file, digest=note.digest, item_ids=json.dumps(kept))
+        insert_blocking(connection, "note_files", row, verb="INSERT OR REPLACE")
 
     def _remove(
         self, connection: sqlite3.Connection, name: str, mentions: Mentions, now: datetime

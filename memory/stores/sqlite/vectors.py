@@ -8,8 +8,8 @@ from memory.clock import Now
 from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import enqueue_again_blocking
-from memory.stores.sqlite.row_values import read_value
-from memory.stores.sqlite.statements import placeholders
+from memory.stores.sqlite.row_values import columns_of, read_value
+from memory.stores.sqlite.statements import insert_blocking, placeholders
 from memory.vectors.indexer import BACKEND
 from memory.vectors.protocol import IndexState
 
@@ -27,11 +27,9 @@ class SqliteIndexState:
         )
 
     async def put(self, state: IndexState) -> None:
-        await self._database.execute(
-            "INSERT OR REPLACE INTO vector_index"
-            " (only_one, model_id, dimension, built_to, complete) VALUES (1, ?, ?, ?, ?)",
-            (state.model_id, state.dimension, state.built_to, int(state.complete)),
-        )
+        row = columns_of(state, only_one=1)
+        put = partial(insert_blocking, table="vector_index", values=row, verb="INSERT OR REPLACE")
+        await self._database.write(put)
 
     async def remove(self) -> None:
         """Forget the index and what waits for it: it is deleted, and made anew if there is one again."""
