@@ -55,3 +55,11 @@ GRAMMARS: Mapping[str, Grammar] = {
     name: _read_grammar(told, _TOLD["patterns"]) for name, told in _TOLD["commands"].items()
 }
 """Every command that the policy knows."""
+FIND_WORDS = frozenset(_TOLD["find"]["words"].split())
+"""The parts of an expression of `find` that stand alone."""
+FIND_VALUES: Mapping[str, re.Pattern[str]] = {
+    word: re.compile(text)
+    for text, words in _TOLD["find"]["values"].items()
+    for word in words.split()
+}
+"""Those that take a value, and what it may be."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from policies.denials import denied
 from policies.paths.protected import secret_folders_any_case, secret_patterns_any_case
-from policies.shell.commands import GRAMMARS
+from policies.shell.commands import FIND_VALUES, FIND_WORDS, GRAMMARS
 from policies.verdict import Refused
 from policies.visible_text import show
 
@@ -22,22 +22,6 @@ _SHORTHAND = re.compile(r"-\d{1,9}")
 _ONCE = frozenset({"target-directory", "reference"})
 """Options of which the last one would win."""
 MAX_EXPRESSION_WORDS = 100
-
-_ANY_TEXT = re.compile(r".+", re.DOTALL)
-_AMOUNT = re.compile(r"[-+]?\d{1,9}")
-_FIND_WORDS = frozenset(
-    {
-        *("!", "(", ")", "-a", "-and", "-empty", "-not", "-o", "-or", "-prune"),
-        *("-ls", "-print", "-print0"),
-    }
-)
-_FIND_VALUES: Mapping[str, re.Pattern[str]] = {
-    **dict.fromkeys(("-name", "-iname", "-path", "-ipath", "-newer", "-printf"), _ANY_TEXT),
-    **dict.fromkeys(("-mtime", "-atime", "-ctime", "-mmin", "-amin", "-cmin"), _AMOUNT),
-    **dict.fromkeys(("-maxdepth", "-mindepth"), re.compile(r"\d{1,4}")),
-    "-type": re.compile("[bcdflps](?:,[bcdflps])*"),
-    "-size": re.compile(r"[-+]?\d{1,9}[bcwkMG]?"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +165,14 @@ def _read_expression(expression: Sequence[str]) -> tuple[str, ...]:
     reads: list[str] = []
     words = iter(expression)
     for word in words:
-        if word in _FIND_WORDS:
+        if word in FIND_WORDS:
             continue
-        allowed = _FIND_VALUES.get(word)
+        allowed = FIND_VALUES.get(word)
         value = "" if allowed is None else next(words, "")
         if allowed is None or not allowed.fullmatch(value):
             shown = word if allowed is None else f"{word} {value}"
             raise denied(
-                "option_not_allowed.expression", show(shown.strip()), " ".join(sorted(_FIND_VALUES))
+                "option_not_allowed.expression", show(shown.strip()), " ".join(sorted(FIND_VALUES))
             )
         if word == "-newer":
             reads.append(value)

@@ -1,20 +1,19 @@
-"""The parameters of each cmdlet, and the binding of arguments to them.
+"""The parameters of each cmdlet (`cmdlets.toml`), and the binding of arguments to them.
 
 Abbreviations and aliases of parameters are refused: a newer PowerShell may resolve them to something else.
-Parameters that write variables, reach other machines, follow or make links are not listed.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from policies.denials import denied
 from policies.visible_text import show
 from policies.windows.powershell_words import Argument
 
 _PATHS = frozenset({"path", "literalpath"})
-_ANY_TEXT = re.compile(r".+", re.DOTALL)
-_COMMON = frozenset({"verbose", "whatif", "confirm"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +25,25 @@ class Cmdlet:
     values: Mapping[str, re.Pattern[str]]
     """Parameters that take one value, and what that may be."""
     switches: frozenset[str]
-    lists: frozenset[str] = _PATHS
+    lists: frozenset[str]
     """Parameters that take one or several values."""
 
 
-_QUIET = {"erroraction": re.compile("silentlycontinue|stop|continue|ignore", re.IGNORECASE)}
-_FILTER = {**_QUIET, "filter": _ANY_TEXT}
-_TRANSFER = {**_FILTER, "destination": _ANY_TEXT}
-_NEW = {"value": _ANY_TEXT, "itemtype": re.compile("file|directory", re.IGNORECASE)}
-_TWO_PATHS = ("path", "destination")
-_LISTING = frozenset("recurse force name file directory hidden readonly system verbose".split())
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def _read_cmdlet(told: Mapping[str, str]) -> Cmdlet:
+    return Cmdlet(
+        name=told["name"],
+        positional=tuple(told["positional"].split()),
+        values={name: re.compile(_TOLD["values"][name]) for name in told["values"].split()},
+        switches=frozenset(told["switches"].split()),
+        lists=frozenset(told["lists"].split()),
+    )
+
+
 CMDLETS: Mapping[str, Cmdlet] = {
-    "remove-item": Cmdlet("Remove-Item", ("path",), _FILTER, _COMMON | {"recurse", "force"}),
-    "move-item": Cmdlet("Move-Item", _TWO_PATHS, _TRANSFER, _COMMON | {"force", "passthru"}),
-    "copy-item": Cmdlet(
-        "Copy-Item", _TWO_PATHS, _TRANSFER, _COMMON | {"recurse", "force", "passthru"}
-    ),
-    "new-item": Cmdlet(
-        "New-Item", ("path",), {**_QUIET, **_NEW}, _COMMON | {"force"}, frozenset({"path"})
-    ),
-    "get-childitem": Cmdlet(
-        "Get-ChildItem", ("path", "filter"), {**_FILTER, "depth": re.compile(r"\d{1,4}")}, _LISTING
-    ),
+    name: _read_cmdlet(told) for name, told in _TOLD["cmdlets"].items()
 }
 
 
@@ -110,7 +106,7 @@ def _check_value(cmdlet: Cmdlet, name: str, elements: tuple[str, ...]) -> tuple[
         raise denied("value_empty", name)
     if allowed is not None and (len(elements) > 1 or not allowed.fullmatch(elements[0])):
         key = "item_type" if name == "itemtype" else "parameter_value.other"
-        hint = _VALUE_HINTS.get(name, "Give it one plain value.")
+        hint = _TOLD["hints"].get(name, "Give it one plain value.")
         raise denied(key, name, show(elements[0]), hint)
     return elements
 
@@ -127,10 +123,3 @@ def _bind_loose(
         values[name] = _check_value(cmdlet, name, elements)
     if values.keys() >= _PATHS:
         raise denied("parameter_twice")
-
-
-_VALUE_HINTS = {
-    "itemtype": "Allowed are File and Directory; links are not made here.",
-    "erroraction": "Allowed are SilentlyContinue, Stop, Continue and Ignore.",
-    "depth": "Give a number.",
-}
