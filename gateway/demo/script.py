@@ -29,8 +29,10 @@ restarted server stay in step. Failing attempts leave no trace in the request; t
 
 import json
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from gateway.demo.answer import (
@@ -55,31 +57,13 @@ SCRIPT_ENDED = "(the script has ended)"
 _FENCE = re.compile(
     r"^[ \t]*```candor-script[^\n]*\n(?P<body>.*?)^[ \t]*```", re.DOTALL | re.MULTILINE
 )
-_ERROR_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    529: "overloaded_error",
-}
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _TYPES: Mapping[str, type] = {
-    **dict.fromkeys(("text", "thinking", "raw_input", "stop_reason", "echo"), str),
-    **dict.fromkeys(("error_type", "message", "raw", "content_type"), str),
-    **dict.fromkeys(("times", "status", "retry_after"), int),
-    **dict.fromkeys(("after_chars", "delay_ms", "delta_delay_ms"), int),
-    **dict.fromkeys(("empty", "max_tokens", "refusal", "drop", "hang"), bool),
-    **dict.fromkeys(("tool", "name", "input", "id"), object),
-    **dict.fromkeys(("tools", "on_followup"), list),
-    "repeat": dict,
+    key: kind
+    for kind in (str, int, bool, list, dict, object)
+    for key in _TOLD["types"][kind.__name__].split()
 }
-_RANGES = {
-    "status": range(200, 600),
-    "retry_after": range(86_401),
-    "delay_ms": range(86_400_001),
-    "delta_delay_ms": range(86_400_001),
-}
+_RANGES = {key: range(least, most + 1) for key, (least, most) in _TOLD["ranges"].items()}
 _MAX_DEPTH = 64
 """A deeper script could not be sent back to the model by any agent."""
 _FOREVER = 1 << 62
@@ -220,7 +204,9 @@ def _failing_reply(fields: _Fields, pace: Pace) -> Reply | None:
         return Raw(body=fields["raw"], status=status, content_type=content_type, pace=pace)
     if "status" not in fields:
         return None
-    error_type = fields.get("error_type", _ERROR_TYPES.get(fields["status"], "api_error"))
+    error_type = fields.get(
+        "error_type", _TOLD["error_types"].get(str(fields["status"]), "api_error")
+    )
     failure = Failure(
         status=fields["status"],
         error_type=error_type,

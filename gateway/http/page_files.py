@@ -8,6 +8,7 @@ page loads its modules one by one.
 import gzip
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,20 +20,7 @@ INDEX: Final = "index.html"
 BUNDLE: Final = "static/bundle"
 """What the names of the files begin with that `make page` writes."""
 
-_TYPES: Mapping[str, str] = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-    ".webmanifest": "application/manifest+json",
-    ".woff2": "font/woff2",
-}
-"""The system's own table may call a script plain text, which `nosniff` forbids."""
-
-_COMPRESSED: Final = frozenset({".css", ".html", ".js", ".mjs", ".svg", ".txt", ".webmanifest"})
+_TOLD: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _STYLES: Final = re.compile(r' *<link rel="stylesheet" href="static/styles/[^"]+">\n')
 _SCRIPT: Final = '<script type="module" src="static/main.js"></script>'
 _BUNDLED: Final = (
@@ -54,7 +42,8 @@ class PageFile:
     @property
     def media_type(self) -> str | None:
         """What browsers take it for; None if it is not for them."""
-        return _TYPES.get(Path(self.name).suffix)
+        types: Mapping[str, str] = _TOLD["types"]
+        return types.get(Path(self.name).suffix)
 
     @cached_property
     def etag(self) -> str:
@@ -64,7 +53,7 @@ class PageFile:
     @cached_property
     def gzip(self) -> bytes | None:
         """The content compressed, the same bytes each time; None if that does not pay. Blocking at first."""
-        is_text = Path(self.name).suffix in _COMPRESSED
+        is_text = Path(self.name).suffix in _TOLD["compressed"]
         return gzip.compress(self.content, mtime=0) if is_text else None
 
 
