@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from gateway.credentials import Credential
 from gateway.relay.upstream import Target
+from policies.secrets import names_secret
 
 CREDENTIALS = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"),
@@ -15,6 +16,7 @@ CREDENTIALS = (
 _CERTIFICATES = ("NODE_EXTRA_CA_CERTS", *CREDENTIALS[3:])
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OTHER_WAYS = ("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_PROFILE")
+_SHORTEST_SECRET = 8
 _NO_KEY = "no-key"
 """Sent to a server without a key; some refuse requests without the header."""
 
@@ -31,7 +33,16 @@ def plan_relay(url: str, credential: Credential, environ: Mapping[str, str]) -> 
     if urlsplit(url).scheme not in {"http", "https"}:
         return "ANTHROPIC_BASE_URL is no http or https address"
     named = {name: environ[name] for name in _CERTIFICATES if environ.get(name, "").strip()}
-    return Target(url=url, proxy=proxy, headers=_headers(environ), certificates=named)
+    headers = _headers(environ)
+    # values of other headers, such as "production", are words that the model may use
+    secrets = [_bare(value) for name, value in headers if names_secret(name)]
+    secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    return Target(url=url, proxy=proxy, headers=headers, secrets=secrets, certificates=named)
+
+
+def _bare(value: str) -> str:
+    """Return a header's value without the scheme."""
+    return value.removeprefix("Bearer ").removeprefix("Basic ")
 
 
 def _headers(environ: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -43,7 +43,6 @@ _HOP_BY_HOP = frozenset(
 _NOT_SENT_ON = _HOP_BY_HOP | {b"x-api-key", b"authorization", b"accept-encoding"}
 _SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
 """All that the agent program asks for; the key opens more than that at the service."""
-_SHORTEST_KEY = 8
 _LOOK_S = 0.5
 _SILENT_S = 1.0
 """A pause in an answer is reported after so long, so that answers without pauses cost no report."""
@@ -114,8 +113,7 @@ class Relay:
         if "target" in order:
             target = Target(**order["target"])
             self._service = Service(target)
-            keys = [value.removeprefix("Bearer ") for _, value in target.headers]
-            self._keys = [key.encode() for key in keys if len(key) >= _SHORTEST_KEY]
+            self._keys = [key.encode() for key in target.secrets]
             for earlier in order["orders"]:
                 self._obey(earlier)
         elif "ping" in order:

@@ -46,6 +46,8 @@ class Target:
     proxy: str | None = None
     headers: Sequence[Sequence[str]] = ()
     """Added to each request: the credential and the operator's own."""
+    secrets: Sequence[str] = ()
+    """Hidden where the service repeats them."""
     certificates: Mapping[str, str] = field(default_factory=dict)
     """The agent program's variables for further certificates, by name."""
 

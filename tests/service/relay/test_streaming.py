@@ -66,8 +66,8 @@ async def test_nothing_but_messages_reaches_the_service_and_a_repeated_key_is_hi
             length = len(body)
             await stream.send(b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n%s" % (length, body))
 
-    headers = [("authorization", f"Bearer {key}"), ("x-team", "bad")]  # too short to be a key
-    async with service(handle) as url, relayed(url, headers=headers) as agent:
+    more = {"headers": [("authorization", f"Bearer {key}")], "secrets": [key]}
+    async with service(handle) as url, relayed(url, **more) as agent:
         for path in ("/v1/files", "/v1/messages/../files", "/v1/messages/batches", "/", "/v1"):
             async with agent.ask(path) as answer:
                 assert answer.status_code == 404, path

@@ -59,6 +59,14 @@ def test_it_sends_what_the_agent_program_would_or_says_why_it_cannot() -> None:
         assert proxy_for(URL, environ) == proxy, environ
 
 
+def test_only_credentials_are_hidden_in_answers() -> None:
+    own = "X-Env: production\nX-Auth-Token: a-token-0\nCookie: sid=012345\nX-Secret: short"
+    names = {"ANTHROPIC_AUTH_TOKEN": "sk-token-1", "ANTHROPIC_API_KEY": "sk-key-2"}
+    target = plan_relay(URL, KEY, {**names, "ANTHROPIC_CUSTOM_HEADERS": own})
+    assert isinstance(target, Target)
+    assert target.secrets == ["a-token-0", "sid=012345", "sk-token-1", "sk-key-2"]
+
+
 def test_the_relay_is_reached_past_the_proxy() -> None:
     variables = agent_variables("http://127.0.0.1:5", {"NO_PROXY": "lan"})
     assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:5"
