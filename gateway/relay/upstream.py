@@ -4,10 +4,11 @@ import asyncio
 import base64
 import contextlib
 import errno
+import select
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -52,21 +53,56 @@ class Target:
     """The agent program's variables for further certificates, by name."""
 
 
+class _ServiceProtocol(asyncio.StreamReaderProtocol):
+    """Drops an idle connection when anything arrives, because it would answer another agent's request."""
+
+    unread = 0
+    """Bytes that the reader holds."""
+    drop_idle: Callable[[], None] | None = None
+    """Set while the connection is idle."""
+
+    def data_received(self, data: bytes) -> None:
+        self.unread += len(data)
+        super().data_received(data)
+        if self.drop_idle is not None:
+            self.drop_idle()
+
+    def eof_received(self) -> bool | None:
+        if self.drop_idle is not None:
+            self.drop_idle()
+        return super().eof_received()
+
+
 class _Connection:
     """One connection to the service, for one request after another."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader = reader
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, protocol: _ServiceProtocol
+    ) -> None:
+        self._reader = reader
         self.writer = writer
+        self._protocol = protocol
+        protocol.unread = 0  # a proxy's answer has been read
         self.state = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES)
         self.kept_at = 0.0
         self.beginning = b""
         """The first five bytes of the response."""
 
-    @property
-    def is_open(self) -> bool:
-        is_fresh = time.monotonic() < self.kept_at + _IDLE_S
-        return is_fresh and not (self.reader.at_eof() or self.writer.is_closing())
+    def set_idle(self, *, is_idle: bool) -> bool:
+        """Start or end the time between two requests; return whether the connection can be used."""
+        self._protocol.drop_idle = self.close if is_idle else None
+        is_fresh = is_idle or time.monotonic() < self.kept_at + _IDLE_S
+        unread = self._protocol.unread or self.state.trailing_data[0] or self._reader.at_eof()
+        if not is_fresh or unread or self.writer.is_closing():
+            return False
+        poll = select.poll()  # the loop may not have looked yet
+        poll.register(self.writer.get_extra_info("socket"), select.POLLIN)
+        return not poll.poll(0)
+
+    async def read(self) -> bytes:
+        data = await self._reader.read(READ_BYTES)
+        self._protocol.unread -= len(data)
+        return data
 
     async def event(self) -> h11.Event | type[h11.PAUSED]:
         """Return the next event of the response."""
@@ -74,7 +110,7 @@ class _Connection:
             event = self.state.next_event()
             if event is not h11.NEED_DATA:
                 return event  # type: ignore[return-value]  # never NEED_DATA
-            data = await self.reader.read(READ_BYTES)
+            data = await self.read()
             self.beginning = (self.beginning + data[:5])[:5]
             self.state.receive_data(data)
 
@@ -104,7 +140,7 @@ class Answer:
             yield b"".join(pieces)
             if event is not h11.NEED_DATA:
                 break
-            connection.state.receive_data(await connection.reader.read(READ_BYTES))
+            connection.state.receive_data(await connection.read())
         self._service.keep(connection)
 
     def abort(self) -> None:
@@ -173,7 +209,8 @@ class Service:
 
     def keep(self, connection: _Connection) -> None:
         """Take back a connection whose response has been read."""
-        if connection.state.our_state is h11.DONE and connection.state.their_state is h11.DONE:
+        is_done = connection.state.our_state is connection.state.their_state is h11.DONE
+        if is_done and connection.set_idle(is_idle=True):
             connection.state.start_next_cycle()
             connection.kept_at = time.monotonic()
             self._idle.append(connection)
@@ -185,23 +222,27 @@ class Service:
     async def _connect(self) -> _Connection:
         while self._idle:
             connection = self._idle.pop()
-            if connection.is_open:
+            if connection.set_idle(is_idle=False):
                 return connection
             connection.close()
         try:
             async with asyncio.timeout(_CONNECT_S):
-                return _Connection(*await self._open())
+                return await self._open()
         except (OSError, EOFError) as exc:  # TimeoutError and SSLError are OSErrors
             raise ServiceUnreachable(exc) from exc
 
-    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _open(self) -> _Connection:
         proxy, host = self._proxy, self._url.hostname or ""
-        if proxy is None:
-            tls = self._tls if self._url.scheme == "https" else None
-            return await asyncio.open_connection(host, _port_of(self._url), ssl=tls)
-        tls = self._tls if proxy.scheme == "https" else None
-        reader, writer = await asyncio.open_connection(proxy.hostname, _port_of(proxy), ssl=tls)
-        if self._url.scheme == "https":
+        near, loop = proxy or self._url, asyncio.get_running_loop()
+        reader = asyncio.StreamReader()
+        protocol = _ServiceProtocol(reader)
+        transport, _ = await loop.create_connection(
+            lambda: protocol,
+            *(near.hostname or "", _port_of(near)),
+            ssl=self._tls if near.scheme == "https" else None,
+        )
+        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        if proxy is not None and self._url.scheme == "https":
             there = f"{host}:{_port_of(self._url)}"
             lines = [f"CONNECT {there} HTTP/1.1".encode(), f"Host: {there}".encode()]
             if credential := _proxy_credential(proxy):
@@ -213,7 +254,7 @@ class Service:
                 raise OSError(f"the proxy answered {head.splitlines()[0].decode('latin-1')}")
             assert self._tls is not None
             await writer.start_tls(self._tls, server_hostname=host)
-        return reader, writer
+        return _Connection(reader, writer, protocol)
 
 
 def _reason(exc: Exception) -> str:

@@ -13,7 +13,7 @@ from anyio.abc import SocketStream
 
 from gateway.relay import upstream
 from gateway.relay.upstream import Service, ServiceUnreachable, Target
-from tests.support.relays import END, HEAD, answering, chunk, read_request, relayed, service
+from tests.support.relays import END, HEAD, OK, answering, chunk, read_request, relayed, service
 
 KEY = {"headers": [("x-api-key", "sk-real"), ("x-team", "blue")]}
 
@@ -172,6 +172,42 @@ async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
         monkeypatch.setattr(upstream, "_IDLE_S", 0)
         monkeypatch.setattr(upstream, "_IDLE_MOST", 0)
         assert await ask(1) == 5
+
+
+@pytest.mark.parametrize("arrives", ["with it", "before its end", "unread", "idle"])
+async def test_what_comes_after_an_answer_is_not_the_next_one(arrives: str) -> None:
+    stale, peers = OK % (5, b"STALE"), []
+
+    def serve() -> None:
+        peers.append(listener.accept()[0])
+        peers[-1].settimeout(5)
+        peers[-1].recv(9999)
+        peers[-1].sendall(OK % (2, b"ok") + (stale if arrives == "with it" else b""))
+
+    async def ask() -> bytes:
+        pieces = []
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, serve)
+            answer = await known.ask(b"POST", b"/v1/messages", [], b"{}")
+            async for piece in answer.chunks():
+                pieces.append(piece)
+                if arrives == "before its end":
+                    peers[-1].sendall(stale)
+                    for _ in range(9):  # until the loop has read it
+                        await anyio.lowlevel.checkpoint()
+        return b"".join(pieces)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(5)
+        known = Service(Target(url=f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        assert await ask() == b"ok"
+        if arrives in {"unread", "idle"}:
+            peers[0].sendall(stale)
+        if arrives == "idle":
+            assert await anyio.to_thread.run_sync(peers[0].recv, 1) == b"", "it is dropped at once"
+        assert await ask() == b"ok"
+    for peer in peers:
+        peer.close()
 
 
 async def test_a_service_whose_name_is_unknown_is_not_found(
