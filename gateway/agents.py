@@ -30,7 +30,7 @@ from gateway.engine.side_query import SideQuery
 from gateway.errors import StartError
 from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
 from gateway.relay.supervisor import RelayProcess, open_relay
-from gateway.relay.upstream import Target
+from gateway.relay.upstream import Service, Target
 from gateway.settings import Settings
 from gateway.trust import approvals_file
 from gateway.turns.case_tools import CASE_SERVER
@@ -130,22 +130,33 @@ async def _open_model(
             demo = serve_demo(cadence_ms=settings.demo_cadence_ms)
             env, model = _demo_env(await stack.enter_async_context(demo)), model or DEMO_MODEL
         relay = None
-        target = relay_target(settings, environ, plan, env["ANTHROPIC_BASE_URL"])
+        target = await anyio.to_thread.run_sync(
+            relay_target_blocking, settings, environ, plan, env["ANTHROPIC_BASE_URL"]
+        )
         if isinstance(target, Target):
             relay = await stack.enter_async_context(open_relay(target, environ))
             env |= agent_variables(relay.url, {} if plan.demo else environ)
         yield env, model, relay
 
 
-def relay_target(
+def relay_target_blocking(
     settings: Settings, environ: Mapping[str, str], plan: AgentPlan, url: str | None = None
 ) -> Target | str:
-    """Return what the relay needs, or why there is none."""
+    """Return what the relay needs, or why there is none.
+
+    Raise `StartError` if a certificate that it needs cannot be used.
+    """
     if settings.relay == "off":
         return "CANDOR_RELAY is off"
     if plan.demo:
         return plan_relay(url or "", _DEMO_CREDENTIAL, {})
-    return plan_relay(url or base_url(environ), plan.credential, environ)
+    target = plan_relay(url or base_url(environ), plan.credential, environ)
+    if isinstance(target, Target):
+        try:
+            Service(target)
+        except ValueError as exc:
+            raise StartError(str(exc)) from exc
+    return target
 
 
 def _sandbox_ping(wall: Protection) -> Ping:

@@ -20,7 +20,7 @@ from gateway.agents import (
     find_wall_blocking,
     make_setup_blocking,
     plan_agents,
-    relay_target,
+    relay_target_blocking,
 )
 from gateway.assemble import load_policy_blocking
 from gateway.credentials import secrets_of
@@ -91,7 +91,11 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
 
 
 def _relay_finding(settings: Settings, environ: Mapping[str, str], plan: AgentPlan) -> Finding:
-    without = relay_target(settings, environ, plan, "http://127.0.0.1" if plan.demo else None)
+    url = "http://127.0.0.1" if plan.demo else None
+    try:
+        without = relay_target_blocking(settings, environ, plan, url)
+    except StartError as exc:
+        return "fault", str(exc)
     if isinstance(without, str):
         return "note", f"The model relay is not used: {without}. {_WITHOUT_RELAY}"
     return "ok", "The model relay holds the credential; no agent process gets it."

@@ -135,7 +135,7 @@ class SdkClient:
         ):  # its reader gave up; its later messages must not reach this run
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
-        run = SdkRun(self.request_interrupt, prompt.calls_before, relayed=self._relay is not None)
+        run = SdkRun(self.request_interrupt, prompt.calls_before, relay=self._relay)
         if self._relay is not None and prompt.context is not None:
             self._relay.hold(self._client_id, is_held=True)
         self.session.begin(run, prompt)

@@ -23,6 +23,7 @@ from gateway.engine.events import (
 )
 from gateway.engine.protocol import Prompt
 from gateway.relay.reports import ServiceReport
+from gateway.relay.supervisor import RelayProcess
 
 _REPORT_GRACE_S = 0.25
 _GROUP_S = 0.008
@@ -135,17 +136,22 @@ class SdkRun:
         request_interrupt: Callable[["SdkRun"], None],
         calls_before: int = 0,
         *,
-        relayed: bool = False,
+        relay: RelayProcess | None = None,
     ) -> None:
         self.uuid = str(uuid.uuid4())
         """The uuid of the prompt; results name it."""
         self.queue = EventQueue()
         self.calls = RunCalls(self.queue.put, calls_before=calls_before)
         self.interrupt_waits = False
-        self.silent_since = math.inf if relayed else anyio.current_time()
-        self._relayed = relayed
+        self._silent_since = math.inf if relay else anyio.current_time()
+        self._relay = relay
         self._reported = anyio.Event()
         self._request_interrupt = request_interrupt
+
+    @property
+    def silent_since(self) -> float:
+        """See `AgentRun`; a relay that is down passes nothing on, and reports nothing."""
+        return min(self._silent_since, self._relay.down_since if self._relay else math.inf)
 
     def hear_service(self, report: ServiceReport) -> None:
         """Take what the relay reports: a failure, or a pause that begins or ends."""
@@ -154,18 +160,18 @@ class SdkRun:
             self.queue.put(ServiceFailed(report=report))
             return
         is_silent = report.kind == "silent"
-        self.silent_since = anyio.current_time() - report.silent_s if is_silent else math.inf
+        self._silent_since = anyio.current_time() - report.silent_s if is_silent else math.inf
 
     async def await_report(self, message: Message) -> None:
         """Wait a moment for the relay's report of a failure that the agent tells: it may be under way."""
-        if self._relayed and isinstance(message, SystemMessage) and message.subtype == "api_retry":
+        if self._relay and isinstance(message, SystemMessage) and message.subtype == "api_retry":
             with anyio.move_on_after(_REPORT_GRACE_S):
                 await self._reported.wait()
             self._reported = anyio.Event()
 
     def hear(self, message: Message) -> None:
         """Record the arrival of a message, from which silence is inferred without the relay."""
-        if self._relayed or (
+        if self._relay or (
             isinstance(message, StreamEvent) and message.event.get("type") == "ping"
         ):
             return
@@ -174,7 +180,7 @@ class SdkRun:
             and message.subtype == "status"
             and message.data.get("status") == "compacting"
         )
-        self.silent_since = math.inf if compacts else anyio.current_time()
+        self._silent_since = math.inf if compacts else anyio.current_time()
 
     def events(self) -> AsyncIterator[EngineEvent]:
         return self.queue.read()

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import secrets
 import socket
 import subprocess
@@ -61,6 +62,8 @@ class RelayProcess:
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         self.pid: int | None = None
         """The process id; None while none runs."""
+        self.down_since = anyio.current_time()
+        """Clock time since which no process has given a sign of life; infinite while one serves."""
         self._listener = listener
         self._target = target
         self._environ = {
@@ -107,8 +110,12 @@ class RelayProcess:
             self._stdin.write(json.dumps(order).encode() + b"\n")
 
     async def ping(self) -> str | None:
-        """Return None if the process runs, else a sentence."""
-        return None if self.pid else "The model relay does not run; it is started again."
+        """Return None if the process serves, else a sentence."""
+        return (
+            None
+            if self.down_since == math.inf
+            else "The model relay does not run; it is started again."
+        )
 
     async def run(self) -> None:
         """Run the process until cancelled, and start it again when it ends.
@@ -151,6 +158,7 @@ class RelayProcess:
                 async for line in process.stdout:
                     self._take(line)
                 tasks.cancel_scope.cancel()
+            self.down_since = min(self.down_since, anyio.current_time())
             for client in list(self._clients.values()):
                 client.on_report(ServiceReport(kind="relay_lost"))
         finally:
@@ -182,7 +190,9 @@ class RelayProcess:
         """Pass a report on; what is no report is an error of the process."""
         self._heard.set()
         try:
-            if report := json.loads(line):
+            report = json.loads(line)
+            self.down_since = math.inf
+            if report:
                 client = self._clients.get(report.pop("client"))
                 if client is not None:
                     client.on_report(ServiceReport(**report))

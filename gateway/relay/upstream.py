@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import contextlib
 import errno
 import select
 import socket
@@ -155,7 +154,7 @@ class Service:
         self._url = urlsplit(target.url)
         self._proxy = urlsplit(target.proxy) if target.proxy else None
         schemes = {self._url.scheme, self._proxy.scheme if self._proxy else ""}
-        self._tls = _tls(target.certificates) if "https" in schemes else None
+        self._tls = tls_context(target.certificates) if "https" in schemes else None
         self._added = [(name.lower().encode(), value.encode()) for name, value in target.headers]
         if self._proxy is not None and self._url.scheme == "http":
             credential = _proxy_credential(self._proxy)
@@ -289,17 +288,26 @@ def _proxy_credential(proxy: SplitResult) -> bytes:
     return b"Basic " + base64.b64encode(words.encode())
 
 
-def _tls(certificates: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a context that trusts the system, the same list as browsers, and what the variables name."""
+def tls_context(certificates: Mapping[str, str]) -> ssl.SSLContext:
+    """Return a context that trusts the system, the same list as browsers, and what the variables name.
+
+    Raise `ValueError` with a sentence if a file cannot be used.
+    """
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     context.load_verify_locations(certifi.where())
-    with contextlib.suppress(KeyError):
-        context.load_verify_locations(certificates["NODE_EXTRA_CA_CERTS"])
-    if "CLAUDE_CODE_CLIENT_CERT" in certificates:
-        context.load_cert_chain(
-            certificates["CLAUDE_CODE_CLIENT_CERT"],
-            certificates.get("CLAUDE_CODE_CLIENT_KEY"),
-            certificates.get("CLAUDE_CODE_CLIENT_KEY_PASSPHRASE"),
-        )
+    name = "NODE_EXTRA_CA_CERTS"
+    try:
+        if name in certificates:
+            context.load_verify_locations(certificates[name])
+        name = "CLAUDE_CODE_CLIENT_CERT"
+        if name in certificates:
+            context.load_cert_chain(
+                certificates[name],
+                certificates.get("CLAUDE_CODE_CLIENT_KEY"),
+                certificates.get("CLAUDE_CODE_CLIENT_KEY_PASSPHRASE", ""),  # None would ask for it
+            )
+    except OSError as exc:
+        why = f"cannot be used ({exc.strerror or exc}). Name a readable PEM file, or unset it."
+        raise ValueError(f"{name}={certificates[name]} {why}") from exc
     return context

@@ -85,7 +85,8 @@ def describe_duration(seconds: float, language: Language) -> str:
 
 def describe_service_failure(evidence: Evidence, ending: "Ending") -> Sentence:
     """Choose the sentence for a turn that the model's service ended."""
-    if evidence.stopped_by == "model_timeout":
+    is_down = evidence.service is not None and evidence.service.kind == "relay_lost"
+    if evidence.stopped_by == "model_timeout" and not is_down:
         return "model_timeout", {"seconds": f"{ending.silence_s:g}"}
     if evidence.context_full:
         return "api_too_long" if evidence.prompt_too_long else "api_context_window", {}

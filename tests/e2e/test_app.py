@@ -138,6 +138,19 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
+@pytest.mark.parametrize("name", ["NODE_EXTRA_CA_CERTS", "CLAUDE_CODE_CLIENT_CERT"])
+def test_a_certificate_that_cannot_be_used_is_one_sentence(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "ca.pem"
+    sentence = f"{name}={file} cannot be used (No such file or directory)."
+    environ = {"ANTHROPIC_API_KEY": "sk-ant-any", name: str(file)}
+    done = run_app("doctor", directory=tmp_path, port=0, environ=environ)
+    assert (done.returncode, f"fault  {sentence}" in done.stdout) == (1, True)
+    file.touch()
+    done = run_app("serve", directory=tmp_path, port=0, environ=environ)
+    assert done.returncode == 1
+    assert one_sentence(done.stderr).startswith(sentence.split("(", maxsplit=1)[0])
+
+
 def test_doctor_takes_its_own_running_server_for_no_fault(server: LiveServer) -> None:
     for port in (int(server.url.rpartition(":")[2]), 1):
         done = run_app("doctor", directory=server.workspace.parent, port=port)

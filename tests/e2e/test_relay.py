@@ -1,5 +1,6 @@
 """The relay between real agent processes and a model's service."""
 
+import shutil
 import signal
 import socket
 import sys
@@ -8,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import anyio
+import certifi
 import psutil
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -100,6 +102,20 @@ async def test_a_relay_lost_in_an_answer_is_told_and_the_answer_is_whole(
         assert "failed (the server's own connection to it was lost)" in notice["message"]
         result = await client.ask(script({"text": "Again."}), last.data["conversation_id"])
         assert (result["outcome"], result["reply"], result["notices"]) == ("answered", "Again.", [])
+
+
+async def test_a_relay_that_does_not_come_back_is_a_silence_of_the_service(tmp_path: Path) -> None:
+    file = Path(shutil.copy(certifi.where(), tmp_path))
+    more = environ("https://127.0.0.1:9") | {"NODE_EXTRA_CA_CERTS": str(file)}
+    options = {"command": None, "model": "any", "model_silence_s": 8, "turn_timeout_s": 30}
+    async with running_server(tmp_path, environ=more, **options) as server, server.client() as client:  # fmt: skip
+        file.unlink()
+        relay_of(server).kill()
+        result = await client.ask("hello")
+        assert "not run" in (await client.http.get("/readyz")).json()["parts"]["relay"]["message"]
+    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
+    assert [notice["code"] for notice in result["notices"]] == ["model_silent"]
+    assert result["reply"].startswith("The server's own connection to the model's service kept")
 
 
 async def test_without_the_relay_the_agent_has_the_key(tmp_path: Path, url: str) -> None:

@@ -276,7 +276,7 @@ async def test_whatever_the_agent_sends_is_heard_and_one_that_compacts_is_not_si
     piece = {"type": "content_block_delta", "delta": {"type": "input_json_delta"}}
     async with opened() as bench:
         run = await bench.begin()
-        run.silent_since = 0
+        run._silent_since = 0  # noqa: SLF001  long before
         bench.sdk.give(StreamEvent(uuid="u", session_id="s", event=piece))
         await until(lambda: run.silent_since > 0)
         assert run.silent_since <= anyio.current_time()
