@@ -16,6 +16,8 @@ CREDENTIALS = (
 _CERTIFICATES = ("NODE_EXTRA_CA_CERTS", *CREDENTIALS[3:])
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OTHER_WAYS = ("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_PROFILE")
+_NOT_OWN = ("host", "content-length", "transfer-encoding", "connection")
+"""They belong to the connection, not to the operator."""
 _SHORTEST_SECRET = 8
 _NO_KEY = "no-key"
 """Sent to a server without a key; some refuse requests without the header."""
@@ -50,9 +52,8 @@ def _headers(environ: Mapping[str, str]) -> list[tuple[str, str]]:
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
     own = [line.partition(":") for line in environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()]
-    headers = [
-        (name.strip(), value.strip()) for name, colon, value in own if colon and name.strip()
-    ]
+    named = [(name.strip(), value.strip()) for name, colon, value in own if colon and name.strip()]
+    headers = [(name, value) for name, value in named if name.lower() not in _NOT_OWN]
     if token:
         headers.append(("authorization", f"Bearer {token}"))
     if key or not token:

@@ -40,7 +40,10 @@ _HOP_BY_HOP = frozenset(
         *(b"trailer", b"upgrade", b"expect"),
     }
 )
-_NOT_SENT_ON = _HOP_BY_HOP | {b"x-api-key", b"authorization", b"accept-encoding"}
+_NOT_SENT_ON = _HOP_BY_HOP | {
+    *(b"x-api-key", b"authorization", b"proxy-authorization", b"accept-encoding"),
+    *(b"host", b"content-length"),
+}
 _SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
 """All that the agent program asks for; the key opens more than that at the service."""
 _LOOK_S = 0.5

@@ -7,7 +7,7 @@ import select
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -52,55 +52,40 @@ class Target:
     """The agent program's variables for further certificates, by name."""
 
 
-class _ServiceProtocol(asyncio.StreamReaderProtocol):
-    """Drops an idle connection when anything arrives, because it would answer another agent's request."""
+class _Connection(asyncio.StreamReaderProtocol):
+    """One connection to the service, for one request after another."""
 
+    writer: asyncio.StreamWriter
+    kept_at = 0.0
+    is_idle = False
+    """Between two requests; what arrives then would answer another agent's request and ends it."""
     unread = 0
     """Bytes that the reader holds."""
-    drop_idle: Callable[[], None] | None = None
-    """Set while the connection is idle."""
+    beginning = b""
+    """The first five bytes of the response."""
+
+    def __init__(self) -> None:
+        self.reader = asyncio.StreamReader()
+        super().__init__(self.reader)
+        self.state = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES)
 
     def data_received(self, data: bytes) -> None:
         self.unread += len(data)
         super().data_received(data)
-        if self.drop_idle is not None:
-            self.drop_idle()
+        if self.is_idle:
+            self.close()
 
-    def eof_received(self) -> bool | None:
-        if self.drop_idle is not None:
-            self.drop_idle()
-        return super().eof_received()
-
-
-class _Connection:
-    """One connection to the service, for one request after another."""
-
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, protocol: _ServiceProtocol
-    ) -> None:
-        self._reader = reader
-        self.writer = writer
-        self._protocol = protocol
-        protocol.unread = 0  # a proxy's answer has been read
-        self.state = h11.Connection(h11.CLIENT, max_incomplete_event_size=READ_BYTES)
-        self.kept_at = 0.0
-        self.beginning = b""
-        """The first five bytes of the response."""
-
-    def set_idle(self, *, is_idle: bool) -> bool:
-        """Start or end the time between two requests; return whether the connection can be used."""
-        self._protocol.drop_idle = self.close if is_idle else None
-        is_fresh = is_idle or time.monotonic() < self.kept_at + _IDLE_S
-        unread = self._protocol.unread or self.state.trailing_data[0] or self._reader.at_eof()
-        if not is_fresh or unread or self.writer.is_closing():
-            return False
+    def has_more(self) -> bool:
+        """Return whether anything came after the last response, be it the end."""
+        if self.writer.is_closing() or self.unread or self.state.trailing_data[0]:
+            return True
         poll = select.poll()  # the loop may not have looked yet
         poll.register(self.writer.get_extra_info("socket"), select.POLLIN)
-        return not poll.poll(0)
+        return bool(poll.poll(0))
 
     async def read(self) -> bytes:
-        data = await self._reader.read(READ_BYTES)
-        self._protocol.unread -= len(data)
+        data = await self.reader.read(READ_BYTES)
+        self.unread -= len(data)
         return data
 
     async def event(self) -> h11.Event | type[h11.PAUSED]:
@@ -180,7 +165,14 @@ class Service:
     async def _ask(
         self, connection: _Connection, method: bytes, path: bytes, headers: Headers, body: bytes
     ) -> Answer:
-        names = {name for name, _ in self._added} | {b"host", b"content-length"}
+        merged = dict(headers)
+        for name, value in self._added:
+            if name == b"anthropic-beta" and name in merged:
+                merged[name] += b"," + value
+            elif name == b"user-agent":  # the agent program lets this one be replaced
+                merged[name] = value
+            else:
+                merged.setdefault(name, value)
         target = self._url.path.rstrip("/").encode() + path
         if self._proxy is not None and self._url.scheme == "http":
             target = f"http://{_host_of(self._url)}".encode() + target
@@ -189,8 +181,7 @@ class Service:
             target=target,
             headers=[
                 (b"host", _host_of(self._url).encode()),
-                *((name, value) for name, value in headers if name not in names),
-                *self._added,
+                *merged.items(),
                 (b"content-length", str(len(body)).encode()),
             ],
         )
@@ -208,10 +199,10 @@ class Service:
 
     def keep(self, connection: _Connection) -> None:
         """Take back a connection whose response has been read."""
-        is_done = connection.state.our_state is connection.state.their_state is h11.DONE
-        if is_done and connection.set_idle(is_idle=True):
-            connection.state.start_next_cycle()
-            connection.kept_at = time.monotonic()
+        state = connection.state
+        if state.our_state is state.their_state is h11.DONE and not connection.has_more():
+            state.start_next_cycle()
+            connection.kept_at, connection.is_idle = time.monotonic(), True
             self._idle.append(connection)
         else:
             connection.close()
@@ -221,7 +212,8 @@ class Service:
     async def _connect(self) -> _Connection:
         while self._idle:
             connection = self._idle.pop()
-            if connection.set_idle(is_idle=False):
+            connection.is_idle = False
+            if time.monotonic() < connection.kept_at + _IDLE_S and not connection.has_more():
                 return connection
             connection.close()
         try:
@@ -232,15 +224,14 @@ class Service:
 
     async def _open(self) -> _Connection:
         proxy, host = self._proxy, self._url.hostname or ""
-        near, loop = proxy or self._url, asyncio.get_running_loop()
-        reader = asyncio.StreamReader()
-        protocol = _ServiceProtocol(reader)
+        near, loop, connection = proxy or self._url, asyncio.get_running_loop(), _Connection()
         transport, _ = await loop.create_connection(
-            lambda: protocol,
+            lambda: connection,
             *(near.hostname or "", _port_of(near)),
             ssl=self._tls if near.scheme == "https" else None,
         )
-        writer = asyncio.StreamWriter(transport, protocol, reader, loop)
+        reader = connection.reader
+        connection.writer = writer = asyncio.StreamWriter(transport, connection, reader, loop)
         if proxy is not None and self._url.scheme == "https":
             there = f"{host}:{_port_of(self._url)}"
             lines = [f"CONNECT {there} HTTP/1.1".encode(), f"Host: {there}".encode()]
@@ -252,8 +243,9 @@ class Service:
                 writer.transport.abort()
                 raise OSError(f"the proxy answered {head.splitlines()[0].decode('latin-1')}")
             assert self._tls is not None
+            connection.unread = 0
             await writer.start_tls(self._tls, server_hostname=host)
-        return _Connection(reader, writer, protocol)
+        return connection
 
 
 def _reason(exc: Exception) -> str:

@@ -5,6 +5,7 @@ import socket
 import ssl
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -38,6 +39,23 @@ async def test_it_adds_the_key_and_passes_the_rest_on(tmp_path: Path) -> None:
         lines = head.split("\r\n")
         assert {"x-api-key: sk-real", "x-team: blue", "anthropic: x"} <= set(lines)
         assert agent.token.lower() not in head
+
+
+async def test_the_operators_headers_replace_none_of_the_agents() -> None:
+    heard: list[str] = []
+    own = {"Anthropic-Beta": "mine", "anthropic-version": "0", "User-Agent": "corp", "X-A": "b"}
+    async with (
+        service(answering(heard=heard)) as url,
+        relayed(url, headers=[*own.items()]) as agent,
+    ):
+        for more in ({"anthropic_beta": "one,two", "anthropic_version": "1"}, dict[str, Any]()):
+            async with agent.ask(**more) as answer:
+                assert answer.status_code == 200
+    first, second = (dict(line.split(": ", 1) for line in head.split("\r\n")[1:]) for head in heard)
+    assert (first["anthropic-beta"], first["anthropic-version"]) == ("one,two,mine", "1")
+    assert (second["anthropic-beta"], second["anthropic-version"]) == ("mine", "0")
+    for head in (first, second):
+        assert (head["user-agent"], head["x-a"]) == ("corp", "b")
 
 
 async def test_only_an_admitted_agent_is_served() -> None:
@@ -175,7 +193,9 @@ async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
 
 
 @pytest.mark.parametrize("arrives", ["with it", "before its end", "unread", "idle"])
-async def test_what_comes_after_an_answer_is_not_the_next_one(arrives: str) -> None:
+async def test_what_comes_after_an_answer_is_not_the_next_one(
+    monkeypatch: pytest.MonkeyPatch, arrives: str
+) -> None:
     stale, peers = OK % (5, b"STALE"), []
 
     def serve() -> None:
@@ -205,6 +225,7 @@ async def test_what_comes_after_an_answer_is_not_the_next_one(arrives: str) -> N
             peers[0].sendall(stale)
         if arrives == "idle":
             assert await anyio.to_thread.run_sync(peers[0].recv, 1) == b"", "it is dropped at once"
+        monkeypatch.setattr(upstream, "_IDLE_MOST", 0)
         assert await ask() == b"ok"
     for peer in peers:
         peer.close()

@@ -21,7 +21,7 @@ Environ = Mapping[str, str]
 
 
 BOTH = {"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"}
-MORE = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_CUSTOM_HEADERS": "A: b:c\n\nno colon\nD:e"}
+MORE = {"ANTHROPIC_API_KEY": "k", "ANTHROPIC_CUSTOM_HEADERS": "A: b:c\n\nno colon\nHost: x\nD:e"}
 HEADERS: list[tuple[Credential, Environ, list[tuple[str, str]]]] = [
     (KEY, {"ANTHROPIC_API_KEY": " k "}, [("x-api-key", "k")]),
     (KEY, {"ANTHROPIC_AUTH_TOKEN": "t"}, [("authorization", "Bearer t")]),
