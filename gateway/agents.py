@@ -149,7 +149,7 @@ def relay_target_blocking(
     if settings.relay == "off":
         return "CANDOR_RELAY is off"
     if plan.demo:
-        return plan_relay(url or "", _DEMO_CREDENTIAL, {})
+        return plan_relay(url or "http://127.0.0.1", _DEMO_CREDENTIAL, {})
     target = plan_relay(url or base_url(environ), plan.credential, environ)
     if isinstance(target, Target):
         try:

@@ -91,9 +91,8 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
 
 
 def _relay_finding(settings: Settings, environ: Mapping[str, str], plan: AgentPlan) -> Finding:
-    url = "http://127.0.0.1" if plan.demo else None
     try:
-        without = relay_target_blocking(settings, environ, plan, url)
+        without = relay_target_blocking(settings, environ, plan)
     except StartError as exc:
         return "fault", str(exc)
     if isinstance(without, str):

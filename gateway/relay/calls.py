@@ -107,11 +107,8 @@ def origin(location: str) -> str:
 
 def seconds_to_wait(retry_after: str) -> float | None:
     """Return the seconds of a `Retry-After`, which may be a date; None if it is neither."""
-    try:
+    with contextlib.suppress(ValueError):
         return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
+    with contextlib.suppress(ValueError):
         return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
-        return None
+    return None

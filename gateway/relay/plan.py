@@ -37,14 +37,10 @@ def plan_relay(url: str, credential: Credential, environ: Mapping[str, str]) -> 
     named = {name: environ[name] for name in _CERTIFICATES if environ.get(name, "").strip()}
     headers = _headers(environ)
     # values of other headers, such as "production", are words that the model may use
-    secrets = [_bare(value) for name, value in headers if names_secret(name)]
-    secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
+    values = [value for name, value in headers if names_secret(name)]
+    values = [value.removeprefix("Bearer ").removeprefix("Basic ") for value in values]
+    secrets = [value for value in values if len(value) >= _SHORTEST_SECRET]
     return Target(url=url, proxy=proxy, headers=headers, secrets=secrets, certificates=named)
-
-
-def _bare(value: str) -> str:
-    """Return a header's value without the scheme."""
-    return value.removeprefix("Bearer ").removeprefix("Basic ")
 
 
 def _headers(environ: Mapping[str, str]) -> list[tuple[str, str]]:

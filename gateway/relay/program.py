@@ -17,12 +17,14 @@ server, ends the process.
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import re
 import signal
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -32,20 +34,20 @@ from gateway.relay.answers import AnswerReader
 from gateway.relay.calls import Call, Client, now, origin, seconds_to_wait, write_line
 from gateway.relay.canned import warm_up_answer
 from gateway.relay.reports import Kind
-from gateway.relay.upstream import READ_BYTES, Answer, Headers, Service, ServiceUnreachable, Target
+from gateway.relay.upstream import READ_BYTES, Answer, Service, ServiceUnreachable, Target
 
 _HOP_BY_HOP = frozenset(
-    {
-        *(b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"te"),
-        *(b"trailer", b"upgrade", b"expect"),
-    }
+    b"connection keep-alive proxy-connection transfer-encoding te trailer upgrade expect".split()
 )
-_NOT_SENT_ON = _HOP_BY_HOP | {
-    *(b"x-api-key", b"authorization", b"proxy-authorization", b"accept-encoding"),
-    *(b"host", b"content-length"),
-}
+_NOT_SENT_ON = _HOP_BY_HOP.union(
+    b"x-api-key authorization proxy-authorization accept-encoding host content-length".split()
+)
 _SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
 """All that the agent program asks for; the key opens more than that at the service."""
+_HEAD_S = 10.0
+"""A connection that has shown no token has so long for a request's head."""
+_MOST_WAITING = 128
+_LOG_S = 60.0
 _LOOK_S = 0.5
 _SILENT_S = 1.0
 """A pause in an answer is reported after so long, so that answers without pauses cost no report."""
@@ -91,7 +93,10 @@ class Relay:
         self._keys: list[bytes] = []
         self._clients: dict[str, Client] = {}
         """By their tokens."""
+        self.waiting: dict[asyncio.StreamWriter, None] = {}
+        """Connections that have shown no token, the oldest first."""
         self._rest = b""
+        self._log_at = 0.0
 
     def read_target(self) -> None:
         """Wait for the first line of standard input and carry it out."""
@@ -135,24 +140,35 @@ class Relay:
             else:
                 named[0].free.set()
 
+    def take_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log a fault of the loop; running out of descriptors, which comes in thousands, once a minute."""
+        if getattr(context.get("exception"), "errno", None) in {errno.EMFILE, errno.ENFILE}:
+            if now() < self._log_at:
+                return
+            self._log_at = now() + _LOG_S
+        loop.default_exception_handler(context)
+
     async def watch_silence(self) -> None:
         """Report when the service stops sending content in a call, and when it goes on. Never returns."""
         while True:
             await asyncio.sleep(_LOOK_S)
             for client in self._clients.values():
-                self._look_at(client)
-
-    def _look_at(self, client: Client) -> None:
-        silent_s = now() - client.heard_at if client.open_calls and not client.blocked else 0.0
-        if client.is_silent == (silent_s < _SILENT_S):
-            client.is_silent = not client.is_silent
-            kind: Kind = "silent" if client.is_silent else "heard"
-            client.report(kind, silent_s=round(silent_s, 1))
+                is_asked = client.open_calls and not client.blocked
+                silent_s = now() - client.heard_at if is_asked else 0.0
+                if client.is_silent == (silent_s < _SILENT_S):
+                    client.is_silent = not client.is_silent
+                    kind: Kind = "silent" if client.is_silent else "heard"
+                    client.report(kind, silent_s=round(silent_s, 1))
 
     def new_connection(self) -> asyncio.Protocol:
         """Return the protocol of an agent's connection."""
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.waiting[writer] = None
+            if len(self.waiting) > _MOST_WAITING:
+                oldest = next(iter(self.waiting))
+                del self.waiting[oldest]
+                oldest.transport.abort()
             protocol.serving = asyncio.current_task()
             with contextlib.suppress(asyncio.CancelledError):
                 await _Conversation(self, protocol, reader, writer).run()
@@ -160,9 +176,9 @@ class Relay:
         protocol = _AgentProtocol(asyncio.StreamReader(limit=READ_BYTES), serve)
         return protocol
 
-    def client_of(self, headers: Headers) -> Client | None:
+    def client_of(self, request: h11.Request) -> Client | None:
         """Return the client whose token a request has."""
-        named = dict(headers)
+        named = dict(request.headers)
         bearer = named.get(b"authorization", b"").removeprefix(b"Bearer ")
         token = named.get(b"x-api-key") or bearer
         return self._clients.get(token.decode("latin-1"))
@@ -181,32 +197,34 @@ class Relay:
         return data
 
 
+@dataclass(slots=True, eq=False)
 class _Conversation:
     """One connection of an agent, request after request."""
 
-    def __init__(
-        self,
-        relay: Relay,
-        protocol: _AgentProtocol,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        self._relay = relay
-        self._protocol = protocol
-        self._reader = reader
-        self._writer = writer
-        self._state = h11.Connection(h11.SERVER, max_incomplete_event_size=READ_BYTES)
+    _relay: Relay
+    _protocol: _AgentProtocol
+    _reader: asyncio.StreamReader
+    _writer: asyncio.StreamWriter
+    _state: h11.Connection = field(
+        default_factory=lambda: h11.Connection(h11.SERVER, max_incomplete_event_size=READ_BYTES)
+    )
 
     async def run(self) -> None:
         state = self._state
         try:
             while True:
-                request, body = await self._read()
+                async with asyncio.timeout(
+                    _HEAD_S if self._writer in self._relay.waiting else None
+                ):
+                    request = await self._next()
                 self._relay.read_orders()
-                client = self._relay.client_of(list(request.headers))
+                client = self._relay.client_of(request)
                 if client is None:
-                    await self._answer(HTTPStatus.UNAUTHORIZED, "application/json", _NO_TOKEN)
-                elif request.method != b"POST" or not _SERVED.fullmatch(request.target):
+                    await self._refuse()
+                    break
+                self._relay.waiting.pop(self._writer, None)
+                body = await self._read_body()
+                if request.method != b"POST" or not _SERVED.fullmatch(request.target):
                     await self._answer(HTTPStatus.NOT_FOUND, "application/json", _NOT_SERVED)
                 elif client.mark is not None and client.mark in body:
                     await self._answer(HTTPStatus.OK, "text/event-stream", warm_up_answer(body))
@@ -219,26 +237,31 @@ class _Conversation:
         except (OSError, EOFError, h11.ProtocolError):
             pass  # the agent went away, or the answer was cut: so is this connection
         finally:
+            self._relay.waiting.pop(self._writer, None)
             if state.our_state is h11.SEND_BODY:
                 self._writer.transport.abort()
             self._writer.close()
 
-    async def _read(self) -> tuple[h11.Request, bytes]:
-        """Return the next request. Raise `EOFError` if there is none."""
-        request: h11.Request | None = None
+    async def _next(self) -> Any:
+        """Return the next part of a request. Raise `EOFError` if there is none."""
+        while (event := self._state.next_event()) is h11.NEED_DATA:
+            self._state.receive_data(await self._reader.read(READ_BYTES))
+        if isinstance(event, h11.Request | h11.Data | h11.EndOfMessage):
+            return event
+        raise EOFError
+
+    async def _read_body(self) -> bytes:
         body: list[bytes] = []
-        while True:
-            match event := self._state.next_event():
-                case h11.NEED_DATA:
-                    self._state.receive_data(await self._reader.read(READ_BYTES))
-                case h11.Request():
-                    request = event
-                case h11.Data():
-                    body.append(bytes(event.data))
-                case h11.EndOfMessage() if request is not None:
-                    return request, b"".join(body)
-                case _:
-                    raise EOFError
+        while isinstance(event := await self._next(), h11.Data):
+            body.append(bytes(event.data))
+        return b"".join(body)
+
+    async def _refuse(self) -> None:
+        """Refuse a request without a token; read a little, as an answer is lost in a connection that is reset."""
+        await self._answer(HTTPStatus.UNAUTHORIZED, "application/json", _NO_TOKEN)
+        self._writer.write_eof()
+        async with asyncio.timeout(_HEAD_S):
+            await self._reader.readexactly(READ_BYTES)
 
     async def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
         headers = [("content-type", content_type), ("content-length", str(len(body)))]
@@ -309,6 +332,7 @@ async def _serve(listener: socket.socket) -> None:
     relay = Relay()
     relay.read_target()
     loop.add_reader(0, relay.read_orders)
+    loop.set_exception_handler(relay.take_fault)
     server = await loop.create_server(relay.new_connection, sock=listener)
     async with server:
         await relay.watch_silence()

@@ -1,12 +1,10 @@
 """What the relay sees of a model's service, as people are told it by a real agent's turn: one row for each fact."""
 
 import re
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import httpx
 import pytest
 
@@ -22,6 +20,7 @@ from tests.support.fact_service import (
     say,
 )
 from tests.support.live_server import Event, LiveServer, running_server, started_server
+from tests.support.relays import make_certificate
 
 pytestmark = pytest.mark.e2e
 
@@ -138,12 +137,7 @@ async def test_a_fact_of_the_service_is_told(
 
 
 async def test_a_service_that_proves_no_identity_is_told(tmp_path: Path) -> None:
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
-    made = ["openssl", *words.split(), "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert]
-    await anyio.run_process(list(map(str, made)))
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(cert, key)
+    _, context = await make_certificate(tmp_path)
     with fact_service({}, context) as service:
         url = service.url.replace("http://127.0.0.1", "https://localhost")
         async with (

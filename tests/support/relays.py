@@ -3,6 +3,7 @@
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -67,6 +68,17 @@ async def service(handle: Handler, tls: ssl.SSLContext | None = None) -> AsyncIt
         tasks.start_soon(secured.serve, serve)
         yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
         tasks.cancel_scope.cancel()
+
+
+async def make_certificate(directory: Path) -> tuple[Path, ssl.SSLContext]:
+    """Write a certificate for `localhost`, which nobody trusts; return it and its server's context."""
+    key, cert = directory / "key.pem", directory / "cert.pem"
+    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
+    made = ["openssl", *words.split(), "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert]
+    await anyio.run_process(list(map(str, made)))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(cert, key)
+    return cert, context
 
 
 class Agent:

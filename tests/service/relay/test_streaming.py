@@ -1,20 +1,31 @@
 """The relay passes requests and answers on as they are, at once, and keeps the key to itself."""
 
 import asyncio
+import errno
+import os
 import socket
-import ssl
-import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import httpx
 import pytest
-from anyio.abc import SocketStream
+from anyio.abc import SocketAttribute, SocketStream
 
-from gateway.relay import upstream
+from gateway.relay import program, upstream
 from gateway.relay.upstream import Service, ServiceUnreachable, Target
-from tests.support.relays import END, HEAD, OK, answering, chunk, read_request, relayed, service
+from tests.support.relays import (
+    END,
+    HEAD,
+    OK,
+    answering,
+    chunk,
+    make_certificate,
+    read_request,
+    relayed,
+    service,
+)
 
 KEY = {"headers": [("x-api-key", "sk-real"), ("x-team", "blue")]}
 
@@ -196,39 +207,61 @@ async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
 async def test_what_comes_after_an_answer_is_not_the_next_one(
     monkeypatch: pytest.MonkeyPatch, arrives: str
 ) -> None:
-    stale, peers = OK % (5, b"STALE"), []
+    stale, peers, gone = OK % (5, b"STALE"), list[SocketStream](), anyio.Event()
 
-    def serve() -> None:
-        peers.append(listener.accept()[0])
-        peers[-1].settimeout(5)
-        peers[-1].recv(9999)
-        peers[-1].sendall(OK % (2, b"ok") + (stale if arrives == "with it" else b""))
+    async def handle(stream: SocketStream) -> None:
+        peers.append(stream)
+        try:
+            while await read_request(stream):
+                await stream.send(OK % (2, b"ok") + (stale if arrives == "with it" else b""))
+        finally:
+            gone.set()
 
-    async def ask() -> bytes:
-        pieces = []
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(anyio.to_thread.run_sync, serve)
-            answer = await known.ask(b"POST", b"/v1/messages", [], b"{}")
-            async for piece in answer.chunks():
-                pieces.append(piece)
-                if arrives == "before its end":
-                    peers[-1].sendall(stale)
-                    for _ in range(9):  # until the loop has read it
-                        await anyio.lowlevel.checkpoint()
-        return b"".join(pieces)
+    async def ask(*, is_told: bool = False) -> None:
+        answer = await known.ask(b"POST", b"/v1/messages", [], b"{}")
+        async for piece in answer.chunks():
+            assert piece in {b"ok", b""}
+            if is_told:
+                os.write(peers[0].extra(SocketAttribute.raw_socket).fileno(), stale)
+                for _ in range(9):  # until the loop has read it
+                    await anyio.lowlevel.checkpoint()
 
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(5)
-        known = Service(Target(url=f"http://127.0.0.1:{listener.getsockname()[1]}"))
-        assert await ask() == b"ok"
+    async with service(handle) as url:
+        known = Service(Target(url=url))
+        await ask(is_told=arrives == "before its end")
         if arrives in {"unread", "idle"}:
-            peers[0].sendall(stale)
+            os.write(peers[0].extra(SocketAttribute.raw_socket).fileno(), stale)
         if arrives == "idle":
-            assert await anyio.to_thread.run_sync(peers[0].recv, 1) == b"", "it is dropped at once"
+            with anyio.fail_after(5):
+                await gone.wait()  # dropped at once
         monkeypatch.setattr(upstream, "_IDLE_MOST", 0)
-        assert await ask() == b"ok"
-    for peer in peers:
-        peer.close()
+        await ask()
+
+
+async def test_other_programs_take_neither_memory_nor_places(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    relay, logged, loop = program.Relay(), list[int](), asyncio.get_running_loop()
+    monkeypatch.setattr(program, "_MOST_WAITING", 2)
+    monkeypatch.setattr(relay, "read_orders", lambda: None)
+    head = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999\r\n"
+    server = await loop.create_server(relay.new_connection, "127.0.0.1", 0)
+    place = server.sockets[0].getsockname()
+    async with server, asyncio.timeout(5):
+        connections = [await asyncio.open_connection(*place) for _ in range(3)]
+        assert await connections[0][0].read() == b"", "the oldest one goes"
+        connections[1][1].write(head + b"\r\n")
+        assert await connections[1][0].read(13) == b"HTTP/1.1 401 ", "without the body"
+        monkeypatch.setattr(program, "_HEAD_S", 0.01)
+        connections.append(await asyncio.open_connection(*place))
+        connections[3][1].write(head)
+        assert await connections[3][0].read() == b"", "a head has an end"
+        for _, writer in connections:
+            writer.close()
+    told: Any = SimpleNamespace(default_exception_handler=lambda told: logged.append(told["n"]))
+    for number in (errno.EMFILE, errno.EMFILE, errno.EBADF, errno.ENFILE, errno.EBADF):
+        relay.take_fault(told, {"exception": OSError(number, ""), "n": number})
+    assert logged == [errno.EMFILE, errno.EBADF, errno.EBADF]
 
 
 async def test_a_service_whose_name_is_unknown_is_not_found(
@@ -266,20 +299,8 @@ async def test_a_proxy_is_used() -> None:
     assert "proxy-authorization: basic bwu6cgfzcyb3b3jk" in lines
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """Return the files of a certificate for `localhost`, which nobody trusts, and of its key."""
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
-    made = ["openssl", *words.split(), "subjectAltName=DNS:localhost", "-keyout", str(key), "-out"]
-    subprocess.run([*made, str(cert)], check=True, capture_output=True)
-    return cert, key
-
-
-async def test_tls_is_verified_and_goes_through_a_proxy(certificate: tuple[Path, Path]) -> None:
-    cert, key = certificate
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(cert, key)
+async def test_tls_is_verified_and_goes_through_a_proxy(tmp_path: Path) -> None:
+    cert, context = await make_certificate(tmp_path)
     tunnels: list[bytes] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
