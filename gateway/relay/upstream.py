@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import errno
+import re
 import select
 import socket
 import ssl
@@ -19,6 +20,8 @@ from gateway.relay.reports import Kind
 READ_BYTES = 262_144
 """A request with the whole context arrives in few steps."""
 _CONNECT_S = 30.0
+_NEXT_ADDRESS_S = 0.25
+"""After so long the name's next address is tried, too."""
 _PORTS = {"http": 80, "https": 443}
 _HTTP_OK = 200
 _IDLE_MOST = 32
@@ -229,6 +232,7 @@ class Service:
             lambda: connection,
             *(near.hostname or "", _port_of(near)),
             ssl=self._tls if near.scheme == "https" else None,
+            happy_eyeballs_delay=_NEXT_ADDRESS_S,
         )
         reader = connection.reader
         connection.writer = writer = asyncio.StreamWriter(transport, connection, reader, loop)
@@ -260,7 +264,9 @@ def _reason(exc: Exception) -> str:
         case OSError(errno=int(number)):
             return errno.errorcode.get(number, "ECONNRESET")
         case OSError():
-            return str(exc)
+            # asyncio joins the failures of several addresses into one text
+            numbers = re.findall(r"\[Errno (\d+)\]", str(exc))
+            return errno.errorcode.get(int(numbers[-1]), "") if numbers else str(exc)
         case _:
             return "ECONNRESET"
 

@@ -276,6 +276,28 @@ async def test_a_service_whose_name_is_unknown_is_not_found(
     assert (refused.value.kind, refused.value.detail) == ("unreachable", "ENOTFOUND")
 
 
+async def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(connecting: socket.socket, place: tuple[Any, ...]) -> None:
+        await (anyio.sleep_forever() if place[0] == "::1" else real(connecting, place))
+
+    def resolve(_: str, port: int, *__: object, **___: object) -> list[tuple[object, ...]]:
+        places = (socket.AF_INET6, ("::1", port, 0, 0)), (socket.AF_INET, ("127.0.0.1", port))
+        return [(family, socket.SOCK_STREAM, 6, "", place) for family, place in places]
+
+    loop, asked = asyncio.get_running_loop(), list[Any]([b"POST", b"/v1/messages", [], b"{}"])
+    real = loop.sock_connect
+    async with service(answering()) as url:
+        port = int(url.rpartition(":")[2])
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        with pytest.raises(ServiceUnreachable) as refused:
+            await Service(Target(url="http://model.example:9")).ask(*asked)
+        monkeypatch.setattr(loop, "sock_connect", connect)
+        with anyio.fail_after(5):
+            answer = await Service(Target(url=f"http://model.example:{port}")).ask(*asked)
+        answer.abort()
+    assert refused.value.detail == "ECONNREFUSED"
+
+
 async def test_a_service_that_is_not_there_is_reported() -> None:
     async with relayed("http://127.0.0.1:9") as agent:
         with pytest.raises(httpx.RemoteProtocolError):
