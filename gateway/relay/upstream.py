@@ -20,8 +20,6 @@ from gateway.relay.reports import Kind
 READ_BYTES = 262_144
 """A request with the whole context arrives in few steps."""
 _CONNECT_S = 30.0
-_NEXT_ADDRESS_S = 0.25
-"""After so long the name's next address is tried, too."""
 _PORTS = {"http": 80, "https": 443}
 _HTTP_OK = 200
 _IDLE_MOST = 32
@@ -78,9 +76,16 @@ class _Connection(asyncio.StreamReaderProtocol):
         if self.is_idle:
             self.close()
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        # an answer that came before the request was sent whole can still be read
+        super().connection_lost(None if isinstance(exc, ConnectionError) else exc)
+
     def has_more(self) -> bool:
-        """Return whether anything came after the last response, be it the end."""
-        if self.writer.is_closing() or self.unread or self.state.trailing_data[0]:
+        """Return whether a request is being sent, or anything came after the response, be it the end."""
+        transport = self.writer.transport
+        if transport.is_closing() or transport.get_write_buffer_size():
+            return True
+        if self.unread or self.state.trailing_data[0]:
             return True
         poll = select.poll()  # the loop may not have looked yet
         poll.register(self.writer.get_extra_info("socket"), select.POLLIN)
@@ -192,7 +197,6 @@ class Service:
             connection.state.send(part) for part in (request, h11.Data(body), h11.EndOfMessage())
         ]
         connection.writer.write(b"".join(part or b"" for part in sent))
-        await connection.writer.drain()
         event = await connection.event()
         while isinstance(event, h11.InformationalResponse):
             event = await connection.event()
@@ -232,7 +236,7 @@ class Service:
             lambda: connection,
             *(near.hostname or "", _port_of(near)),
             ssl=self._tls if near.scheme == "https" else None,
-            happy_eyeballs_delay=_NEXT_ADDRESS_S,
+            happy_eyeballs_delay=0.25,
         )
         reader = connection.reader
         connection.writer = writer = asyncio.StreamWriter(transport, connection, reader, loop)

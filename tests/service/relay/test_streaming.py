@@ -298,6 +298,17 @@ async def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch
     assert refused.value.detail == "ECONNREFUSED"
 
 
+async def test_an_early_answer_to_a_long_request_is_passed_on() -> None:
+    async def handle(stream: SocketStream) -> None:
+        await stream.receive()
+        await stream.send(b"HTTP/1.1 413 No\r\ncontent-length: 3\r\n\r\n")
+        await stream.send(b"big")
+
+    long = b"x" * 20_000_000
+    async with service(handle) as url, relayed(url) as agent, agent.ask(body=long) as answer:
+        assert (answer.status_code, await answer.aread()) == (413, b"big")
+
+
 async def test_a_service_that_is_not_there_is_reported() -> None:
     async with relayed("http://127.0.0.1:9") as agent:
         with pytest.raises(httpx.RemoteProtocolError):
