@@ -152,10 +152,7 @@ def relay_target_blocking(
         return plan_relay(url or "http://127.0.0.1", _DEMO_CREDENTIAL, {})
     target = plan_relay(url or base_url(environ), plan.credential, environ)
     if isinstance(target, Target):
-        try:
-            Service(target)
-        except ValueError as exc:
-            raise StartError(str(exc)) from exc
+        Service(target)
     return target
 
 

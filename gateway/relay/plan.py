@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
+from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
 from gateway.credentials import Credential
 from gateway.relay.upstream import Target
@@ -17,7 +18,6 @@ _CERTIFICATES = ("NODE_EXTRA_CA_CERTS", *CREDENTIALS[3:])
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OTHER_WAYS = ("ANTHROPIC_UNIX_SOCKET", "ANTHROPIC_PROFILE")
 _NOT_OWN = ("host", "content-length", "transfer-encoding", "connection")
-"""They belong to the connection, not to the operator."""
 _SHORTEST_SECRET = 8
 _NO_KEY = "no-key"
 """Sent to a server without a key; some refuse requests without the header."""
@@ -34,6 +34,10 @@ def plan_relay(url: str, credential: Credential, environ: Mapping[str, str]) -> 
         return "the proxy of the environment is no HTTP proxy"
     if urlsplit(url).scheme not in {"http", "https"}:
         return "ANTHROPIC_BASE_URL is no http or https address"
+    try:
+        _ = urlsplit(url).port, urlsplit(proxy or "").port
+    except ValueError as exc:
+        return f"an address is wrong: {exc}"
     named = {name: environ[name] for name in _CERTIFICATES if environ.get(name, "").strip()}
     headers = _headers(environ)
     # values of other headers, such as "production", are words that the model may use
@@ -63,11 +67,9 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
     # a name in small letters precedes
     names = sorted(environ, key=str.islower)
     found = {name.lower(): environ[name].strip() for name in names if environ[name].strip()}
-    hosts = {split.hostname or "", split.netloc.lower()}
-    for name in found.get("no_proxy", "").lower().split(","):
-        bare = name.strip().lstrip(".")
-        if bare == "*" or bare in hosts or (bare and (split.hostname or "").endswith(f".{bare}")):
-            return None
+    passed = found.get("no_proxy", "").replace("*.", ".")
+    if proxy_bypass_environment(split.netloc.rpartition("@")[2], {"no": passed}):
+        return None
     proxy = found.get(f"{split.scheme}_proxy") or found.get("all_proxy")
     return proxy if not proxy or "://" in proxy else f"http://{proxy}"
 

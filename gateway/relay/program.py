@@ -44,10 +44,8 @@ _NOT_SENT_ON = _HOP_BY_HOP.union(
 )
 _SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
 """All that the agent program asks for; the key opens more than that at the service."""
-_HEAD_S = 10.0
-"""A connection that has shown no token has so long for a request's head."""
-_MOST_WAITING = 128
-_LOG_S = 60.0
+_HEAD_S, _MOST_WAITING = 10.0, 128
+"""The time to show a token, and how many connections may wait for it."""
 _LOOK_S = 0.5
 _SILENT_S = 1.0
 """A pause in an answer is reported after so long, so that answers without pauses cost no report."""
@@ -145,7 +143,7 @@ class Relay:
         if getattr(context.get("exception"), "errno", None) in {errno.EMFILE, errno.ENFILE}:
             if now() < self._log_at:
                 return
-            self._log_at = now() + _LOG_S
+            self._log_at = now() + 60
         loop.default_exception_handler(context)
 
     async def watch_silence(self) -> None:
@@ -220,10 +218,16 @@ class _Conversation:
                 self._relay.read_orders()
                 client = self._relay.client_of(request)
                 if client is None:
-                    await self._refuse()
+                    await self._answer(HTTPStatus.UNAUTHORIZED, "application/json", _NO_TOKEN)
+                    self._writer.write_eof()
+                    async with asyncio.timeout(_HEAD_S):  # a reset would lose the answer
+                        await self._reader.readexactly(READ_BYTES)
                     break
                 self._relay.waiting.pop(self._writer, None)
-                body = await self._read_body()
+                pieces: list[bytes] = []
+                while isinstance(event := await self._next(), h11.Data):
+                    pieces.append(bytes(event.data))
+                body = b"".join(pieces)
                 if request.method != b"POST" or not _SERVED.fullmatch(request.target):
                     await self._answer(HTTPStatus.NOT_FOUND, "application/json", _NOT_SERVED)
                 elif client.mark is not None and client.mark in body:
@@ -249,19 +253,6 @@ class _Conversation:
         if isinstance(event, h11.Request | h11.Data | h11.EndOfMessage):
             return event
         raise EOFError
-
-    async def _read_body(self) -> bytes:
-        body: list[bytes] = []
-        while isinstance(event := await self._next(), h11.Data):
-            body.append(bytes(event.data))
-        return b"".join(body)
-
-    async def _refuse(self) -> None:
-        """Refuse a request without a token; read a little, as an answer is lost in a connection that is reset."""
-        await self._answer(HTTPStatus.UNAUTHORIZED, "application/json", _NO_TOKEN)
-        self._writer.write_eof()
-        async with asyncio.timeout(_HEAD_S):
-            await self._reader.readexactly(READ_BYTES)
 
     async def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
         headers = [("content-type", content_type), ("content-length", str(len(body)))]
@@ -298,7 +289,8 @@ class _Conversation:
         if answer.status >= HTTPStatus.BAD_REQUEST:
             wait_s = seconds_to_wait(named.get(b"retry-after", ""))
             call.report("refused", status=answer.status, retry_after_s=wait_s)
-        is_read = call.is_message and answer.status == HTTPStatus.OK
+        is_plain = named.get(b"content-encoding", "identity") == "identity"
+        is_read = is_plain and call.is_message and answer.status == HTTPStatus.OK
         reader = AnswerReader(named.get(b"content-type", "")) if is_read else None
         dropped = _HOP_BY_HOP | ({b"content-length"} if reader and reader.may_change else set())
         headers = [(name, value) for name, value in answer.headers if name not in dropped]

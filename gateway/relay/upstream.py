@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import certifi
 import h11
 
+from gateway.errors import StartError
 from gateway.relay.reports import Kind
 
 READ_BYTES = 262_144
@@ -82,10 +83,8 @@ class _Connection(asyncio.StreamReaderProtocol):
 
     def has_more(self) -> bool:
         """Return whether a request is being sent, or anything came after the response, be it the end."""
-        transport = self.writer.transport
-        if transport.is_closing() or transport.get_write_buffer_size():
-            return True
-        if self.unread or self.state.trailing_data[0]:
+        transport, unread = self.writer.transport, self.unread or self.state.trailing_data[0]
+        if unread or transport.is_closing() or transport.get_write_buffer_size():
             return True
         poll = select.poll()  # the loop may not have looked yet
         poll.register(self.writer.get_extra_info("socket"), select.POLLIN)
@@ -226,7 +225,11 @@ class Service:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 return await self._open()
-        except (OSError, EOFError) as exc:  # TimeoutError and SSLError are OSErrors
+        except (
+            OSError,
+            EOFError,
+            asyncio.LimitOverrunError,
+        ) as exc:  # OSError is of TLS and time, too
             raise ServiceUnreachable(exc) from exc
 
     async def _open(self) -> _Connection:
@@ -249,7 +252,7 @@ class Service:
             head = await reader.readuntil(b"\r\n\r\n")
             if head.split(None, 2)[1:2] != [str(_HTTP_OK).encode()]:
                 writer.transport.abort()
-                raise OSError(f"the proxy answered {head.splitlines()[0].decode('latin-1')}")
+                raise OSError(f"the proxy answered {head.splitlines()[0][:99].decode('latin-1')}")
             assert self._tls is not None
             connection.unread = 0
             await writer.start_tls(self._tls, server_hostname=host)
@@ -293,7 +296,7 @@ def _proxy_credential(proxy: SplitResult) -> bytes:
 def tls_context(certificates: Mapping[str, str]) -> ssl.SSLContext:
     """Return a context that trusts the system, the same list as browsers, and what the variables name.
 
-    Raise `ValueError` with a sentence if a file cannot be used.
+    Raise `StartError` if a file cannot be used.
     """
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
@@ -311,5 +314,5 @@ def tls_context(certificates: Mapping[str, str]) -> ssl.SSLContext:
             )
     except OSError as exc:
         why = f"cannot be used ({exc.strerror or exc}). Name a readable PEM file, or unset it."
-        raise ValueError(f"{name}={certificates[name]} {why}") from exc
+        raise StartError(f"{name}={certificates[name]} {why}") from exc
     return context

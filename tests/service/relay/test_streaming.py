@@ -15,6 +15,8 @@ from anyio.abc import SocketAttribute, SocketStream
 
 from gateway.relay import program, upstream
 from gateway.relay.upstream import Service, ServiceUnreachable, Target
+from tests.support.engine_talk import until
+from tests.support.fact_service import say
 from tests.support.relays import (
     END,
     HEAD,
@@ -27,6 +29,7 @@ from tests.support.relays import (
     service,
 )
 
+ASKED: Any = (b"POST", b"/v1/messages", [], b"{}")
 KEY = {"headers": [("x-api-key", "sk-real"), ("x-team", "blue")]}
 
 
@@ -191,7 +194,7 @@ async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
         return len(opened)
 
     async def ask_once() -> None:
-        answer = await known.ask(b"POST", b"/v1/messages", [], b"{}")
+        answer = await known.ask(*ASKED)
         assert b"".join([piece async for piece in answer.chunks()]) == b"ok"
 
     async with service(handle) as url:
@@ -207,18 +210,15 @@ async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
 async def test_what_comes_after_an_answer_is_not_the_next_one(
     monkeypatch: pytest.MonkeyPatch, arrives: str
 ) -> None:
-    stale, peers, gone = OK % (5, b"STALE"), list[SocketStream](), anyio.Event()
+    stale, peers = OK % (5, b"STALE"), list[SocketStream]()
 
     async def handle(stream: SocketStream) -> None:
         peers.append(stream)
-        try:
-            while await read_request(stream):
-                await stream.send(OK % (2, b"ok") + (stale if arrives == "with it" else b""))
-        finally:
-            gone.set()
+        while await read_request(stream):
+            await stream.send(OK % (2, b"ok") + (stale if arrives == "with it" else b""))
 
     async def ask(*, is_told: bool = False) -> None:
-        answer = await known.ask(b"POST", b"/v1/messages", [], b"{}")
+        answer = await known.ask(*ASKED)
         async for piece in answer.chunks():
             assert piece in {b"ok", b""}
             if is_told:
@@ -232,8 +232,7 @@ async def test_what_comes_after_an_answer_is_not_the_next_one(
         if arrives in {"unread", "idle"}:
             os.write(peers[0].extra(SocketAttribute.raw_socket).fileno(), stale)
         if arrives == "idle":
-            with anyio.fail_after(5):
-                await gone.wait()  # dropped at once
+            await until(known._idle[0].writer.is_closing)  # noqa: SLF001
         monkeypatch.setattr(upstream, "_IDLE_MOST", 0)
         await ask()
 
@@ -264,48 +263,34 @@ async def test_other_programs_take_neither_memory_nor_places(
     assert logged == [errno.EMFILE, errno.EBADF, errno.EBADF]
 
 
-async def test_a_service_whose_name_is_unknown_is_not_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", fail)
-    with pytest.raises(ServiceUnreachable) as refused:
-        await Service(Target(url="http://model.example")).ask(b"POST", b"/v1/messages", [], b"{}")
-    assert (refused.value.kind, refused.value.detail) == ("unreachable", "ENOTFOUND")
-
-
 async def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     async def connect(connecting: socket.socket, place: tuple[Any, ...]) -> None:
         await (anyio.sleep_forever() if place[0] == "::1" else real(connecting, place))
 
-    def resolve(_: str, port: int, *__: object, **___: object) -> list[tuple[object, ...]]:
+    def resolve(name: str, port: int, *_: object, **__: object) -> list[tuple[object, ...]]:
+        if name == "unknown.example":
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         places = (socket.AF_INET6, ("::1", port, 0, 0)), (socket.AF_INET, ("127.0.0.1", port))
         return [(family, socket.SOCK_STREAM, 6, "", place) for family, place in places]
 
-    loop, asked = asyncio.get_running_loop(), list[Any]([b"POST", b"/v1/messages", [], b"{}"])
+    loop = asyncio.get_running_loop()
     real = loop.sock_connect
     async with service(answering()) as url:
         port = int(url.rpartition(":")[2])
         monkeypatch.setattr(socket, "getaddrinfo", resolve)
-        with pytest.raises(ServiceUnreachable) as refused:
-            await Service(Target(url="http://model.example:9")).ask(*asked)
+        for name, detail in (("unknown", "ENOTFOUND"), ("model", "ECONNREFUSED")):
+            with pytest.raises(ServiceUnreachable) as failed:
+                await Service(Target(url=f"http://{name}.example:9")).ask(*ASKED)
+            assert (failed.value.kind, failed.value.detail) == ("unreachable", detail)
         monkeypatch.setattr(loop, "sock_connect", connect)
         with anyio.fail_after(5):
-            answer = await Service(Target(url=f"http://model.example:{port}")).ask(*asked)
+            answer = await Service(Target(url=f"http://model.example:{port}")).ask(*ASKED)
         answer.abort()
-    assert refused.value.detail == "ECONNREFUSED"
 
 
 async def test_an_early_answer_to_a_long_request_is_passed_on() -> None:
-    async def handle(stream: SocketStream) -> None:
-        await stream.receive()
-        await stream.send(b"HTTP/1.1 413 No\r\ncontent-length: 3\r\n\r\n")
-        await stream.send(b"big")
-
-    long = b"x" * 20_000_000
-    async with service(handle) as url, relayed(url) as agent, agent.ask(body=long) as answer:
+    refuse, long = say(b"HTTP/1.1 413 No\r\ncontent-length: 3\r\n\r\nbig"), b"x" * 20_000_000
+    async with service(refuse) as url, relayed(url) as agent, agent.ask(body=long) as answer:
         assert (answer.status_code, await answer.aread()) == (413, b"big")
 
 
@@ -315,6 +300,16 @@ async def test_a_service_that_is_not_there_is_reported() -> None:
             await agent.read()
         (report,) = agent.reports
         assert (report.kind, report.detail) == ("unreachable", "ECONNREFUSED")
+
+
+async def test_a_proxys_endless_answer_and_a_packed_answer_are_no_mystery() -> None:
+    packed = b"HTTP/1.1 200 OK\r\ncontent-encoding: x\r\ncontent-length: 1\r\n\r\nx"
+    async with service(say(packed)) as url, relayed(url) as agent:
+        assert (await agent.read(), agent.reports) == (b"x", [])
+    async with service(say(b"x" * 200_000)) as url, relayed("https://a.example", proxy=url) as agent:  # fmt: skip
+        with pytest.raises(httpx.RemoteProtocolError):
+            await agent.read()
+        assert [report.kind for report in agent.reports] == ["unreachable"]
 
 
 async def test_a_proxy_is_used() -> None:

@@ -35,6 +35,7 @@ REASONS: list[tuple[Credential, Environ, str]] = [
     (Credential(kind="key", found="CLAUDE_CODE_OAUTH_TOKEN"), {}, "sign in (CLAUDE_CODE_OAUTH"),
     (KEY, {"ANTHROPIC_UNIX_SOCKET": "/run/x"}, "ANTHROPIC_UNIX_SOCKET"),
     (KEY, {"HTTPS_PROXY": "socks5://p:1080"}, "proxy"),
+    (KEY, {"HTTPS_PROXY": "http://p:x"}, "an address is wrong: Port could not be cast"),
 ]
 PROXIES: list[tuple[Environ, str | None]] = [
     ({}, None),
@@ -45,6 +46,7 @@ PROXIES: list[tuple[Environ, str | None]] = [
     ({"HTTPS_PROXY": "http://p", "NO_PROXY": "API.example"}, None),
     ({"HTTPS_PROXY": "http://p", "NO_PROXY": "pi.example,"}, "http://p"),
     ({"HTTPS_PROXY": "http://p", "no_proxy": "*"}, None),
+    ({"HTTPS_PROXY": "http://p", "no_proxy": "a, *.example"}, None),
 ]
 
 
