@@ -8,9 +8,9 @@ from typing import Final
 from memory.errors import StoreUnavailable
 from memory.facts.fact import Fact, to_item
 from memory.facts.matching import (
-    MIN_SHARED,
     MIN_SHARED_LINE,
     MIN_SHARED_UNSAID,
+    MIN_TO_FORGET,
     asks_for_all,
     nearest,
     says,
@@ -55,7 +55,7 @@ class ForgetRequests:
         """
         held = await self.store.holding(self.turn.scope.owner_id)
         seen = [fact for fact in held if self._scope.covers(fact.scope)]
-        least = MIN_SHARED if wish.is_firm else MIN_SHARED_UNSAID
+        least = MIN_TO_FORGET if wish.is_firm else MIN_SHARED_UNSAID
         texts = nearest(wish.text, [fact.text for fact in seen], least)
         found = [fact for fact in seen if fact.text in texts]
         if len(found) != 1 and not wish.stands_alone:

@@ -9,7 +9,12 @@ MAX_CHARS: Final = 20_000
 """Of a longer message the beginning and the end are read."""
 
 _FENCE: Final = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
-_QUOTED_LINE: Final = re.compile(r"^[ \t]*(?:>|\|).*$|^(?: {4}|\t).*$", re.MULTILINE)
+_QUOTED_LINE: Final = re.compile(
+    r"^[ \t]*(?:>|\|).*$|^(?: {4}|\t).*$"
+    r"|^[ \t]*\W?(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d).*$",
+    re.MULTILINE,
+)
+"""Quotations, code and lines of logs."""
 _QUOTATION: Final = re.compile(
     r"`[^`\n]+`|\"[^\"\n]{8,}\"|“[^”]{6,}”|‘[^’]{6,}’|「[^」]{6,}」|『[^』]{6,}』|(?<=[\s:：])'[^'\n]{12,}'(?=[\s.,!?]|$)"
 )

@@ -16,7 +16,9 @@ _NEGATED: Final = re.compile(read_patterns(__file__)["negated"], re.IGNORECASE)
 _SINGLE_CHARACTER: Final = 0.3
 """The weight of a single Chinese character beside a pair of them."""
 MIN_SHARED: Final = 0.1
-"""Of the weight of a fact's words, for a sentence that says that it corrects or forgets something."""
+"""Of the weight of a fact's words, for a sentence that says that it corrects something."""
+MIN_TO_FORGET: Final = 0.2
+"""The same, for a sentence that asks to forget something: with less, another fact about a person named in it goes."""
 MIN_SHARED_UNSAID: Final = 0.5
 """The same, for a sentence that may be an ordinary one."""
 MIN_SHARED_CHANGE: Final = 0.34

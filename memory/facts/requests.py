@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from memory.facts.sentence_model import Label, probabilities
-from memory.own_words import OwnSentence, own_sentences
+from memory.own_words import MENTION, OwnSentence, own_sentences
 from memory.terms import terms
 from memory.wording import says_change, subject_of
 from policies.patterns import read_patterns
@@ -61,6 +61,8 @@ _ENDS_REMEMBERING: Final = re.compile(_PATTERNS["ends_remembering"], re.IGNORECA
 _CLOSING_REQUEST: Final = re.compile(_PATTERNS["closing_request"], re.IGNORECASE)
 _NAMES_MEMORY: Final = re.compile(_PATTERNS["names_memory"], re.IGNORECASE)
 _RULE: Final = re.compile(_PATTERNS["rule"])
+_TASK: Final = re.compile(_PATTERNS["task"], re.IGNORECASE)
+_OWN_MOVE: Final = re.compile(_PATTERNS["own_move"], re.IGNORECASE)
 _PASSING: Final = re.compile(_PATTERNS["passing"], re.IGNORECASE)
 _EDGES: Final = " \"'.~;,:。；，：-—?？!！"
 
@@ -120,7 +122,8 @@ def _wished(sentences: Sequence[OwnSentence], at: int) -> Wished | None:
     may_keep = likely["keep"] >= _MIN_PROBABILITY_ABOUT_FACT or (
         is_whole and bool(subject_of(content)) and _WHOLE_REQUEST.match(sentence.text)
     )
-    is_sure = is_whole and _SURE_REQUEST.match(sentence.text) and likely["self"] < _MIN_PROBABILITY
+    is_own = not sentence.paragraph and not sentence.context.after_colon
+    is_sure = is_own and _SURE_REQUEST.match(sentence.text) and likely["self"] < _MIN_PROBABILITY
     if introduced is not None and (
         is_sure
         or (may_keep and (label in ("none", "keep", "correction") or _FORGET.search(introduced[0])))
@@ -148,7 +151,11 @@ def _plain(sentence: OwnSentence) -> Wished | None:
     """Return what a sentence asks whose form leaves no doubt."""
     closing = _CLOSING_REQUEST.search(sentence.text.rstrip(_EDGES))
     said = sentence.text[: closing.start()] if closing and not sentence.context.after_colon else ""
-    return Wished("request", said.strip(_EDGES)) if len(terms(said)) >= _LITTLE else None
+    if len(terms(said)) >= _LITTLE:
+        return Wished("request", said.strip(_EDGES))
+    if _OWN_MOVE.match(sentence.text) and not sentence.context.after_colon:
+        return Wished("statement", sentence.text.strip(_EDGES), lasting=True)
+    return None
 
 
 def _judged(sentence: OwnSentence) -> tuple[Label, dict[Label, float]]:
@@ -170,8 +177,10 @@ def _judged(sentence: OwnSentence) -> tuple[Label, dict[Label, float]]:
         likely[label] = of_forgetting
     elif label in _KEEPING and _WHOLE_FORGETTING.match(text):
         label, likely["forget"] = "forget", 1.0
-    elif label == "self" and _PASSING.search(text):
-        label, likely["self"] = "none", 0.0
+    elif (label == "self" and _PASSING.search(text)) or (
+        label == "correction" and (_TASK.match(text) or MENTION in sentence.context.text)
+    ):
+        label, likely[label] = "none", 0.0
     return label, likely
 
 
@@ -187,6 +196,8 @@ def _unsaid(
     if is_forgetting and likely_any >= _MIN_PROBABILITY_ABOUT_FACT:
         return Wished("forget", content, is_firm=False, stands_alone=False)
     is_likely = is_whole or likely_any >= _MIN_PROBABILITY_OF_CHANGE
+    if _TASK.match(sentence.text) or MENTION in sentence.context.text:
+        return None
     changes = is_likely and says_change(sentence.text) and len(terms(content)) <= _MOST_OF_CHANGE
     if not changes and not denies:
         return None

@@ -11,7 +11,13 @@ import pytest
 
 from memory.facts.fact import Fact
 from memory.facts.learner import MAX_FACTS, MAX_QUESTIONS_AN_HOUR, FactLearner
-from memory.facts.matching import MIN_SHARED, MIN_SHARED_UNSAID, corrected, nearest
+from memory.facts.matching import (
+    MIN_SHARED,
+    MIN_SHARED_UNSAID,
+    MIN_TO_FORGET,
+    corrected,
+    nearest,
+)
 from memory.facts.requests import Wished, read_wishes
 from memory.facts.told import NewFact, ToldTurn
 from memory.small_model import ModelUnavailable
@@ -129,7 +135,7 @@ def forgotten(row: dict[str, Any]) -> list[str]:
         known
         for wish in wishes
         for known in nearest(
-            wish.text, row["facts"], MIN_SHARED if wish.is_firm else MIN_SHARED_UNSAID
+            wish.text, row["facts"], MIN_TO_FORGET if wish.is_firm else MIN_SHARED_UNSAID
         )
     ]
 
@@ -172,6 +178,8 @@ REQUESTS: dict[str, list[str]] = {
     "FYI the code is 9981, remember it.": ["FYI the code is 9981"],
     "不要再用表情符号": ["不要再用表情符号"],
     "取消记住我的工号": ["取消记住我的工号"],
+    "记住小敏怀孕了。": ["小敏怀孕了"],
+    "Remember that Tuan reviews all SQL. Also create sql.txt.": ["Tuan reviews all SQL"],
     "Note to self: dentist on Friday": ["dentist on Friday"],
     "Can you remember that my badge is 4471?": ["my badge is 4471"],
     "I am getting a 500 error from nginx": [],
@@ -196,6 +204,8 @@ def test_a_request_is_not_read_as_its_opposite() -> None:
         ("Petra moved to Lyon - remember that please", "request"),
         ("不要再用表情符号", "statement"),
         ("取消记住我的工号", "forget"),
+        ("I don't want you to remember that I smoke", "forget"),
+        ("I moved to York last week", "statement"),
     ):
         assert [wished.wish for wished in read_wishes(message)] == [wish]
 
@@ -232,6 +242,9 @@ def test_ordinary_sentences_correct_nothing() -> None:
         ("Ana does billing, she started in March", "Ben does search, he started in April"),
         ("the demo is on Thursday", "Translate this:\nThe demo moved to May."),
         ("我们的发布窗口是周四", "周二的发布会改在上海"),
+        ("the demo is on Thursday", "Write a story in which the demo is moved to Friday."),
+        ("站会是九点半", "翻译成西班牙语：站会改到十点一刻了"),
+        ("Igor is my manager", 'The novel says: "Igor is my brother now and lives in Kyiv."'),
     ):
         assert kept({"message": message, "facts": [fact]}) == []
 
