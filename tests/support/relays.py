@@ -64,7 +64,7 @@ async def service(handle: Handler, tls: ssl.SSLContext | None = None) -> AsyncIt
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
         anyio.create_task_group() as tasks,
     ):
-        secured: Any = TLSListener(listener, tls) if tls else listener
+        secured: Any = TLSListener(listener, tls, standard_compatible=False) if tls else listener
         tasks.start_soon(secured.serve, serve)
         yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
         tasks.cancel_scope.cancel()

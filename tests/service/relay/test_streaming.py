@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import anyio
 import httpx
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.tls import TLSStream
 
 from gateway.relay import program, upstream
 from gateway.relay.upstream import Service, ServiceUnreachable, Target
@@ -31,6 +33,16 @@ from tests.support.relays import (
 
 ASKED: Any = (b"POST", b"/v1/messages", [], b"{}")
 KEY = {"headers": [("x-api-key", "sk-real"), ("x-team", "blue")]}
+
+
+async def read_ok(known: Service, act: Callable[[], object] = str) -> None:
+    """Ask for `ok`; act before its end, and let the loop read what that sent."""
+    answer = await known.ask(*ASKED)
+    async for piece in answer.chunks():
+        assert piece in {b"ok", b""}
+        act()
+        for _ in range(9):
+            await anyio.lowlevel.checkpoint()
 
 
 async def test_it_adds_the_key_and_passes_the_rest_on(tmp_path: Path) -> None:
@@ -190,12 +202,8 @@ async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
     async def ask(at_once: int) -> int:
         async with anyio.create_task_group() as tasks:
             for _ in range(at_once):
-                tasks.start_soon(ask_once)
+                tasks.start_soon(read_ok, known)
         return len(opened)
-
-    async def ask_once() -> None:
-        answer = await known.ask(*ASKED)
-        assert b"".join([piece async for piece in answer.chunks()]) == b"ok"
 
     async with service(handle) as url:
         known = Service(Target(url=url))
@@ -217,24 +225,18 @@ async def test_what_comes_after_an_answer_is_not_the_next_one(
         while await read_request(stream):
             await stream.send(OK % (2, b"ok") + (stale if arrives == "with it" else b""))
 
-    async def ask(*, is_told: bool = False) -> None:
-        answer = await known.ask(*ASKED)
-        async for piece in answer.chunks():
-            assert piece in {b"ok", b""}
-            if is_told:
-                os.write(peers[0].extra(SocketAttribute.raw_socket).fileno(), stale)
-                for _ in range(9):  # until the loop has read it
-                    await anyio.lowlevel.checkpoint()
+    def send() -> None:
+        os.write(peers[0].extra(SocketAttribute.raw_socket).fileno(), stale)
 
     async with service(handle) as url:
         known = Service(Target(url=url))
-        await ask(is_told=arrives == "before its end")
+        await read_ok(known, send if arrives == "before its end" else str)
         if arrives in {"unread", "idle"}:
-            os.write(peers[0].extra(SocketAttribute.raw_socket).fileno(), stale)
+            send()
         if arrives == "idle":
             await until(known._idle[0].writer.is_closing)  # noqa: SLF001
         monkeypatch.setattr(upstream, "_IDLE_MOST", 0)
-        await ask()
+        await read_ok(known)
 
 
 async def test_other_programs_take_neither_memory_nor_places(
@@ -294,22 +296,18 @@ async def test_an_early_answer_to_a_long_request_is_passed_on() -> None:
         assert (answer.status_code, await answer.aread()) == (413, b"big")
 
 
-async def test_a_service_that_is_not_there_is_reported() -> None:
-    async with relayed("http://127.0.0.1:9") as agent:
-        with pytest.raises(httpx.RemoteProtocolError):
-            await agent.read()
-        (report,) = agent.reports
-        assert (report.kind, report.detail) == ("unreachable", "ECONNREFUSED")
-
-
-async def test_a_proxys_endless_answer_and_a_packed_answer_are_no_mystery() -> None:
+async def test_a_service_that_is_not_there_is_reported_and_a_packed_answer_is_not() -> None:
     packed = b"HTTP/1.1 200 OK\r\ncontent-encoding: x\r\ncontent-length: 1\r\n\r\nx"
     async with service(say(packed)) as url, relayed(url) as agent:
         assert (await agent.read(), agent.reports) == (b"x", [])
-    async with service(say(b"x" * 200_000)) as url, relayed("https://a.example", proxy=url) as agent:  # fmt: skip
-        with pytest.raises(httpx.RemoteProtocolError):
-            await agent.read()
-        assert [report.kind for report in agent.reports] == ["unreachable"]
+    async with service(say(b"x" * 200_000)) as proxy:
+        endless = ("https://a.example", {"proxy": proxy}, "ECONNRESET")
+        for url, more, detail in (endless, ("http://127.0.0.1:9", {}, "ECONNREFUSED")):
+            async with relayed(url, **more) as agent:
+                with pytest.raises(httpx.RemoteProtocolError):
+                    await agent.read()
+                (report,) = agent.reports
+                assert (report.kind, report.detail) == ("unreachable", detail)
 
 
 async def test_a_proxy_is_used() -> None:
@@ -329,32 +327,18 @@ async def test_a_proxy_is_used() -> None:
 
 async def test_tls_is_verified_and_goes_through_a_proxy(tmp_path: Path) -> None:
     cert, context = await make_certificate(tmp_path)
-    tunnels: list[bytes] = []
-
-    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n{}")
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecure")
-        await reader.read()
-        writer.close()
-
-    listener = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
-    port = listener.sockets[0].getsockname()[1]
+    secure, tunnels = answering(b"secure"), list[bytes]()
 
     async def tunnel(stream: SocketStream) -> None:
         tunnels.append(await stream.receive())
-        async with await anyio.connect_tcp("127.0.0.1", port) as there, anyio.create_task_group() as tasks:  # fmt: skip
-            await stream.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        await stream.send(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        inner: Any = await TLSStream.wrap(
+            stream, server_side=True, ssl_context=context, standard_compatible=False
+        )
+        await secure(inner)
 
-            async def pump(source: SocketStream, target: SocketStream) -> None:
-                async for data in source:
-                    await target.send(data)
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(pump, stream, there)
-            tasks.start_soon(pump, there, stream)
-
-    url = f"https://localhost:{port}"
-    async with listener, service(tunnel) as proxy:
+    async with service(secure, context) as place, service(tunnel) as proxy:
+        url = place.replace("http://127.0.0.1", "https://localhost")
         async with relayed(url) as agent:
             with pytest.raises(httpx.RemoteProtocolError):
                 await agent.read()
@@ -363,4 +347,5 @@ async def test_tls_is_verified_and_goes_through_a_proxy(tmp_path: Path) -> None:
         for more in (trusted, {**trusted, "proxy": proxy}):
             async with relayed(url, **more) as agent, agent.ask() as answer:
                 assert await answer.aread() == b"secure"
-        assert tunnels[0].startswith(f"CONNECT localhost:{port} HTTP/1.1\r\n".encode())
+        there = url.removeprefix("https://").encode()
+        assert tunnels[0].startswith(b"CONNECT %s HTTP/1.1\r\n" % there)
