@@ -11,7 +11,8 @@ from memory.recall.superseded import mark_superseded
 
 _MAX_SHOWN: Final = 5
 _LEAST_FIT: Final = 0.5
-"""Of the best fit; an item that is likely by itself need not have it."""
+"""Of the best fit; an item that is about as likely as the likeliest need not have it."""
+_NEARLY_BEST: Final = 0.9
 _LIKELY: Final = 0.7
 """Of the highest confidence, where the newest is asked for."""
 _LEAST_OF_BEST: Final = 0.1
@@ -31,7 +32,7 @@ def worth_showing(found: Found) -> Found:
         for hit in likely
         if hit is likely[0]
         or hit.fit >= _LEAST_FIT * fit
-        or hit.confidence >= LEAST_CONFIDENCE
+        or hit.confidence >= max(LEAST_CONFIDENCE, _NEARLY_BEST * best)
         or hit.superseded_by
     ]
     shown = [hit for hit in near if hit.superseded_by is None]

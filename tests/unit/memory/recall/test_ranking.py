@@ -196,7 +196,7 @@ def test_nothing_is_shown_unless_one_is_likely_and_then_no_long_tail() -> None:
     ]
     shown = worth_showing(Found(hits=hits))
     assert (ids(shown), len(shown.more)) == ([f"not_{n}" for n in range(5)], 1)
-    likely = [hits[0], replace(hits[8], confidence=0.6)]
+    likely = [hits[0], replace(hits[7], confidence=0.6), replace(hits[8], confidence=0.85)]
     assert ids(worth_showing(Found(hits=likely))) == ["not_0", "not_8"]
     first_by_rank = [replace(hits[0], fit=0.1), *hits[1:3]]
     assert ids(worth_showing(Found(hits=first_by_rank))) == ["not_0", "not_1", "not_2"]
