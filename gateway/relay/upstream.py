@@ -156,18 +156,22 @@ class Service:
     async def ask(self, method: bytes, path: bytes, headers: Headers, body: bytes) -> Answer:
         """Send a request and return its answer once its head is there.
 
-        Raise `ServiceUnreachable` if no answer began.
+        A kept connection that the service closes meanwhile says nothing of it, so another one is tried. Raise
+        `ServiceUnreachable` if no answer began.
         """
-        connection = await self._connect()
-        connection.beginning = b""
-        try:
-            return await self._ask(connection, method, path, headers, body)
-        except (OSError, h11.ProtocolError, EOFError) as exc:
-            connection.close()
-            raise ServiceUnreachable(exc, connection.beginning) from exc
-        except BaseException:
-            connection.close()
-            raise
+        while True:
+            connection = await self._connect()
+            connection.beginning = b""
+            try:
+                return await self._ask(connection, method, path, headers, body)
+            except (OSError, h11.ProtocolError, EOFError) as exc:
+                connection.close()
+                was_kept = connection.kept_at > 0
+                if connection.beginning or not was_kept:
+                    raise ServiceUnreachable(exc, connection.beginning) from exc
+            except BaseException:
+                connection.close()
+                raise
 
     async def _ask(
         self, connection: _Connection, method: bytes, path: bytes, headers: Headers, body: bytes

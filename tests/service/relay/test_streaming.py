@@ -214,6 +214,26 @@ async def test_connections_are_used_again_but_neither_old_ones_nor_too_many(
         assert await ask(1) == 5
 
 
+async def test_a_kept_connection_that_the_service_closes_meanwhile_fails_no_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            asked.append((await read_request(stream))[0])
+            if len(asked) == 2:
+                return
+            await stream.send(OK % (2, b"ok"))
+
+    async with service(handle) as url:
+        known = Service(Target(url=url))
+        await read_ok(known)
+        monkeypatch.setattr(upstream, "_IDLE_MOST", 0)
+        await read_ok(known)
+        assert len(asked) == 3
+
+
 @pytest.mark.parametrize("arrives", ["with it", "before its end", "unread", "idle"])
 async def test_what_comes_after_an_answer_is_not_the_next_one(
     monkeypatch: pytest.MonkeyPatch, arrives: str
