@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -392,7 +392,8 @@ def _seen_to_its_end(server: LiveServer) -> Iterator[None]:
         server.stop()
         left = server.agents()
         for process in left.values():
-            process.kill()
+            with suppress(psutil.NoSuchProcess):  # it is ending by itself
+                process.kill()
     told = server.err_file.read_text(encoding="utf-8")
     if not server.was_killed:
         assert server.process.returncode == 0, f"it ended with {server.process.returncode}:\n{told}"
