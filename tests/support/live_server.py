@@ -294,12 +294,10 @@ def agents_of(owner: str) -> dict[int, psutil.Process]:
     """List the processes that carry an owner's mark, by pid."""
     found = {}
     for process in psutil.process_iter():
-        try:
+        with suppress(psutil.Error, OSError):
             mark = process.environ().get(MARK, "")
             if mark.startswith(f"{owner}:") and process.status() != psutil.STATUS_ZOMBIE:
                 found[process.pid] = process
-        except (psutil.Error, OSError):
-            continue
     return found
 
 
