@@ -33,6 +33,7 @@ import h11
 from gateway.relay.answers import AnswerReader
 from gateway.relay.calls import Call, Client, now, origin, seconds_to_wait, write_line
 from gateway.relay.canned import warm_up_answer
+from gateway.relay.keys import KeyFilter, KeyMask
 from gateway.relay.reports import Kind
 from gateway.relay.upstream import READ_BYTES, Answer, Service, ServiceUnreachable, Target
 
@@ -88,7 +89,7 @@ class Relay:
 
     def __init__(self) -> None:
         self._service: Service | None = None
-        self._keys: list[bytes] = []
+        self.keys = KeyMask()
         self._clients: dict[str, Client] = {}
         """By their tokens."""
         self.waiting: dict[asyncio.StreamWriter, None] = {}
@@ -119,7 +120,7 @@ class Relay:
         if "target" in order:
             target = Target(**order["target"])
             self._service = Service(target)
-            self._keys = [key.encode() for key in target.secrets]
+            self.keys = KeyMask(target.secrets)
             for earlier in order["orders"]:
                 self._obey(earlier)
         elif "ping" in order:
@@ -187,12 +188,6 @@ class Relay:
         headers.append((b"accept-encoding", b"identity"))  # so that answers can be read here
         assert self._service is not None
         return await self._service.ask(request.method, request.target, headers, body)
-
-    def hide_keys(self, data: bytes) -> bytes:
-        """Return a part of an answer without the keys that the service repeats in it; the length stays."""
-        for key in self._keys:
-            data = data.replace(key, b"*" * len(key))
-        return data
 
 
 @dataclass(slots=True, eq=False)
@@ -278,7 +273,9 @@ class _Conversation:
                 self._protocol.answer = None
 
     async def _pass_on(self, call: Call, answer: Answer) -> None:
-        named = {name: value.decode("latin-1") for name, value in answer.headers}
+        keys, shown = KeyFilter(self._relay.keys), self._relay.keys.hidden
+        received = [(name, shown(value)) for name, value in answer.headers]
+        named = {name: value.decode("latin-1") for name, value in received}
         if HTTPStatus.MULTIPLE_CHOICES <= answer.status < HTTPStatus.BAD_REQUEST:
             # the agent would take the conversation there by itself
             answer.abort()
@@ -293,20 +290,19 @@ class _Conversation:
         is_read = is_plain and call.is_message and answer.status == HTTPStatus.OK
         reader = AnswerReader(named.get(b"content-type", "")) if is_read else None
         dropped = _HOP_BY_HOP | ({b"content-length"} if reader and reader.may_change else set())
-        headers = [(name, value) for name, value in answer.headers if name not in dropped]
+        headers = [(name, value) for name, value in received if name not in dropped]
         if not any(name == b"content-length" for name, _ in headers):
             headers.append((b"transfer-encoding", b"chunked"))
         pending: list[h11.Event] = [h11.Response(status_code=answer.status, headers=headers)]
-        async for received in answer.chunks():
-            chunk = self._relay.hide_keys(received)
-            if data := reader.take(chunk) if reader else chunk:
+        async for piece in answer.chunks():
+            if data := keys.take(reader.take(piece) if reader else piece):
                 pending.append(h11.Data(data=data))
             if reader is None or reader.has_content:
                 call.hear()
             call.report_fault(reader)
             await self._send(*pending, call=call)
             pending.clear()
-        rest = reader.end() if reader else b""
+        rest = keys.take(reader.end() if reader else b"") + keys.end()
         call.report_fault(reader)
         await self._send(h11.Data(data=rest), h11.EndOfMessage())
 

@@ -121,6 +121,28 @@ async def test_nothing_but_messages_reaches_the_service_and_a_repeated_key_is_hi
             assert (answer.status_code, text) == (401, f"your key {'*' * len(key)} is bad")
 
 
+async def test_a_key_in_two_pieces_or_in_a_header_is_hidden() -> None:
+    key = "sk-real-0123456789"
+    begin, end = b"your key %s" % key[:9].encode(), b"%s is bad" % key[9:].encode()
+
+    async def handle(stream: SocketStream) -> None:
+        await read_request(stream)
+        head = f"HTTP/1.1 401 No\r\nx-key: {key}\r\ncontent-length: {len(begin + end)}\r\n\r\n"
+        await stream.send(head.encode() + begin)
+        await arrived.wait()
+        await stream.send(end)
+
+    arrived = anyio.Event()
+    more = {"headers": [("authorization", f"Bearer {key}")], "secrets": [key]}
+    async with service(handle) as url, relayed(url, **more) as agent, agent.ask() as answer:
+        assert answer.headers["x-key"] == "*" * len(key)
+        got = b""
+        async for piece in answer.aiter_raw():
+            got += piece
+            arrived.set()
+    assert got.decode() == f"your key {'*' * len(key)} is bad"
+
+
 async def test_a_piece_arrives_before_the_next_one_is_sent() -> None:
     arrived = [anyio.Event() for _ in range(3)]
     pieces = [b"data: 1\n\n", "data: \u4f60\n\n".encode(), b"data: \x00\xff\n\n"]
