@@ -38,7 +38,8 @@ class AnswerReader:
     def __init__(self, content_type: str) -> None:
         self._is_stream = content_type.startswith("text/event-stream")
         self._is_json = content_type.startswith("application/json")
-        self._rest = b""
+        self._rest = bytearray()
+        """What waits; it grows in place, however small the pieces are."""
         self._began: bool | None = None if self._is_stream else True
         self._is_whole = False
         self.fault: Kind | None = None
@@ -59,30 +60,36 @@ class AnswerReader:
         """Return what is to be passed on now."""
         if not self._is_stream and not self._is_json:
             return data
-        whole = self._rest + data
         if self._is_json:
-            if len(whole) <= _MAX_BODY:
-                self._rest = whole
+            self._rest += data
+            if len(self._rest) <= _MAX_BODY:
                 return b""
-            self._is_json, self._rest = False, b""
-            return whole
-        lines, newline, self._rest = whole.rpartition(b"\n")
+            self._is_json = False
+            return self._take_rest()
+        ended = data.rfind(b"\n") + 1
+        self._rest += data[:ended]
+        lines = self._take_rest() if ended else b""
+        self._rest += data[ended:]
         pings = len(_PING.findall(lines)) if b"ping" in lines else 0
         self.has_content = lines.count(b"data:") > pings
         if len(self._rest) > _MAX_LINE:
-            lines, newline, self._rest = whole, b"", b""
-        return self._stream_lines(lines + newline) if lines or newline else b""
+            lines += self._take_rest()
+        return self._stream_lines(lines) if lines else b""
+
+    def _take_rest(self) -> bytes:
+        rest, self._rest = bytes(self._rest), bytearray()
+        return rest
 
     def end(self) -> bytes:
         """Return the rest, when the answer is complete."""
-        rest, self._rest = self._rest, b""
+        rest = self._take_rest()
         if self._is_json:
             body = _parse(rest)
             content = body.get("content") if isinstance(body, dict) else None
             if not isinstance(body, dict) or not ({"content", "input_tokens"} & body.keys()):
                 self.fault = "not_messages"
             elif isinstance(content, list) and sum(map(_rename, content)):
-                return json.dumps(body).encode()
+                return _written(body) or rest
             return rest
         rest = self._stream_lines(rest) if rest else rest
         if self._is_stream and not self._began:
@@ -118,7 +125,8 @@ def _repaired(line: bytes) -> bytes:
         return line
     event = _parse(line[5:])
     if isinstance(event, dict) and _rename(event.get("content_block")):
-        return b"data: " + json.dumps(event).encode()
+        written = _written(event)
+        return b"data: " + written if written else line
     return line
 
 
@@ -130,6 +138,14 @@ def _rename(block: object) -> bool:
         return False
     block["name"] = NO_NAME
     return True
+
+
+def _written(value: object) -> bytes | None:
+    """Return a value as JSON; None if it is nested too deeply to be written."""
+    try:
+        return json.dumps(value).encode()
+    except RecursionError:
+        return None
 
 
 def _parse(text: bytes) -> Any:

@@ -2,27 +2,26 @@
 
 import asyncio
 import contextlib
-import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 from gateway.relay.answers import AnswerReader
-from gateway.relay.reports import Kind
+from gateway.relay.reports import Kind, ServiceReport, meant_wait, report_line
 
 _MESSAGES = re.compile(rb"/v1/messages(?:\?.*)?")
 """The calls whose failures are reported: a service need not count tokens."""
 
 
-def write_line(report: Mapping[str, Any]) -> None:
+def write_line(line: bytes) -> None:
     """Write a line to the server; a server that does not read loses lines and delays nothing."""
     with contextlib.suppress(BlockingIOError):
-        os.write(1, json.dumps(report).encode() + b"\n")  # whole or not at all: it is short
+        os.write(1, line)  # whole or not at all: it is short
 
 
 def now() -> float:
@@ -49,7 +48,7 @@ class Client:
 
     def report(self, kind: Kind, **fields: Any) -> None:
         """Report to the server."""
-        write_line({"client": self.id, "kind": kind, **fields})
+        write_line(report_line(self.id, ServiceReport(kind=kind, **fields)))
 
 
 class Call:
@@ -106,9 +105,9 @@ def origin(location: str) -> str:
 
 
 def seconds_to_wait(retry_after: str) -> float | None:
-    """Return the seconds of a `Retry-After`, which may be a date; None if it is neither."""
+    """Return the seconds of a `Retry-After`, which may be a date; None if it is neither, or not to be meant."""
     with contextlib.suppress(ValueError):
-        return max(0.0, float(retry_after))
-    with contextlib.suppress(ValueError):
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+        return meant_wait(float(retry_after))
+    with contextlib.suppress(ValueError, OverflowError):  # the latter of a year beyond the calendar
+        return meant_wait(parsedate_to_datetime(retry_after).timestamp() - time.time())
     return None

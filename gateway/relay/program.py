@@ -47,6 +47,9 @@ _SERVED = re.compile(rb"/v1/messages(?:/count_tokens)?(?:\?[^#\s]*)?")
 """All that the agent program asks for; the key opens more than that at the service."""
 _HEAD_S, _MOST_WAITING = 10.0, 128
 """The time to show a token, and how many connections may wait for it."""
+_REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
+"""The statuses that clients follow; 300 and 304 are answers."""
+_BODILESS = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 _LOOK_S = 0.5
 _SILENT_S = 1.0
 """A pause in an answer is reported after so long, so that answers without pauses cost no report."""
@@ -124,7 +127,7 @@ class Relay:
             for earlier in order["orders"]:
                 self._obey(earlier)
         elif "ping" in order:
-            write_line({})
+            write_line(b"{}\n")
         elif "admit" in order:
             client = Client(order["client"])
             client.free.set()
@@ -266,9 +269,14 @@ class _Conversation:
             try:
                 await self._pass_on(call, answer)
             except (OSError, h11.ProtocolError) as exc:
+                answer.abort()
                 if not self._protocol.has_left:
                     call.report("cut", detail="ECONNRESET")
                 raise EOFError from exc
+            except Exception:  # of an answer that nobody thought of: it ends this call alone
+                answer.abort()
+                call.report("not_messages")
+                raise
             finally:
                 self._protocol.answer = None
 
@@ -276,22 +284,24 @@ class _Conversation:
         keys, shown = KeyFilter(self._relay.keys), self._relay.keys.hidden
         received = [(name, shown(value)) for name, value in answer.headers]
         named = {name: value.decode("latin-1") for name, value in received}
-        if HTTPStatus.MULTIPLE_CHOICES <= answer.status < HTTPStatus.BAD_REQUEST:
+        if answer.status in _REDIRECTIONS:
             # the agent would take the conversation there by itself
             answer.abort()
             place = origin(named.get(b"location", ""))
             call.report("redirected", status=answer.status, detail=place)
             await self._answer(HTTPStatus.BAD_REQUEST, "application/json", _REDIRECTED)
             return
-        if answer.status >= HTTPStatus.BAD_REQUEST:
+        is_success = answer.status < HTTPStatus.MULTIPLE_CHOICES
+        if not is_success:
             wait_s = seconds_to_wait(named.get(b"retry-after", ""))
             call.report("refused", status=answer.status, retry_after_s=wait_s)
         is_plain = named.get(b"content-encoding", "identity") == "identity"
-        is_read = is_plain and call.is_message and answer.status == HTTPStatus.OK
+        is_read = is_plain and call.is_message and is_success
         reader = AnswerReader(named.get(b"content-type", "")) if is_read else None
         dropped = _HOP_BY_HOP | ({b"content-length"} if reader and reader.may_change else set())
         headers = [(name, value) for name, value in received if name not in dropped]
-        if not any(name == b"content-length" for name, _ in headers):
+        has_length = any(name == b"content-length" for name, _ in headers)
+        if not has_length and answer.status not in _BODILESS:
             headers.append((b"transfer-encoding", b"chunked"))
         pending: list[h11.Event] = [h11.Response(status_code=answer.status, headers=headers)]
         async for piece in answer.chunks():

@@ -18,7 +18,7 @@ from typing import Any
 
 import anyio
 
-from gateway.relay.reports import OnReport, ServiceReport
+from gateway.relay.reports import OnReport, ServiceReport, read_report
 from gateway.relay.upstream import Target
 
 _log = logging.getLogger(__name__)
@@ -127,8 +127,9 @@ class RelayProcess:
             started = anyio.current_time()
             try:
                 await self._run_once()
-            except OSError:
-                _log.exception("relay_not_started")
+            except Exception:  # noqa: BLE001  the server outlives whatever happens to its relay
+                _log.exception("relay_failed")
+            self._tell_clients_of_end()
             ran_s = anyio.current_time() - started
             pause_s = _FIRST_PAUSE_S if ran_s > _RAN_WELL_S else min(pause_s * 2, _LONGEST_PAUSE_S)
             _log.warning("relay_ended", extra={"ran_s": round(ran_s, 1)})
@@ -155,18 +156,23 @@ class RelayProcess:
             assert process.stdout is not None
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._check, process)
-                async for line in process.stdout:
-                    self._take(line)
+                await self._read(process.stdout)
                 tasks.cancel_scope.cancel()
-            self.down_since = min(self.down_since, anyio.current_time())
-            for client in list(self._clients.values()):
-                client.on_report(ServiceReport(kind="relay_lost"))
         finally:
-            self.pid, self._stdin = None, None
+            self._stdin = None
             with anyio.CancelScope(shield=True):
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
+
+    def _tell_clients_of_end(self) -> None:
+        """Report the end of a process, unless none had started."""
+        if self.pid is None:
+            return
+        self.pid = None
+        self.down_since = min(self.down_since, anyio.current_time())
+        for client in list(self._clients.values()):
+            _report(client, ServiceReport(kind="relay_lost"))
 
     async def _check(self, process: Process) -> None:
         """Ask the process for signs of life until it gives none; kill it then."""
@@ -175,7 +181,8 @@ class RelayProcess:
             tries = _TRIES
             await anyio.sleep(_CHECK_S)
         _log.warning("relay_hung")
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
 
     async def _gives_sign(self, tries: int) -> bool:
         self._heard = anyio.Event()
@@ -186,18 +193,37 @@ class RelayProcess:
                 return True
         return False
 
+    async def _read(self, lines: asyncio.StreamReader) -> None:
+        """Take what the process writes, until it ends."""
+        while True:
+            try:
+                line = await lines.readline()
+            except ValueError:  # longer than any report, and dropped
+                line = b"a line that is too long\n"
+            if not line:
+                return
+            self._take(line)
+
     def _take(self, line: bytes) -> None:
         """Pass a report on; what is no report is an error of the process."""
         self._heard.set()
         try:
-            report = json.loads(line)
-            self.down_since = math.inf
-            if report:
-                client = self._clients.get(report.pop("client"))
-                if client is not None:
-                    client.on_report(ServiceReport(**report))
-        except (ValueError, TypeError, AttributeError, KeyError):
+            report = read_report(line)
+        except ValueError:
             _log.warning("relay_fault", extra={"line": line.decode(errors="replace").rstrip()})
+            return
+        self.down_since = math.inf
+        client = self._clients.get(report[0]) if report else None
+        if report and client:
+            _report(client, report[1])
+
+
+def _report(client: _Client, report: ServiceReport) -> None:
+    """Tell a client of a report; a client that fails at it fails alone."""
+    try:
+        client.on_report(report)
+    except Exception:  # noqa: BLE001  any callable; its failure must not end the relay
+        _log.exception("relay_report_failed", extra={"kind": report.kind})
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gateway.engine.events import ModelRetrying, RunFinished
-from gateway.relay.reports import ServiceReport
+from gateway.relay.reports import ServiceReport, meant_wait
 from gateway.turns.evidence import SERVICE_FAILURES, Evidence, Notice, StopReason, ToolUse
 from gateway.turns.sentences import Language, say
 
@@ -52,7 +52,7 @@ def report_of(retry: ModelRetrying) -> ServiceReport:
     return ServiceReport(
         kind="refused" if retry.status else "cut",
         status=retry.status,
-        retry_after_s=wait_s if wait_s >= _LONG_WAIT_S and retry.status else None,
+        retry_after_s=meant_wait(wait_s) if wait_s >= _LONG_WAIT_S and retry.status else None,
     )
 
 

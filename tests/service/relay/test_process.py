@@ -1,11 +1,14 @@
 """The relay's process: restarted when it dies, gone when the server is."""
 
+import asyncio
+import errno
 import os
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -13,6 +16,7 @@ import psutil
 import pytest
 from anyio.abc import SocketStream
 
+from gateway.relay.reports import ServiceReport
 from gateway.relay.supervisor import RelayProcess
 from gateway.relay.upstream import Target
 from tests.support.engine_talk import until
@@ -132,6 +136,65 @@ async def test_a_relay_that_does_not_start_is_started_less_and_less_often(
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(EOFError):
         await RelayProcess(Target(url="http://127.0.0.1:9"), {}, listener).run()
     assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2, 5, 5]
+
+
+WRONG_LINES = b"".join(
+    [
+        b"x" * 70_000 + b"\n",
+        b"x" * 200_000 + b"\n",
+        b'{"client": "agent-1", "kind": "refused", "retry_after_s": Infinity}\n',
+        b"[" * 60_000 + b"\n\n\xff\xfe\n7\n",
+        b'{"client": "agent-1", "kind": "cut"}\n',
+    ]
+)
+
+
+async def test_no_line_of_the_relay_and_no_failure_of_a_reader_ends_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "lines"
+    file.write_bytes(WRONG_LINES)
+    write = f"sys.stdout.buffer.write(open({str(file)!r}, 'rb').read()); sys.stdout.flush()"
+    program = f"import sys; {write}; exec(sys.argv[-1])"
+    spawn = asyncio.create_subprocess_exec
+
+    async def spawn_noisy(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        return await spawn(*command[:-1], program, command[-1], **options)
+
+    def fail(report: ServiceReport) -> None:
+        failed.append(report.kind)
+        raise LookupError
+
+    failed: list[str] = []
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", spawn_noisy)
+    async with service(answering(b'{"content": []}')) as url, relayed(url) as agent:
+        agent.relay.admit("agent-2", fail)
+        assert await agent.read() == b'{"content": []}'
+        assert [report.kind for report in agent.reports] == ["cut"]
+        killed = kill(agent)
+        assert await agent.read() == b'{"content": []}'
+        assert agent.relay.pid not in {None, killed}
+        assert [report.kind for report in agent.reports] == ["cut", "relay_lost", "cut"]
+    assert failed == ["relay_lost"]
+    assert "a line that is too long" in {getattr(each, "line", "") for each in caplog.records}
+
+
+async def test_a_reader_that_fails_costs_one_relay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pipe itself may fail, too."""
+    readline, fails = asyncio.StreamReader.readline, [True]
+
+    async def fail_once(reader: asyncio.StreamReader) -> bytes:
+        line = await readline(reader)
+        if line == b"{}\n" and fails:
+            fails.clear()
+            raise OSError(errno.EIO, "")
+        return line
+
+    monkeypatch.setattr(asyncio.StreamReader, "readline", fail_once)
+    async with service(answering(b'{"content": []}')) as url, relayed(url) as agent:
+        await until(lambda: agent.reports != [])
+        assert [report.kind for report in agent.reports] == ["relay_lost"]
+        assert await agent.read() == b'{"content": []}'
 
 
 async def test_a_hung_relay_is_replaced_and_the_agents_are_told() -> None:
