@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, Final
 
+from policies.secrets import field_name
+
 MAX_DEPTH = 40
 MAX_ITEMS = 20_000
 """Items of one container that are written; the rest is counted."""
@@ -139,9 +141,10 @@ def _container(value: Any, above: frozenset[int], depth: int) -> Any:
 def _mapping(value: Mapping[Any, Any], above: frozenset[int], depth: int) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for key, item in islice(value.items(), MAX_ITEMS):
-        name, n = clean_text(str(key)), 2
+        text = clean_text(field_name(key))
+        name, n = text, 2
         while name in out:  # `1` and `"1"` read the same as text; neither is lost
-            name, n = f"{clean_text(str(key))} ({n})", n + 1
+            name, n = f"{text} ({n})", n + 1
         out[name] = _safe(item, above, depth)
     if len(value) > MAX_ITEMS:
         out["[more]"] = len(value) - MAX_ITEMS

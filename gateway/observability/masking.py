@@ -1,14 +1,14 @@
 """Masks the secrets in a value leaf by leaf, so that it stays valid JSON.
 
 A mask on a finished line could remove a quote or a brace. Each string and each key is masked by the
-callable; in addition every value under a key that names a secret is masked, as in `{"password": "hunter2"}`.
+callable; in addition every value in a secret place is masked (`policies/secrets/fields.py`), as in `{"password": "hunter2"}`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from policies.secrets import MASK, names_secret
+from policies.secrets import MASK, is_secret_field, is_secret_item, tells_nothing
 
 Mask = Callable[[str], str]
 """Masks the secrets anywhere in a text; it may not rely on where the text begins."""
@@ -47,35 +47,43 @@ def mask_leaves(value: Any, mask: Mask, masked: AbstractSet[str] = frozenset()) 
 
 
 def _collect(value: Any, strings: list[str]) -> bool:
-    """Add the strings of a value to `strings`; return whether one of its keys names a secret."""
+    """Add the strings of a value to `strings`; return whether anything in it stands in a secret place."""
     found = False
     if isinstance(value, str):
         strings.append(value)
     elif isinstance(value, list):
-        for item in value:
-            found |= _collect(item, strings)
+        for before, item in _items(value):
+            found |= _collect(item, strings) | is_secret_item(before, within=False)
     elif isinstance(value, dict):
         for key, item in value.items():
             strings.append(key)
-            found |= _collect(item, strings) | names_secret(key)
+            found |= _collect(item, strings) | is_secret_field(key, within=False)
     return found
 
 
-def _mask(value: Any, mask: Mask, *, whole: bool = False) -> Any:
-    """Mask a value; `whole`: all of it, because its key names a secret."""
+def _items(items: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield each item with the one before it."""
+    return zip([None, *items], items, strict=False)
+
+
+def _mask(value: Any, mask: Mask, *, is_secret: bool = False) -> Any:
+    """Mask a value; `is_secret`: all of it."""
     if isinstance(value, list):
-        return [_mask(item, mask, whole=whole) for item in value]
+        return [
+            _mask(item, mask, is_secret=is_secret_item(before, within=is_secret))
+            for before, item in _items(value)
+        ]
     if isinstance(value, dict):
         out: dict[str, Any] = {}
         for key, item in value.items():
             name = mask_text(key, mask)
             while name in out:
                 name += "'"
-            out[name] = _mask(item, mask, whole=names_secret(key))
+            out[name] = _mask(item, mask, is_secret=is_secret_field(key, within=is_secret))
         return out
-    if value is None or isinstance(value, bool) or value == "":
+    if tells_nothing(value):
         return value
-    if whole:
+    if is_secret:
         return MASK
     return mask_text(value, mask) if isinstance(value, str) else value
 

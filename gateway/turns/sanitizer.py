@@ -76,7 +76,10 @@ class OutputSanitizer:
         questions = question_texts(tool_input)
         if questions:
             return self.line(" ".join(questions))
-        return self.line(json_text(tool_input)) if tool_input else ""
+        if not tool_input:
+            return ""
+        without_secret_fields = mask_leaves(json_safe(tool_input), str)
+        return self.line(json_text(without_secret_fields))
 
     def input(self, tool_input: Mapping[str, Any]) -> dict[str, Any]:
         """Return a tool's input with every string clipped and masked, and the values of secret keys."""

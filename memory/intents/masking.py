@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from policies.secrets import MASK, names_secret
+from policies.secrets import MASK, field_name, is_secret_field, is_secret_item, tells_nothing
 
 Mask = Callable[[str], str]
 """Masks the secrets in a text; deterministic and idempotent."""
@@ -100,9 +100,10 @@ class _Masking:
             if self.room <= 0:
                 kept[_LEFT_OUT] = _LEFT_OUT
                 break
-            name = masked_name(str(key), self.mask)
+            name = masked_name(field_name(key), self.mask)
             self.room -= len(name)
-            kept[name] = self.value(entry, depth - 1, telling=telling or names_secret(name))
+            is_secret = is_secret_field(key, within=telling)
+            kept[name] = self.value(entry, depth - 1, telling=is_secret)
         return kept
 
     def sequence(self, value: Sequence[Any], depth: int, *, telling: bool) -> list[Any]:
@@ -112,9 +113,8 @@ class _Masking:
             if self.room <= 0:
                 kept.append(_LEFT_OUT)
                 break
-            is_option = isinstance(before, str) and before.startswith("-")
-            follows = telling or (is_option and names_secret(before))
-            kept.append(self.value(entry, depth - 1, telling=follows))
+            is_secret = is_secret_item(before, within=telling)
+            kept.append(self.value(entry, depth - 1, telling=is_secret))
             before = entry
         return kept
 
@@ -131,7 +131,7 @@ class _Masking:
             if isinstance(value, Mapping):
                 return self.mapping(value, depth, telling=telling)
             return self.sequence(value, depth, telling=telling)
-        if telling and value != "":
+        if telling and not tells_nothing(value):
             return MASK
         return self._leaf(value)
 

@@ -7,6 +7,7 @@ or reads on without going back. Masking twice gives the same as masking once.
 """
 
 from policies.secrets.detect import mask_secrets, mask_secrets_counted
+from policies.secrets.fields import field_name, is_secret_field, is_secret_item, tells_nothing
 from policies.secrets.keys import names_secret
 from policies.secrets.text import MASK, MAX_KEPT_CHARS, Masked
 
@@ -14,7 +15,11 @@ __all__ = [
     "MASK",
     "MAX_KEPT_CHARS",
     "Masked",
+    "field_name",
+    "is_secret_field",
+    "is_secret_item",
     "mask_secrets",
     "mask_secrets_counted",
     "names_secret",
+    "tells_nothing",
 ]

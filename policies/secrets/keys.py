@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from policies.patterns import read_patterns
-from policies.secrets.text import lowered, words
+from policies.secrets.text import Plain, lowered, words
 
 _PATTERNS = read_patterns(__file__)
 _CHINESE_PHRASES = tuple(_PATTERNS["chinese_phrases"].split("|"))
@@ -48,18 +48,24 @@ class Key:
     """True if the value itself has to look like a secret."""
 
 
-MAX_NAME_CHARS: Final = 100
+_MAX_NAME_CHARS: Final = 100
+"""The end of a longer name decides."""
 _HEADERS: Final = ("authorization", "cookie", "bearer", "pwd_hash", "pwdhash")
 
 
-@lru_cache(maxsize=4096)
 def names_secret(name: str) -> bool:
     """Return whether the field or option of this name holds a secret, such as `apiKey`, `--token` or `密码`."""
-    quoted = f'"{name}"'
-    if len(name) > MAX_NAME_CHARS or name.lower() == "pwd":  # the present folder
+    return _names_secret(name[-_MAX_NAME_CHARS:])
+
+
+@lru_cache(maxsize=4096)
+def _names_secret(name: str) -> bool:
+    plain = Plain.of(name).text.strip()
+    quoted = f'"{plain}"'
+    if plain.lower() == "pwd":  # the present folder
         return False
     is_key = any(key.end == len(quoted) - 1 for key in keys_in(quoted))
-    return is_key or name.lower().endswith(_HEADERS)
+    return is_key or plain.lower().endswith(_HEADERS)
 
 
 def keys_in(text: str) -> Iterator[Key]:

@@ -3,11 +3,13 @@
 import re
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.jsonsafe import json_safe
 from gateway.observability.masking import UNMASKABLE, mask_leaves
+from memory.intents.masking import masked_payload
 from policies.secrets import MASK, mask_secrets
 
 KEY = "sk-ant-api03-abcdefghij0123456789"
@@ -32,13 +34,39 @@ def test_what_is_under_the_name_of_a_secret_is_masked_and_nothing_else() -> None
         assert mask_leaves({key: "x1"}, str) == {key: "x1"}
 
 
-def test_under_a_telling_key_everything_but_nothing_flags_and_a_schema_is_masked() -> None:
-    value = {"password": ["a", 7, None, True, "", {"hint": "b", "secret": 1.5}]}
-    assert mask_leaves(value, str) == {
-        "password": [MASK, MASK, None, True, "", {"hint": "b", "secret": MASK}]
-    }
-    schema = {"properties": {"password": {"type": "string"}}, "required": ["password"]}
-    assert mask_leaves(schema, str) == schema
+FLAGS: list[Any] = [None, True, "", {}]
+NESTED = {
+    "an object": ({"password": {"value": "letmein"}}, {"password": {"value": MASK}}),
+    "a list": ({"token": ["a", 7, 1.5, *FLAGS]}, {"token": [MASK, MASK, MASK, *FLAGS]}),
+    "deeper": ({"a": [{"secret": {"b": "c"}}]}, {"a": [{"secret": {"b": MASK}}]}),
+    "bytes": ({"password": b"letmein", "a": "b"}, {"password": MASK, "a": "b"}),
+    "a name of bytes": ({b"password": {"value": b"letmein"}}, {"password": {"value": MASK}}),
+    "capitals": ({"PassWord": {"Value": "letmein"}}, {"PassWord": {"Value": MASK}}),
+    "full width": ({"ｐａｓｓｗｏｒｄ": ["letmein"]}, {"ｐａｓｓｗｏｒｄ": [MASK]}),
+    "an invisible character": ({"pass\u00adword": "letmein"}, {"pass\u00adword": MASK}),
+    "a space": ({"password ": ("letmein",)}, {"password ": [MASK]}),
+    "an option": (["run", "--password", {"a": "b"}, "c"], ["run", "--password", {"a": MASK}, "c"]),
+    "beside it": (
+        {"a": {"password": "b"}, "c": ["d", 7]},
+        {"a": {"password": MASK}, "c": ["d", 7]},
+    ),
+}
+
+
+@pytest.mark.parametrize("where", NESTED)
+def test_journal_events_and_memory_mask_all_below_a_secret_name(where: str) -> None:
+    value, masked = NESTED[where]
+    assert mask_leaves(json_safe({"v": value}), str) == {"v": masked}
+    assert masked_payload({"v": value}, str) == {"v": masked}
+
+
+def test_the_end_of_a_long_name_decides() -> None:
+    name = "x" * 200 + "_password"
+    assert mask_leaves({name: {"a": "letmein"}}, str) == {name: {"a": MASK}}
+    assert list(masked_payload({name: {"a": "letmein"}}, str).values()) == [{"a": MASK}]
+
+
+def test_two_names_that_are_masked_alike_stay_two() -> None:
     twins = mask_leaves({"s1": 1, "s2": 2}, lambda text: re.sub(r"s\d", "*", text))
     assert twins == {"*": 1, "*'": 2}
 

@@ -235,3 +235,8 @@ def test_the_skills_are_those_of_the_workspace(tmp_path: Path) -> None:
         (folder / "SKILL.md").write_text("x", encoding="utf-8")
     (tmp_path / ".claude/skills/empty").mkdir()
     assert list_skills_blocking(tmp_path) == ("alpha", "zeta")
+
+
+def test_a_summary_shows_no_value_below_a_secret_name() -> None:
+    tool_input = {"user": "ann", "password": {"value": ["letmein"]}}
+    assert SANITIZER.summary(tool_input) == '{"user":"ann","password":{"value":["…[masked]"]}}'
