@@ -79,6 +79,9 @@ class EventEmitter:
         match event:
             case TextDelta():
                 await self._text(event.text)
+            case TextDone() if self._context.evidence.steps.is_repeated(event.text):
+                if void := self._void():
+                    self._context.notice("answer_restarted", void)
             case TextDone():
                 if rest := self._rest_of(event.text):
                     await self._text(rest)

@@ -198,6 +198,7 @@ class Evidence:
     def begin_run(self) -> None:
         """Reset how the last run ended, before the next run."""
         self.finish = None
+        self.steps.end_message()
         self.model_failure = None
         self.service = None
         self.model_stop = None
@@ -287,6 +288,7 @@ class Evidence:
     def _message_ended(self, event: MessageEnded) -> None:
         self.model_stop = event.stop_reason
         self.steps.end_thinking()
+        self.steps.end_message()
         if "context_tokens" in self.usage:
             self.usage["context_tokens"] += event.output_tokens
 
@@ -304,6 +306,7 @@ class Evidence:
         if use is None or use.status is not None:
             return
         use.stop_clock(now_s)
+        self.steps.end_message()
         if use.index in self.denials:
             use.status, use.error = "denied", self.denials[use.index]
         elif not event.is_error:

@@ -1,7 +1,8 @@
 """The steps of a turn: text, thinking, tool calls and approvals in the order in which they happened.
 
 A step's text is unfinished until its block is done: a model's answer that begins again makes the
-unfinished part of the earlier one void.
+unfinished part of the earlier one void. After an answer that broke off behind a finished block the agent
+program asks the model to go on; if the model repeats that block instead, it counts once.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,6 +62,10 @@ class Steps:
 
     def __init__(self) -> None:
         self._steps: list[_Text | _Call | _Approval] = []
+        self._unended: list[str] = []
+        """The texts of the finished blocks of an answer that has not ended."""
+        self._repeatable: list[str] = []
+        """Those of them that an answer that goes on may repeat next."""
 
     @property
     def partial(self) -> str:
@@ -81,7 +86,16 @@ class Steps:
 
     def begin_message(self) -> None:
         """Drop what an unfinished answer wrote."""
-        self._steps = [step for step in self._steps if not isinstance(step, _Text) or step.is_done]
+        self._repeatable = self._unended.copy()
+        self._drop_unfinished()
+
+    def end_message(self) -> None:
+        """Note that the answer has ended: what follows does not repeat it."""
+        self._unended, self._repeatable = [], []
+
+    def is_repeated(self, text: str) -> bool:
+        """Return whether a block is the one that the answer before, which broke off, had in its place."""
+        return bool(self._repeatable) and self._repeatable[0].strip() == text.strip()
 
     def drop_last(self, chars: int, *, is_thinking: bool) -> None:
         """Drop the last characters of the text, or of the thinking."""
@@ -125,16 +139,23 @@ class Steps:
 
         Return whether there is any text.
         """
-        self.end_thinking()
         block = self._open_text()
+        whole = text if text is not None else block.text if block else ""
+        if self.is_repeated(whole):
+            del self._repeatable[0]
+            self._drop_unfinished()
+            return True
+        self.end_thinking()
         if block is None:
             block = _Text([""])
             self._steps.append(block)
-        block.text = block.text if text is None else text
+        block.text = whole
         block.is_done = True
-        if not block.text.strip():
+        if not whole.strip():
             self._steps.remove(block)
             return False
+        self._repeatable = []
+        self._unended.append(whole)
         return True
 
     def add_call(self, index: int) -> None:
@@ -163,6 +184,9 @@ class Steps:
             if not isinstance(step, _Text) or step.text.strip()
         ]
         return [*fields, closing_step(closing)] if closing else fields
+
+    def _drop_unfinished(self) -> None:
+        self._steps = [step for step in self._steps if not isinstance(step, _Text) or step.is_done]
 
     def _open_text(self) -> _Text | None:
         return next((block for block in self._texts_newest_first() if not block.is_done), None)

@@ -64,6 +64,7 @@ FACTS: dict[str, tuple[Fact, dict[str, Any], list[str], str]] = {
     "closed": (Fact(say(b"")), {"kind": "unreachable"}, ["the connection broke"] * 2, CUT),
     "cut_once": (Fact(answer(pieces=3), times=1), {"kind": "cut"}, ["the connection broke"], SENTENCE),
     "cut": (Fact(answer(pieces=3)), {"kind": "cut"}, ["the connection broke"], CUT),
+    "block_thrice": (Fact(answer(pieces=4), times=3), {"kind": "cut"}, ["answer_restarted"] * 3, SENTENCE),
     "error_once": (Fact(answer(OTHER, pieces=3, then=ERROR), times=1), {"status": 529},
                    ["answer_restarted"], SENTENCE),
     "no_http": (Fact(say(b"SSH-2.0-OpenSSH_9\r\n")), {"kind": "not_messages"},
