@@ -1,6 +1,5 @@
 """Translates SDK messages to engine events. Pure; accepts any message."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +38,9 @@ _SYNTHETIC = "<synthetic>"
 
 _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 """What a model has read, by how it is charged."""
+
+_MOST = 2**53
+"""A service may send any number; up to this one all whole numbers are exact."""
 
 NO_NAME = "unnamed"
 """The name of a call without a name."""
@@ -198,9 +200,11 @@ def _strings(value: object) -> tuple[str, ...]:
 
 
 def _whole(value: object) -> int:
-    finite = isinstance(value, int | float) and math.isfinite(value)
-    return int(value) if finite and isinstance(value, int | float) else 0
+    return int(_amount(value))
 
 
 def _amount(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else 0.0
+    """Return a number as it is; 0 if it is none, or none that anything can count to."""
+    if isinstance(value, int | float) and -_MOST <= value <= _MOST:
+        return float(value)
+    return 0.0

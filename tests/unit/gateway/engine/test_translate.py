@@ -167,3 +167,17 @@ def test_any_message_is_read(data: dict[str, Any], cost: object) -> None:
     (event,) = events_of(result(total_cost_usd=cost, permission_denials=odd, errors=odd))
     assert isinstance(event, RunFinished)
     assert math.isfinite(event.cost_usd)
+
+
+@pytest.mark.parametrize(
+    "number",
+    [10**400, 1e300, math.inf, -math.inf, math.nan, 2**53 + 1, "7"],
+    ids=["400 digits", "1e300", "inf", "-inf", "nan", "2**53 + 1", "text"],
+)
+def test_a_number_that_nothing_can_count_to_is_none(number: Any) -> None:
+    (retry,) = events_of(SystemMessage("api_retry", {"retry_delay_ms": number, "attempt": 2**53}))
+    assert isinstance(retry, ModelRetrying)
+    assert (retry.delay_ms, retry.attempt) == (0, 2**53)
+    (finish,) = events_of(result(total_cost_usd=number))
+    assert isinstance(finish, RunFinished)
+    assert finish.cost_usd == 0
