@@ -21,6 +21,7 @@ from anyio.abc import TaskGroup
 from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
+from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
@@ -44,7 +45,7 @@ from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
-from gateway.turns.turn_recovery import recover_turns
+from gateway.turns.turn_recovery import TurnStores, recover_turns
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
@@ -239,7 +240,13 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     files = WorkspaceAccess(
         settings.workspace, policy, answers_questions=settings.approvals == "on"
     )
-    approvals = ApprovalDesk(timeout_s=settings.approval_timeout_s, now=utc_now)
+    stored_approvals = SqliteApprovalStore(parts.database)
+    approvals = ApprovalDesk(
+        stored_approvals,
+        timeout_s=settings.approval_timeout_s,
+        now=utc_now,
+        is_on=settings.approvals == "on",
+    )
     runner = TurnRunner(
         TurnParts(
             turns=turns,
@@ -255,6 +262,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             journal=journal,
             metrics=metrics,
             mask=mask,
+            secrets=access.secrets,
             workspace=settings.workspace,
             paths=parts.paths,
             default_model=access.model,
@@ -296,7 +304,8 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     if orphans:
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
     readmit = chat.intake.readmit
-    await recover_turns(turns, events, conversations, log, journal, turn_memory, readmit, utc_now)
+    stores = TurnStores(turns, events, conversations, stored_approvals)
+    await recover_turns(stores, log, journal, turn_memory, readmit, utc_now)
     background.start_soon(pool.run, on_failure)
     if record is not None:
         await _start_record(record)

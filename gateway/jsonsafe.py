@@ -37,6 +37,11 @@ def json_text(value: Any) -> str:
     return text
 
 
+def pretty_json(value: Any) -> str:
+    """Return a value made by `json_safe` as JSON for people."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 _dump = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 

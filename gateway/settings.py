@@ -172,7 +172,7 @@ class Settings:
     doom_loop_threshold: int = 5
     pictures: Switch = "on"
     approvals: Switch = "off"
-    approval_timeout_s: float = 120.0
+    approval_timeout_s: float = 600.0
     max_body_bytes: int = 1_048_576
     max_upload_bytes: int = 33_554_432
     tokens_file: Path | None = None

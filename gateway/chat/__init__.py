@@ -1,5 +1,6 @@
 """What a front end can do with conversations and turns: the parts that the HTTP routes call."""
 
+from gateway.chat.approvals import Approvals
 from gateway.chat.conversations import Conversations
 from gateway.chat.intake import Intake
 from gateway.chat.operations import Operations
@@ -20,4 +21,5 @@ class Chat:
         self.reader = TurnReader(parts, access, self.intake)
         """Results and events of turns."""
         self.operations = Operations(parts)
-        self.approvals = parts.approvals
+        self.approvals = Approvals(parts, access, self.intake)
+        """What persons are asked, and what they allowed."""

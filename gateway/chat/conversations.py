@@ -101,7 +101,7 @@ class Conversations:
         with self._access.hidden(known):
             await self._intake.clear(known)
             await self._parts.pool.drop(known)
-            self._parts.approvals.forget(known)
+            self._parts.approvals.rules.forget(known)
             for session_id in await self._parts.conversations.own_sessions(known):
                 await self._parts.engine.forget_session(session_id)
             await self._parts.memory.deleted(known)

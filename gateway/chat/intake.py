@@ -7,14 +7,24 @@ from functools import partial
 import anyio
 
 from gateway.chat.parts import ChatParts, ConversationAccess, StartFields
-from gateway.conversations.model import Conversation, ConversationChange, Turn, fresh_conversation
+from gateway.conversations.model import (
+    Approval,
+    ApprovalAnswer,
+    Conversation,
+    ConversationChange,
+    Turn,
+    fresh_conversation,
+)
 from gateway.conversations.store import IdempotencyKey
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
+from gateway.turns.approval_request import message_of
+from gateway.turns.approvals import answered_already
 from gateway.turns.lanes import Ticket
 from gateway.turns.requests import RETRY_AFTER_S, Accepted, ChatRequest, WhenBusy
 from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
 from gateway.turns.typed_commands import starts_afresh
+from memory.errors import StoreConflict
 
 _ACCEPTING_S = 5.0
 """How long a shutdown waits for a message that is being stored."""
@@ -62,11 +72,7 @@ class Intake:
         named = None
         if request.conversation_id is not None:
             named = await self._access.find(user_id, request.conversation_id)
-        self._refuse_when_closed()
-        if self._parts.lanes.live_count >= self._parts.max_turns:
-            raise Overloaded(
-                "Too many turns are waiting; try again in a moment.", retry_after_s=RETRY_AFTER_S
-            )
+        self._refuse_when_full()
         if (
             named is not None
             and not request.new_conversation
@@ -77,15 +83,55 @@ class Intake:
                 change = ConversationChange(project_id=request.project_id)
                 await self._parts.conversations.change(named.id, change)
                 named = replace(named, project_id=request.project_id)
-            return await self._store(user_id, request, named, None), None
+            return await self._take(user_id, request, named, None), None
         fresh = fresh_conversation(
             user_id, self._parts.now(), like=named, project_id=request.project_id
         )
-        accepted = await self._store(user_id, request, fresh, fresh)
+        accepted = await self._take(user_id, request, fresh, fresh)
         self._parts.memory.started(fresh, named, self._parts.now())
         return accepted, named
 
-    async def _store(
+    async def accept_answer(self, approval: Approval, answer: ApprovalAnswer) -> Accepted:
+        """Store the answer to a waiting approval, and start the run that it asks for.
+
+        Raises:
+            NotFound: the conversation is gone.
+            Conflict: the approval was answered meanwhile.
+            Overloaded, ShuttingDown: nothing was stored.
+        """
+        async with self.accepting:
+            target = await self._access.find(approval.user_id, approval.conversation_id)
+            self._refuse_when_full()
+            answered = replace(
+                approval,
+                decision=answer.decision,
+                message=answer.message,
+                answers=answer.answers,
+            )
+            turn = replace(
+                self._new_turn(approval.user_id, target, message_of(answered)),
+                approval_id=approval.id,
+            )
+            with anyio.CancelScope(shield=True):
+                try:
+                    turn = await self._parts.turns.accept(turn, answer=answer)
+                except StoreConflict as exc:
+                    raise answered_already() from exc
+                self._enqueue(Ticket(turn=turn, events=self._parts.log.open_new_turn(turn)))
+        return Accepted(conversation_id=target.id, turn_id=turn.id)
+
+    def _new_turn(self, user_id: UserId, target: Conversation, message: str) -> Turn:
+        return Turn(
+            id=new_turn_id(),
+            conversation_id=target.id,
+            user_id=user_id,
+            seq=0,
+            state="queued",
+            message=message,
+            created_at=self._parts.now(),
+        )
+
+    async def _take(
         self,
         user_id: UserId,
         request: ChatRequest,
@@ -95,15 +141,7 @@ class Intake:
         key = None
         if request.idempotency_key is not None:
             key = IdempotencyKey(key=request.idempotency_key, request_hash=request.fingerprint)
-        turn = Turn(
-            id=new_turn_id(),
-            conversation_id=target.id,
-            user_id=user_id,
-            seq=0,
-            state="queued",
-            message=request.message,
-            created_at=self._parts.now(),
-        )
+        turn = self._new_turn(user_id, target, request.message)
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
             store = partial(self._parts.turns.accept, create=create, key=key)
             if self._parts.start_fields is None or self._parts.lanes.is_busy(target.id):
@@ -142,6 +180,13 @@ class Intake:
     async def readmit(self, turn: Turn) -> None:
         """Put a turn back into its lane that was queued when the server stopped."""
         self._enqueue(Ticket(turn=turn, events=await self._parts.log.open_turn(turn)))
+
+    def _refuse_when_full(self) -> None:
+        self._refuse_when_closed()
+        if self._parts.lanes.live_count >= self._parts.max_turns:
+            raise Overloaded(
+                "Too many turns are waiting; try again in a moment.", retry_after_s=RETRY_AFTER_S
+            )
 
     def _refuse_when_closed(self) -> None:
         if self.is_closed:

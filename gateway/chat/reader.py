@@ -88,6 +88,9 @@ class TurnReader:
         if use is None:
             raise NotFound("There is no such call in this turn.")
         call = {**call_fields(use), **(ended[0] if ended else {})}
+        approval = await self._parts.approvals.of_call(turn.id, index)
+        if approval is not None:  # the person who is asked sees what would run
+            return {**call, "input": approval.input, "hidden": approval.hidden}
         if log_dir is None or turn.result is None:
             return call
         log_file = turn.result["log_file"]

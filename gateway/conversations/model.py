@@ -1,11 +1,11 @@
 """A conversation and its turns, as values."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from gateway.ids import ConversationId, TurnId, UserId, new_conversation_id
+from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_conversation_id
 
 TurnState = Literal["queued", "running", "completed", "withdrawn"]
 Unsettable = Literal["model", "app_code", "environment", "project_id"]
@@ -118,6 +118,57 @@ class Turn:
     """The turn result of the contract; None until it is completed."""
     session_id: str | None = None
     last_entry_id: str | None = None
+    approval_id: ApprovalId | None = None
+    """The approval whose answer started it; None: a message did."""
+
+
+ApprovalState = Literal["open", "answered", "withdrawn", "lost"]
+"""`open`: can be answered. `withdrawn`: its turn was stopped. `lost`: the same call was asked about again."""
+Decision = Literal["allow", "deny"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A call that a person is asked about."""
+
+    id: ApprovalId
+    user_id: UserId
+    conversation_id: ConversationId
+    turn_id: TurnId
+    call_index: int
+    """The call's number in its turn."""
+    tool_use_id: str
+    name: str
+    summary: str
+    language: str
+    """Of the turn's message."""
+    input: dict[str, Any]
+    """What would run, whole, without the secrets that the server knows; empty when it is no longer needed."""
+    hidden: Sequence[Mapping[str, Any]] = ()
+    """Where such secrets were: `path` and `chars`."""
+    fingerprint: str
+    """Identifies what the call does."""
+    created_at: datetime
+    state: ApprovalState = "open"
+    decision: Decision | None = None
+    message: str = ""
+    """The person's word to the agent."""
+    answers: Mapping[str, str] | None = None
+    """What the person answered, by the agent's questions."""
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswer:
+    """A person's answer to an approval."""
+
+    approval_id: ApprovalId
+    decision: Decision
+    message: str
+    answers: Mapping[str, str] | None
+    at: datetime
+    keeps_input: bool = True
+    """False: nothing runs because of it, so the input is not needed any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

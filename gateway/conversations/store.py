@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from gateway.conversations.model import (
+    Approval,
+    ApprovalAnswer,
     Branch,
     Conversation,
     ConversationChange,
@@ -21,7 +23,7 @@ from gateway.conversations.model import (
     Turn,
     TurnEvent,
 )
-from gateway.ids import ConversationId, TurnId, UserId
+from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
 from memory.record.index import TurnChange
 
 KEY_OUTLIVES = timedelta(days=7)
@@ -146,12 +148,14 @@ class TurnStore(Protocol):
         create: Conversation | None = None,
         key: IdempotencyKey | None = None,
         events: Sequence[TurnEvent] = (),
+        answer: ApprovalAnswer | None = None,
     ) -> Turn:
         """Store a queued or running turn with its first events, atomically.
 
-        `create` is stored with it. The turn's `seq` is assigned here, from 1 within its conversation without
+        `create` is stored with it, and so is `answer`, the answer that starts the turn. The turn's `seq` is assigned here, from 1 within its conversation without
         gaps. The conversation's last activity moves, never back, and an empty title is set from the message.
-        Raise `StoreConflict` if the key or an id is taken, or there is no such conversation.
+        Raise `StoreConflict` if the key or an id is taken, there is no such conversation, or the approval that is
+        answered is not open.
         """
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
@@ -245,6 +249,36 @@ class FileChangeStore(Protocol):
 
     async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
         """Return a turn's changes; None if none were stored."""
+
+
+class ApprovalStore(Protocol):
+    """What persons are asked about calls. Approvals go with their conversation."""
+
+    async def add(self, approval: Approval) -> None:
+        """Store an open approval.
+
+        Open ones of earlier turns of the conversation with the same fingerprint become `lost`.
+        """
+
+    async def get(self, approval_id: ApprovalId, user_id: UserId) -> Approval | None:
+        """Return the approval; None if there is none of that id or it is another user's."""
+
+    async def answer(self, answer: ApprovalAnswer) -> bool:
+        """Store an answer; return False, and change nothing, if the approval is not open."""
+
+    async def withdraw(self, approval_id: ApprovalId, at: datetime) -> None:
+        """Mark an open approval as withdrawn; any other stays as it is."""
+
+    async def reopen(self, approval_id: ApprovalId) -> None:
+        """Take an answer back that had no effect; one that is not answered stays as it is."""
+
+    async def listed(
+        self, user_id: UserId, conversation_id: ConversationId | None, *, lost_since: datetime
+    ) -> Sequence[Approval]:
+        """List a user's open approvals, and those lost since a moment, oldest first."""
+
+    async def of_turn(self, turn_id: TurnId) -> Sequence[Approval]:
+        """List the approvals of a turn's calls, oldest first."""
 
 
 class EventStore(Protocol):

@@ -26,6 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from gateway.demo.allowed_call import make_allowed_call
 from gateway.demo.answer import (
     DEMO_MODEL,
     Answer,
@@ -66,7 +67,11 @@ class DemoModel:
             count = sum(prompt.answered_count for prompt in conversation.prompts)
             return self._replies[count] if count < len(self._replies) else say(SCRIPT_ENDED)
         try:
-            return self._scripted(conversation) or answer_plainly(conversation)
+            return (
+                make_allowed_call(conversation)
+                or self._scripted(conversation)
+                or answer_plainly(conversation)
+            )
         except ScriptError as exc:
             return say(f"candor-demo cannot play this script: {exc}")
 

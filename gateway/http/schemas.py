@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from gateway.conversations.model import ConversationChange, Unsettable
+from gateway.turns.approvals import Reply
 from gateway.turns.requests import ChatRequest, WhenBusy
 from policies.permits import Reach
 from policies.secrets import mask_secrets
@@ -141,3 +142,7 @@ class ApprovalBody(Body):
         dict[str, Annotated[str, Field(max_length=10_000)]], Field(max_length=16)
     ] = {}
     """To the agent's questions, by their texts."""
+
+    def reply(self) -> Reply:
+        """Return the person's answer."""
+        return Reply(**self.model_dump())

@@ -1,40 +1,83 @@
 """Approvals: a tool call that waits for a person's answer, and what an answer covers later.
 
-Questions live in memory only: after a restart no run is left that could wait for an answer.
+An approval is stored before it is shown. While its run waits for the answer it is *pending*. If the run ends first,
+because the time is over or the server stops, the approval is *waiting*: an answer then starts a new run.
 """
 
+import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import anyio
 
+from gateway.conversations.model import Approval, ApprovalAnswer, Decision
+from gateway.conversations.store import ApprovalStore
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
+from gateway.turns.approval_views import Question, waiting_fields
+from gateway.turns.asked_input import AskedInput
 from gateway.turns.questions import FOR_PERSONS, answers_to
+from gateway.turns.sentences import Language
+from gateway.turns.standing_rules import Allowed, StandingRules
 from memory.clock import Now, rfc3339
+from memory.errors import StoreUnavailable
 from policies.permits import Effect, Permit, Reach, permits_for
 from policies.tools import ToolCall
 
-Decision = Literal["allow", "deny"]
 Remember = Literal["once", "conversation"]
 
-_KEPT_CLOSED = 1000
-"""Closed questions that are remembered, so that a late answer gets 409; for older ones it gets 404."""
+_log = logging.getLogger(__name__)
+
+_LOST_LISTED = timedelta(days=1)
+"""How long an approval that can no longer be answered is listed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a question ended."""
+    """How an approval ended for the call that waited."""
 
     decision: Decision
-    by: Literal["user", "timeout", "remembered", "turn_ended"]
+    by: Literal["user", "remembered", "turn_ended", "waiting", "not_stored"]
+    """`remembered`: a rule that an earlier yes left. `waiting`: the run ends, and the answer may come later."""
     message: str = ""
     permit: dict[str, Any] | None = None
-    """The rule that it left behind, as clients see it."""
+    """The rule that it left behind or passed by, as clients see it."""
     answers: Mapping[str, str] | None = None
     """What the person answered, by the agent's questions."""
+    approval_id: ApprovalId | None = None
+    """The approval to which a person said yes."""
+    at: datetime | None = None
+    """When they did."""
+
+    @property
+    def allowed_by(self) -> dict[str, Any] | None:
+        """The person's yes that lets the call pass, as clients see it; None if nothing does."""
+        if self.decision != "allow":
+            return None
+        is_rule = self.by == "remembered"
+        return {
+            "by": "rule" if is_rule else "person",
+            "approval_id": self.approval_id,
+            "rule": self.permit if is_rule else None,
+            "at": None if self.at is None else rfc3339(self.at),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a person says to an approval."""
+
+    decision: Decision
+    message: str = ""
+    """Their word to the agent."""
+    remember: Remember = "once"
+    reach: Reach = "exact"
+    """How much a yes for the conversation covers."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """To the agent's questions, by their texts as shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,69 +87,62 @@ class AskedCall:
     call: ToolCall
     effect: Effect
     summary: str
-    input: dict[str, Any]
-    """What would run, safe to show."""
+    shown: AskedInput
+    """What would run, as the person sees it."""
+    fingerprint: str
+    """Identifies what the call does; see `fingerprint_of`."""
     show: Callable[[str], str]
     """Makes a text of the call safe to show."""
+    language: Language = "en"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A tool call that waits for a person."""
-
-    id: ApprovalId
-    user_id: UserId
-    conversation_id: ConversationId
-    turn_id: TurnId
-    index: int
-    """The call's number in its turn."""
-    tool_use_id: str
-    name: str
-    summary: str
-    input: dict[str, Any]
-    permits: tuple[dict[str, Any], ...]
-    """The rules that a yes for the whole conversation may stand for, the narrowest first."""
-    expires_at: datetime
-
-    def fields(self) -> dict[str, Any]:
-        """Return what clients see of it; events leave out `input`, which `tool.started` has."""
-        fields = asdict(self)
-        del fields["user_id"]
-        return {"approval_id": fields.pop("id"), **fields, "expires_at": rfc3339(self.expires_at)}
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Open:
     question: Question
     asked: AskedCall
     permits: tuple[Permit, ...]
+    deadline_s: float
+    on_extended: Callable[[Question], None]
+    is_shown: bool = False
+    is_being_answered: bool = False
     answer: Answer | None = None
-    answered: anyio.Event = field(default_factory=anyio.Event)
+    changed: anyio.Event = field(default_factory=anyio.Event)
 
+    def wake(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
-    """A rule under which calls of a conversation pass unasked."""
+    def ending(self) -> Answer | None:
+        """Return how it ended, as of now; None if it has not."""
+        return self.answer
 
-    id: ApprovalId
-    """Of the approval that it came from."""
-    permit: Permit
-    shown: dict[str, Any]
-
-    def fields(self) -> dict[str, Any]:
-        """Return what clients see of it."""
-        return {"approval_id": self.id, **self.shown}
+    async def wait(self) -> Answer:
+        """Wait for the answer; when the time is over, the approval waits without its run."""
+        while self.answer is None:
+            changed = self.changed
+            left_s = self.deadline_s - anyio.current_time()
+            with anyio.move_on_after(math.inf if self.is_being_answered else left_s):
+                await changed.wait()
+                continue
+            if self.ending() is None and not self.is_being_answered:
+                self.answer = Answer(decision="deny", by="waiting")
+        return self.answer
 
 
 class ApprovalDesk:
-    """All open questions, and what people allowed for whole conversations."""
+    """All pending approvals, and the store of those whose run has ended."""
 
-    def __init__(self, *, timeout_s: float, now: Now) -> None:
+    def __init__(
+        self, store: ApprovalStore, *, timeout_s: float, now: Now, is_on: bool = True
+    ) -> None:
+        """Without `is_on` nobody is asked about changes, so that a waiting approval cannot be answered."""
+        self._store = store
         self._timeout_s = timeout_s
         self._now = now
+        self._is_on = is_on
         self._open: dict[str, _Open] = {}
-        self._closed: dict[str, UserId] = {}
-        self._allowed: dict[ConversationId, list[Allowed]] = {}
+        self.rules = StandingRules()
+        """What people allowed for whole conversations."""
 
     async def ask(
         self,
@@ -116,122 +152,248 @@ class ApprovalDesk:
         conversation_id: ConversationId,
         turn_id: TurnId,
         announce: Callable[[Question], None],
+        on_extended: Callable[[Question], None] = lambda _: None,
     ) -> Answer:
-        """Ask a person and wait for the answer; without one in time the call is denied.
+        """Ask a person and wait for the answer.
 
-        No question is asked about what a rule of the conversation covers. Cancellation withdraws the
-        question.
+        No question is asked about what a rule of the conversation covers. Whoever asked withdraws the approval
+        after an answer by `turn_ended`, and after a cancellation. Raise `StoreUnavailable` if the approval cannot
+        be stored.
         """
-        if any(allowed.permit.covers(asked.effect) for allowed in self.allowed(conversation_id)):
-            return Answer(decision="allow", by="remembered")
+        rule = self.rules.covering(conversation_id, asked.effect)
+        if rule is not None:
+            return Answer(
+                decision="allow",
+                by="remembered",
+                approval_id=rule.id,
+                permit=rule.shown,
+                at=rule.at,
+            )
         permits = () if asked.call.name in FOR_PERSONS else permits_for(asked.effect)
-        question = Question(
+        at = self._now()
+        approval = Approval(
             id=new_approval_id(),
             user_id=user_id,
             conversation_id=conversation_id,
             turn_id=turn_id,
-            index=asked.call.index,
+            call_index=asked.call.index,
             tool_use_id=asked.call.tool_use_id,
             name=asked.call.name,
             summary=asked.summary,
-            input=asked.input,
-            permits=tuple(permit.fields(asked.show) for permit in permits),
-            expires_at=self._now() + timedelta(seconds=self._timeout_s),
+            language=asked.language,
+            input=asked.shown.input,
+            hidden=asked.shown.hidden,
+            fingerprint=asked.fingerprint,
+            created_at=at,
         )
-        waiting = self._open[question.id] = _Open(question, asked, permits)
-        announce(question)
+        question = Question(
+            approval=approval,
+            permits=tuple(permit.fields(asked.show) for permit in permits),
+            expires_at=at + timedelta(seconds=self._timeout_s),
+        )
+        deadline_s = anyio.current_time() + self._timeout_s
+        waiting = _Open(question, asked, permits, deadline_s, on_extended)
+        self._open[question.id] = waiting
         try:
-            with anyio.move_on_after(self._timeout_s):
-                await waiting.answered.wait()
+            await self._add(approval)
+            waiting.is_shown = True
+            announce(question)
+            return await waiting.wait()
         finally:
             del self._open[question.id]
-            self._closed[question.id] = user_id
-            if len(self._closed) > _KEPT_CLOSED:
-                del self._closed[next(iter(self._closed))]
-        return waiting.answer or Answer(decision="deny", by="timeout")
+
+    async def _add(self, approval: Approval) -> None:
+        try:
+            await self._store.add(approval)
+        except anyio.get_cancelled_exc_class():  # it may be stored all the same, and nobody saw it
+            await self.withdraw_approval(approval.id)
+            raise
 
     def pending(self, user_id: UserId, conversation_id: str | None = None) -> Sequence[Question]:
-        """List a user's open questions, oldest first."""
+        """List a user's pending approvals, oldest first."""
         return [
             waiting.question
             for waiting in self._open.values()
-            if waiting.question.user_id == user_id
-            and conversation_id in {None, waiting.question.conversation_id}
+            if waiting.is_shown
+            and waiting.question.approval.user_id == user_id
+            and conversation_id in {None, waiting.question.approval.conversation_id}
         ]
 
-    def answer(
-        self,
-        user_id: UserId,
-        approval_id: str,
-        decision: Decision,
-        *,
-        message: str = "",
-        remember: Remember = "once",
-        reach: Reach = "exact",
-        answers: Mapping[str, str] | None = None,
-    ) -> Question:
-        """Take a person's answer.
+    async def listed(
+        self, user_id: UserId, conversation_id: ConversationId | None
+    ) -> list[dict[str, Any]]:
+        """Return what clients see of a user's approvals: the pending ones, and then those whose run has ended."""
+        live = set(self._open)
+        stored = await self._store.listed(
+            user_id, conversation_id, lost_since=self._now() - _LOST_LISTED
+        )
+        live |= set(self._open)
+        return [
+            *(question.fields() for question in self.pending(user_id, conversation_id)),
+            *(
+                waiting_fields(approval, is_lost=approval.state == "lost", is_off=not self._is_on)
+                for approval in stored
+                if approval.id not in live
+            ),
+        ]
 
-        Args:
-            user_id: who answers.
-            approval_id: the question.
-            decision: whether the call may run.
-            message: the person's word to the agent.
-            remember: whether a yes holds for the conversation.
-            reach: how much a yes for the conversation covers.
-            answers: to the agent's questions, by their texts as shown.
+    async def find(self, user_id: UserId, approval_id: str) -> Approval:
+        """Return an approval that can be answered.
 
         Raises:
-            NotFound: there is no such question, or it is another user's.
-            Conflict: it was answered already, or no call waits for it any more.
+            NotFound: there is no such approval, or it is another user's.
+            Conflict: it was answered already, or cannot be answered any more.
+        """
+        approval = await self._store.get(ApprovalId(approval_id), user_id)
+        if approval is None:
+            raise NotFound("There is no such approval.")
+        if approval.state == "answered":
+            raise answered_already()
+        is_live = approval.id in self._open
+        if approval.state != "open" or not (self._is_on or is_live):
+            raise approval_over()
+        return approval
+
+    async def answer(self, user_id: UserId, approval_id: str, reply: Reply) -> Question | None:
+        """Take a person's answer for a run that waits for it; return None if no run does.
+
+        Raises:
+            NotFound: it is another user's.
+            Conflict: it was answered already.
             UnprocessableEntity: a yes cannot reach that far, or the agent did not ask what is answered.
         """
         waiting = self._open.get(approval_id)
-        owner = self._closed.get(approval_id) if waiting is None else waiting.question.user_id
-        if owner != user_id:
+        if waiting is None or not waiting.is_shown:
+            return None
+        question = waiting.question
+        if question.approval.user_id != user_id:
             raise NotFound("There is no such approval.")
-        if waiting is None or waiting.answer is not None:
-            raise Conflict("This approval was answered already.", code="already_answered")
-        asked = waiting.asked
-        given = answers_to(asked.call.input, asked.input, answers) if answers else None
-        permit = None
-        if remember == "conversation" and decision == "allow":
-            permit = self._remember(waiting, reach)
+        ended = waiting.ending()
+        if ended is not None and ended.by != "user":
+            return None
+        if waiting.is_being_answered or ended is not None:
+            raise answered_already()
+        given = answers_of(waiting.asked.call.input, question.approval, reply)
+        permit, shown = _permit_for(waiting, reply)
+        at = self._now()
+        waiting.is_being_answered = True
+        try:
+            with anyio.CancelScope(shield=True):
+                taken = await self._store.answer(stored_answer(question.id, reply, given, at))
+                ended = waiting.ending()
+                if taken and ended is not None:  # its run ended meanwhile
+                    if ended.by != "waiting":
+                        raise approval_over()
+                    await self._store.reopen(question.id)
+                    return None
+        finally:
+            waiting.is_being_answered = False
+            waiting.wake()
+        if not taken:
+            raise answered_already()
         waiting.answer = Answer(
-            decision=decision, by="user", message=message, permit=permit, answers=given
+            decision=reply.decision,
+            by="user",
+            message=reply.message,
+            permit=shown,
+            answers=given,
+            approval_id=question.id,
+            at=at,
         )
-        waiting.answered.set()
+        if permit is not None and shown is not None:
+            rule = Allowed(id=question.id, permit=permit, shown=shown, at=at)
+            self.rules.add(question.approval.conversation_id, rule)
+        return question
+
+    def extend(self, user_id: UserId, approval_id: str) -> Question | None:
+        """Give a pending approval its whole time again; return None if no run waits for the answer."""
+        waiting = self._open.get(approval_id)
+        if waiting is None or not waiting.is_shown or waiting.answer is not None:
+            return None
+        if waiting.question.approval.user_id != user_id:
+            raise NotFound("There is no such approval.")
+        waiting.deadline_s = anyio.current_time() + self._timeout_s
+        expires_at = self._now() + timedelta(seconds=self._timeout_s)
+        waiting.question = replace(waiting.question, expires_at=expires_at)
+        waiting.on_extended(waiting.question)
+        waiting.wake()
         return waiting.question
 
-    def end_turn(self, turn_id: TurnId) -> None:
-        """Deny the open questions of a turn that is being stopped."""
+    async def granted(self, approval_id: ApprovalId, user_id: UserId) -> Approval | None:
+        """Return the approval whose answer started a turn."""
+        return await self._store.get(approval_id, user_id)
+
+    async def close(self, answer: ApprovalAnswer) -> bool:
+        """Store the answer to a waiting approval; return False if it is not open."""
+        return await self._store.answer(answer)
+
+    async def of_call(self, turn_id: TurnId, index: int) -> Approval | None:
+        """Return the approval of a turn's call that can still be answered."""
+        found = await self._store.of_turn(turn_id)
+        return next((one for one in found if one.call_index == index and one.state == "open"), None)
+
+    async def withdraw_approval(self, approval_id: ApprovalId) -> None:
+        """Note that an approval's turn was stopped; if that cannot be stored, it can still be answered."""
+        with anyio.CancelScope(shield=True):
+            try:
+                await self._store.withdraw(approval_id, self._now())
+            except StoreUnavailable:
+                _log.exception("approval_not_withdrawn")
+
+    def end_turn(self, turn_id: TurnId, *, is_waiting: bool) -> None:
+        """End the pending approvals of a turn that is being stopped.
+
+        With `is_waiting` they can still be answered; otherwise the calls are denied.
+        """
+        by: Literal["waiting", "turn_ended"] = "waiting" if is_waiting else "turn_ended"
         for waiting in self._open.values():
-            if waiting.question.turn_id == turn_id and waiting.answer is None:
-                waiting.answer = Answer(decision="deny", by="turn_ended")
-                waiting.answered.set()
+            if waiting.question.approval.turn_id == turn_id and waiting.answer is None:
+                waiting.answer = Answer(decision="deny", by=by)
+                waiting.wake()
 
-    def allowed(self, conversation_id: ConversationId) -> Sequence[Allowed]:
-        """List the rules under which calls of a conversation pass unasked, oldest first."""
-        return self._allowed.get(conversation_id, ())
 
-    def withdraw(self, conversation_id: ConversationId, approval_id: str) -> None:
-        """Ask again about what a rule covers. Raise `NotFound` if the conversation has no such rule."""
-        left = [rule for rule in self.allowed(conversation_id) if rule.id != approval_id]
-        if len(left) == len(self.allowed(conversation_id)):
-            raise NotFound("There is no such rule.")
-        self._allowed[conversation_id] = left
+def answered_already() -> Conflict:
+    """Return the error about an approval that was answered."""
+    return Conflict("This approval was answered already.", code="already_answered")
 
-    def forget(self, conversation_id: ConversationId) -> None:
-        """Forget what was allowed for a conversation."""
-        self._allowed.pop(conversation_id, None)
 
-    def _remember(self, waiting: _Open, reach: Reach) -> dict[str, Any]:
-        question = waiting.question
-        for permit, shown in zip(waiting.permits, question.permits, strict=True):
-            if permit.reach == reach:
-                rule = Allowed(id=question.id, permit=permit, shown=shown)
-                self._allowed.setdefault(question.conversation_id, []).append(rule)
-                return shown
-        raise UnprocessableEntity(
-            f"`reach` cannot be {reach} for this call.", details={"field": "reach"}
-        )
+def approval_over() -> Conflict:
+    """Return the error about an approval that can no longer be answered."""
+    return Conflict("This approval can no longer be answered.", code="approval_over")
+
+
+def answers_of(
+    asked: Mapping[str, Any], approval: Approval, reply: Reply
+) -> Mapping[str, str] | None:
+    """Return the answers to the agent's questions as it asked them; None if there are none."""
+    return answers_to(asked, approval.input, reply.answers) if reply.answers else None
+
+
+def stored_answer(
+    approval_id: ApprovalId, reply: Reply, answers: Mapping[str, str] | None, at: datetime
+) -> ApprovalAnswer:
+    """Return an answer as it is stored."""
+    return ApprovalAnswer(
+        approval_id=approval_id,
+        decision=reply.decision,
+        message=reply.message,
+        answers=answers,
+        at=at,
+    )
+
+
+def _permit_for(waiting: _Open, reply: Reply) -> tuple[Permit | None, dict[str, Any] | None]:
+    """Return the rule that a yes for the conversation stands for, and what clients see of it."""
+    if reply.remember != "conversation" or reply.decision != "allow":
+        return None, None
+    for permit, shown in zip(waiting.permits, waiting.question.permits, strict=True):
+        if permit.reach == reply.reach:
+            return permit, shown
+    raise no_such_reach(reply.reach)
+
+
+def no_such_reach(reach: Reach) -> UnprocessableEntity:
+    """Return the error about a rule that a yes cannot stand for."""
+    return UnprocessableEntity(
+        f"`reach` cannot be {reach} for this call.", details={"field": "reach"}
+    )

@@ -133,10 +133,11 @@ class TurnCompletion:
     def _ending(self) -> Ending:
         context, limits = self._context, self._context.parts.limits
         stopped = context.evidence.stopped_by is not None
+        cause = context.control.cause if stopped else self.cause
         return Ending(
             language=context.language,
             log_file=context.journal.log_file,
-            cause=context.control.cause if stopped else self.cause,
+            cause="waiting" if context.evidence.waiting else cause,
             untrusted=context.untrusted,
             timeout_s=limits.timeout_s,
             silence_s=limits.model_silence_s,

@@ -1,6 +1,6 @@
 """One turn in progress: what all turns share, and what is known of this one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -60,6 +60,8 @@ class TurnParts:
     journal: Journal
     metrics: Metrics
     mask: Mask
+    secrets: Sequence[str]
+    """Values that the server knows as secrets."""
     workspace: PurePath
     paths: PathView
     default_model: str | None

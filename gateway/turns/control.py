@@ -26,6 +26,11 @@ class TurnControl:
         """True if the turn was asked to stop; it may still be running."""
         return self.reason is not None
 
+    @property
+    def keeps_questions(self) -> bool:
+        """True if it stops for a reason after which a person's answer still counts."""
+        return self.cause in {"waiting", "shutdown"}
+
     def stop(self, reason: StopReason, cause: Cause | None = None) -> None:
         """Ask the turn to stop. Idempotent."""
         if self.reason is None:

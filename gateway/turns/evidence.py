@@ -44,6 +44,7 @@ StopReason = Literal[
     "refusal",
     "model_timeout",
     "context_window",
+    "waiting",
 ]
 
 SERVICE_FAILURES: frozenset[StopReason | None] = frozenset({"api_error", "model_timeout"})
@@ -89,6 +90,8 @@ class ToolUse:
     error: str | None = None
     output: str = ""
     duration_ms: int | None = None
+    allowed_by: Mapping[str, Any] | None = None
+    """The person's yes that let it pass, if one did; see `approvals.Answer`."""
 
     def stop_clock(self, now_s: float) -> None:
         """Set the duration, without the wait for a person."""
@@ -117,6 +120,10 @@ class Evidence:
     """The reason for each denied call, by index."""
     rewritten: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """The canonical input of each allowed call that the gate rewrote, by index; not sanitized."""
+    allowed_by: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """The person's yes for each call that passed by one, by index."""
+    waiting: set[int] = field(default_factory=set)
+    """The calls that still wait for a person and did not run, by index."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
     service: ServiceReport | None = None
@@ -243,6 +250,7 @@ class Evidence:
             input=call.input,
             summary=summary,
             started_s=now_s,
+            allowed_by=self.allowed_by.get(call.index),
         )
         self.service = None
         self.tools[call.index] = use
@@ -250,12 +258,18 @@ class Evidence:
         self.last_was_tool = True
         return use
 
+    def allow(self, index: int, allowed_by: Mapping[str, Any]) -> None:
+        """Note the person's yes that lets a call pass."""
+        self.allowed_by[index] = allowed_by
+        if index in self.tools:
+            self.tools[index].allowed_by = allowed_by
+
     def settle(self, now_s: float) -> list[ToolUse]:
         """Set the status of calls that never returned; return them."""
         open_calls = [use for use in self.tools.values() if use.status is None]
         for use in open_calls:
             denied = use.index in self.denials
-            broken = self.stopped_by not in {None, *SERVICE_FAILURES}
+            broken = self.stopped_by not in {None, *SERVICE_FAILURES} or use.index in self.waiting
             use.status = "denied" if denied else "interrupted" if broken else "unknown"
             use.error = self.denials.get(use.index)
             use.stop_clock(now_s)

@@ -56,6 +56,10 @@ _DOOM_LOOP = Deny(
     reason="The same calls were repeated too many times in a row; the turn is ended.",
     interrupt=True,
 )
+_NOT_ASKED = Deny(
+    rule="approval_not_stored",
+    reason="The question to the person could not be stored, so nobody was asked.",
+)
 _STOPPING = Deny(rule="turn_stopping", reason="The turn is being stopped.", interrupt=True)
 
 
@@ -195,11 +199,9 @@ def _allowed(verdict: Allow | Ask) -> Allow:
 def _answered(verdict: Allow | Ask, answer: Answer) -> Allow | Deny:
     if answer.decision == "allow":
         return _allowed(verdict)
-    if answer.by == "timeout":
-        return Deny(
-            rule="approval_timeout", reason="A person was asked and did not answer in time."
-        )
-    if answer.by == "turn_ended":
+    if answer.by == "not_stored":
+        return _NOT_ASKED
+    if answer.by != "user":
         return _STOPPING
     said = f" They said: {answer.message}" if answer.message else ""
     return Deny(

@@ -43,11 +43,14 @@ class DoomLoop:
         )
 
 
-def _fingerprint(name: str, tool_input: Mapping[str, Any]) -> bytes:
-    """Identify what a call does: the agent's own tools do the same whatever description and timeout."""
+def without_comments(name: str, tool_input: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a call does: the agent's own tools do the same whatever description and timeout."""
     is_comment = {"description", "timeout"} if not name.startswith(_OWN_PREFIX) else set()
-    does = {key: value for key, value in tool_input.items() if key not in is_comment}
-    text = json.dumps([name, does], sort_keys=True, default=str)
+    return {key: value for key, value in tool_input.items() if key not in is_comment}
+
+
+def _fingerprint(name: str, tool_input: Mapping[str, Any]) -> bytes:
+    text = json.dumps([name, without_comments(name, tool_input)], sort_keys=True, default=str)
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 

@@ -137,7 +137,7 @@ Outcome = Literal[
     "empty",
 ]
 
-Cause = Literal["left", "shutdown", "crashed", "unavailable", "untrusted", "internal"]
+Cause = Literal["left", "shutdown", "crashed", "unavailable", "untrusted", "internal", "waiting"]
 """Why a turn ended, if the stop reason alone does not say it."""
 
 _ERROR_CHARS = 300
@@ -178,6 +178,8 @@ class Ending:
 
 def stop_reason_of(evidence: Evidence, ending: Ending) -> StopReason:
     """Return why the turn ended."""
+    if ending.cause == "waiting":
+        return "waiting"
     if evidence.stopped_by is not None:
         return evidence.stopped_by
     if evidence.context_full:
@@ -197,7 +199,7 @@ def stop_reason_of(evidence: Evidence, ending: Ending) -> StopReason:
 def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
     """Return the one outcome that the evidence supports."""
     reason = stop_reason_of(evidence, ending)
-    if evidence.stopped_by in _INTERRUPTS:
+    if evidence.stopped_by in _INTERRUPTS or ending.cause == "waiting":
         return "interrupted"
     if reason in _LIMITS:
         return "stopped"
@@ -330,6 +332,8 @@ def _ending_key(
         if reason in {*SERVICE_FAILURES, "context_window"}:
             return describe_service_failure(evidence, ending)
         return _FAULT_KEYS.get(ending.cause, "engine_crash"), {"which": ending.untrusted}
+    if reason == "waiting":
+        return "waiting", {}
     if reason == "user_interrupt":
         return _INTERRUPT_KEYS.get(ending.cause, "interrupted_user"), {}
     if evidence.stopped_by == "policy_interrupt":

@@ -49,6 +49,7 @@ def tool_fields(use: ToolUse) -> dict[str, Any]:
         "status": use.status or "unknown",
         "error": use.error,
         "duration_ms": use.duration_ms,
+        "allowed_by": None if use.allowed_by is None else dict(use.allowed_by),
     }
 
 

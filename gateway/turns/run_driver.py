@@ -167,7 +167,9 @@ class RunDriver:
     async def _stop_when_told(self, client: AgentClient, reading: anyio.CancelScope) -> None:
         context = self._context
         await context.control.wait_stop()
-        context.parts.approvals.end_turn(context.turn.id)
+        context.parts.approvals.end_turn(
+            context.turn.id, is_waiting=context.control.keeps_questions
+        )
         if context.evidence.finish is not None:
             return  # the run had ended by then
         context.evidence.stopped_by = context.control.reason

@@ -127,6 +127,7 @@ class TurnWork:
         self._client_lease = ClientLease(context)
         self._completion = TurnCompletion(context)
         self._emitter = EventEmitter(context, DoomLoop(limits.doom_loop_threshold))
+        self._approvals = ApprovalRequester(context)
         self._own_calls = _own_calls(parts.memory, context.conversation)
         self._gate = TurnGate(
             policy=parts.policy,
@@ -134,7 +135,7 @@ class TurnWork:
             control=context.control,
             clock=self._clock,
             doom_loop=DoomLoop(limits.doom_loop_threshold),
-            asker=ApprovalRequester(context) if parts.ask_changes else None,
+            asker=self._approvals if parts.ask_changes else None,
             ask_changes=parts.ask_changes,
             write_permission=self._write_permission,
             before_call=context.file_changes.note,
@@ -203,6 +204,9 @@ class TurnWork:
         A request for a skill or a plan becomes the prompt instead.
         """
         context = self._context
+        if context.turn.approval_id is not None:
+            self._prompt_text = await self._approvals.take_grant(context.turn.approval_id)
+            return None
         if not looks_typed(context.turn.message):
             return None
         skills = await anyio.to_thread.run_sync(list_skills_blocking, Path(context.parts.workspace))
@@ -363,6 +367,7 @@ class TurnWork:
 
     def _write_permission(self, call: ToolCall, verdict: Allow | Deny) -> None:
         allowed = isinstance(verdict, Allow)
+        allowed_by = self._context.evidence.allowed_by.get(call.index) if allowed else None
         build = partial(
             intent_from_permission,
             allowed=allowed,
@@ -371,6 +376,7 @@ class TurnWork:
             tool_use_id=call.tool_use_id,
             rule=verdict.rule,
             reason=self._context.sanitizer.text(verdict.reason),
+            allowed_by=allowed_by,
         )
         noted = self._context.chronicle.note(build, self._context.parts.now())
         self._context.journal.write(
@@ -383,5 +389,6 @@ class TurnWork:
             rule=verdict.rule,
             reason=verdict.reason,
             runs=verdict.updated_input if isinstance(verdict, Allow) else None,
+            allowed_by=allowed_by,
             **noted,
         )

@@ -18,7 +18,7 @@ _ALL_THINKING_CHARS = 64_000
 _LATE_THINKING_CHARS = 400
 """Kept of each further thinking step of a turn that has `_ALL_THINKING_CHARS` already."""
 _APART = "\n\n"
-_FROM_PERSON = ("message", "permit", "answers")
+_KEPT = ("message", "permit", "answers", "allowed_by", "state")
 
 
 @dataclass(slots=True, eq=False)
@@ -51,10 +51,10 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 class _Approval:
     approval_id: str
     index: int
-    decision: str = "deny"
+    decision: str | None = "deny"
     by: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
-    """`message`, `permit` and `answers`, if the person gave them."""
+    """`_KEPT` fields that have a value."""
 
 
 class Steps:
@@ -168,13 +168,17 @@ class Steps:
         self._steps.append(_Approval(approval_id, index))
 
     def resolve_approval(
-        self, approval_id: str, decision: str, by: str | None, more: Mapping[str, Any] = _NOTHING
+        self,
+        approval_id: str,
+        decision: str | None,
+        by: str | None,
+        more: Mapping[str, Any] = _NOTHING,
     ) -> None:
-        """Set how a question ended; see `_Approval.more`."""
+        """Set how a question ended; see `_Approval.more`. `decision` is None if it can still be answered."""
         for step in self._steps:
             if isinstance(step, _Approval) and step.approval_id == approval_id:
                 step.decision, step.by = decision, by
-                step.more = {key: more[key] for key in _FROM_PERSON if more.get(key)}
+                step.more = {key: more[key] for key in _KEPT if more.get(key)}
 
     def fields(self, closing: str = "") -> list[dict[str, Any]]:
         """Return the steps as the turn result has them; `closing` is the gateway's own last text."""

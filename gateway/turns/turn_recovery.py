@@ -7,19 +7,24 @@ crash is completed with that end.
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from gateway.conversations.event_log import EventLog, TurnEvents
-from gateway.conversations.model import Conversation, Turn, TurnEvent
-from gateway.conversations.store import ConversationStore, EventStore, TurnStore
+from gateway.conversations.model import Approval, Conversation, Turn, TurnEvent
+from gateway.conversations.store import (
+    ApprovalStore,
+    ConversationStore,
+    EventStore,
+    TurnStore,
+)
 from gateway.engine.events import ToolCalled
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.turns.conversation_memory import ConversationTools
 from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.file_changes import NO_CHANGES
-from gateway.turns.reply import Ending
+from gateway.turns.reply import Cause, Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
 from gateway.turns.sentences import language_of, say
 from gateway.turns.steps import Steps, clean_steps, closing_step
@@ -49,6 +54,8 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             evidence.model = data.get("model") or ""
         case "text.delta" | "thinking.delta" | "approval.requested" | "approval.resolved":
             _take_step(evidence.steps, kind, data)
+            if data.get("allowed_by"):
+                evidence.allow(data["index"], data["allowed_by"])
         case "tool.started":
             evidence.steps.end_text()
             call = ToolCalled(
@@ -63,6 +70,7 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             use.status, use.error = data["status"], data["error"]
             use.duration_ms = data["duration_ms"]
             use.output, use.ran = data.get("output") or "", data.get("ran")
+            use.allowed_by = data.get("allowed_by") or use.allowed_by
         case "notice":
             evidence.notices.append(Notice(data["code"], data["message"]))
             evidence.steps.drop_last(data.get("void_text_chars", 0), is_thinking=False)
@@ -99,10 +107,18 @@ def _index_of(evidence: Evidence, data: Mapping[str, Any]) -> int:
     return next((use.index for use in uses if use.status is None), uses[-1].index)
 
 
+@dataclass(frozen=True, slots=True)
+class TurnStores:
+    """What a start after a crash reads."""
+
+    turns: TurnStore
+    events: EventStore
+    conversations: ConversationStore
+    approvals: ApprovalStore
+
+
 async def recover_turns(
-    turns: TurnStore,
-    events: EventStore,
-    conversations: ConversationStore,
+    stores: TurnStores,
     log: EventLog,
     journal: Journal,
     memory: TurnMemory,
@@ -110,25 +126,56 @@ async def recover_turns(
     now: Now,
 ) -> None:
     """Complete the turns that ran when the server died, and readmit those that waited."""
-    for turn in await turns.unfinished():
+    for turn in await stores.turns.unfinished():
         try:
             if turn.state == "running":
-                stored = await events.after(
+                stored = await stores.events.after(
                     turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id
                 )
+                waiting = await _waiting_approvals(turn, stored, stores.approvals)
                 opened = await log.open_turn(turn)
-                conversation = await conversations.get(turn.conversation_id, turn.user_id)
-                await _close_crashed(turn, conversation, stored, opened, journal, now(), memory)
+                conversation = await stores.conversations.get(turn.conversation_id, turn.user_id)
+                found = CutTurn(turn, conversation, stored, waiting)
+                await _close_crashed(found, opened, journal, now(), memory)
             else:
                 await readmit(turn)
         except StoreDamaged:  # the others can be recovered
             _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
 
 
+@dataclass(frozen=True, slots=True)
+class CutTurn:
+    """A turn that was running when the server died, and what is stored of it."""
+
+    turn: Turn
+    conversation: Conversation | None
+    stored: Sequence[TurnEvent]
+    waiting: Sequence[Approval]
+    """The approvals that can still be answered: their calls did not run."""
+
+
+async def _waiting_approvals(
+    turn: Turn, stored: Sequence[TurnEvent], approvals: ApprovalStore
+) -> Sequence[Approval]:
+    """Return the approvals of a turn that can still be answered.
+
+    A yes of which readers were not told had no effect, because the call waits for that; it is taken back.
+    """
+    told = {data["approval_id"] for data in _of_type(stored, "approval.resolved")}
+    waiting = []
+    for approval in await approvals.of_turn(turn.id):
+        if approval.state == "answered" and approval.decision == "allow":
+            if approval.id in told or turn.result is not None:
+                continue
+            await approvals.reopen(approval.id)
+        elif approval.state != "open":
+            continue
+        waiting.append(approval)
+    return waiting
+
+
 async def _close_crashed(
-    turn: Turn,
-    conversation: Conversation | None,
-    stored: Sequence[TurnEvent],
+    found: CutTurn,
     events: TurnEvents,
     journal: Journal,
     now: datetime,
@@ -138,14 +185,15 @@ async def _close_crashed(
 
     If its end was stored it is completed with that end, else with the evidence of its events.
     """
-    evidence = evidence_of(stored)
+    turn, conversation = found.turn, found.conversation
+    evidence = evidence_of(found.stored)
     started_at = turn.started_at or turn.created_at
     lines = journal.open(turn.conversation_id, turn.id, started_at)
     is_remembered = conversation is not None and conversation.memory_enabled
     memory = replace(memory, tools=ConversationTools())  # the history has the tools in use
     chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
     if turn.result is None:
-        result = _cut_off(turn, stored, evidence, events, lines, now)
+        result = _cut_off(found, evidence, events, lines, now)
         told, notices = await chronicle.keep_told(conversation, evidence.tools.values())
         result["memory"] |= told
         for notice in map(asdict, notices):
@@ -173,24 +221,31 @@ async def _close_crashed(
 
 
 def _cut_off(
-    turn: Turn,
-    stored: Sequence[TurnEvent],
+    found: CutTurn,
     evidence: Evidence,
     events: TurnEvents,
     lines: TurnJournal,
     now: datetime,
 ) -> dict[str, Any]:
     """Report what the crash cut off; return the result."""
+    turn, stored = found.turn, found.stored
     language = language_of(turn.message)
     lines.write("error", where="server", message="the server stopped while this turn was running")
-    ending = Ending(language=language, log_file=lines.log_file, cause="crashed")
+    cause: Cause = "waiting" if found.waiting else "crashed"
+    ending = Ending(language=language, log_file=lines.log_file, cause=cause)
     questions, answers = (
         _of_type(stored, "approval.requested"),
         _of_type(stored, "approval.resolved"),
     )
     allowed = {data["approval_id"] for data in answers if data["decision"] == "allow"}
+    for approval in found.waiting:
+        evidence.waiting.add(approval.call_index)
+        evidence.steps.resolve_approval(approval.id, None, None, {"state": "waiting"})
+    waiting = {approval.id for approval in found.waiting}
     for data in questions:
-        if data["approval_id"] not in allowed:  # without a stored permission it did not run
+        if (
+            data["approval_id"] not in allowed | waiting
+        ):  # without a stored permission it did not run
             evidence.denials[_index_of(evidence, data)] = say(language, "nobody_allowed")
     for use in evidence.settle(0):
         fields = {**tool_fields(use), "output": ""}
@@ -199,7 +254,7 @@ def _cut_off(
         events.emit("tool.finished", **fields)
     answered = {data["approval_id"] for data in answers}
     for data in questions:
-        if data["approval_id"] not in answered:
+        if data["approval_id"] not in answered | waiting:
             evidence.steps.resolve_approval(data["approval_id"], "deny", "turn_ended")
             events.emit(
                 "approval.resolved",

@@ -122,11 +122,17 @@ def intent_from_permission(
     rule: str,
     reason: str,
     index: int = 0,
+    allowed_by: Mapping[str, Any] | None = None,
 ) -> MemoryIntent:
-    """The policy decided on a tool call; `index` as in `intent_from_tool_result`."""
+    """The policy decided on a tool call; `index` as in `intent_from_tool_result`.
+
+    `allowed_by` is the person's yes by which an allowed call passed, if one did.
+    """
     key = "permission.allowed" if allowed else "permission.denied"
-    call = {"tool_name": tool_name, "tool_use_id": tool_use_id}
-    return _intent(at, key, f"{index}:{tool_use_id}", **call, rule=rule, reason=reason)
+    payload: dict[str, Any] = {"tool_name": tool_name, "tool_use_id": tool_use_id}
+    if allowed_by is not None:
+        payload["allowed_by"] = dict(allowed_by)
+    return _intent(at, key, f"{index}:{tool_use_id}", **payload, rule=rule, reason=reason)
 
 
 def intent_from_approval_requested(

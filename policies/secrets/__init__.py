@@ -9,6 +9,7 @@ or reads on without going back. Masking twice gives the same as masking once.
 from policies.secrets.detect import mask_secrets, mask_secrets_counted
 from policies.secrets.fields import field_name, is_secret_field, is_secret_item, tells_nothing
 from policies.secrets.keys import names_secret
+from policies.secrets.known import known_spans
 from policies.secrets.text import MASK, MAX_KEPT_CHARS, Masked
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "field_name",
     "is_secret_field",
     "is_secret_item",
+    "known_spans",
     "mask_secrets",
     "mask_secrets_counted",
     "names_secret",

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
-from policies.secrets.text import MASK, Masked, Plain, mask_spans, mask_value
+from policies.secrets.text import MASK, Masked, Plain, Span, mask_spans, mask_value, united
 
 MIN_KNOWN_CHARS = 6
 """A shorter known value would mask ordinary words."""
@@ -45,6 +45,29 @@ def mask_known(text: str, known: Sequence[str]) -> Masked:
         masked = mask_spans(text, plain, spans)
         return Masked(masked.text, count + masked.count)
     return Masked(text, count)
+
+
+def known_spans(text: str, known: Sequence[str]) -> list[Span]:
+    """Return where the known values stand in a text, in any form, in order and without overlaps."""
+    forms = [form for form, _ in _forms(tuple(known))]
+    spans = [span for form in forms for span in _places(form, text)]
+    plain = Plain.of(text)
+    if plain.text != text:
+        folded = {Plain.of(form).text for form in forms}
+        spans += [
+            (plain.source_start(start), plain.source_end(end))
+            for form in folded
+            if len(form) >= MIN_KNOWN_CHARS
+            for start, end in _places(form, plain.text)
+        ]
+    return united(spans)
+
+
+def _places(form: str, text: str) -> Iterator[Span]:
+    at = text.find(form)
+    while at >= 0:
+        yield at, at + len(form)
+        at = text.find(form, at + len(form))
 
 
 @lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ import anyio
 
 from gateway.engine.events import EngineEvent, RunFinished, ToolCalled, ToolReturned
 from gateway.turns.approvals import AskedCall
+from gateway.turns.asked_input import AskedInput
 from gateway.turns.evidence import Evidence
 from gateway.turns.reply import Cause, Ending
 from gateway.turns.sentences import Language
@@ -104,7 +105,14 @@ def tool_call(
 def asked_about(call: ToolCall, show: Callable[[str], str] = str) -> AskedCall:
     """Return a call as a person is asked about it, of which no more is known than its input."""
     effect = effect_of_input(call.name, call.input, call.cwd)
-    return AskedCall(call=call, effect=effect, summary="ls", input=dict(call.input), show=show)
+    return AskedCall(
+        call=call,
+        effect=effect,
+        summary="ls",
+        shown=AskedInput(dict(call.input)),
+        fingerprint="f",
+        show=show,
+    )
 
 
 def codes(notices: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -12,6 +12,9 @@ from typing import Any
 
 _FENCE = re.compile(r"```candor-script[^\n]*\n(?P<body>.*?)```", re.DOTALL)
 
+_ALLOWED = re.compile(r"```tool-call\n(?P<body>[^\n]+)\n```")
+"""The call that a person allowed after its run had ended."""
+
 Step = Mapping[str, Any]
 
 
@@ -36,10 +39,13 @@ class ScriptedCall:
 
 def steps_of(text: str, session: Session) -> list[Step]:
     """List the steps that a prompt asks for; one without a script takes the session's next one."""
-    fence = _FENCE.search(text)
+    fence, allowed = _FENCE.search(text), _ALLOWED.search(text)
     if fence is None:
         if session.followups:
             return [session.followups.pop(0)]
+        if allowed is not None:
+            call = json.loads(allowed["body"])
+            return [{"tool": call["name"], "input": call["input"]}, {"text": "Made."}]
         return [{"text": f"You said: {text}"}]
     steps: list[Step] = []
     for step in json.loads(fence["body"]):

@@ -13,10 +13,10 @@ import pytest
 from anyio.abc import TaskGroup
 
 from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
-from gateway.conversations.model import ConversationChange, Turn, TurnEvent
-from gateway.ids import LOCAL_USER, ConversationId
+from gateway.conversations.model import ConversationChange, Decision, Turn, TurnEvent
+from gateway.ids import LOCAL_USER, ConversationId, TurnId
 from gateway.settings import Settings
-from gateway.turns.approvals import Decision
+from gateway.turns.approvals import Reply
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView
 from memory.context import MemoryReader
 from memory.memory import Memory
@@ -116,13 +116,25 @@ class RunningServices(Services):
         events = await self.events_of(accepted, until="approval.requested")
         return of_kind(events, "approval.requested")[0]
 
-    def answer(self, question: dict[str, Any], decision: Decision, **more: Any) -> None:
-        """Answer a question."""
-        self.chat.approvals.answer(LOCAL_USER, question["approval_id"], decision, **more)
+    async def answer(
+        self, question: dict[str, Any], decision: Decision, **more: Any
+    ) -> TurnId | None:
+        """Answer a question; return the turn in which the answer counts."""
+        reply = Reply(decision=decision, **more)
+        return await self.chat.approvals.answer(LOCAL_USER, question["approval_id"], reply)
 
-    def asked(self) -> list[str]:
-        """List the open questions by their ids."""
-        return [question.id for question in self.chat.approvals.pending(LOCAL_USER, None)]
+    async def pending_in(self, accepted: Accepted) -> dict[str, Any]:
+        """Wait until a turn has a pending approval that was not answered; return it."""
+        with anyio.fail_after(30):
+            while True:
+                for question in await self.asked():
+                    if (question["turn_id"], question["state"]) == (accepted.turn_id, "pending"):
+                        return question
+                await anyio.sleep(0.01)
+
+    async def asked(self) -> list[dict[str, Any]]:
+        """List the approvals that this machine's user can answer, or lost lately."""
+        return await self.chat.approvals.listed(LOCAL_USER)
 
     async def journal_of(self, result: dict[str, Any]) -> list[dict[str, Any]]:
         """Read the journal of a turn that has ended."""

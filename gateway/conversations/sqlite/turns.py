@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from gateway.conversations.model import Conversation, Spending, Turn, TurnEvent, title_of
+from gateway.conversations.model import (
+    ApprovalAnswer,
+    Conversation,
+    Spending,
+    Turn,
+    TurnEvent,
+    title_of,
+)
+from gateway.conversations.sqlite.approvals import take_answer_blocking
 from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events, without_results
 from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
@@ -14,6 +22,7 @@ from gateway.conversations.sqlite.search import index_copies_blocking
 from gateway.conversations.store import MAX_SHOWN_TURNS, IdempotencyKey, KeyedTurn, SessionTurn
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from memory.clock import rfc3339
+from memory.errors import StoreConflict
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
@@ -54,6 +63,7 @@ class SqliteTurnStore:
         create: Conversation | None = None,
         key: IdempotencyKey | None = None,
         events: Sequence[TurnEvent] = (),
+        answer: ApprovalAnswer | None = None,
     ) -> Turn:
 
         def work(writer: sqlite3.Connection) -> Turn:
@@ -61,8 +71,8 @@ class SqliteTurnStore:
                 insert_conversation(writer, create)
             rows = writer.execute(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
-                " created_at, started_at) SELECT :id, :conversation_id, :user_id,"
-                " coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at"
+                " created_at, started_at, approval_id) SELECT :id, :conversation_id, :user_id,"
+                " coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at, :approval_id"
                 " FROM turns WHERE conversation_id = :conversation_id RETURNING seq",
                 row_of_turn(turn),
             ).fetchall()
@@ -75,6 +85,8 @@ class SqliteTurnStore:
                 row = columns_of(key, user_id=turn.user_id, turn_id=turn.id)
                 insert_blocking(writer, "idempotency", row)
             insert_events(writer, events)
+            if answer is not None and not take_answer_blocking(writer, answer):
+                raise StoreConflict("The approval is not open.")
             return replace(turn, seq=rows[0]["seq"])
 
         return await self._database.write(work)

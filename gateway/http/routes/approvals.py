@@ -1,9 +1,9 @@
-"""Approvals: the open ones, the answer to one, and the rules that answers left behind."""
+"""Approvals: those that wait, the answer to one, and the rules that answers left behind."""
 
 from http import HTTPStatus
 
 from fastapi import APIRouter
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from gateway.http.context import Context
 from gateway.http.json_response import JsonResponse
@@ -16,13 +16,10 @@ router = APIRouter()
 
 @router.get("/approvals")
 async def list_approvals(context: Context, conversation_id: Parameter = "") -> Response:
-    """List the user's open approvals, oldest first."""
-    if conversation_id:
-        await context.chat.conversations.get(context.user_id, conversation_id)
-    approvals = context.chat.approvals.pending(context.user_id, conversation_id or None)
+    """List the user's approvals that can be answered, and those that were lost lately."""
     return JsonResponse(
         {
-            "approvals": [approval.fields() for approval in approvals],
+            "approvals": await context.chat.approvals.listed(context.user_id, conversation_id),
             "asks": context.state.services.settings.approvals == "on",
         }
     )
@@ -30,17 +27,35 @@ async def list_approvals(context: Context, conversation_id: Parameter = "") -> R
 
 @router.post("/approvals/{approval_id}", openapi_extra=takes(ApprovalBody))
 async def answer_approval(context: Context, approval_id: str) -> Response:
-    """Record a person's decision."""
+    """Record a person's decision; `turn_id` is the turn in which it counts."""
     body = await context.body(ApprovalBody)
-    approval = context.chat.approvals.answer(context.user_id, approval_id, **body.model_dump())
-    return JsonResponse({"approval_id": approval.id, "decision": body.decision})
+    turn_id = await context.chat.approvals.answer(context.user_id, approval_id, body.reply())
+    return JsonResponse({"approval_id": approval_id, "decision": body.decision, "turn_id": turn_id})
+
+
+@router.post("/approvals/{approval_id}/extend")
+async def extend_approval(context: Context, approval_id: str) -> Response:
+    """Give a pending approval its whole time again."""
+    expires_at = await context.chat.approvals.extend(context.user_id, approval_id)
+    return JsonResponse({"approval_id": approval_id, "expires_at": expires_at})
+
+
+@router.get(
+    "/approvals/{approval_id}/input",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {}}}},
+)
+async def download_input(context: Context, approval_id: str) -> Response:
+    """Return the whole input of a call that waits, as a download."""
+    text = await context.chat.approvals.input(context.user_id, approval_id)
+    headers = {"Content-Disposition": 'attachment; filename="approval-input.txt"'}
+    return PlainTextResponse(text, headers=headers)
 
 
 @router.get("/conversations/{conversation_id}/permissions")
 async def list_permissions(context: Context, conversation_id: str) -> Response:
     """List the rules under which calls of a conversation pass unasked, oldest first."""
-    known = await context.chat.conversations.get(context.user_id, conversation_id)
-    rules = context.chat.approvals.allowed(known.conversation.id)
+    rules = await context.chat.approvals.rules(context.user_id, conversation_id)
     return JsonResponse({"permissions": [rule.fields() for rule in rules]})
 
 
@@ -49,6 +64,5 @@ async def list_permissions(context: Context, conversation_id: str) -> Response:
 )
 async def withdraw_permission(context: Context, conversation_id: str, approval_id: str) -> Response:
     """Ask again about what a rule covers."""
-    known = await context.chat.conversations.get(context.user_id, conversation_id)
-    context.chat.approvals.withdraw(known.conversation.id, approval_id)
+    await context.chat.approvals.withdraw_rule(context.user_id, conversation_id, approval_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)

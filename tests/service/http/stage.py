@@ -19,6 +19,7 @@ from gateway.assemble import Ping, Services
 from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
+from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
@@ -224,7 +225,7 @@ async def staged(
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(directory / "test.sqlite3", steps)
     turns, events = SqliteTurnStore(database), SqliteEventStore(database)
-    approvals = ApprovalDesk(timeout_s=60, now=utc_now)
+    approvals = ApprovalDesk(SqliteApprovalStore(database), timeout_s=60, now=utc_now)
     players = _Players(turns, approvals)
     tools = ConversationTools(turns)
     await anyio.to_thread.run_sync(partial(chosen.data_dir.mkdir, exist_ok=True))

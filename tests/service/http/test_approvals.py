@@ -39,10 +39,8 @@ async def test_an_open_approval_is_listed_and_answered_once(tmp_path: Path, deci
             answer = await ada.post(
                 path, json={**body, "message": "ok", "remember": "conversation"}
             )
-            assert (answer.status_code, answer.json()) == (
-                200,
-                {"approval_id": asked["approval_id"], "decision": decision},
-            )
+            given = {**body, "approval_id": asked["approval_id"], "turn_id": asked["turn_id"]}
+            assert (answer.status_code, answer.json()) == (200, given)
             assert (await stream.rest())[-1].data["reply"] == decision
             assert_error(await ada.post(path, json=body), 409, "already_answered")
             rules = f"/conversations/{asked['conversation_id']}/permissions"

@@ -63,6 +63,8 @@ ATTEMPTS = [
     Attempt("DELETE", "/conversations/{conversation_id}"),
     Attempt("GET", "/approvals", query={"conversation_id": "{conversation_id}"}),
     Attempt("POST", "/approvals/{approval_id}", {"decision": "allow"}),
+    Attempt("POST", "/approvals/{approval_id}/extend"),
+    Attempt("GET", "/approvals/{approval_id}/input"),
     Attempt("GET", "/conversations/{conversation_id}/permissions"),
     Attempt("DELETE", "/conversations/{conversation_id}/permissions/{approval_id}"),
     Attempt("GET", "/logs", query={"conversation_id": "{conversation_id}"}),

@@ -12,6 +12,7 @@ import pytest
 from gateway.errors import Conflict, NotFound
 from gateway.ids import UserId
 from gateway.turns import run_driver
+from gateway.turns.approvals import Reply
 from gateway.turns.requests import Accepted
 from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import RunningServices, kinds, of_kind, running_services, script
@@ -61,20 +62,21 @@ async def test_a_question_is_no_silence_of_the_model(
             while clock.looks < seen + 3:  # noqa: ASYNC110  the watch has no event for it
                 await anyio.sleep(0.01)
         clock.ahead_s = 0.0
-        services.answer(question, "allow")
+        await services.answer(question, "allow")
         result = await services.result_of(accepted)
     assert (result["outcome"], result["notices"]) == ("answered", [])
 
 
 async def test_an_allowed_call_runs(tmp_path: Path) -> None:
     async with asking(tmp_path, recall_deadline_ms=10_000) as (services, accepted, question):
-        assert services.asked() == [question["approval_id"]]
-        assert services.chat.approvals.pending(UserId("bob"), None) == []
+        assert [one["approval_id"] for one in await services.asked()] == [question["approval_id"]]
+        bob, approvals = UserId("bob"), services.chat.approvals
+        assert await approvals.listed(bob) == []
         with pytest.raises(NotFound):
-            services.chat.approvals.answer(UserId("bob"), question["approval_id"], "allow")
-        services.answer(question, "allow")
+            await approvals.answer(bob, question["approval_id"], Reply(decision="allow"))
+        await services.answer(question, "allow")
         with pytest.raises(Conflict):
-            services.answer(question, "deny")
+            await services.answer(question, "deny")
         result = await services.result_of(accepted)
         events = await services.events_of(accepted)
         assert (services.settings.workspace / "b.txt").exists()
@@ -83,7 +85,16 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
     assert (question["name"], question["summary"]) == ("Write", "b.txt")
     assert question.keys() == {
         *("turn_id", "conversation_id", "approval_id", "index", "tool_use_id", "name", "summary"),
-        *("permits", "expires_at"),
+        *(
+            "permits",
+            "expires_at",
+            "input",
+            "input_chars",
+            "truncated",
+            "hidden",
+            "state",
+            "reason",
+        ),
     }
     resolved = of_kind(events, "approval.resolved")[0]
     assert question["index"] == resolved["index"] == 1
@@ -93,7 +104,7 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
 
 async def test_a_denied_call_does_not_run_and_the_word_is_kept(tmp_path: Path) -> None:
     async with asking(tmp_path) as (services, accepted, question):
-        services.answer(question, "deny", message="Not that one.")
+        await services.answer(question, "deny", message="Not that one.")
         result = await services.result_of(accepted)
         assert not (services.settings.workspace / "b.txt").exists()
     assert result["outcome"] == "answered_with_failures"
@@ -112,9 +123,9 @@ async def test_a_stop_while_a_person_is_asked_withdraws_the_question_and_lets_no
         with anyio.fail_after(30):
             result = await services.stop(accepted)
         events = await services.events_of(accepted)
-        assert services.asked() == []
+        assert await services.asked() == []
         with pytest.raises(Conflict):
-            services.answer(question, "allow")
+            await services.answer(question, "allow")
         assert not (services.settings.workspace / "b.txt").exists()
         services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
@@ -129,7 +140,7 @@ async def test_a_process_that_dies_while_a_person_is_asked_withdraws_the_questio
         await services.scripted.clients[0].kill()
         result = await services.result_of(accepted)
         events = await services.events_of(accepted)
-        assert services.asked() == []
+        assert await services.asked() == []
     assert result["outcome"] == "engine_failed"
     assert kinds(events)[-1] == "turn.completed"
     assert [item["by"] for item in of_kind(events, "approval.resolved")] == ["turn_ended"]

@@ -146,7 +146,7 @@ async def test_a_rule_asks_a_person_also_about_a_call_that_changes_nothing(tmp_p
     async with running_services(tmp_path, approvals="on", policy_file=file) as services:
         accepted = await services.send(script(READ, DONE))
         question = await services.question_of(accepted)
-        services.answer(question, "allow")
+        await services.answer(question, "allow")
         assert (await services.result_of(accepted))["outcome"] == "answered"
     assert question["name"] == "Read"
 

@@ -8,11 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.model import COMPLETED, TurnEvent
+from gateway.conversations.model import COMPLETED, Decision, TurnEvent
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.ids import LOCAL_USER as ME
-from gateway.turns.approvals import Decision
 from gateway.turns.requests import Accepted
 from memory.intents.chronicle import IntentRecord, Recording
 from memory.scope import Scope
@@ -154,9 +153,9 @@ async def test_what_a_crash_keeps_out_of_memory_is_told(tmp_path: Path) -> None:
     assert codes(told["notices"]) == codes(of_kind(events, "notice")) == ["memory_not_written"]
 
 
-@pytest.mark.parametrize("answer", ["allow", "deny", None])
+@pytest.mark.parametrize("answer", ["allow", "deny"])
 async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Decision | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Decision
 ) -> None:
     """One that was allowed may have run: nothing that is stored tells."""
     before, after = tmp_path / "before", tmp_path / "after"
@@ -166,10 +165,9 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
         )
         accepted = await services.send(script(WRITE, {"hang": True}))
         question = await services.question_of(accepted)
-        if answer is not None:
-            services.answer(question, answer)
-            with anyio.fail_after(WAIT_S):
-                await held.came.wait()
+        await services.answer(question, answer)
+        with anyio.fail_after(WAIT_S):
+            await held.came.wait()
         await services.copy_as_after_a_crash(after)
         held.let_go.set()
         await services.interrupt(accepted.conversation_id)
@@ -177,9 +175,9 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     async with running_services(after, approvals="on") as services:
         result = await services.result_of(accepted)
         events = await services.events_of(accepted)
-        assert services.asked() == []
+        assert await services.asked() == []
     by = [item["by"] for item in of_kind(events, "approval.resolved")]
-    assert by == ["turn_ended" if answer is None else "user"]
+    assert by == ["user"]
     (tool,) = result["tools"]
     (finished,) = of_kind(events, "tool.finished")
     assert (finished["status"], finished["error"]) == (tool["status"], tool["error"])

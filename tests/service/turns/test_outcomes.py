@@ -186,7 +186,7 @@ async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_p
         question = await services.question_of(accepted)
         place = (accepted.conversation_id, accepted.turn_id)
         assert (await reader.tool_call(ME, *place, 2))["status"] is None
-        services.answer(question, "allow")
+        await services.answer(question, "allow")
         result = await services.result_of(accepted)
         assert [step.get("text") or step.get("index") for step in result["steps"]] == [
             *("Look first.", "I look.", 1, "Now I write.", 2, 2, "Done.")

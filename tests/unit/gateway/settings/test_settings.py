@@ -110,7 +110,7 @@ def test_the_defaults_are_those_of_the_contract() -> None:
     assert directories == (Path("./workspace"), Path("./.candor"), Path("./logs"))
     assert (known.prewarmed_clients, known.stale_client_grace_s) == (1, 20)
     assert (known.doom_loop_threshold, known.recall_deadline_ms) == (5, 300)
-    assert (known.approvals, known.approval_timeout_s) == ("off", 120)
+    assert (known.approvals, known.approval_timeout_s) == ("off", 600)
     assert (known.sandbox, known.extract, known.demo) == ("auto", "off", "auto")
     assert (known.model, known.tokens_file, known.policy_file) == (None, None, None)
 

@@ -1,0 +1,2 @@
+-- Nothing: the number belongs to a change that is made elsewhere.
+SELECT 1;

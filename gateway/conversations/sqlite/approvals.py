@@ -1,0 +1,106 @@
+"""Approvals in SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from gateway.conversations.model import Approval, ApprovalAnswer
+from gateway.conversations.sqlite.rows import readable
+from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
+from gateway.jsonsafe import json_text
+from memory.clock import rfc3339
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import columns_of, read_value
+from memory.stores.sqlite.statements import insert_blocking
+
+_LOST = (
+    "UPDATE approvals SET state = 'lost', ended_at = :created_at, input = '{}', hidden = '[]'"
+    " WHERE conversation_id = :conversation_id AND fingerprint = :fingerprint"
+    " AND turn_id != :turn_id AND state = 'open'"
+)
+_ANSWERED = (
+    "UPDATE approvals SET state = 'answered', decision = :decision, message = :message,"
+    " answers = :answers, ended_at = :at,"
+    " input = CASE WHEN :keeps_input THEN input ELSE '{}' END,"
+    " hidden = CASE WHEN :keeps_input THEN hidden ELSE '[]' END"
+    " WHERE id = :approval_id AND state = 'open' RETURNING id"
+)
+
+
+def _approval_of(row: sqlite3.Row) -> Approval:
+    return read_value(
+        Approval,
+        row,
+        input=json.loads(row["input"]),
+        hidden=json.loads(row["hidden"]),
+        answers=None if row["answers"] is None else json.loads(row["answers"]),
+    )
+
+
+def take_answer_blocking(writer: sqlite3.Connection, answer: ApprovalAnswer) -> bool:
+    """Store an answer within an open transaction; return False if the approval is not open."""
+    answers = None if answer.answers is None else json_text(answer.answers)
+    return bool(writer.execute(_ANSWERED, columns_of(answer, answers=answers)).fetchall())
+
+
+class SqliteApprovalStore:
+    """See `ApprovalStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, approval: Approval) -> None:
+        row = columns_of(
+            approval,
+            input=json_text(approval.input),
+            hidden=json_text(approval.hidden),
+            answers=None if approval.answers is None else json_text(approval.answers),
+        )
+
+        def work(writer: sqlite3.Connection) -> None:
+            writer.execute(_LOST, row)
+            insert_blocking(writer, "approvals", row)
+
+        await self._database.write(work)
+
+    async def get(self, approval_id: ApprovalId, user_id: UserId) -> Approval | None:
+        return await self._database.value(
+            _approval_of,
+            "SELECT * FROM approvals WHERE id = ? AND user_id = ?",
+            (approval_id, user_id),
+        )
+
+    async def answer(self, answer: ApprovalAnswer) -> bool:
+        return await self._database.write(lambda writer: take_answer_blocking(writer, answer))
+
+    async def withdraw(self, approval_id: ApprovalId, at: datetime) -> None:
+        await self._database.execute(
+            "UPDATE approvals SET state = 'withdrawn', ended_at = ?, input = '{}', hidden = '[]'"
+            " WHERE id = ? AND state = 'open'",
+            (rfc3339(at), approval_id),
+        )
+
+    async def reopen(self, approval_id: ApprovalId) -> None:
+        await self._database.execute(
+            "UPDATE approvals SET state = 'open', decision = NULL, message = '', answers = NULL,"
+            " ended_at = NULL WHERE id = ? AND state = 'answered'",
+            (approval_id,),
+        )
+
+    async def listed(
+        self, user_id: UserId, conversation_id: ConversationId | None, *, lost_since: datetime
+    ) -> Sequence[Approval]:
+        rows = await self._database.rows(
+            "SELECT * FROM approvals WHERE user_id = ? AND state IN ('open', 'lost')"
+            " AND (? IS NULL OR conversation_id = ?) AND (state = 'open' OR ended_at > ?)"
+            " ORDER BY created_at, id",
+            (user_id, conversation_id, conversation_id, rfc3339(lost_since)),
+        )
+        return list(readable(rows, _approval_of, "approval"))
+
+    async def of_turn(self, turn_id: TurnId) -> Sequence[Approval]:
+        rows = await self._database.rows(
+            "SELECT * FROM approvals WHERE turn_id = ? ORDER BY created_at, call_index", (turn_id,)
+        )
+        return list(readable(rows, _approval_of, "approval"))
