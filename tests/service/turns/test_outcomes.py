@@ -192,6 +192,8 @@ async def test_the_calls_of_a_finished_turn_open_to_their_input_and_output(tmp_p
             *("Look first.", "I look.", 1, "Now I write.", 2, 2, "Done.")
         ]
         answer = {"approval_id": question["approval_id"], "decision": "allow", "by": "user"}
+        answer["allowed_by"] = result["tools"][1]["allowed_by"]
+        assert answer["allowed_by"]["by"] == "person"
         assert result["steps"][5] == {"type": "approval", "index": 2, **answer}
         read, write = [await reader.tool_call(ME, *place, index) for index in (1, 2)]
         assert (read["input"], read["output"]) == ({"command": "cat   a.txt"}, "alpha")
