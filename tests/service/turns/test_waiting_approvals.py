@@ -5,13 +5,23 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import TurnId
 from gateway.turns.requests import Accepted
-from tests.support.services import HANG, RunningServices, of_kind, running_services, script
+from tests.support.services import (
+    HANG,
+    RunningServices,
+    hold_calls,
+    kinds,
+    of_kind,
+    running_services,
+    script,
+)
 
 RM = {"tool": "Bash", "input": {"command": "rm a.txt"}}
 DONE = {"text": "Done."}
@@ -249,3 +259,47 @@ async def test_what_nobody_needs_any_more_is_not_kept(tmp_path: Path) -> None:
         kept = await desk.granted(question["approval_id"], ME)
     assert kept is not None
     assert (kept.state, kept.input) == ("answered", {})
+
+
+async def test_a_yes_that_was_stored_when_the_server_died_before_the_call_can_be_given_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call waits until readers are told of the yes, so it did not run."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    async with running_services(before, approvals="on") as services:
+        held = hold_calls(
+            monkeypatch,
+            SqliteEventStore.append,
+            lambda events: "approval.resolved" in kinds(events),
+        )
+        accepted = await services.send(script(RM, DONE))
+        question = await services.question_of(accepted)
+        await services.answer(question, "allow")
+        with anyio.fail_after(30):
+            await held.came.wait()
+        await services.copy_as_after_a_crash(after)
+        sessions = services.same_sessions()
+        held.let_go.set()
+        await services.result_of(accepted)
+    monkeypatch.undo()
+    async with running_services(after, make_engine=sessions, approvals="on") as services:
+        assert (await services.result_of(accepted))["cause"] == "waiting"
+        turn_id = await services.answer(question, "allow")
+        assert (await services.result_of(run_of(accepted, turn_id)))["outcome"] == "answered"
+        assert not has_file(services)
+
+
+async def test_readers_are_told_of_more_time(tmp_path: Path) -> None:
+    async with running_services(tmp_path, approvals="on") as services:
+        accepted = await services.send(script(RM, DONE))
+        question = await services.question_of(accepted)
+        expires_at = await services.chat.approvals.extend(ME, question["approval_id"])
+        (extended,) = of_kind(
+            await services.events_of(accepted, until="approval.extended"), "approval.extended"
+        )
+        await services.answer(question, "deny")
+    assert expires_at >= question["expires_at"]
+    assert (extended["approval_id"], extended["expires_at"]) == (
+        question["approval_id"],
+        expires_at,
+    )
