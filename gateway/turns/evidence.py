@@ -80,7 +80,7 @@ class ToolUse:
     """Sanitized: masked, clipped, paths relative to the workspace."""
     summary: str
     started_s: float
-    """When it began, by a monotonic clock."""
+    """When it began, by a monotonic clock; a call that stands behind others begins after them."""
     waited_s: float = 0.0
     """How long it waited for a person."""
     ran: Mapping[str, Any] | None = None
@@ -263,6 +263,12 @@ class Evidence:
         self.allowed_by[index] = allowed_by
         if index in self.tools:
             self.tools[index].allowed_by = allowed_by
+
+    def call_began(self, index: int, now_s: float) -> None:
+        """Restart a call's clock: until now it may have stood behind one that waited for a person."""
+        use = self.tools.get(index)
+        if use is not None:
+            use.started_s = now_s
 
     def settle(self, now_s: float) -> list[ToolUse]:
         """Set the status of calls that never returned; return them."""

@@ -93,6 +93,7 @@ class TurnGate:
 
     async def judge(self, call: ToolCall) -> Verdict:
         self._asked.add(call.index)
+        self.evidence.call_began(call.index, anyio.current_time())
         verdict = await self._verdict(call)
         self._judged[call.index] = (call.input, verdict)
         if isinstance(verdict, Deny) and not verdict.interrupt:

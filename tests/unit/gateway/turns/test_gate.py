@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import anyio
@@ -16,7 +17,7 @@ from gateway.turns.guards import DoomLoop
 from policies.permits import Effect
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
-from tests.support.builders import tool_call
+from tests.support.builders import called, returned, tool_call
 
 READS = Allow("reads", "It only reads.", changes=False)
 CHANGES = Allow("changes", "It changes something.")
@@ -86,6 +87,20 @@ async def test_a_person_agrees_to_the_policys_input_while_the_clock_stands_still
     assert await gate.through() == Allow("ask", "why", {"command": "mv a b"})
     assert gate.person.calls[0].input == {"command": "mv a b"}
     assert (paused, gate.clock.is_paused) == ([True], False)
+
+
+async def test_a_calls_time_begins_when_its_turn_has_come_not_while_its_neighbour_waits() -> None:
+    gate = Gate(CHANGES)
+    asked_s = anyio.current_time() - 3600  # a person took their time
+    for call in (called("t1"), called("t2")):
+        gate.evidence.tool_called(call, "ls", asked_s)
+
+    await gate.through(replace(tool_call(), index=2, tool_use_id="t2"))
+
+    gate.evidence.take(returned(tool_use_id="t2"), anyio.current_time())
+    duration_ms = gate.evidence.tools[2].duration_ms
+    assert duration_ms is not None
+    assert duration_ms < 3_600_000
 
 
 async def test_a_turn_that_is_being_stopped_runs_nothing_more_and_calls_that_no_denial() -> None:
