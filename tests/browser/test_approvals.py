@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage, tab
@@ -66,6 +67,10 @@ def test_an_allowed_call_runs_and_only_then(asked: ChatPage, asking_server: Live
     expect(asked.composer).to_be_focused()
     expect(asked.turn.tools).to_have_attribute("data-status", "ok")
     assert file.read_text(encoding="utf-8") == "hello"
+    for _ in range(2):  # one card a call, with the answer in its head
+        expect(asked.turn.at.locator(".steps > .tool")).to_have_count(1)
+        expect(asked.turn.tools.get_by_test_id("approval")).to_have_text("Allowed by you")
+        asked.page.reload()
 
 
 def test_a_denied_call_never_runs_and_the_reply_says_so(
@@ -80,6 +85,8 @@ def test_a_denied_call_never_runs_and_the_reply_says_so(
     asked.turn.expect_end("answered_with_failures")
     expect(asked.turn.approval).to_contain_text("Denied by you")
     expect(asked.turn.tools).to_have_attribute("data-status", "denied")
+    expect(asked.turn.tools).not_to_contain_text("A person was asked")
+    asked.turn.tools.get_by_role("button").click()
     expect(asked.turn.tools).to_contain_text("A person was asked and denied this call.")
     expect(asked.turn.notices).to_have_count(0)
     assert file.read_text(encoding="utf-8") == "kept"
@@ -118,6 +125,152 @@ def test_a_yes_for_the_conversation_covers_what_the_person_chose(
     expect(rules).to_have_text([re.compile("only this: rm -- c.txt")])
     asked.page.keyboard.press("Escape")
     asked.go_to_start()
+
+
+def test_the_keys_go_to_what_is_asked_unless_somebody_writes(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    asked.go_to_start()
+    (asking_server.workspace / "kept.txt").write_text("kept", encoding="utf-8")
+    asked.send("delete kept.txt")
+    card = asked.turn.approval
+    expect(card).to_be_focused()
+    expect(card.locator("kbd").first).to_be_visible()
+    asked.page.keyboard.press("w")
+    asked.page.keyboard.type("It is needed.")
+    asked.page.keyboard.press("Enter")
+    asked.turn.expect_end("answered_with_failures")
+    expect(card).to_contain_text("You said: It is needed.")
+    expect(asked.composer).to_have_value("")
+
+    asked.send("delete kept.txt")
+    asked.composer.press_sequentially("And no")
+    expect(card.locator(".approval-asked")).to_be_visible()
+    expect(asked.composer).to_be_focused()
+    expect(card.locator("kbd").first).to_be_hidden()
+    asked.composer.press("w")
+    expect(asked.composer).to_have_value("And now")
+    asked.composer.fill("")
+    asked.turn.at.get_by_test_id("approval-deny").click()
+    asked.turn.expect_end("answered_with_failures")
+
+
+def test_a_letter_on_its_way_to_the_message_box_is_no_answer(
+    open_page: OpenPage, asking_server: LiveServer
+) -> None:
+    (asking_server.workspace / "kept.txt").write_text("kept", encoding="utf-8")
+    chat = open_page(url=asking_server.url)
+    chat.page.clock.install()
+    chat.page.clock.pause_at(chat.page.evaluate("Date.now() + 1000"))
+    chat.send("delete kept.txt")
+    expect(chat.turn.approval).to_be_focused()
+
+    chat.page.keyboard.type("also")
+
+    expect(chat.composer).to_have_value("also")
+    expect(chat.turn.at.get_by_test_id("approval-allow")).to_be_enabled()
+    chat.page.clock.resume()
+    chat.turn.at.get_by_test_id("approval-deny").click()
+    chat.turn.expect_end("answered_with_failures")
+
+
+def test_an_edit_is_asked_about_among_the_lines_around_it(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    lines = "".join(f"line {number}\n" for number in range(1, 12))
+    (asking_server.workspace / "lines.txt").write_text(lines, encoding="utf-8")
+    read = {"tool": "Read", "input": {"file_path": "lines.txt"}}
+    given = {"file_path": "lines.txt", "old_string": "e 6", "new_string": "e six"}
+    over = {"tool": "Write", "input": {"file_path": "lines.txt", "content": "line 1\nnew\n"}}
+    asked.send(script(read, {"tool": "Edit", "input": given}, over, {"text": "Done."}))
+    rows = [*(f"{number} line {number}" for number in (3, 4, 5)), "6-line 6", "6+line six"]
+    rows += [f"{number} line {number}" for number in (7, 8, 9)]
+    edit, write = asked.turn.tools.nth(1), asked.turn.tools.nth(2)
+    expect(edit.locator(".diff-row")).to_have_text(rows)
+
+    asked.turn.at.get_by_test_id("approval-allow").click()
+
+    expect(write.locator(".diff-row.is-removed")).to_have_count(10)
+    expect(write.locator(".diff-row.is-added")).to_have_text("2+new")
+    asked.turn.at.get_by_test_id("approval-deny").click()
+    asked.turn.expect_end("answered_with_failures")
+    edit.get_by_role("button").click()
+    expect(edit.locator(".diff-row")).to_have_text(rows)
+    asked.page.reload()
+    edit.get_by_role("button").click()
+    expect(edit.locator(".diff-row")).to_have_text(rows)
+
+
+def test_a_person_may_take_more_time(asked: ChatPage) -> None:
+    later = "2999-01-01T00:00:00Z"
+    extended: list[str] = []
+
+    def list_pending(route: Route) -> None:
+        response = route.fetch()
+        body = response.json()
+        for approval in body["approvals"]:
+            approval.update({"state": "pending"} | ({"expires_at": later} if extended else {}))
+        route.fulfill(response=response, json=body)
+
+    def extend(route: Route) -> None:
+        extended.append(route.request.url)
+        route.fulfill(json={"expires_at": later})
+
+    asked.page.route("**/approvals", list_pending)
+    asked.page.route("**/approvals/*/extend", extend)
+    asked.send("write x to later.txt")
+
+    asked.turn.at.get_by_test_id("approval-extend").click()
+
+    expect(asked.turn.approval.locator(".approval-countdown")).to_have_text(re.compile(r"\d{6,}:"))
+    asked.page.unroute_all()
+    asked.turn.at.get_by_test_id("approval-deny").click()
+    asked.turn.expect_end("answered_with_failures")
+    assert len(extended) == 1
+
+
+def test_the_inbox_stays_while_a_turn_goes_on_and_shows_what_it_asks_next(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    asked.go_to_start()
+    for name in "gh":
+        (asking_server.workspace / f"{name}.txt").write_text("x", encoding="utf-8")
+    pipe = asking_server.make_pipe("pipe")
+    asked.send(script(bash("rm g.txt"), bash("cat pipe"), bash("rm h.txt"), {"text": "Gone."}))
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_be_visible()
+    asked.go_to_start()
+    asked.page.keyboard.press("Alt+a")
+    dialog = asked.get("inbox-dialog")
+
+    dialog.get_by_test_id("approval-allow").click()
+
+    expect(dialog).to_contain_text("The turn goes on.")
+    expect(dialog).to_contain_text("Allowed by you")
+    pipe.write_text("", encoding="utf-8")  # the command that reads it ends
+    expect(dialog).to_contain_text("rm -- h.txt")
+    dialog.get_by_test_id("approval-allow").click()
+    expect(dialog).to_have_count(0)
+    assert not list(asking_server.workspace.glob("[gh].txt"))
+
+
+def test_an_approval_whose_server_is_away_has_no_countdown_and_no_live_buttons(
+    browser: Browser, open_page: OpenPage, tmp_path: Path
+) -> None:
+    settings = {"approvals": "on", **SETTINGS}
+    with started_server(tmp_path, **settings) as first:
+        chat = open_page(url=first.url)
+        chat.witness.network_may_fail = True
+        chat.send("write x to away.txt")
+        expect(chat.turn.at.get_by_test_id("approval-allow")).to_be_enabled()
+        first.kill()
+        expect(chat.get("offline")).to_be_visible()
+        expect(chat.turn.approval).to_contain_text("Cannot be answered now")
+        expect(chat.turn.approval).not_to_contain_text("left")
+        expect(chat.turn.at.get_by_test_id("approval-allow")).to_be_disabled()
+    with started_server(tmp_path, port=int(first.url.rpartition(":")[2]), **settings):
+        expect(chat.turn.outcome).to_be_visible()
+        expect(chat.turn.approval).not_to_contain_text(re.compile("Cannot be answered now| left"))
+        expect(chat.get("offline")).to_have_count(0)
 
 
 def test_what_waits_elsewhere_shows_on_every_screen_and_is_answered_by_keyboard(

@@ -109,7 +109,7 @@ def test_a_message_that_cannot_be_sent_is_kept_and_can_be_sent_later(talk: ChatP
     talk.witness.network_may_fail = True
     talk.page.route("**/chat/stream", lambda route: route.abort("connectionrefused"))
     talk.send("my hat is grey")
-    expect(talk.get("error-line")).to_contain_text("The gateway cannot be reached.")
+    expect(talk.get("error-line")).to_contain_text("The gateway could not be reached.")
     expect(talk.composer).to_have_value("my hat is grey")
     talk.page.reload()
     expect(talk.composer).to_have_value("my hat is grey")
@@ -139,6 +139,8 @@ def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
         first.kill()
         expect(chat.page.locator("#connection")).to_have_text("Reconnecting…")
         expect(chat.get("offline")).to_contain_text("The gateway cannot be reached.")
+        chat.send("are you there?")
+        expect(chat.get("error-line")).to_contain_text("The gateway could not be reached.")
         # What is stored tells the ending before the events can be read again.
         chat.page.route("**/events*", lambda route: route.abort())
     with started_server(tmp_path, port=int(first.url.rpartition(":")[2]), **SETTINGS) as again:
@@ -148,6 +150,8 @@ def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
 
         expect(chat.page.locator("#connection")).to_be_empty()
         expect(chat.get("offline")).to_have_count(0)
+        expect(chat.get("error-line")).to_have_count(0)
+        expect(chat.composer).to_have_value("are you there?")
         expect(chat.turn.reply).to_contain_text("word0 word1 word2")
         expect(chat.turn.closing).to_contain_text("The server stopped unexpectedly")
         expect(chat.turn.outcome).to_have_text("Not finished: the server stopped unexpectedly")

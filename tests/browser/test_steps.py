@@ -61,8 +61,13 @@ def test_a_reloaded_turn_shows_its_steps_in_order_and_each_call_opens(
     expect(read.locator(".hl-keyword").first).to_have_text("def")
     expect(grep.locator(".tool-numbers")).to_have_text("2")
     expect(grep.locator(".tool-code")).to_contain_text("return")
-    expect(edit.locator(".diff-row.is-removed")).to_have_text("-Hello")
-    expect(edit.locator(".diff-row.is-added")).to_have_text("+Hi")
+    expect(edit.locator(".diff-row")).to_have_text(
+        [
+            "1 def greet(name: str) -> str:",
+            '2-    return f"Hello {name}"',
+            '2+    return f"Hi {name}"',
+        ]
+    )
     expect(write.locator(".diff-row.is-added")).to_have_count(2)
     expect(run).to_contain_text("Command as it ran")
     expect(run.locator(".is-command")).to_contain_text("cat -- colours.txt")

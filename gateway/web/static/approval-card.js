@@ -1,52 +1,84 @@
-// A tool call that waits for the person: its input, the remaining time, the answers, and what each of them covers.
+// A tool call that a person is asked about: its input, the remaining time, the answers and what each of them covers;
+// afterwards the answer.
 
-import { el, place, setText } from "/static/dom.js";
-import { formatCountdown } from "/static/format.js";
+import { isReachable } from "/static/connection.js";
+import { byId, el, place, setText } from "/static/dom.js";
+import { download } from "/static/download.js";
+import { formatCount, formatCountdown, formatFull, formatMoment } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { permitWords } from "/static/permit.js";
 import { isPlan, planProse } from "/static/plan.js";
 import { isQuestion, questionForm, questionsOf } from "/static/question-form.js";
+import { extendApproval, readApprovalInput } from "/static/routes.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
 import { fieldList } from "/static/tool-block.js";
 import { callBlocks } from "/static/tool-cards.js";
+import { isAsking } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 
 const MAX_MESSAGE_CHARS = 2000;
+// The focus came by itself: a letter that was on its way to the message box is no answer.
+const GRACE_MS = 600;
 
 const ICONS = { approval: "shield", plan: "check", question: "question" };
+const FIRST_CONTROL = ".choice input, .choice-own, .approval-actions button";
 
 const key = (letter) => el("kbd", { "aria-hidden": "true" }, letter);
 
+const reasonWords = (approval, usual) => (approval.reason ? showHidden(approval.reason) : t(usual));
+
 export class ApprovalCard {
+  #approval;
   #answer;
+  #isAlone;
+  #kind;
   #countdown = el("span", { class: "approval-countdown" });
-  #asked;
+  #problem = el("p", { class: "tool-note", role: "alert" });
+  #asked = el("div", { class: "approval-asked" });
   #answered = el("div", { class: "approval-answered" });
   #buttons = {};
-  #expiresAt_ms;
-  #kind;
   #reach;
   #message;
   #refusal;
-  element = el("div", { class: "approval", role: "group", "data-testid": "approval" });
+  #drawn = "";
+  #grace = null;
+  element = el("div", { class: "approval", role: "group", tabindex: "-1", "data-testid": "approval" });
 
-  /** `answer(approval, reply)` tells the gateway; see `answerApproval`. */
-  constructor(approval, answer) {
+  /** `answer(approval, reply)` tells the gateway; see `answerApproval`. `isAlone`: nothing beside it names the call. */
+  constructor(approval, answer, { isAlone = false } = {}) {
+    this.#approval = approval;
     this.#answer = (reply) => answer(approval, reply);
-    const questions = questionsOf(approval);
+    this.#isAlone = isAlone;
     this.#kind = isQuestion(approval) ? "question" : isPlan(approval) ? "plan" : "approval";
-    const title = this.#words("title");
-    this.#asked = el("div", { class: "approval-asked" },
-      el("div", { class: "approval-head" }, icon(ICONS[this.#kind]), el("strong", {}, title), this.#countdown),
-      questions ? this.#questions(questions) : this.#call(approval));
-    this.element.setAttribute("aria-label", title);
-    this.#expiresAt_ms = Date.parse(approval.expiresAt);
-    this.countDown();
+    this.element.addEventListener("keydown", (event) => this.#key(event));
+    this.element.addEventListener("focusin", (event) => this.#focused(event));
+    this.element.addEventListener("focusout", (event) => {
+      if (!this.element.contains(event.relatedTarget)) this.#offerKeys(false);
+    });
   }
 
   #words(key) {
     return t(`${this.#kind}_${key}`);
+  }
+
+  // -- what is asked ----------------------------------------------------------------------------
+
+  #drawAsked(approval) {
+    const version = `${approval.state} ${approval.hasInput} ${Boolean(approval.input)}`;
+    if (version === this.#drawn) return;
+    this.#drawn = version;
+    const isWaiting = approval.state === "waiting";
+    const title = isWaiting ? t("approval_still") : this.#words("title");
+    const more = approval.canExtend && el("button", { class: "link-button", type: "button", "data-testid": "approval-extend", onclick: () => this.#extend() }, t("approval_extend"));
+    const questions = questionsOf(approval);
+    this.#buttons = {};
+    this.#asked.replaceChildren(
+      el("div", { class: "approval-head" }, icon(ICONS[this.#kind]), el("strong", {}, title), el("span", { class: "approval-time" }, this.#countdown, more)),
+      ...[isWaiting && el("p", { class: "approval-why" }, reasonWords(approval, "approval_waiting_means"))].filter(Boolean),
+      ...questions ? [this.#questions(questions)] : this.#call(approval, isWaiting),
+      this.#problem);
+    this.element.setAttribute("aria-label", [title, showHidden(approval.name), showHidden(approval.summary)].join(" "));
   }
 
   #questions(questions) {
@@ -56,64 +88,63 @@ export class ApprovalCard {
     });
   }
 
-  #call(approval) {
+  #call(approval, isWaiting) {
     const isOfPlan = this.#kind === "plan";
     const refusal = isOfPlan ? { decision: "deny", message: t("plan_keep") } : { decision: "deny" };
     this.#message = el("input", { type: "text", maxlength: MAX_MESSAGE_CHARS, "aria-label": this.#words("word"), placeholder: this.#words("word_placeholder"), "data-testid": "approval-message" });
     this.#buttons = {
-      a: this.#button(this.#words("allow"), "button primary", "approval-allow", "A", () => this.#answer({ decision: "allow" })),
+      a: this.#button(isWaiting ? t("approval_run_again") : this.#words("allow"), "button primary", "approval-allow", "A", () => this.#answer({ decision: "allow" })),
       d: this.#button(this.#words("deny"), isOfPlan ? "button" : "button quiet-danger", "approval-deny", "D", () => this.#answer(refusal)),
       w: this.#button(this.#words("word"), "button", "approval-word", "W", () => this.#askWhy()),
       c: this.#button(t("approval_conversation"), "button", "approval-allow-conversation", "C", () => this.#answer({ decision: "allow", remember: "conversation", reach: this.#reach.value })),
     };
     const { a, d, w, c } = this.#buttons;
     this.#reach = el("select", { "aria-label": t("approval_reach"), "data-testid": "approval-reach" },
-      (approval.permits ?? []).map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
+      approval.permits.map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
     this.#refusal = el("form", { class: "approval-row", hidden: true }, this.#message, el("button", { class: isOfPlan ? "button" : "button danger", type: "submit", "data-testid": "approval-deny-word" }, this.#words("deny")));
     this.#refusal.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#answer({ decision: "deny", message: this.#message.value.trim() });
     });
     const call = (isOfPlan && planProse(approval)) || [
-      el("span", { class: "tool-name" }, showHidden(approval.name)),
-      approval.input ? callBlocks(approval) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))].flat();
-    const parts = [
-      el("div", { class: "approval-call" }, call),
+      this.#isAlone && el("span", { class: "tool-name" }, showHidden(approval.name)),
+      approval.input ? callBlocks({ ...approval, isAsked: true }) : el("bdi", { class: "approval-summary" }, showHidden(approval.summary))].flat().filter(Boolean);
+    return [
+      el("div", { class: "approval-call" }, call, this.#leftOut(approval)),
       el("div", { class: "approval-actions" }, a, d, w),
       this.#refusal,
       this.#reach.options.length > 0 && el("div", { class: "approval-row approval-rule" }, el("span", {}, t("approval_from_now_on")), this.#reach, c),
-    ];
-    this.element.addEventListener("keydown", (event) => this.#key(event));
-    return parts;
+    ].filter(Boolean);
   }
 
-  /** Show the time left for as long as the card is in the page; again after it was taken out and put back. */
-  countDown() {
-    if (Number.isFinite(this.#expiresAt_ms)) startTicking(this.element, () => this.#showTimeLeft(this.#expiresAt_ms - Date.now()));
+  /** What of the call is not to be seen here: nobody approves it unknowingly. */
+  #leftOut({ hidden, isTruncated, inputChars }) {
+    const load = el("button", { class: "link-button", type: "button", "data-testid": "approval-input", onclick: () => this.#saveInput() }, t("approval_download"));
+    return [
+      ...hidden.map(({ path, chars }) => el("p", { class: "approval-left-out", "data-testid": "approval-hidden" }, icon("alert"), t("approval_hidden", { count: formatCount(chars), path: showHidden(path) }))),
+      isTruncated && el("p", { class: "approval-left-out", "data-testid": "approval-truncated" }, icon("alert"), el("span", {}, t("approval_truncated", { count: formatCount(inputChars) }), " ", load)),
+    ].filter(Boolean);
   }
 
-  focus() {
-    this.#asked.querySelector(".choice input, .choice-own, .approval-actions button").focus();
-    this.element.scrollIntoView({ block: "nearest" });
+  #try(work) {
+    setText(this.#problem, "");
+    return work().catch((error) => setText(this.#problem, showHidden(error.message)));
+  }
+
+  #saveInput() {
+    const { approvalId } = this.#approval;
+    return this.#try(async () => download(`${approvalId}.txt`, await readApprovalInput(approvalId)));
+  }
+
+  #extend() {
+    return this.#try(async () => {
+      const answer = await extendApproval(this.#approval.approvalId);
+      this.#approval.expiresAt = answer?.expires_at ?? this.#approval.expiresAt;
+    });
   }
 
   #button(words, className, testId, letter, press) {
     return el("button", { class: className, type: "button", "data-testid": testId, "aria-keyshortcuts": letter, onclick: press }, words, key(letter));
-  }
-
-  /** Single letters count while the focus is on the card, and not in its fields. */
-  #key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
-    if (event.key === "Escape" && !this.#refusal.hidden) {
-      event.stopPropagation();
-      event.preventDefault();
-      this.#refusal.hidden = true;
-      this.#buttons.w.focus();
-    }
-    const button = this.#buttons[event.key.toLowerCase()];
-    if (!button?.isConnected || button.disabled || event.target.matches("input, select")) return;
-    event.preventDefault();
-    button.click();
   }
 
   #askWhy() {
@@ -121,29 +152,99 @@ export class ApprovalCard {
     this.#message.focus();
   }
 
-  #showTimeLeft(left_ms) {
+  // -- focus and keys ---------------------------------------------------------------------------
+
+  /** Go to the first answer. */
+  focus() {
+    this.#asked.querySelector(FIRST_CONTROL)?.focus();
+    this.element.scrollIntoView({ block: "nearest" });
+  }
+
+  /** The keys count while the focus is here; where it came by itself, a moment later. */
+  #focused({ target }) {
+    if (target !== this.element) this.#offerKeys(true);
+    else this.#grace ??= setTimeout(() => this.#offerKeys(true), GRACE_MS);
+  }
+
+  #offerKeys(isOffered) {
+    clearTimeout(this.#grace);
+    this.#grace = null;
+    this.element.classList.toggle("has-keys", isOffered);
+  }
+
+  /** Single letters count while the focus is on the card, and not in its fields. */
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
+    if (event.key === "Escape" && this.#refusal?.hidden === false) {
+      event.stopPropagation();
+      event.preventDefault();
+      this.#refusal.hidden = true;
+      this.#buttons.w.focus();
+    }
+    // Somebody was about to write: the letter goes where it was meant to.
+    if (this.#grace !== null && event.key.length === 1) byId("message").focus();
+    const button = this.#buttons[event.key.toLowerCase()];
+    if (!this.element.classList.contains("has-keys") || !button?.isConnected || button.disabled || event.target.matches("input, select")) return;
+    event.preventDefault();
+    button.click();
+  }
+
+  // -- time -------------------------------------------------------------------------------------
+
+  /** Show the time left for as long as the card is in the page. */
+  #countDown() {
+    if (isAsking(this.#approval)) startTicking(this.element, () => this.#tick());
+  }
+
+  #tick() {
+    const { sent, state, expiresAt } = this.#approval;
+    const isAway = !isReachable();
+    for (const control of this.#asked.querySelectorAll("button, select, input")) control.disabled = sent !== null || isAway;
+    const left_ms = Date.parse(expiresAt) - Date.now();
+    const isCounting = state === "pending" && Number.isFinite(left_ms) && !isAway;
     // The gateway's clock decides; the buttons stay until it says that the time is over.
-    setText(this.#countdown, left_ms > 0 ? t(this.#kind === "approval" ? "approval_left" : "question_left", { left: formatCountdown(left_ms) }) : t("approval_over"));
-    this.#countdown.classList.toggle("is-short", left_ms < 15_000);
+    const words = left_ms > 0 ? t(this.#kind === "approval" ? "approval_left" : "question_left", { left: formatCountdown(left_ms) }) : t("approval_over");
+    setText(this.#countdown, isCounting ? words : isAway ? t("approval_away") : "");
+    this.#countdown.classList.toggle("is-short", isCounting && left_ms < 15_000);
+  }
+
+  // -- what came of it --------------------------------------------------------------------------
+
+  #drawAnswered(approval) {
+    stopTicking(this.element);
+    const { decision, state } = approval;
+    const isAllowed = String(decision).startsWith("allow");
+    this.element.dataset.decision = decision ? (isAllowed ? "allow" : "deny") : state ?? "";
+    this.element.hidden = !decision && !state;
+    const ended = state === "lost" ? reasonWords(approval, "approval_lost") : t("approval_is_over");
+    const words = decision ? [this.#words(isAllowed ? "allowed" : "denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""].filter(Boolean).join(" ") : ended;
+    this.#answered.replaceChildren(...[
+      icon(decision ? (isAllowed ? "check" : "cross") : "clock"),
+      el("span", {}, words),
+      this.#isAlone && this.#kind === "approval" && el("span", { class: "tool-name" }, showHidden(approval.name)),
+      this.#isAlone && !approval.answers && this.#kind !== "plan" && el("bdi", { class: "tool-summary" }, showHidden(approval.summary)),
+      approval.permit && el("span", { class: "approval-said" }, t("approval_kept", { rule: permitWords(approval.permit) })),
+      approval.message && el("bdi", { class: "approval-said" }, t("approval_said", { message: showHidden(approval.message) })),
+      approval.answers && el("div", { class: "approval-note" }, fieldList(approval.answers)),
+    ].filter(Boolean));
   }
 
   update(approval) {
-    for (const control of this.#asked.querySelectorAll("button, select, input")) control.disabled = approval.sent !== null;
-    if (approval.decision) {
-      stopTicking(this.element);
-      const isAllowed = String(approval.decision).startsWith("allow");
-      this.element.dataset.decision = isAllowed ? "allow" : "deny";
-      const words = [this.#words(isAllowed ? "allowed" : "denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""];
-      this.#answered.replaceChildren(...[
-        icon(isAllowed ? "check" : "cross"),
-        el("span", {}, words.filter(Boolean).join(" ")),
-        this.#kind !== "approval" ? null : el("span", { class: "tool-name" }, showHidden(approval.name)),
-        approval.answers || this.#kind === "plan" ? null : el("bdi", { class: "tool-summary" }, showHidden(approval.summary)),
-        approval.answers && el("div", { class: "approval-note" }, fieldList(approval.answers)),
-        approval.permit && el("span", { class: "approval-note" }, t("approval_kept", { rule: permitWords(approval.permit) })),
-        approval.message && el("bdi", { class: "approval-note" }, t("approval_said", { message: showHidden(approval.message) })),
-      ].filter(Boolean));
+    const isAsked = isAsking(approval);
+    if (isAsked) this.#drawAsked(approval);
+    else this.#drawAnswered(approval);
+    if (isAsked) {
+      delete this.element.dataset.decision;
+      this.element.hidden = false;
     }
-    place(this.element, [approval.decision ? this.#answered : this.#asked]);
+    place(this.element, [isAsked ? this.#asked : this.#answered]);
+    if (isAsked) this.#countDown();
   }
+}
+
+/** Where no question was asked because of an earlier yes, or a model was asked in a person's place: which it was. */
+export function letPass({ by, rule, at }) {
+  const words = by === "rule" ? t("passed_rule", { rule: typeof rule === "string" ? showHidden(rule) : rule ? permitWords(rule) : "" }) : wordsFor("passed", by);
+  return el("div", { class: "approval", "data-testid": "let-pass", "data-decision": "allow" },
+    el("div", { class: "approval-answered", title: formatFull(at) }, icon("shield"), el("span", {}, words), at && el("span", { class: "approval-said" }, formatMoment(at))));
 }

@@ -16,10 +16,11 @@ const figures = (added, removed) => added + removed > 0 && el("span", { class: "
   el("span", { class: "is-added", "aria-label": t("lines_added", { count: added }) }, `+${formatCount(added)}`),
   el("span", { class: "is-removed", "aria-label": t("lines_removed", { count: removed }) }, `−${formatCount(removed)}`));
 
-/** Null where the turn changed nothing. */
+/** What a turn changed; where that was nothing, a reply that claims otherwise stands beside it. Null for a turn of which it is not told. */
 export function changesButton(result) {
   const { changes } = result;
-  if (!changes?.files) return null;
+  if (!changes) return null;
+  if (!changes.files) return el("span", { class: "turn-unchanged", title: t("changes_means"), "data-testid": "no-changes" }, t(changes.complete ? "file_none_changed" : "changes_unknown"));
   return el("button", { class: "link-button", type: "button", "aria-haspopup": "dialog", "data-testid": "changes-link", onclick: () => openChanges(result) },
     icon("pencil"), t(changes.files === 1 ? "file_changed" : "files_changed", { count: formatCount(changes.files) }), figures(changes.added, changes.removed));
 }

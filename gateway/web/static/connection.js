@@ -14,6 +14,11 @@ async function answers() {
   }
 }
 
+let isAway = false;
+
+/** False while the banner says that the gateway cannot be reached. */
+export const isReachable = () => !isAway;
+
 /** `reconnected()` is called when the gateway answers again after the banner was shown. */
 export function watchConnection(slot, reconnected) {
   let isTrying = false;
@@ -27,11 +32,16 @@ export function watchConnection(slot, reconnected) {
     for (let failures = 1; !(await answers()); failures += 1) {
       setText(words, t("offline"));
       if (!banner.isConnected) slot.replaceChildren(banner);
+      isAway = true;
       retryNow = new AbortController();
       await pause(backoff(failures), retryNow.signal).catch(() => {});
     }
-    if (!banner.isConnected) return;
+    if (!isAway) return;
+    isAway = false;
     banner.remove();
+    // What was said of it is no longer so, and whoever waits to try again need not wait longer.
+    for (const line of document.querySelectorAll('.error-line[data-code="network"]')) line.remove();
+    window.dispatchEvent(new Event("online"));
     reconnected();
   }
 

@@ -8,7 +8,7 @@ import {
 } from "/static/routes.js";
 import { readEvents } from "/static/sse.js";
 import { USUAL_START } from "/static/start.js";
-import { addApproval, isUnfinished, newTurn } from "/static/turn.js";
+import { addApproval, isUnfinished, newTurn, takeApprovals } from "/static/turn.js";
 import { TurnStore, parseData } from "/static/turn-store.js";
 
 // The same idempotency key makes repeating safe; more often than this the reader is asked.
@@ -32,7 +32,7 @@ export class Conversation {
 
   /**
    * `page` hears of everything: turnsChanged(turn?), connected(isConnected), identified(id), activity(),
-   * settingsChanged(), completed(turn), approvalAsked(approval), failed(error, retry), gone().
+   * settingsChanged(), completed(turn), approvalAsked(), failed(error, retry), gone().
    * `start` is what it begins with where it is new.
    */
   constructor(id, page, start = USUAL_START) {
@@ -149,16 +149,13 @@ export class Conversation {
   }
 
   #tell(type, { turn, isNew, data }) {
-    if (type === "approval.requested") {
-      const approval = toApproval(data);
-      addApproval(turn, approval);
-      this.#page.approvalAsked(approval);
-    }
+    if (type === "approval.requested") addApproval(turn, toApproval(data));
     if (type === "turn.completed") {
       this.#followNoLonger();
       this.#page.completed(turn);
     }
     this.#page.turnsChanged(isNew ? null : turn);
+    if (type === "approval.requested") this.#page.approvalAsked();
     if (type === "turn.started" || type === "turn.completed") this.#page.activity();
     // A turn that another window started: its message is stored.
     if (isNew && turn.text === null) this.load().catch(() => {});
@@ -329,13 +326,20 @@ export class Conversation {
     this.#page.turnsChanged(turn);
     try {
       await answerApproval(approval.approvalId, reply);
-      approval.decision ??= reply.decision;
+      if (approval.decision === null) Object.assign(approval, { decision: reply.decision, by: "user", message: reply.message ?? "" });
+      // Where its turn was over, the answer began a new one.
+      if (!isUnfinished(turn)) this.load().catch((failure) => this.#followFailed(failure));
     } catch (error) {
-      // Answered already, elsewhere or by the clock: its event says how.
+      // Answered already, elsewhere or by the clock: its event, or the list of what waits, says how.
       const isTooLate = error.status === 404 || error.status === 409;
       approval.sent = isTooLate ? "elsewhere" : null;
       if (!isTooLate) this.#page.failed(error, () => this.answer(turn, approval, reply));
     }
     this.#page.turnsChanged(turn);
+  }
+
+  /** What waits for a person in all conversations has been read. */
+  takeApprovals(approvals) {
+    for (const turn of this.turns) if (takeApprovals(turn, approvals)) this.#page.turnsChanged(turn);
   }
 }

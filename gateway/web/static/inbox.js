@@ -3,6 +3,7 @@
 import { announceUrgently } from "/static/announcer.js";
 import { ApprovalCard } from "/static/approval-card.js";
 import { setWaiting } from "/static/badge.js";
+import { isReachable } from "/static/connection.js";
 import { openDialog } from "/static/dialog.js";
 import { el, place, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
@@ -10,18 +11,23 @@ import { formatCountdown } from "/static/format.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { notify } from "/static/notification.js";
-import { answerApproval, listApprovals } from "/static/routes.js";
+import { answerApproval, getConversation, listApprovals } from "/static/routes.js";
 import { startTicking } from "/static/ticker.js";
 import { toolWords } from "/static/tool-words.js";
+import { isAsking } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 
 const READ_MS = 3000;
 const READ_HIDDEN_MS = 10_000;
+// What was answered in the dialog goes on, and may ask again at once.
+const READ_GOING_ON_MS = 1000;
 
 export class Inbox {
   #slot;
   #on;
   #waiting = new Map();
+  /** Answered in the open dialog, and their turns go on: entries by conversation. */
+  #goingOn = new Map();
   #timer = null;
   #reading = null;
   #words = el("span", { class: "inbox-words" });
@@ -31,7 +37,7 @@ export class Inbox {
   #cards = el("div", { class: "inbox-cards" });
   #errors = el("div", {});
 
-  /** `on`: open(conversationId), isOpen(conversationId), titleOf(conversationId), counted(counts), left(). */
+  /** `on`: open(conversationId), isOpen(conversationId), titleOf(conversationId), counted(counts), listed(approvals), left(). */
   constructor(slot, on) {
     this.#slot = slot;
     this.#on = on;
@@ -52,19 +58,31 @@ export class Inbox {
     let asks = true;
     try {
       const answer = await listApprovals();
+      await this.#dropEnded();
       asks = answer.asks;
       this.#take(answer.approvals);
     } catch {
       // The page's other requests tell of it; this one is tried again.
     }
     this.#reading = null;
+    const pause_ms = document.hidden ? READ_HIDDEN_MS : this.#goingOn.size ? READ_GOING_ON_MS : READ_MS;
     if (reading.again) this.refresh();
-    else if (asks) this.#timer = setTimeout(() => this.refresh(), document.hidden ? READ_HIDDEN_MS : READ_MS);
+    else if (asks || this.#goingOn.size) this.#timer = setTimeout(() => this.refresh(), pause_ms);
+  }
+
+  /** A turn that was answered in the dialog stays there until it ends. */
+  async #dropEnded() {
+    for (const id of this.#goingOn.keys()) {
+      const { state } = await getConversation(id).catch((error) => ({ state: error.status === 404 ? "idle" : "running" }));
+      if (state === "idle") this.#goingOn.delete(id);
+    }
   }
 
   #take(approvals) {
     const known = this.#waiting;
-    this.#waiting = new Map(approvals.map((approval) => [approval.approvalId, known.get(approval.approvalId) ?? this.#entryOf(approval)]));
+    this.#on.listed(approvals);
+    const asking = approvals.filter((approval) => isAsking({ ...approval, decision: null }));
+    this.#waiting = new Map(asking.map((approval) => [approval.approvalId, this.#updated(known.get(approval.approvalId), approval)]));
     for (const [id, entry] of this.#waiting) if (!known.has(id)) this.#announce(entry.approval);
     const counts = new Map();
     for (const { approval } of this.#waiting.values()) counts.set(approval.conversationId, (counts.get(approval.conversationId) ?? 0) + 1);
@@ -73,12 +91,19 @@ export class Inbox {
     this.draw();
   }
 
+  #updated(entry, raw) {
+    if (!entry) return this.#entryOf(raw);
+    Object.assign(entry.approval, raw);
+    return entry;
+  }
+
   #entryOf(raw) {
     const approval = { ...raw, sent: null, decision: null };
-    const card = new ApprovalCard(approval, (_, reply) => this.#answer(approval, card, reply));
-    const title = el("button", { class: "link-button inbox-title", type: "button", onclick: () => this.#goTo(approval.conversationId) });
-    card.update(approval);
-    return { approval, card, title, element: el("div", { class: "inbox-entry" }, title, card.element) };
+    const entry = { approval };
+    entry.card = new ApprovalCard(approval, (_, reply) => this.#answer(entry, reply), { isAlone: true });
+    entry.title = el("button", { class: "link-button inbox-title", type: "button", onclick: () => this.#goTo(approval.conversationId) });
+    entry.element = el("div", { class: "inbox-entry" }, entry.title, entry.card.element);
+    return entry;
   }
 
   #announce(approval) {
@@ -92,11 +117,16 @@ export class Inbox {
     this.#on.open(conversationId);
   }
 
-  async #answer(approval, card, reply) {
+  async #answer(entry, reply) {
+    const { approval, card } = entry;
     approval.sent = reply.decision;
     card.update(approval);
     try {
       await answerApproval(approval.approvalId, reply);
+      Object.assign(approval, { decision: reply.decision, by: "user", message: reply.message ?? "", answers: reply.answers ?? null });
+      card.update(approval);
+      entry.element.append(el("p", { class: "inbox-goes-on" }, el("span", { class: "spinner" }), t("inbox_goes_on")));
+      if (this.#dialog) this.#goingOn.set(approval.conversationId, entry);
     } catch (error) {
       // Answered already, elsewhere or by the clock: it leaves the list.
       if (error.status !== 404 && error.status !== 409) {
@@ -110,9 +140,8 @@ export class Inbox {
 
   /** Show the bar where something waits that the open conversation does not show by itself. */
   draw() {
-    const entries = [...this.#waiting.values()];
+    const entries = [...this.#waiting.values()].filter(({ approval }) => isAsking(approval));
     const elsewhere = entries.filter(({ approval }) => !this.#on.isOpen(approval.conversationId));
-    for (const { approval, title } of entries) setText(title, this.#on.titleOf(approval.conversationId));
     if (elsewhere.length) {
       const [{ approval }] = elsewhere;
       setText(this.#words, elsewhere.length === 1
@@ -121,14 +150,17 @@ export class Inbox {
     }
     place(this.#slot, [elsewhere.length ? this.#bar : null]);
     if (elsewhere.length) {
-      const first_ms = Math.min(...elsewhere.map(({ approval }) => Date.parse(approval.expiresAt)));
-      startTicking(this.#left, () => setText(this.#left, formatCountdown(first_ms - Date.now())));
+      const first_ms = Math.min(...elsewhere.map(({ approval }) => Date.parse(approval.expiresAt)).filter(Number.isFinite));
+      startTicking(this.#left, () => setText(this.#left, Number.isFinite(first_ms) && isReachable() ? formatCountdown(first_ms - Date.now()) : ""));
     }
     if (!this.#dialog) return;
-    place(this.#cards, entries.map((entry) => entry.element));
-    for (const { card } of entries) card.countDown();
-    if (entries.length === 0) this.#dialog.close();
-    else if (!this.#dialog.contains(document.activeElement)) entries[0].card.focus();
+    const asksAgain = new Set(entries.map(({ approval }) => approval.conversationId));
+    const goingOn = [...this.#goingOn].filter(([id]) => !asksAgain.has(id)).map(([, entry]) => entry);
+    for (const { approval, title } of [...goingOn, ...entries]) setText(title, this.#on.titleOf(approval.conversationId));
+    place(this.#cards, [...goingOn, ...entries].map((entry) => entry.element));
+    for (const { approval, card } of entries) card.update(approval);
+    if (entries.length + goingOn.length === 0) this.#dialog.close();
+    else if (entries.length && !this.#dialog.contains(document.activeElement)) entries[0].card.focus();
   }
 
   /** Put the focus on what waits longest: on its card in the open conversation, or in the dialog. */
@@ -136,7 +168,7 @@ export class Inbox {
     if (this.#waiting.size === 0 || this.#dialog) return;
     const shown = document.querySelector("#transcript .approval-asked :is(.choice input, .choice-own, .approval-actions button):enabled");
     if (shown) {
-      shown.focus();
+      shown.focus({ preventScroll: true });
       shown.scrollIntoView({ block: "center" });
     } else {
       this.#open();
@@ -148,6 +180,7 @@ export class Inbox {
     const content = el("div", { class: "dialog-body" }, el("h2", {}, t("inbox_title")), this.#errors, this.#cards);
     this.#dialog = openDialog({ label: t("inbox_title"), className: "inbox-dialog", content, onClose: () => {
       this.#dialog = null;
+      this.#goingOn.clear();
       if (this.#waiting.size === 0) this.#on.left();
     } });
     this.#dialog.dataset.testid = "inbox-dialog";

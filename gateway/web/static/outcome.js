@@ -3,7 +3,7 @@
 import { changesButton } from "/static/changes-dialog.js";
 import { copyButton } from "/static/copy.js";
 import { el } from "/static/dom.js";
-import { formatDuration, formatFull } from "/static/format.js";
+import { formatCount, formatDuration, formatFull } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { plainText } from "/static/markdown.js";
@@ -23,8 +23,10 @@ const LOOKS = {
 // These reasons say more than the outcome does; `end_turn` does not.
 const TELLING_REASONS = new Set(["user_interrupt", "policy_interrupt", "doom_loop", "max_turns", "timeout", "budget", "api_error", "model_timeout", "context_window", "engine_crash", "refusal"]);
 
+const NOTICE_ICONS = { unsupported_claim: "alert", picture_left_out: "picture", conversation_summarised: "fold" };
+
 export function noticeLine(notice) {
-  return el("p", { class: "notice", "data-testid": "notice", "data-code": notice.code }, icon("info"), el("span", { dir: "auto" }, showHidden(notice.message)));
+  return el("p", { class: "notice", "data-testid": "notice", "data-code": notice.code }, icon(NOTICE_ICONS[notice.code] ?? "info"), el("span", { dir: "auto" }, showHidden(notice.message || wordsFor("notice", notice.code))));
 }
 
 const reasonOf = (result) => (TELLING_REASONS.has(result.stop_reason) ? wordsFor("stop", result.stop_reason) : "");
@@ -37,13 +39,21 @@ const wordsOf = (result) => (result.cause ? wordsFor("cause", result.cause) : [w
 export const spokenEnd = (result) => [isWhole(result) ? "" : wordsOf(result), t("reply_ready", { text: plainText(result.reply ?? "") })].filter(Boolean).join(". ");
 
 function badge(result) {
-  const [look, shape] = isWhole(result) ? ["ok", "check"] : LOOKS[result.outcome] ?? ["calm", "info"];
+  const [look, shape] = result.cause === "waiting" ? ["warn", "clock"] : isWhole(result) ? ["ok", "check"] : LOOKS[result.outcome] ?? ["calm", "info"];
   const words = wordsOf(result);
   return el("span", { class: `outcome is-${look}`, "data-testid": "outcome", "data-outcome": result.outcome, "data-stop-reason": result.stop_reason }, icon(shape), el("span", {}, showHidden(words)));
 }
 
 function timing(result) {
   return el("span", { class: "turn-duration", title: formatFull(result.finished_at) }, formatDuration(result.duration_ms));
+}
+
+/** How many calls there were and how many of them came to nothing, such as "3 calls, 1 failed"; null for none. */
+function calls({ tools = [] }) {
+  if (!tools.length) return null;
+  const bad = ["failed", "denied", "interrupted", "unknown"].map((status) => [status, tools.filter((tool) => tool.status === status).length]);
+  const words = bad.filter(([, count]) => count).map(([status, count]) => t(`calls_${status}`, { count: formatCount(count) }));
+  return el("span", { class: "turn-calls", "data-testid": "turn-calls" }, [t(tools.length === 1 ? "calls_one" : "calls", { count: formatCount(tools.length) }), ...words].join(t("comma")));
 }
 
 function usage(result) {
@@ -64,10 +74,11 @@ export function outcomeLine(result, openLog, tools = []) {
     el("div", { class: "notices" }, (result.notices ?? []).filter((notice) => isShown(notice, result)).map(noticeLine)),
     el("div", { class: "turn-facts" },
       badge(result),
+      calls(result),
+      changesButton(result),
       timing(result),
       usage(result),
       result.model && el("span", { class: "turn-model" }, showHidden(result.model)),
-      changesButton(result),
       logFile && el("button", { class: "link-button", type: "button", "data-testid": "log-link", "data-log-file": logFile, onclick: () => openLog(logFile) }, icon("file"), t("log")),
       el("span", { class: "turn-tools" }, result.reply && copyButton(() => result.reply), tools)));
 }

@@ -65,6 +65,7 @@ export class Page {
     isOpen: (id) => this.#conversation?.id === id,
     titleOf: (id) => showHidden(this.#list.titleOf(id) ?? "") || t("untitled"),
     counted: (counts) => { this.#list.waiting = counts; },
+    listed: (approvals) => this.#conversation?.takeApprovals(approvals),
     left: () => this.#composer.focus(),
   });
 
@@ -179,6 +180,7 @@ export class Page {
     try {
       await conversation.load();
       if (this.#conversation === conversation) this.#showTitle();
+      if (this.#conversation === conversation) this.#seeWhatWaits();
       if (turnId && this.#conversation === conversation) await this.#reveal(conversation, turnId);
       if (this.#conversation === conversation && conversation.turns.length === 0) this.#transcript.show(conversation, this.#welcome);
     } catch (error) {
@@ -204,11 +206,29 @@ export class Page {
         this.#details.draw();
       }),
       activity: () => this.#changed(),
-      completed: whileOpen((turn) => announce(spokenEnd(turn.result))),
-      approvalAsked: () => this.#inbox.refresh(),
+      completed: whileOpen((turn) => {
+        announce(spokenEnd(turn.result));
+        this.#seeWhatWaits();
+      }),
+      approvalAsked: () => {
+        this.#inbox.refresh();
+        if (isOpen()) this.#offerKeys();
+      },
       failed: whileOpen((error, retry) => this.#error.show(error, retry)),
       gone: whileOpen(() => this.#gone()),
     };
+  }
+
+  /** Go to what is asked, unless the person is at something else. */
+  #offerKeys() {
+    const at = document.activeElement;
+    const isFree = at === document.body || (at === byId("message") && !this.#composer.text);
+    if (isFree && !document.querySelector("dialog[open]")) [...document.querySelectorAll("#transcript .approval:has(.approval-actions kbd)")].at(-1)?.focus({ preventScroll: true });
+  }
+
+  /** A turn that is over may still wait for an answer, which then begins a new one. */
+  #seeWhatWaits() {
+    if (this.#conversation.turns.some((turn) => turn.segments.some(({ approval }) => approval?.state === null && !approval.decision))) this.#inbox.refresh();
   }
 
   #identified(id) {

@@ -47,8 +47,16 @@ export function toApproval(raw) {
     name: raw.name ?? "",
     summary: raw.summary ?? "",
     conversationId: raw.conversation_id ?? null,
+    turnId: raw.turn_id ?? null,
     input: raw.input ?? null,
-    permits: Array.isArray(raw.permits) ? raw.permits : [],
+    hasInput: Boolean(raw.input),
+    inputChars: raw.input_chars ?? 0,
+    isTruncated: raw.truncated === true,
+    hidden: listOf(raw.hidden),
+    permits: listOf(raw.permits),
+    state: raw.state ?? "pending",
+    canExtend: raw.state === "pending",
+    reason: raw.reason ?? "",
     expiresAt: raw.expires_at ?? null,
   };
 }
@@ -162,6 +170,15 @@ export async function listApprovals() {
 
 /** `reply`: `decision`, and optionally `message`, `remember`, `reach` and `answers`. */
 export const answerApproval = (approvalId, reply) => requestJson(path("approvals", approvalId), { method: "POST", body: reply });
+
+/** Give the person more time for it. */
+export const extendApproval = (approvalId) => requestJson(path("approvals", approvalId, "extend"), { method: "POST" });
+
+/** The whole input of a call that waits. */
+export async function readApprovalInput(approvalId) {
+  const response = await request(path("approvals", approvalId, "input"), { accept: "*/*" });
+  return response.text();
+}
 
 /** The rules under which calls of the conversation pass unasked. */
 export async function listPermissions(conversationId) {

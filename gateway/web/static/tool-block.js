@@ -54,9 +54,10 @@ export const numberedCode = (lines, numbers, language) => el("div", { class: "to
 
 const SIGN_WORDS = { "+": "diff_added", "-": "diff_removed" };
 
-/** Rows of `lineDiff`, each with its sign for those who do not see the colour. */
-export const diffTable = (rows) => el("pre", { class: "tool-diff" }, rows.map(({ sign, text }) => el("span",
-  { class: `diff-row${sign === " " ? "" : sign === "+" ? " is-added" : " is-removed"}` },
+/** Rows of `lineDiff`, each with its sign for those who do not see the colour, and with the number of its line where that is known. */
+export const diffTable = (rows) => el("pre", { class: "tool-diff" }, rows.map(({ sign, text, number, isApart }) => el("span",
+  { class: `diff-row${sign === " " ? "" : sign === "+" ? " is-added" : " is-removed"}${isApart ? " is-apart" : ""}` },
+  number && el("span", { class: "diff-number", "aria-hidden": "true" }, String(number)),
   el("span", { class: "diff-sign", "aria-label": SIGN_WORDS[sign] ? t(SIGN_WORDS[sign]) : null }, sign), `${showHidden(text)}\n`)));
 
 /** The fields of an input, one below the other. */

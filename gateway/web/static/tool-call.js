@@ -1,18 +1,19 @@
-// One tool call: a line with its state, and its input, error and output on request.
+// One tool call: a line with its state, who let it pass, and its input, error and output on request.
 
+import { ApprovalCard, letPass } from "/static/approval-card.js";
 import { el, place, setText } from "/static/dom.js";
-import { formatDuration, formatElapsed } from "/static/format.js";
+import { formatCount, formatDuration, formatElapsed } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
 import { callBlocks } from "/static/tool-cards.js";
-import { isOpen } from "/static/turn.js";
+import { isAsking, isOpen, statusOf } from "/static/turn.js";
 import { toolBrief, toolError, toolWords } from "/static/tool-words.js";
 import { showHidden } from "/static/visible.js";
 
 const ICONS = { waiting: "clock", ok: "check", failed: "cross", denied: "shield", interrupted: "minus", unknown: "question" };
 
-const CLIPPED = /^… \d+ characters left out …$/m;
+const CLIPPED = /^… [\d,. ]+ (?:characters|lines) left out\b/m;
 
 const asText = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
@@ -31,11 +32,17 @@ export class ToolCallView {
   #drawnStatus = null;
   #drawnBody = null;
   #reading = null;
+  #answer;
+  #passed = { of: null, card: null, element: null };
   element = el("div", { class: "tool", "data-testid": "tool-call" });
 
-  /** `read(tool, isWhole)` gives the call's `{input, output, ran, error}`, long texts clipped unless it is to be whole. */
-  constructor(read) {
+  /**
+   * `read(tool, isWhole)` gives the call as its route has it, long texts clipped unless it is to be whole;
+   * `answer(approval, reply)` tells the gateway what a person says of it.
+   */
+  constructor(read, answer) {
     this.#read = read;
+    this.#answer = answer;
     this.#head.addEventListener("click", () => this.#toggle());
     this.element.append(this.#head);
   }
@@ -47,19 +54,36 @@ export class ToolCallView {
     setText(this.#summary, showHidden(brief.text));
     this.#summary.title = showHidden(brief.text);
     this.#summary.classList.toggle("is-words", brief.isWords);
-    if (this.#drawnStatus !== tool.status) this.#drawStatus(tool);
-    if (tool.status !== "running") setText(this.#time, formatDuration(tool.duration_ms ?? NaN));
+    const status = statusOf(tool);
+    if (this.#drawnStatus !== status) this.#drawStatus(tool, status);
+    if (status !== "running") setText(this.#time, formatDuration(tool.duration_ms ?? NaN));
     setText(this.#error, tool.error ? showHidden(asText(toolError(tool))) : "");
-    if (this.#isOpen) this.#drawBody();
-    place(this.element, [this.#head, tool.error && !this.#isOpen ? this.#error : null, this.#isOpen ? this.#body : null]);
+    const passed = this.#drawPassed(tool);
+    const isAsked = isAsking(tool.approval);
+    this.element.classList.toggle("is-asked", isAsked);
+    if (this.#isOpen && !isAsked) this.#drawBody();
+    // What a person has denied says so already.
+    const isTold = tool.approval?.by === "user" || isAsked || this.#isOpen;
+    place(this.element, [this.#head, passed, tool.error && !isTold ? this.#error : null, this.#isOpen && !isAsked ? this.#body : null]);
   }
 
-  #drawStatus(tool) {
-    this.#drawnStatus = tool.status;
-    this.element.dataset.status = tool.status;
-    const isRunning = tool.status === "running";
-    this.#mark.replaceChildren(isRunning ? el("span", { class: "spinner" }) : icon(ICONS[tool.status] ?? "question"));
-    setText(this.#status, wordsFor("tool", tool.status));
+  /** What a person is or was asked about it; else the earlier yes, or the model, that let it pass. */
+  #drawPassed({ approval, allowed_by: allowedBy }) {
+    const of = approval ?? allowedBy;
+    if (this.#passed.of !== of) {
+      const card = approval && new ApprovalCard(approval, this.#answer);
+      this.#passed = { of, card, element: card?.element ?? (allowedBy && letPass(allowedBy)) };
+    }
+    this.#passed.card?.update(approval);
+    return this.#passed.element;
+  }
+
+  #drawStatus(tool, status) {
+    this.#drawnStatus = status;
+    this.element.dataset.status = status;
+    const isRunning = status === "running";
+    this.#mark.replaceChildren(isRunning ? el("span", { class: "spinner" }) : icon(ICONS[status] ?? "question"));
+    setText(this.#status, wordsFor("tool", status));
     if (isRunning) startTicking(this.element, () => setText(this.#time, formatElapsed(Date.now() - tool.startedAt_ms)));
     else stopTicking(this.element);
   }
@@ -69,6 +93,10 @@ export class ToolCallView {
   }
 
   #toggle() {
+    if (isAsking(this.#tool.approval)) {
+      this.#passed.card.focus();
+      return;
+    }
     this.#head.setAttribute("aria-expanded", String(!this.#isOpen));
     if (this.#isOpen && this.#lacksDetails) this.#load(false);
     this.update(this.#tool);
@@ -83,8 +111,8 @@ export class ToolCallView {
     if (this.#reading === "reading") return;
     this.#reading = "reading";
     try {
-      const { input, output, ran, error } = await this.#read(this.#tool, isWhole);
-      Object.assign(this.#tool, { input: input ?? {}, output: output ?? "", ran: ran ?? null, error: error ?? null });
+      const { input, output, ran, error, output_chars: chars, output_kept_chars: kept } = await this.#read(this.#tool, isWhole);
+      Object.assign(this.#tool, { input: input ?? {}, output: output ?? "", ran: ran ?? null, error: error ?? null, output_chars: chars ?? null, output_kept_chars: kept ?? null, isWhole });
       this.#reading = null;
     } catch (error) {
       this.#reading = error;
@@ -102,11 +130,13 @@ export class ToolCallView {
     if (!this.#body.childNodes.length) this.#body.append(el("p", { class: "tool-note" }, t("tool_nothing")));
   }
 
-  /** The events hold long texts without their middle; the log of the turn has it. */
+  /** What stands here is what the model got of a long output; a person can have the rest. */
   #drawClipped() {
-    const { input, output, error } = this.#tool;
+    const { input, output, error, output_chars: chars, output_kept_chars: kept, isWhole } = this.#tool;
+    if (isWhole) return chars > kept && kept ? [el("p", { class: "tool-note", "data-testid": "tool-kept" }, t("tool_kept", { kept: formatCount(kept), count: formatCount(chars) }))] : [];
     if (isOpen(this.#tool) || !CLIPPED.test([output, error, ...Object.values(input ?? {})].join("\n"))) return [];
-    return [el("button", { class: "link-button tool-whole", type: "button", "data-testid": "tool-whole", onclick: () => { this.#load(true); this.update(this.#tool); } }, t("tool_whole"))];
+    const open = el("button", { class: "link-button tool-whole", type: "button", "data-testid": "tool-whole", onclick: () => { this.#load(true); this.update(this.#tool); } }, t("tool_whole"));
+    return [el("p", { class: "tool-note" }, chars ? t("tool_clipped_of", { count: formatCount(chars) }) : t("tool_clipped"), " ", open)];
   }
 
   #drawReading() {

@@ -2,12 +2,12 @@
 
 import { ansiNodes, withoutAnsi } from "/static/ansi.js";
 import { el } from "/static/dom.js";
+import { diffBlock, wholeTexts } from "/static/file-diff.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
-import { lineDiff } from "/static/line-diff.js";
 import { planProse } from "/static/plan.js";
 import { questionsOf } from "/static/question-form.js";
-import { block, code, diffTable, fieldList, numberedCode, plain } from "/static/tool-block.js";
+import { block, code, fieldList, numberedCode, plain } from "/static/tool-block.js";
 import { workspaceImage } from "/static/tool-image.js";
 import { isToldInWords } from "/static/tool-words.js";
 import { showHidden } from "/static/visible.js";
@@ -43,26 +43,31 @@ const bash = {
 
 // -- Edit, Write ----------------------------------------------------------------------------------
 
-const diffBlock = (path, before, after) => {
-  const rows = lineDiff(before, after);
-  const text = rows.map(({ sign, text: line }) => `${sign}${line}\n`).join("");
-  return block(showHidden(path), text, diffTable(rows), { fileName: `${baseName(path)}.diff` });
-};
-
 const quietOutput = (text) => el("p", { class: "tool-note" }, showHidden(text));
 
 const edit = {
   shows: ["file_path", "old_string", "new_string", "edits", "replace_all"],
-  input: ({ input }) => {
-    const edits = Array.isArray(input.edits) ? input.edits : [input];
+  input: ({ input, status, place, isTruncated }) => {
     const path = textOf(input, "file_path");
-    return [...edits.map((one) => diffBlock(path, textOf(one, "old_string"), textOf(one, "new_string"))), input.replace_all === true ? el("p", { class: "tool-note" }, t("tool_replace_all")) : null];
+    const [before, after] = [textOf(input, "old_string"), textOf(input, "new_string")];
+    const how = { isDone: status === "ok", isEverywhere: input.replace_all === true };
+    const edits = Array.isArray(input.edits) ? input.edits.flatMap((one) => diffBlock(path, textOf(one, "old_string"), textOf(one, "new_string")))
+      : diffBlock(path, before, after, { place, find: isTruncated ? null : (text) => wholeTexts(text, before, after, how) });
+    return [...edits, input.replace_all === true ? el("p", { class: "tool-note" }, t("tool_replace_all")) : null];
   },
   output: quietOutput,
 };
 
-const write = { shows: ["file_path", "content"], input: ({ input }) => [diffBlock(textOf(input, "file_path"), "", textOf(input, "content"))], output: quietOutput };
-const notebook = { shows: ["notebook_path", "new_source"], input: ({ input }) => [diffBlock(textOf(input, "notebook_path"), "", textOf(input, "new_source"))], output: quietOutput };
+const write = {
+  shows: ["file_path", "content"],
+  input: ({ input, place, isAsked, isTruncated }) => {
+    const content = textOf(input, "content");
+    // What would be written over is known only before it runs.
+    return diffBlock(textOf(input, "file_path"), "", content, { place, find: isAsked && !isTruncated ? (text) => [text, content] : null });
+  },
+  output: quietOutput,
+};
+const notebook = { shows: ["notebook_path", "new_source"], input: ({ input }) => diffBlock(textOf(input, "notebook_path"), "", textOf(input, "new_source")), output: quietOutput };
 
 // -- Read, Grep -----------------------------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 // Draws one turn: the message, the steps, the reply and the outcome. `update` may be called at any rate.
 
-import { ApprovalCard } from "/static/approval-card.js";
 import { el, place, setText } from "/static/dom.js";
 import { formatFull } from "/static/format.js";
 import { t } from "/static/i18n.js";
@@ -21,7 +20,7 @@ import { showHidden } from "/static/visible.js";
 const MAX_PLAIN_TOOLS = 6;
 // A message of more characters may be higher than its place on a phone.
 const MAX_PLAIN_CHARS = 400;
-const FOLDABLE = new Set(["tool", "thinking", "approval"]);
+const FOLDABLE = new Set(["tool", "thinking"]);
 
 class ThinkingView {
   #written = document.createTextNode("");
@@ -173,11 +172,10 @@ export class TurnView {
   }
 
   #viewOf(segment) {
-    if (segment.kind === "tool") return new ToolCallView((tool, isWhole) => this.#readCall(tool, isWhole));
+    if (segment.kind === "tool") return new ToolCallView((tool, isWhole) => this.#readCall(tool, isWhole), (approval, reply) => this.#actions.answer(this.#turn, approval, reply));
     if (segment.kind === "said") return new SaidView(segment);
     if (segment.kind === "thinking") return new ThinkingView();
     if (segment.kind === "notice") return new NoticeView();
-    if (segment.kind === "approval") return new ApprovalCard(segment, (approval, reply) => this.#actions.answer(this.#turn, approval, reply));
     return new LiveTextView();
   }
 
@@ -192,8 +190,7 @@ export class TurnView {
   #isQuiet(turn) {
     const last = turn.segments.at(-1);
     if (turn.state === "stopping" || !last || last.kind === "notice") return true;
-    if (last.kind === "tool") return !isOpen(last);
-    return last.kind === "approval" && last.decision !== null;
+    return last.kind === "tool" && !isOpen(last);
   }
 
   #drawWorking(key) {

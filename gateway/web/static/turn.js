@@ -2,7 +2,9 @@
 
 /**
  * `state`: sending, queued, running, stopping, completed.
- * `segments`: what happened, in order: `{kind: text|said|thinking|tool|approval|notice, …}`; `said` is text that is finished.
+ * `segments`: what happened, in order: `{kind: text|said|thinking|tool|notice, …}`; `said` is text that is finished.
+ * What a person is, or was, asked about a call is the call's `approval`; its `state` is pending (the call waits),
+ * waiting (the turn is over, an answer runs the call in a new one), lost, over, or null (the list has to tell).
  */
 export function newTurn({ turnId = null, text = null, createdAt = null, state = "sending" }) {
   return {
@@ -28,13 +30,13 @@ const isOf = (call, tool) => (call.index === null || tool.index === null ? tool.
 
 const findTool = (turn, call) => turn.segments.find((segment) => segment.kind === "tool" && isOf(call, segment));
 
-function ensureTool(turn, data) {
-  const call = toCall(data);
+function ensureTool(turn, call, name = "") {
   let tool = findTool(turn, call);
   if (!tool) {
     tool = {
-      kind: "tool", ...call, name: data.name ?? "", summary: "", input: null,
+      kind: "tool", index: call.index, toolUseId: call.toolUseId, name, summary: "", input: null,
       status: "running", error: null, output: null, ran: null, duration_ms: null, startedAt_ms: Date.now(),
+      place: {}, approval: null, allowed_by: null, output_chars: null, output_kept_chars: null,
     };
     turn.segments.push(tool);
   }
@@ -42,23 +44,74 @@ function ensureTool(turn, data) {
   return tool;
 }
 
-const takeFields = (target, data, ...names) => {
+function takeFields(target, data, ...names) {
   for (const name of names) if (data[name] !== undefined && data[name] !== null) target[name] = data[name];
-};
+  return target;
+}
 
+/** What else the events and the result tell of a call: who let it pass, and how long its output was. */
+const EVIDENCE = ["allowed_by", "output_chars", "output_kept_chars"];
+
+/** Add what a person is asked, or what is known now of it; false if that is nothing new. */
 export function addApproval(turn, approval) {
-  if (turn.segments.some((segment) => segment.kind === "approval" && segment.approvalId === approval.approvalId)) return;
-  const tool = findTool(turn, approval);
-  turn.segments.push({ kind: "approval", ...approval, input: tool?.input ?? approval.input, decision: null, by: null, sent: null });
-  if (tool?.status === "running") tool.status = "waiting";
+  const tool = ensureTool(turn, approval);
+  const known = tool.approval?.approvalId === approval.approvalId ? tool.approval : null;
+  if (known && known.state === approval.state && known.expiresAt === approval.expiresAt && known.hasInput >= approval.hasInput) return false;
+  tool.name ||= approval.name;
+  tool.summary ||= approval.summary;
+  tool.approval = Object.assign(known ?? { decision: null, by: null, sent: null, place: tool.place }, approval, { input: approval.input ?? known?.input ?? tool.input });
+  if (known) Object.assign(known, { decision: null, sent: null });
+  if (tool.status === "running") Object.assign(tool, { status: "waiting", askedAt_ms: Date.now() });
+  return true;
+}
+
+/**
+ * Of all that waits for a person, take what is this turn's; what waits no longer is over. True if something changed.
+ * The events of a turn that goes on tell of new ones, in their place.
+ */
+export function takeApprovals(turn, approvals) {
+  const asked = turn.segments.map(({ approval }) => approval).filter(Boolean);
+  const find = ({ approvalId }) => asked.find((known) => known.approvalId === approvalId);
+  const own = approvals.filter((approval) => approval.turnId === turn.turnId && (isUnfinished(turn) ? find(approval) : true));
+  // Where somebody has answered, the list was on its way meanwhile.
+  const changed = own.filter((approval) => !find(approval)?.by && addApproval(turn, approval));
+  const over = isUnfinished(turn) ? [] : asked.filter((known) => isUndecided(known) && known.state !== "over" && !own.some(({ approvalId }) => approvalId === known.approvalId));
+  for (const known of over) known.state = "over";
+  return changed.length + over.length > 0;
+}
+
+const isUndecided = (approval) => Boolean(approval) && approval.decision === null;
+
+/** A person can answer. */
+export const isAsking = (approval) => isUndecided(approval) && (approval.state === "pending" || approval.state === "waiting");
+
+/** How it ended, as far as anybody answered: a run may have ended before. */
+function answerOf({ decision, by, message, permit, answers }) {
+  const isAnswered = Boolean(decision && by && by !== "waiting");
+  return { decision: isAnswered ? decision : null, by: isAnswered ? by : null, message: message ?? "", permit: permit ?? null, answers: answers ?? null };
+}
+
+/** The call that a person was asked about, perhaps in an earlier turn, with the answer. */
+function answeredCall(turn, data) {
+  const tool = ensureTool(turn, toCall(data));
+  if (tool.approval?.approvalId !== data.approval_id) tool.approval = { ...toCall(data), approvalId: data.approval_id, name: tool.name, summary: tool.summary, input: null, permits: [], hidden: [], reason: "", state: null, sent: null };
+  Object.assign(tool.approval, answerOf(data));
+  return tool;
 }
 
 function resolveApproval(turn, data) {
-  const approval = turn.segments.find((segment) => segment.kind === "approval" && segment.approvalId === data.approval_id);
-  if (!approval) return;
-  Object.assign(approval, { decision: data.decision, by: data.by ?? null, message: data.message ?? "", permit: data.permit ?? null, answers: data.answers ?? null });
-  const tool = findTool(turn, approval);
-  if (tool?.status === "waiting") Object.assign(tool, { status: "running", startedAt_ms: Date.now() });
+  // Without an id nobody was asked: an earlier yes covers the call.
+  const tool = data.approval_id ? answeredCall(turn, data) : ensureTool(turn, toCall(data));
+  takeFields(tool, data, "allowed_by");
+  if (tool.status !== "waiting") return;
+  tool.status = "running";
+  // The wait for the person is nobody's work, nor that of the calls beside it.
+  for (const segment of turn.segments) if (segment.status === "running") segment.startedAt_ms += Date.now() - Math.max(tool.askedAt_ms, segment.startedAt_ms);
+}
+
+function extendApproval(turn, data) {
+  const { approval } = findTool(turn, toCall(data)) ?? {};
+  if (approval?.approvalId === data.approval_id) approval.expiresAt = data.expires_at;
 }
 
 /** Drop the last characters (code points) of what was streamed: the model's answer broke off and begins again. */
@@ -95,14 +148,9 @@ function segmentOf(turn, step, taken) {
     case "text": return { kind: "said", text: step.text, isClosing: step.by === "gateway" };
     case "thinking": return find((known) => known.kind === "thinking" && known.text.trim() === step.text) ?? { kind: "thinking", text: step.text };
     case "tool": return findTool(turn, toCall(step));
-    case "approval": return find((known) => known.approvalId === step.approval_id) ?? answeredApproval(turn, step);
+    case "approval": return takeFields(answeredCall(turn, step), step, "allowed_by");
     default: return step.kind ? step : null;
   }
-}
-
-function answeredApproval(turn, { approval_id: approvalId, decision, by, message = "", permit = null, answers = null, ...step }) {
-  const { name = "", summary = "" } = findTool(turn, toCall(step)) ?? {};
-  return { kind: "approval", approvalId, ...toCall(step), name, summary, input: null, expiresAt: null, decision, by, message, permit, answers, sent: null };
 }
 
 /** The result is the truth: streamed text gives way to its steps, and each tool call takes its final state. */
@@ -112,16 +160,19 @@ export function completeTurn(turn, result) {
   turn.model = result.model ?? turn.model;
   turn.logFile = result.log_file ?? turn.logFile;
   turn.memory = result.memory ?? turn.memory;
-  for (const tool of result.tools ?? []) takeFields(ensureTool(turn, tool), tool, "name", "summary", "status", "error", "duration_ms");
+  for (const tool of result.tools ?? []) takeFields(ensureTool(turn, toCall(tool)), tool, "name", "summary", "status", "error", "duration_ms", ...EVIDENCE);
   const untold = turn.segments.filter((segment) => segment.kind === "notice" && !isTold(result, segment));
   const taken = new Set();
   for (const step of stepsOf(turn, result)) taken.add(segmentOf(turn, step, taken));
   turn.segments = [...taken, ...untold].filter(Boolean);
   for (const segment of turn.segments) {
     if (segment.kind === "tool" && isOpen(segment)) segment.status = "unknown";
-    if (segment.kind === "approval" && !segment.decision) segment.decision = "deny";
+    if (isUndecided(segment.approval)) segment.approval.state = null;
   }
 }
+
+/** What to say of a call: one whose turn is over may still wait for a person. */
+export const statusOf = (tool) => (isAsking(tool.approval) ? "waiting" : tool.status);
 
 /** The call has not come back yet. */
 export const isOpen = (tool) => tool.status === "running" || tool.status === "waiting";
@@ -139,10 +190,12 @@ const CHANGES = {
   "memory.injected": (turn, data) => { turn.memory = data; },
   "text.delta": (turn, data) => addText(turn, "text", data.text ?? ""),
   "thinking.delta": (turn, data) => addText(turn, "thinking", data.text ?? ""),
-  "tool.started": (turn, data) => takeFields(ensureTool(turn, data), data, "name", "summary", "input"),
-  "tool.finished": (turn, data) => takeFields(ensureTool(turn, data), data, "name", "status", "error", "output", "ran", "duration_ms"),
+  "tool.started": (turn, data) => takeFields(ensureTool(turn, toCall(data)), data, "name", "summary", "input", "allowed_by"),
+  "tool.finished": (turn, data) => takeFields(ensureTool(turn, toCall(data)), data, "name", "status", "error", "output", "ran", "duration_ms", ...EVIDENCE),
   "approval.resolved": resolveApproval,
+  "approval.extended": extendApproval,
   notice: addNotice,
+  conversation_summarised: (turn, data) => addNotice(turn, { ...data, code: "conversation_summarised" }),
   "turn.completed": completeTurn,
 };
 
