@@ -12,6 +12,7 @@ from playwright.sync_api import Route, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
+from tests.browser.test_accessibility import AXE, JUDGE
 from tests.support.live_server import LiveServer, bash, script
 
 pytestmark = pytest.mark.browser
@@ -177,7 +178,7 @@ def test_a_call_that_still_waits_after_its_turn_is_answered_and_one_that_is_lost
         changed(chat, "**/approvals", lambda body: body.update(approvals=listed)),
     ):
         chat.page.reload()
-        expect(turn.outcome).to_have_text("Waits for your answer")
+        expect(turn.outcome).to_have_text("Ended while it waited for your answer")
         expect(turn.tools).to_have_attribute("data-status", "waiting")
         expect(turn.approval).to_contain_text("This still waits for you")
         expect(turn.approval).to_contain_text(REASON)
@@ -209,6 +210,11 @@ def test_what_of_a_call_cannot_be_seen_is_told_to_who_is_asked(chat: ChatPage) -
         card = chat.turn.approval
         expect(card).to_contain_text("40 characters of a secret are hidden at command")
         expect(card).to_contain_text("the whole input has 340,000 characters")
+        chat.page.evaluate(AXE.read_text("utf-8"))
+        for scheme in ("light", "dark"):
+            chat.page.emulate_media(color_scheme=scheme)
+            assert chat.page.evaluate(JUDGE, ".turn") == []
+        chat.page.emulate_media(color_scheme="light")
         with chat.page.expect_download() as download:
             card.get_by_test_id("approval-input").click()
         assert download.value.path().read_text(encoding="utf-8") == "all of it"

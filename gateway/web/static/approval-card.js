@@ -62,8 +62,6 @@ export class ApprovalCard {
     return t(`${this.#kind}_${key}`);
   }
 
-  // -- what is asked ----------------------------------------------------------------------------
-
   #drawAsked(approval) {
     const version = `${approval.state} ${approval.hasInput} ${Boolean(approval.input)}`;
     if (version === this.#drawn) return;
@@ -152,8 +150,6 @@ export class ApprovalCard {
     this.#message.focus();
   }
 
-  // -- focus and keys ---------------------------------------------------------------------------
-
   /** Go to the first answer. */
   focus() {
     this.#asked.querySelector(FIRST_CONTROL)?.focus();
@@ -189,8 +185,6 @@ export class ApprovalCard {
     button.click();
   }
 
-  // -- time -------------------------------------------------------------------------------------
-
   /** Show the time left for as long as the card is in the page. */
   #countDown() {
     if (isAsking(this.#approval)) startTicking(this.element, () => this.#tick());
@@ -207,8 +201,6 @@ export class ApprovalCard {
     setText(this.#countdown, isCounting ? words : isAway ? t("approval_away") : "");
     this.#countdown.classList.toggle("is-short", isCounting && left_ms < 15_000);
   }
-
-  // -- what came of it --------------------------------------------------------------------------
 
   #drawAnswered(approval) {
     stopTicking(this.element);
@@ -242,7 +234,7 @@ export class ApprovalCard {
   }
 }
 
-/** Where no question was asked because of an earlier yes, or a model was asked in a person's place: which it was. */
+/** What let a call pass without a question: an earlier yes, or a model in a person's place. */
 export function letPass({ by, rule, at }) {
   const words = by === "rule" ? t("passed_rule", { rule: typeof rule === "string" ? showHidden(rule) : rule ? permitWords(rule) : "" }) : wordsFor("passed", by);
   return el("div", { class: "approval", "data-testid": "let-pass", "data-decision": "allow" },

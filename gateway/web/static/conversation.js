@@ -328,7 +328,10 @@ export class Conversation {
       await answerApproval(approval.approvalId, reply);
       if (approval.decision === null) Object.assign(approval, { decision: reply.decision, by: "user", message: reply.message ?? "" });
       // Where its turn was over, the answer began a new one.
-      if (!isUnfinished(turn)) this.load().catch((failure) => this.#followFailed(failure));
+      if (!isUnfinished(turn)) {
+        this.load().catch((failure) => this.#followFailed(failure));
+        this.#page.activity();
+      }
     } catch (error) {
       // Answered already, elsewhere or by the clock: its event, or the list of what waits, says how.
       const isTooLate = error.status === 404 || error.status === 409;

@@ -37,7 +37,7 @@ export class Inbox {
   #cards = el("div", { class: "inbox-cards" });
   #errors = el("div", {});
 
-  /** `on`: open(conversationId), isOpen(conversationId), titleOf(conversationId), counted(counts), listed(approvals), left(). */
+  /** `on`: open(conversationId), isOpen(conversationId), titleOf(conversationId), counted(counts), listed(approvals), answered(), left(). */
   constructor(slot, on) {
     this.#slot = slot;
     this.#on = on;
@@ -127,6 +127,7 @@ export class Inbox {
       card.update(approval);
       entry.element.append(el("p", { class: "inbox-goes-on" }, el("span", { class: "spinner" }), t("inbox_goes_on")));
       if (this.#dialog) this.#goingOn.set(approval.conversationId, entry);
+      this.#on.answered();
     } catch (error) {
       // Answered already, elsewhere or by the clock: it leaves the list.
       if (error.status !== 404 && error.status !== 409) {
@@ -173,6 +174,13 @@ export class Inbox {
     } else {
       this.#open();
     }
+  }
+
+  /** Go to what is asked in the open conversation, unless the person is at something else than the empty `field`. */
+  offerKeys(field) {
+    const at = document.activeElement;
+    if (this.#dialog || (at !== document.body && (at !== field || field.value))) return;
+    [...document.querySelectorAll("#transcript .approval:has(.approval-actions kbd)")].at(-1)?.focus({ preventScroll: true });
   }
 
   #open() {

@@ -21,6 +21,7 @@ import { deleteConversation, forkConversation, listBranches, pinConversation, re
 import { Scroll } from "/static/scroll.js";
 import { USUAL_START, keepStart, recallStart } from "/static/start.js";
 import { Transcript } from "/static/transcript.js";
+import { isUntold } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 import { onOtherTabs, tellOtherTabs } from "/static/tabs.js";
 import { welcome } from "/static/welcome.js";
@@ -66,6 +67,7 @@ export class Page {
     titleOf: (id) => showHidden(this.#list.titleOf(id) ?? "") || t("untitled"),
     counted: (counts) => { this.#list.waiting = counts; },
     listed: (approvals) => this.#conversation?.takeApprovals(approvals),
+    answered: () => this.#changed(),
     left: () => this.#composer.focus(),
   });
 
@@ -180,7 +182,7 @@ export class Page {
     try {
       await conversation.load();
       if (this.#conversation === conversation) this.#showTitle();
-      if (this.#conversation === conversation) this.#seeWhatWaits();
+      if (conversation.turns.some((turn) => turn.segments.some(isUntold))) this.#inbox.refresh();
       if (turnId && this.#conversation === conversation) await this.#reveal(conversation, turnId);
       if (this.#conversation === conversation && conversation.turns.length === 0) this.#transcript.show(conversation, this.#welcome);
     } catch (error) {
@@ -208,27 +210,15 @@ export class Page {
       activity: () => this.#changed(),
       completed: whileOpen((turn) => {
         announce(spokenEnd(turn.result));
-        this.#seeWhatWaits();
+        if (turn.segments.some(isUntold)) this.#inbox.refresh();
       }),
       approvalAsked: () => {
         this.#inbox.refresh();
-        if (isOpen()) this.#offerKeys();
+        if (isOpen()) this.#inbox.offerKeys(byId("message"));
       },
       failed: whileOpen((error, retry) => this.#error.show(error, retry)),
       gone: whileOpen(() => this.#gone()),
     };
-  }
-
-  /** Go to what is asked, unless the person is at something else. */
-  #offerKeys() {
-    const at = document.activeElement;
-    const isFree = at === document.body || (at === byId("message") && !this.#composer.text);
-    if (isFree && !document.querySelector("dialog[open]")) [...document.querySelectorAll("#transcript .approval:has(.approval-actions kbd)")].at(-1)?.focus({ preventScroll: true });
-  }
-
-  /** A turn that is over may still wait for an answer, which then begins a new one. */
-  #seeWhatWaits() {
-    if (this.#conversation.turns.some((turn) => turn.segments.some(({ approval }) => approval?.state === null && !approval.decision))) this.#inbox.refresh();
   }
 
   #identified(id) {

@@ -46,14 +46,13 @@ const bash = {
 const quietOutput = (text) => el("p", { class: "tool-note" }, showHidden(text));
 
 const edit = {
-  shows: ["file_path", "old_string", "new_string", "edits", "replace_all"],
+  shows: ["file_path", "old_string", "new_string", "replace_all"],
   input: ({ input, status, place, isTruncated }) => {
     const path = textOf(input, "file_path");
     const [before, after] = [textOf(input, "old_string"), textOf(input, "new_string")];
     const how = { isDone: status === "ok", isEverywhere: input.replace_all === true };
-    const edits = Array.isArray(input.edits) ? input.edits.flatMap((one) => diffBlock(path, textOf(one, "old_string"), textOf(one, "new_string")))
-      : diffBlock(path, before, after, { place, find: isTruncated ? null : (text) => wholeTexts(text, before, after, how) });
-    return [...edits, input.replace_all === true ? el("p", { class: "tool-note" }, t("tool_replace_all")) : null];
+    const find = isTruncated ? null : (text) => wholeTexts(text, before, after, how);
+    return [...diffBlock(path, before, after, { place, find }), input.replace_all === true ? el("p", { class: "tool-note" }, t("tool_replace_all")) : null];
   },
   output: quietOutput,
 };
@@ -151,7 +150,7 @@ const plan = {
   output: (text, { input }) => (planProse({ input }) ? null : generic.output(text)),
 };
 
-const CARDS = { AskUserQuestion: question, Bash: bash, Edit: edit, ExitPlanMode: plan, MultiEdit: edit, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
+const CARDS = { AskUserQuestion: question, Bash: bash, Edit: edit, ExitPlanMode: plan, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
 
 /** The parts of a call that is known whole. What failed is shown once: the agent program repeats the error as output. */
 export function callBlocks(tool) {

@@ -82,6 +82,9 @@ export function takeApprovals(turn, approvals) {
 
 const isUndecided = (approval) => Boolean(approval) && approval.decision === null;
 
+/** Its turn is over, and whether an answer may still begin a new one is not known yet. */
+export const isUntold = ({ approval }) => isUndecided(approval) && approval.state === null;
+
 /** A person can answer. */
 export const isAsking = (approval) => isUndecided(approval) && (approval.state === "pending" || approval.state === "waiting");
 

@@ -400,7 +400,7 @@ export default {
   cause_crashed: "Not finished: the server stopped unexpectedly",
   cause_unavailable: "The agent could not be started",
   cause_untrusted: "Not started: the workspace holds unapproved configuration",
-  cause_waiting: "Waits for your answer",
+  cause_waiting: "Ended while it waited for your answer",
   notice_conversation_summarised: "The conversation was summarised; the model no longer has the oldest messages word for word.",
   cause_internal: "Not finished: something went wrong inside the gateway",
   details_title: "This conversation",

@@ -395,7 +395,7 @@ export default {
   cause_crashed: "未完成：服务器意外停止",
   cause_unavailable: "智能体无法启动",
   cause_untrusted: "没有启动：工作区里有未经批准的配置",
-  cause_waiting: "等待你的回答",
+  cause_waiting: "在等待你回答时结束",
   notice_conversation_summarised: "对话已被概括；模型不再逐字保有最早的消息。",
   cause_internal: "未完成：网关内部出错",
   details_title: "本对话",
