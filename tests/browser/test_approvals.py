@@ -53,7 +53,7 @@ def test_an_allowed_call_runs_and_only_then(asked: ChatPage, asking_server: Live
     expect(card).to_contain_text("Write")
     expect(card).to_contain_text("allowed.txt")
     expect(card).to_contain_text("hello")
-    expect(card).to_contain_text("left, then it is denied")
+    expect(card).to_contain_text("left, then the run ends")
     expect(asked.turn.tools).to_have_attribute("data-status", "waiting")
     expect(asked.page.locator("#announcer-urgent")).to_contain_text("Approval needed: Write")
     assert not file.exists()

@@ -26,8 +26,6 @@ const FIRST_CONTROL = ".choice input, .choice-own, .approval-actions button";
 
 const key = (letter) => el("kbd", { "aria-hidden": "true" }, letter);
 
-const reasonWords = (approval, usual) => (approval.reason ? showHidden(approval.reason) : t(usual));
-
 export class ApprovalCard {
   #approval;
   #answer;
@@ -73,7 +71,7 @@ export class ApprovalCard {
     this.#buttons = {};
     this.#asked.replaceChildren(
       el("div", { class: "approval-head" }, icon(ICONS[this.#kind]), el("strong", {}, title), el("span", { class: "approval-time" }, this.#countdown, more)),
-      ...[isWaiting && el("p", { class: "approval-why" }, reasonWords(approval, "approval_waiting_means"))].filter(Boolean),
+      ...[isWaiting && el("p", { class: "approval-why" }, showHidden(approval.reason))].filter(Boolean),
       ...questions ? [this.#questions(questions)] : this.#call(approval, isWaiting),
       this.#problem);
     this.element.setAttribute("aria-label", [title, showHidden(approval.name), showHidden(approval.summary)].join(" "));
@@ -208,7 +206,7 @@ export class ApprovalCard {
     const isAllowed = String(decision).startsWith("allow");
     this.element.dataset.decision = decision ? (isAllowed ? "allow" : "deny") : state ?? "";
     this.element.hidden = !decision && !state;
-    const ended = state === "lost" ? reasonWords(approval, "approval_lost") : t("approval_is_over");
+    const ended = state === "lost" ? showHidden(approval.reason) || t("approval_lost") : t("approval_is_over");
     const words = decision ? [this.#words(isAllowed ? "allowed" : "denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""].filter(Boolean).join(" ") : ended;
     this.#answered.replaceChildren(...[
       icon(decision ? (isAllowed ? "check" : "cross") : "clock"),

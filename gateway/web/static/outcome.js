@@ -23,7 +23,7 @@ const LOOKS = {
 // These reasons say more than the outcome does; `end_turn` does not.
 const TELLING_REASONS = new Set(["user_interrupt", "policy_interrupt", "doom_loop", "max_turns", "timeout", "budget", "api_error", "model_timeout", "context_window", "engine_crash", "refusal"]);
 
-const NOTICE_ICONS = { unsupported_claim: "alert", picture_left_out: "picture", conversation_summarised: "fold" };
+const NOTICE_ICONS = { unsupported_claim: "alert", picture_left_out: "clip", conversation_summarised: "book" };
 
 export function noticeLine(notice) {
   return el("p", { class: "notice", "data-testid": "notice", "data-code": notice.code }, icon(NOTICE_ICONS[notice.code] ?? "info"), el("span", { dir: "auto" }, showHidden(notice.message || wordsFor("notice", notice.code))));

@@ -93,6 +93,7 @@ export class Page {
       keepDraft(this.#conversation.id, this.#composer.text);
     }
     onOtherTabs(() => this.#list.refresh());
+    document.addEventListener("visibilitychange", () => { if (!document.hidden && this.#conversation.id) this.#load(this.#conversation); });
     this.#list.refresh();
     this.#inbox.refresh();
   }

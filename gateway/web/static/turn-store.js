@@ -116,7 +116,11 @@ export class TurnStore {
       turn.text = message.text;
       turn.createdAt = message.createdAt;
     }
-    if (!isUnfinished(turn)) return;
+    if (!isUnfinished(turn)) {
+      // What was found out about a reply afterwards is added to its notices.
+      if (message.result && turn.result.notices?.length !== message.result.notices?.length) turn.result = message.result;
+      return;
+    }
     if (message.result) {
       completeTurn(turn, message.result);
       this.#ledger.close(turn.turnId);

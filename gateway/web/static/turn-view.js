@@ -92,7 +92,7 @@ export class TurnView {
   #assistant = el("div", { class: "assistant", "data-testid": "message-assistant" });
   #memory = { shown: null, element: null };
   #folds = new Map();
-  #end = null;
+  #end = { of: null, parts: [] };
   element = el("article", { class: "turn" });
 
   /** `actions`: takeBack(turn), answer(turn, approval, reply), openLog(logFile), and those of `MessageTools`. */
@@ -204,10 +204,12 @@ export class TurnView {
   }
 
   #drawEnd(turn) {
-    this.#end ??= [
-      ...memoryChanges(turn.result.memory),
-      outcomeLine(turn.result, this.#actions.openLog, replyTools(turn, this.#actions)),
-    ];
-    return this.#end;
+    if (this.#end.of !== turn.result) {
+      this.#end = { of: turn.result, parts: [
+        ...memoryChanges(turn.result.memory),
+        outcomeLine(turn.result, this.#actions.openLog, replyTools(turn, this.#actions)),
+      ] };
+    }
+    return this.#end.parts;
   }
 }
