@@ -201,7 +201,10 @@ def test_an_edit_is_asked_about_among_the_lines_around_it(
     expect(edit.locator(".diff-row")).to_have_text(rows)
 
 
-def test_a_person_may_take_more_time(asked: ChatPage) -> None:
+def test_what_would_run_is_shown_as_the_list_has_it_and_a_person_may_take_more_time(
+    asked: ChatPage,
+) -> None:
+    """Events are kept, and have what looks like a secret masked."""
     later = "2999-01-01T00:00:00Z"
     extended: list[str] = []
 
@@ -209,6 +212,7 @@ def test_a_person_may_take_more_time(asked: ChatPage) -> None:
         response = route.fetch()
         body = response.json()
         for approval in body["approvals"]:
+            approval["input"]["content"] = "x and more"
             approval.update({"state": "pending"} | ({"expires_at": later} if extended else {}))
         route.fulfill(response=response, json=body)
 
@@ -220,6 +224,7 @@ def test_a_person_may_take_more_time(asked: ChatPage) -> None:
     asked.page.route("**/approvals/*/extend", extend)
     asked.send("write x to later.txt")
 
+    expect(asked.turn.approval.locator(".diff-row")).to_have_text("1+x and more")
     asked.turn.at.get_by_test_id("approval-extend").click()
 
     expect(asked.turn.approval.locator(".approval-countdown")).to_have_text(re.compile(r"\d{6,}:"))

@@ -22,6 +22,7 @@ const MAX_MESSAGE_CHARS = 2000;
 const GRACE_MS = 600;
 
 const ICONS = { approval: "shield", plan: "check", question: "question" };
+const ANSWERS = ":is(.approval-actions, .approval-row, .approval-time, .questions) :is(button, select, input)";
 const FIRST_CONTROL = ".choice input, .choice-own, .approval-actions button";
 
 const key = (letter) => el("kbd", { "aria-hidden": "true" }, letter);
@@ -61,7 +62,7 @@ export class ApprovalCard {
   }
 
   #drawAsked(approval) {
-    const version = `${approval.state} ${approval.hasInput} ${Boolean(approval.input)}`;
+    const version = `${approval.state} ${approval.isListed} ${Boolean(approval.input)}`;
     if (version === this.#drawn) return;
     this.#drawn = version;
     const isWaiting = approval.state === "waiting";
@@ -191,7 +192,7 @@ export class ApprovalCard {
   #tick() {
     const { sent, state, expiresAt } = this.#approval;
     const isAway = !isReachable();
-    for (const control of this.#asked.querySelectorAll("button, select, input")) control.disabled = sent !== null || isAway;
+    for (const control of this.#asked.querySelectorAll(ANSWERS)) control.disabled = sent !== null || isAway;
     const left_ms = Date.parse(expiresAt) - Date.now();
     const isCounting = state === "pending" && Number.isFinite(left_ms) && !isAway;
     // The gateway's clock decides; the buttons stay until it says that the time is over.

@@ -48,7 +48,7 @@ async function textOf(path, mayLack) {
 
 /**
  * What differs between two texts of a file. `find(text)` gives the whole file before and after, from what it holds now, or
- * null; what it found is kept in `place`, since the file changes. Without a text before, there may be no such file.
+ * null; what it found of these two is kept in `place`, since the file changes. Without a text before, there may be no such file.
  */
 export function diffBlock(path, before, after, { find = null, place = {} } = {}) {
   const rows = lineDiff(before, after);
@@ -59,12 +59,12 @@ export function diffBlock(path, before, after, { find = null, place = {} } = {})
     if (found) frame.replaceChildren(diffTable(found));
     note.textContent = found ? t("lines_at", { time: formatMoment(at) }) : t("lines_gone");
   };
-  if (place.found) show(place);
+  if (place.found && place.before === before && place.after === after) show(place);
   else if (find) {
     textOf(path, before === "").then((now) => {
       if (now === null) return;
       const texts = find(now);
-      Object.assign(place, { found: texts && numberedRows(...texts), at: new Date().toISOString() });
+      Object.assign(place, { before, after, found: texts && numberedRows(...texts), at: new Date().toISOString() });
       show(place);
     }).catch(() => {}); // a file that is not there, or that nobody may read, has no lines to show
   }

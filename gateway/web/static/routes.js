@@ -40,8 +40,10 @@ function toMessage(raw) {
   };
 }
 
-export function toApproval(raw) {
+/** The list has what would run as the person is to see it; events are kept, and have it masked. */
+export function toApproval(raw, isListed = false) {
   return {
+    isListed,
     approvalId: raw.approval_id ?? raw.id,
     ...toCall(raw),
     name: raw.name ?? "",
@@ -49,7 +51,6 @@ export function toApproval(raw) {
     conversationId: raw.conversation_id ?? null,
     turnId: raw.turn_id ?? null,
     input: raw.input ?? null,
-    hasInput: Boolean(raw.input),
     inputChars: raw.input_chars ?? 0,
     isTruncated: raw.truncated === true,
     hidden: listOf(raw.hidden),
@@ -165,7 +166,7 @@ export const takeBackTurn = (conversationId, turnId) => request(path("conversati
 /** What waits for the person in all conversations; `asks`: whether this gateway asks at all. */
 export async function listApprovals() {
   const answer = await requestJson("/approvals");
-  return { approvals: listOf(answer, "approvals").map(toApproval), asks: answer?.asks !== false };
+  return { approvals: listOf(answer, "approvals").map((raw) => toApproval(raw, true)), asks: answer?.asks !== false };
 }
 
 /** `reply`: `decision`, and optionally `message`, `remember`, `reach` and `answers`. */

@@ -56,7 +56,7 @@ const EVIDENCE = ["allowed_by", "output_chars", "output_kept_chars"];
 export function addApproval(turn, approval) {
   const tool = ensureTool(turn, approval);
   const known = tool.approval?.approvalId === approval.approvalId ? tool.approval : null;
-  if (known && known.state === approval.state && known.expiresAt === approval.expiresAt && known.hasInput >= approval.hasInput) return false;
+  if (known && known.state === approval.state && known.expiresAt === approval.expiresAt && known.isListed >= approval.isListed) return false;
   tool.name ||= approval.name;
   tool.summary ||= approval.summary;
   tool.approval = Object.assign(known ?? { decision: null, by: null, sent: null, place: tool.place }, approval, { input: approval.input ?? known?.input ?? tool.input });
