@@ -49,6 +49,7 @@ def test_the_log_shows_every_line_of_the_file_and_gives_it_away(
     call.click()
     line = shown.nth(kinds.index("tool"))
     expect(line.locator("summary")).to_be_focused()
+    expect(line.locator("pre")).not_to_be_empty()  # filled in once it is open
     assert json.loads(line.locator("pre").inner_text()) == lines[kinds.index("tool")]
     expect(shown.last.locator("pre")).to_be_hidden()
     shown.last.locator("summary").click()
