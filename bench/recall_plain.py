@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import unicodedata
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
@@ -53,6 +54,7 @@ class PlainIndex:
     def __init__(self, name: str, texts: Mapping[str, str]) -> None:
         tokenizer, self._written, self._asked = PLAIN[name]
         self._table = sqlite3.connect(":memory:")
+        weakref.finalize(self, self._table.close)
         self._table.execute(
             f"CREATE VIRTUAL TABLE words USING fts5 (id UNINDEXED, text, tokenize='{tokenizer}')"
         )
