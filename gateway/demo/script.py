@@ -20,6 +20,8 @@ Steps that fail, for `times` attempts (default 1), and then give way to the next
     {"hang": true}                                               no answer, however often it is asked
     {"hang": true, "after_chars": N, "text": "…"}                silence in the middle of an answer
     {"status": 529, "after_chars": N, "text": "…"}               an `error` event in the stream of a 200
+    {"status": 400, "while_picture": true, "message": "…"}       as long as the request holds a picture, however often it is asked
+    {"status": 400, "while_earlier": "text", "message": "…"}     as long as an earlier message of the request holds the text ("": any)
     {"raw": "…", "content_type": "text/event-stream", "status": 200}    a body sent verbatim
 
 `delay_ms` (before the answer) and `delta_delay_ms` (between chunks) go with any step. An element `{"on_followup": [steps]}` holds the steps for
@@ -86,6 +88,16 @@ class Step:
     reply: Reply
     times: int = 1
     echo: str | None = None
+    while_picture: bool = False
+    while_earlier: str | None = None
+
+    def is_due(self, conversation: Conversation) -> bool:
+        """Return whether the request is one that this failing step fails."""
+        if self.while_picture:
+            return _holds_picture(conversation.messages)
+        if self.while_earlier is not None:
+            return any(self.while_earlier in prompt.text for prompt in conversation.prompts[:-1])
+        return True
 
     @property
     def leaves_answer(self) -> bool:
@@ -128,11 +140,14 @@ def find_script(prompt: str) -> Script | None:
 
 
 def choose_step(
-    steps: Sequence[Step], answered_count: int, count_attempt: CountAttempt
+    steps: Sequence[Step],
+    answered_count: int,
+    count_attempt: CountAttempt,
+    is_due: Callable[[Step], bool] = lambda _: True,
 ) -> Step | None:
     """Return the step for the next model call after `answered_count` answers; `None` if all are taken.
 
-    `count_attempt` is called only for failing steps that are due.
+    `is_due` decides whether a failing step fails this request; `count_attempt` is called only if it does.
     """
     remaining = answered_count
     for index, step in enumerate(steps):
@@ -140,7 +155,7 @@ def choose_step(
             if remaining < step.times:
                 return step
             remaining -= step.times
-        elif remaining == 0 and count_attempt(index) < step.times:
+        elif remaining == 0 and is_due(step) and count_attempt(index) < step.times:
             return step
     return None
 
@@ -187,9 +202,28 @@ def _step(fields: _Fields) -> Step:
     pace = Pace(delay_ms=fields.get("delay_ms", 0), delta_delay_ms=fields.get("delta_delay_ms"))
     reply = _failing_reply(fields, pace) or _answer(fields, pace)
     times = _REFUSALS if fields.get("refusal") else 1
+    while_picture, while_earlier = fields.get("while_picture", False), fields.get("while_earlier")
     if isinstance(reply, Broken) and reply.ending == "hang":
         times = _FOREVER
-    return Step(reply=reply, times=fields.get("times", times), echo=fields.get("echo"))
+    if while_picture or while_earlier is not None:
+        times = _FOREVER
+    return Step(
+        reply=reply,
+        times=fields.get("times", times),
+        echo=fields.get("echo"),
+        while_picture=while_picture,
+        while_earlier=while_earlier,
+    )
+
+
+def _holds_picture(content: object) -> bool:
+    """Return whether a picture is among content blocks, or in the result of a tool there."""
+    blocks = content if isinstance(content, list) else []
+    return any(
+        block.get("type") == "image" or _holds_picture(block.get("content"))
+        for block in blocks
+        if isinstance(block, dict)
+    )
 
 
 def _failing_reply(fields: _Fields, pace: Pace) -> Reply | None:

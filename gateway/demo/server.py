@@ -97,7 +97,12 @@ class DemoModel:
         is_followup = index < len(conversation.prompts) - 1
         prompt = hash(conversation.prompts[index].text)
         key = (conversation.session, index, prompt, is_followup)
-        return choose_step(steps, answered_count, partial(self._count_attempt, key))
+        return choose_step(
+            steps,
+            answered_count,
+            partial(self._count_attempt, key),
+            lambda step: step.is_due(conversation),
+        )
 
     def _count_attempt(self, key: Hashable, step_index: int) -> int:
         """Count an attempt and return how many there were before; the least recently used are forgotten."""

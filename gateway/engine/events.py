@@ -93,6 +93,8 @@ class ToolReturned:
     tool_use_id: str
     is_error: bool
     text: str
+    has_picture: bool = False
+    """The model is shown a picture with it."""
     index: int | None = None
     """The call's number in the turn; None if the result cannot be attributed to one call."""
 
@@ -121,6 +123,11 @@ class ModelFailed:
 
     kind: str
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureRefused:
+    """The model's service refused a picture or document; the agent goes on without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +174,7 @@ EngineEvent = (
     | ModelRetrying
     | ServiceFailed
     | ModelFailed
+    | PictureRefused
     | RunFinished
     | ClientLost
 )

@@ -22,6 +22,7 @@ from gateway.engine.events import (
     MessageEnded,
     ModelFailed,
     ModelRetrying,
+    PictureRefused,
     RunFinished,
     SessionReady,
     TextDelta,
@@ -35,6 +36,9 @@ from gateway.jsonsafe import json_text
 
 _SYNTHETIC = "<synthetic>"
 """The model name of the agent program's own messages."""
+
+_GOES_ON = "tool_use"
+"""The stop reason of the agent program's message that a picture was removed: it asks again without it."""
 
 _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 """What a model has read, by how it is charged."""
@@ -94,6 +98,9 @@ def _delta(kind: object, delta: dict[str, Any], usage: object) -> Iterator[Engin
 
 
 def _assistant(message: AssistantMessage) -> Iterator[EngineEvent]:
+    if message.error == "invalid_request" and message.stop_reason == _GOES_ON:
+        yield PictureRefused()
+        return
     if message.error is not None:
         yield ModelFailed(kind=str(message.error), text=_texts(message.content))
         return
@@ -139,6 +146,7 @@ def _tool_results(message: UserMessage) -> Iterator[EngineEvent]:
                 tool_use_id=_as_text(block.tool_use_id),
                 is_error=bool(block.is_error),
                 text=plain_result(_result_text(block.content)),
+                has_picture=_has_picture(block.content),
             )
 
 
@@ -151,6 +159,11 @@ def _result_text(content: str | list[dict[str, Any]] | None) -> str:
         kind = told.get("type") if isinstance(told, dict) else None
         parts.append(str(part.get("text", "")) if kind == "text" else f"[{kind or 'unknown'}]")
     return "\n".join(parts)
+
+
+def _has_picture(content: str | list[dict[str, Any]] | None) -> bool:
+    parts: list[object] = list(content) if isinstance(content, list) else []
+    return any(isinstance(part, dict) and part.get("type") == "image" for part in parts)
 
 
 def _result(message: ResultMessage) -> RunFinished:

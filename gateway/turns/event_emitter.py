@@ -12,6 +12,7 @@ from gateway.engine.events import (
     MessageEnded,
     ModelRetrying,
     Observed,
+    PictureRefused,
     RunFinished,
     ServiceFailed,
     TextDelta,
@@ -21,7 +22,7 @@ from gateway.engine.events import (
 )
 from gateway.observability.masking import clip
 from gateway.turns.context import TurnContext
-from gateway.turns.evidence import ToolUse
+from gateway.turns.evidence import Notice, ToolUse
 from gateway.turns.guards import DoomLoop
 from gateway.turns.reply import describe_failure, report_of
 from gateway.turns.result import tool_fields
@@ -64,16 +65,26 @@ class EventEmitter:
                 await self._tool_called(event)
             case ThinkingDelta():
                 self._emit_thinking(await self._fed(self._thinking_masker, event.text))
-            case ServiceFailed():
-                self._context.journal.write("error", where="service", report=event.report)
-            case ModelRetrying():
-                self._retrying(event)
+            case ServiceFailed() | ModelRetrying() | PictureRefused():
+                self._emit_failure(event)
             case MessageEnded():
                 self._open_chars["thinking"] = 0
                 if event.stop_reason == "model_context_window_exceeded":
                     context.control.stop("context_window")  # the agent would go on asking
             case _:
                 await self._emit_text_event(event)
+
+    def _emit_failure(self, event: ServiceFailed | ModelRetrying | PictureRefused) -> None:
+        context = self._context
+        match event:
+            case ServiceFailed():
+                context.journal.write("error", where="service", report=event.report)
+            case ModelRetrying():
+                self._retrying(event)
+            case PictureRefused() if context.evidence.has_picture:  # else an earlier turn told it
+                context.add_notice(Notice("picture_left_out", context.say("picture_refused")))
+            case PictureRefused():
+                pass
 
     async def _emit_text_event(self, event: EngineEvent) -> None:
         match event:

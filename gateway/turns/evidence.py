@@ -138,6 +138,8 @@ class Evidence:
     """Tokens of all runs by kind, and of the last answer alone `context_tokens` and `context_window`."""
     changes: Mapping[str, Any] = field(default_factory=NO_CHANGES.copy)
     """What the turn changed in the workspace, in figures."""
+    has_picture: bool = False
+    """The model was shown a picture in this turn."""
     last_was_tool: bool = False
     """True if the model's last output was a tool call."""
 
@@ -252,7 +254,7 @@ class Evidence:
             started_s=now_s,
             allowed_by=self.allowed_by.get(call.index),
         )
-        self.service = None
+        self._answered()
         self.tools[call.index] = use
         self.steps.add_call(call.index)
         self.last_was_tool = True
@@ -313,9 +315,14 @@ class Evidence:
             self.usage["context_tokens"] += event.output_tokens
 
     def _end_block(self, text: str) -> None:
-        self.service = None
+        self._answered()
         if self.steps.end_text(text):
             self.last_was_tool = False
+
+    def _answered(self) -> None:
+        """Forget an earlier failure of the model's service: it answers again."""
+        self.service = None
+        self.model_failure = None
 
     def _tool_returned(self, event: ToolReturned, now_s: float) -> None:
         """Add what a call returned. The agent program's text about a call that did not run is dropped.
@@ -327,6 +334,7 @@ class Evidence:
             return
         use.stop_clock(now_s)
         self.steps.end_message()
+        self.has_picture |= event.has_picture
         if use.index in self.denials:
             use.status, use.error = "denied", self.denials[use.index]
         elif not event.is_error:
@@ -338,6 +346,23 @@ class Evidence:
 
     def _run_finished(self, event: RunFinished) -> None:
         self.finish = event
+        self._count_usage(event)
+        for index in event.denied_calls:
+            use = self.tools.get(index)
+            if use is not None and use.status == "failed":
+                use.status = "denied"
+        by_itself = event.terminal_reason in _BY_ITSELF
+        if by_itself and not event.is_error and not self.cut_off:
+            self.model_failure = None
+        if event.is_error or self.model_failure is not None:
+            return
+        self.model_stop = event.stop_reason
+        if self.stopped_by in _MAY_COME_LATE and by_itself:
+            self.stopped_by = None
+        if not self.text:
+            self._end_block(event.result or "")
+
+    def _count_usage(self, event: RunFinished) -> None:
         for key in _TOKENS:
             value = event.usage.get(key)
             if isinstance(value, int):
@@ -345,14 +370,3 @@ class Evidence:
         windows = event.context_windows
         if windows:
             self.usage["context_window"] = windows.get(self.model) or max(windows.values())
-        for index in event.denied_calls:
-            use = self.tools.get(index)
-            if use is not None and use.status == "failed":
-                use.status = "denied"
-        if event.is_error or self.model_failure is not None:
-            return
-        self.model_stop = event.stop_reason
-        if self.stopped_by in _MAY_COME_LATE and event.terminal_reason in _BY_ITSELF:
-            self.stopped_by = None
-        if not self.text:
-            self._end_block(event.result or "")

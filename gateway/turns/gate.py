@@ -79,6 +79,8 @@ class TurnGate:
     write_permission: WritePermission
     before_call: Callable[[Allow], Awaitable[None]]
     """Called with each final permission; the call runs when it returns."""
+    refuse: Callable[[ToolCall], Awaitable[Deny | None]]
+    """Called with each permitted call; returns why it must not run although the policy allows it."""
     describe: Callable[[Deny], str]
     """Returns a denial's reason as the person sees it."""
     tools_forbidden: bool = False
@@ -119,6 +121,8 @@ class TurnGate:
         elif self.control.is_stopping and not isinstance(verdict, Deny):
             verdict = _STOPPING
         final = await self._last_word(call, verdict)
+        if isinstance(final, Allow):
+            final = await self.refuse(call) or final
         if isinstance(final, Allow) and self.control.is_stopping:
             final = _STOPPING
         if isinstance(final, Deny):

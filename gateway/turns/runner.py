@@ -36,7 +36,7 @@ from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.lanes import Ticket
 from gateway.turns.memory_tools import MEMORY_SERVER, MemoryCalls, OwnCalls
-from gateway.turns.pictures import read_pictures
+from gateway.turns.pictures import read_pictures, refuse_picture, tell_left_out
 from gateway.turns.reply import broke_off
 from gateway.turns.run_driver import RunDriver
 from gateway.turns.sanitizer import OutputSanitizer
@@ -139,6 +139,7 @@ class TurnWork:
             ask_changes=parts.ask_changes,
             write_permission=self._write_permission,
             before_call=context.file_changes.note,
+            refuse=partial(refuse_picture, context),
             describe=self._describe_denial,
         )
         self._sent = anyio.Event()
@@ -171,7 +172,7 @@ class TurnWork:
     async def _run(self) -> None:
         context = self._context
         answer = await self._read_command()
-        named, self._pictures = await read_pictures(context.parts.pictures, context.turn.message)
+        named, self._pictures = await read_pictures(context)
         noted = context.chronicle.received(self._conversation, context.started_at)
         context.journal.write(
             "request",
@@ -189,7 +190,7 @@ class TurnWork:
             await context.parts.turns.start(context.turn.id, context.started_at)
         for picture in named:
             if "left_out" in picture:
-                context.notice(picture["left_out"], path=context.sanitizer.line(picture["path"]))
+                tell_left_out(context, picture["path"], picture["left_out"])
         if answer is not None:
             await self._answer(answer)
             return

@@ -2,12 +2,13 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from gateway.turns.pictures import MAX_PICTURE_BYTES, MAX_PICTURES
 from tests.support.live_server import LiveServer, script, started_server
-from tests.support.pictures import png
+from tests.support.pictures import picture, png
 
 pytestmark = pytest.mark.e2e
 
@@ -46,7 +47,7 @@ async def test_what_cannot_be_shown_is_told(server: LiveServer, conversation: st
         result = await client.ask(" ".join(f"`{path}`" for path in named) + f"\n{SCRIPT}")
     assert result["reply"].count('"type": "image"') == MAX_PICTURES
     told = [(notice["code"], notice["message"]) for notice in result["notices"]]
-    assert [code for code, _ in told] == ["picture_large", "picture_other", "picture_many"]
+    assert [code for code, _ in told] == ["picture_left_out"] * 3
     for path, (_, sentence) in zip(("large.png", "text.gif", "5.png"), told, strict=True):
         assert path in sentence
 
@@ -63,3 +64,54 @@ async def test_pictures_can_be_switched_off(blind_server: LiveServer) -> None:
     async with blind_server.client() as client:
         result = await client.ask(f"`a.png`\n{SCRIPT}")
     assert '"type": "image"' not in result["reply"]
+
+
+REFUSED = {"status": 400, "while_picture": True, "message": "Could not process image"}
+
+
+def told_of(result: dict[str, Any]) -> tuple[str, list[str]]:
+    return result["outcome"], [notice["code"] for notice in result["notices"]]
+
+
+@pytest.mark.parametrize("way", ["named", "read"])
+async def test_a_picture_that_the_service_refuses_costs_no_answer(
+    server: LiveServer, way: str
+) -> None:
+    """The agent program asks again without it; later turns and forks have no word of it."""
+    (server.workspace / "odd.png").write_bytes(png())
+    read = {"tool": "Read", "input": {"file_path": "odd.png"}}
+    first = script(REFUSED, {"text": "I see."}, say="Look at `odd.png`.")
+    if way == "read":
+        first = script(read, REFUSED, {"text": "I see."})
+    async with server.client() as client:
+        result = await client.ask(first)
+        conversation = result["conversation_id"]
+        later = await client.ask(script({"echo": "memory"}), conversation)
+        fork = await client.post(
+            f"/conversations/{conversation}/fork", status=201, turn_id=later["turn_id"]
+        )
+        forked = await client.ask(script({"text": "Still."}), fork["conversation_id"])
+    assert (result["reply"], result["stop_reason"]) == ("I see.", "end_turn")
+    assert told_of(result) == ("answered", ["picture_left_out"])
+    assert told_of(later) == ("answered", [])
+    assert "cut off" not in later["reply"]
+    assert told_of(forked) == ("answered", [])
+
+
+async def test_a_picture_that_cannot_be_shown_is_not_sent(server: LiveServer) -> None:
+    """A broken or animated one, whether a message names it or the agent reads it."""
+    (server.workspace / "broken.png").write_bytes(png()[:29])
+    (server.workspace / "moving.gif").write_bytes(picture("GIF", frames=2))
+    reads = [
+        {"tool": "Read", "input": {"file_path": str(path)}}
+        for path in ("broken.png", server.workspace / "moving.gif")
+    ]
+    async with server.client() as client:
+        named = await client.ask(f"`broken.png` and `moving.gif`\n{SCRIPT}")
+        read = await client.ask(script(*reads, {"echo": "messages"}))
+    for result in (named, read):
+        assert '"type": "image"' not in result["reply"]
+        assert [code for code in told_of(result)[1] if code != "tools_failed"] == [
+            "picture_left_out"
+        ] * 2
+    assert [tool["status"] for tool in read["tools"]] == ["denied", "denied"]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -26,6 +27,7 @@ from gateway.engine.events import (
     MessageEnded,
     ModelFailed,
     ModelRetrying,
+    PictureRefused,
     RunFinished,
     SessionReady,
     TextDelta,
@@ -107,6 +109,10 @@ CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
             [ModelFailed(kind="server_error", text="API Error"), RECORDED],
         ),
         (
+            assistant(TextBlock(text="removed"), error="invalid_request", stop_reason="tool_use"),
+            [PictureRefused(), RECORDED],
+        ),
+        (
             UserMessage(returned("out"), uuid="e"),
             [tool_returned("out"), RECORDED],
         ),
@@ -114,7 +120,7 @@ CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
             UserMessage(
                 returned([{"type": "text", "text": "out"}, {"type": "image"}], is_error=True)
             ),
-            [tool_returned("out\n[image]", is_error=True)],
+            [replace(tool_returned("out\n[image]", is_error=True), has_picture=True)],
         ),
         (UserMessage(content="plain"), []),
         (SystemMessage(subtype="status", data={}), []),

@@ -1,7 +1,10 @@
 from dataclasses import replace
 
+import pytest
+
 from gateway.engine.events import (
     ClientLost,
+    EngineEvent,
     EntryRecorded,
     MessageBegun,
     MessageEnded,
@@ -44,6 +47,17 @@ def test_the_context_is_what_the_last_answer_has_read_and_written() -> None:
         finished(context_windows={"big": 5000, "small": 9000}),
     )
     assert evidence.usage == {"context_tokens": 1007, "context_window": 5000}
+
+
+@pytest.mark.parametrize(
+    "later", [[TextDone(text="Here.")], [called(), returned()], [finished()]], ids=lambda _: ""
+)
+def test_an_answer_or_a_clean_result_clears_an_earlier_failure(later: list[EngineEvent]) -> None:
+    failure = ModelFailed(kind="invalid_request", text="API Error")
+    evidence = evidence_of(failure, *later, finished())
+    assert (evidence.model_failure, evidence.model_gave_up) == (None, False)
+    still = evidence_of(failure, finished(is_error=True, terminal_reason="api_error"))
+    assert (still.model_failure, still.model_gave_up) == (failure, True)
 
 
 def test_a_call_that_worked_is_ok_with_its_output_and_duration() -> None:

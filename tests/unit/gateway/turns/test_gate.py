@@ -52,6 +52,10 @@ class Person:
         return Answer(decision="allow", by="user")
 
 
+async def refuse_nothing(_: ToolCall) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
 class Gate(TurnGate):
     """A gate with its policy, the person who is asked, and what it wrote down."""
 
@@ -68,6 +72,7 @@ class Gate(TurnGate):
             ask_changes=True,
             write_permission=lambda call, judged: self.lines.append((call.tool_use_id, judged)),
             before_call=lambda _: anyio.lowlevel.checkpoint(),
+            refuse=refuse_nothing,
             describe=lambda judged: judged.message.upper(),
         )
 

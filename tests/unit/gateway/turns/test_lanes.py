@@ -213,7 +213,7 @@ SUMMARIES: dict[bool, list[Evidence]] = {
         evidence_of(called(), returned(), finished(stop_reason="refusal")),
         evidence_of(called(), returned(), broken_off(), stopped_by="user_interrupt"),
         evidence_of(called(), returned(), finished(), stopped_by="doom_loop"),
-        evidence_of(called(), ModelFailed(kind="x", text=""), finished()),
+        evidence_of(called(), ModelFailed(kind="x", text=""), finished(is_error=True)),
         evidence_of(called(), ClientLost(exit_code=1)),
         evidence_of(called()),
     ],

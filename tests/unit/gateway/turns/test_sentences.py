@@ -9,6 +9,7 @@ from typing import get_args
 import anyio
 import pytest
 
+from gateway.files.picture import PictureFault
 from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
 from gateway.turns import sentences
 from gateway.turns.sanitizer import OUTPUT_CHARS, SUMMARY_CHARS, OutputSanitizer, off_loop
@@ -31,6 +32,7 @@ MADE_OF_PARTS = {
     *(f"config_{item}" for item in ("link", "unreadable", "too_large", "too_many")),
     *(f"config_{item}" for item in ("syntax", "unknown_kind")),
     *(f"what_{item}" for item in (429, 529, "not_messages", "relay_lost")),
+    *(f"picture_{item}" for item in ("large", "many", *get_args(PictureFault))),
     *("hours", "minutes", "seconds", *get_args(Unmet)),
 }
 """Keys that the code puts together."""
