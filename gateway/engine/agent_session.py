@@ -37,11 +37,16 @@ class AgentSession:
         self._hooks = hooks
         self._filter = MessageFilter()
         self._cost_usd = 0.0
+        self._is_command = False
 
     def leave(self) -> str:
         """Forget the session so far, of which nothing is left, and return its id."""
         session_id, self.id = self.id, None
         return session_id or ""
+
+    def note_compacting(self, is_compacting: bool) -> None:  # noqa: FBT001  a callback's only value
+        """Note that the agent program begins or ends to summarise the session."""
+        self._hooks.is_compacting = is_compacting
 
     def count_cost_from(self, spent_usd: float) -> None:
         """Set the session's cost before this client; the agent program continues from it."""
@@ -55,6 +60,7 @@ class AgentSession:
     def begin(self, run: SdkRun, prompt: Prompt) -> None:
         """Pass the messages that follow to a run."""
         self.run = run
+        self._is_command = prompt.is_command
         self._filter.begin(run.uuid)
         self._hooks.begin(prompt, run.calls)
 
@@ -104,18 +110,21 @@ class AgentSession:
                     self.id = event.session_id or self.id
                     self.end(run)
                     denied = run.calls.denied_by_agent(getattr(message, "permission_denials", None))
-                    run.queue.put(replace(self._with_own_cost(event), denied_calls=denied))
+                    result = None if self._is_command else event.result  # its own words, no answer
+                    cost_usd = self._own_cost(event.cost_usd)
+                    run.queue.put(
+                        replace(event, denied_calls=denied, result=result, cost_usd=cost_usd)
+                    )
                 case _:
                     if isinstance(event, SessionReady):
                         self.id = event.session_id
                     run.queue.put(event)
 
-    def _with_own_cost(self, event: RunFinished) -> RunFinished:
-        """Set the run's own cost: the agent program reports the cost of the whole session so far."""
-        total = event.cost_usd
+    def _own_cost(self, total: float) -> float:
+        """Return the run's own cost: the agent program reports the cost of the whole session so far."""
         before = self._cost_usd if total >= self._cost_usd else 0.0  # it counts from zero again
         self._cost_usd = total
-        return replace(event, cost_usd=total - before)
+        return total - before
 
 
 def _set_aside(message: Message) -> None:

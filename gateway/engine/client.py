@@ -195,7 +195,7 @@ class SdkClient:
 
     async def serve(self, options: ClaudeAgentOptions) -> None:
         """Own the SDK's client from connect to disconnect. The engine starts this as a task."""
-        transport = AgentTransport(options, self.session.deliver)
+        transport = AgentTransport(options, self.session.deliver, self.session.note_compacting)
         sdk = ClaudeSDKClient(options, transport=transport)
         try:
             async with anyio.create_task_group() as tasks:

@@ -5,7 +5,7 @@ A run is a sequence of these; the last is exactly one `RunFinished` or `ClientLo
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from gateway.relay.reports import ServiceReport
 
@@ -131,6 +131,13 @@ class PictureRefused:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Summarised:
+    """The agent program put a summary in the place of the conversation's older messages."""
+
+    trigger: Literal["auto", "manual"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished:
     """How the run ended, as the agent reports it."""
 
@@ -175,6 +182,7 @@ EngineEvent = (
     | ServiceFailed
     | ModelFailed
     | PictureRefused
+    | Summarised
     | RunFinished
     | ClientLost
 )

@@ -57,6 +57,9 @@ async def last_word(gatekeeper: ToolGatekeeper, call: ToolCall) -> Allow | Deny:
 
 
 _NO_RUN = Deny(rule="no_run", reason="No turn is running that this call could belong to.")
+_SUMMARY_CALL = Deny(
+    rule="summary_only", reason="No tool may be called now.", hint="Answer in words alone."
+)
 _UNSEEN = Deny(rule="unseen_call", reason="The call was not shown to the policy, so it is denied.")
 
 _CONTEXT_TIMEOUT_S = 120.0
@@ -72,6 +75,8 @@ class RunHooks:
     def __init__(self, *, on_accepted: Callable[[], None] | None = None) -> None:
         self._on_accepted = on_accepted
         """Called when the model may see the prompt."""
+        self.is_compacting = False
+        """True while the agent program summarises the session: what the model calls then never runs."""
         self._prompt: Prompt | None = None
         self._calls: RunCalls | None = None
         self._denied: dict[int, Deny] = {}
@@ -161,6 +166,8 @@ class RunHooks:
         prompt, calls = self._prompt, self._calls
         if prompt is None or calls is None or len(calls) >= _MAX_CALLS:
             return _NO_RUN
+        if self.is_compacting:
+            return _SUMMARY_CALL
         call = await calls.show(
             ToolCall(
                 name=str(told["tool_name"]),

@@ -220,7 +220,6 @@ def build_options(
         can_use_tool=hooks.can_use_tool,
         hooks=hooks.matchers(),
         include_partial_messages=True,
-        verbatim_prompts=True,  # else `@path` and `/…` in a message are expanded past the gate
         max_buffer_size=MAX_LINE_BYTES,
         max_turns=setup.max_agent_steps,
         max_budget_usd=setup.max_budget_usd,

@@ -82,6 +82,8 @@ class Prompt:
     """The number of tool calls in the turn so far; the run continues the numbering."""
     is_blocked: bool = False
     """The model does not see it: the agent only gets ready for a prompt."""
+    is_command: bool = False
+    """The text is a command to the agent program itself, which the gateway wrote."""
     plan_first: bool = False
     """The agent shows the person a plan with `ExitPlanMode` before it changes anything."""
 

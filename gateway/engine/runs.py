@@ -212,6 +212,8 @@ class Send:
             "parent_tool_use_id": None,
             "session_id": "default",
             "uuid": self.run.uuid,
+            # else `@path` and `/…` in a message are expanded past the gate
+            "client_composed": not self.prompt.is_command,
         }
 
 

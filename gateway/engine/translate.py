@@ -25,6 +25,7 @@ from gateway.engine.events import (
     PictureRefused,
     RunFinished,
     SessionReady,
+    Summarised,
     TextDelta,
     TextDone,
     ThinkingDelta,
@@ -67,6 +68,8 @@ def translate(message: Message) -> Iterator[EngineEvent]:
             yield _result(message)
         case SystemMessage(subtype="init"):
             yield _init(message.data)
+        case SystemMessage(subtype="compact_boundary"):
+            yield _summarised(message.data)
         case SystemMessage(subtype="api_retry"):
             yield _retry(message.data)
         case _:
@@ -195,6 +198,12 @@ def _init(data: dict[str, Any]) -> SessionReady:
         skills=_strings(data.get("skills")),
         slash_commands=_strings(data.get("slash_commands")),
     )
+
+
+def _summarised(data: dict[str, Any]) -> Summarised:
+    told = data.get("compact_metadata")
+    trigger = told.get("trigger") if isinstance(told, dict) else None
+    return Summarised(trigger="manual" if trigger == "manual" else "auto")
 
 
 def _retry(data: dict[str, Any]) -> ModelRetrying:

@@ -44,7 +44,12 @@ class AgentTransport(SubprocessCLITransport):
     rest of the reading; but only if the stream event before them has been `received`, so that the order holds.
     """
 
-    def __init__(self, options: ClaudeAgentOptions, deliver: Callable[[Message], None]) -> None:
+    def __init__(
+        self,
+        options: ClaudeAgentOptions,
+        deliver: Callable[[Message], None],
+        on_compacting: Callable[[bool], None],
+    ) -> None:
         asks_gateway = replace(options, permission_prompt_tool_name="stdio")
         super().__init__("", asks_gateway)  # prompts are sent later
         self.agent: psutil.Process | None = None
@@ -52,6 +57,8 @@ class AgentTransport(SubprocessCLITransport):
         self.received: object = None
         """The `event` of the last stream event that came out of the SDK."""
         self._deliver = deliver
+        self._on_compacting = on_compacting
+        """Called, before the calls that follow are asked about, when a summary begins or ends."""
 
     async def connect(self) -> None:
         """Start the process."""
@@ -75,6 +82,8 @@ class AgentTransport(SubprocessCLITransport):
                         continue
             if not str(data.get("type")).startswith("control_"):
                 last = event
+            if data.get("subtype") == "status":
+                self._on_compacting(data.get("status") == "compacting")
             yield data
 
 

@@ -6,7 +6,7 @@ import anyio
 
 from gateway.conversations.model import Conversation
 from gateway.engine.held_client import Lease
-from gateway.engine.own_tools import OwnServer
+from gateway.engine.own_tools import OwnServer, OwnToolCaller
 from gateway.engine.protocol import (
     AgentClient,
     ClientSpec,
@@ -15,9 +15,9 @@ from gateway.engine.protocol import (
     WorkspaceUntrusted,
 )
 from gateway.ids import ConversationId
-from gateway.turns.case_tools import CASE_SERVER
+from gateway.turns.case_tools import CASE_SERVER, CaseCalls
 from gateway.turns.context import TurnContext, TurnParts
-from gateway.turns.memory_tools import MEMORY_SERVER
+from gateway.turns.memory_tools import MEMORY_SERVER, MemoryCalls, OwnCalls
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
 from gateway.turns.turn_memory import TurnMemory
@@ -31,6 +31,16 @@ def own_servers(
         yield MEMORY_SERVER
     if memory.cases is not None and conversation is not None and conversation.uses_cases:
         yield CASE_SERVER
+
+
+def own_calls(memory: TurnMemory, conversation: Conversation) -> OwnCalls:
+    """Return what answers the gateway's own tools for a conversation."""
+    callers: dict[str, OwnToolCaller] = {}
+    if memory.lookup is not None and conversation.memory_enabled:
+        callers[MEMORY_SERVER.name] = MemoryCalls(memory.lookup, conversation, memory.tools)
+    if memory.cases is not None and conversation.uses_cases:
+        callers[CASE_SERVER.name] = CaseCalls(memory.cases, conversation, memory.tools)
+    return OwnCalls(callers)
 
 
 def client_of(

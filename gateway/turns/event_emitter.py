@@ -15,6 +15,7 @@ from gateway.engine.events import (
     PictureRefused,
     RunFinished,
     ServiceFailed,
+    Summarised,
     TextDelta,
     TextDone,
     ThinkingDelta,
@@ -67,6 +68,12 @@ class EventEmitter:
                 self._emit_thinking(await self._fed(self._thinking_masker, event.text))
             case ServiceFailed() | ModelRetrying() | PictureRefused():
                 self._emit_failure(event)
+            case Summarised():
+                message = context.say("conversation_summarised")
+                context.events.emit(
+                    "conversation_summarised", trigger=event.trigger, message=message
+                )
+                context.add_notice(Notice("conversation_summarised", message))
             case MessageEnded():
                 self._open_chars["thinking"] = 0
                 if event.stop_reason == "model_context_window_exceeded":

@@ -19,6 +19,7 @@ from gateway.engine.events import (
     RunFinished,
     ServiceFailed,
     SessionReady,
+    Summarised,
     TextDelta,
     TextDone,
     ThinkingDelta,
@@ -140,6 +141,8 @@ class Evidence:
     """What the turn changed in the workspace, in figures."""
     has_picture: bool = False
     """The model was shown a picture in this turn."""
+    is_summarised: bool = False
+    """The model has a summary in the place of the older messages."""
     last_was_tool: bool = False
     """True if the model's last output was a tool call."""
 
@@ -238,6 +241,8 @@ class Evidence:
                 self._model_failed(event)
             case RunFinished():
                 self._run_finished(event)
+            case Summarised():
+                self.is_summarised = True
             case ClientLost():
                 self.finish = event
             case _:

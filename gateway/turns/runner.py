@@ -21,12 +21,11 @@ import anyio
 
 from gateway.conversations.model import Conversation, Turn
 from gateway.engine.events import ClientLost, RunFinished, SessionReady, TextDone
-from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import ClientDead, Prompt
 from gateway.journal.files import log_file_name
 from gateway.turns.approval_request import ApprovalRequester
-from gateway.turns.case_tools import CASE_SERVER, CaseCalls
-from gateway.turns.client_lease import ClientLease, client_of
+from gateway.turns.client_lease import ClientLease, client_of, own_calls
+from gateway.turns.compaction import compaction_prompt, tell_compaction
 from gateway.turns.completion import TurnCompletion
 from gateway.turns.context import TurnContext, TurnLimits, TurnParts
 from gateway.turns.control import TurnClock
@@ -35,15 +34,14 @@ from gateway.turns.evidence import SERVICE_FAILURES, Evidence
 from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
 from gateway.turns.lanes import Ticket
-from gateway.turns.memory_tools import MEMORY_SERVER, MemoryCalls, OwnCalls
 from gateway.turns.pictures import read_pictures, refuse_picture, tell_left_out
 from gateway.turns.reply import broke_off
 from gateway.turns.run_driver import RunDriver
 from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.sentences import PROMPTS, describe_denial
-from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recall import TurnRecall
 from gateway.turns.typed_commands import (
+    CompactRequest,
     GatewayAnswer,
     PlanRequest,
     SkillRequest,
@@ -102,16 +100,6 @@ class TurnRunner:
         return conversation.model or self._parts.default_model or ""
 
 
-def _own_calls(memory: TurnMemory, conversation: Conversation) -> OwnCalls:
-    """Return what answers the gateway's own tools for a conversation."""
-    callers: dict[str, OwnToolCaller] = {}
-    if memory.lookup is not None and conversation.memory_enabled:
-        callers[MEMORY_SERVER.name] = MemoryCalls(memory.lookup, conversation, memory.tools)
-    if memory.cases is not None and conversation.uses_cases:
-        callers[CASE_SERVER.name] = CaseCalls(memory.cases, conversation, memory.tools)
-    return OwnCalls(callers)
-
-
 class TurnWork:
     """The steps of one turn; `perform` it once."""
 
@@ -121,6 +109,8 @@ class TurnWork:
         self._conversation = context.conversation
         self._prompt_text = context.turn.message
         self._plan_first = False
+        self._compact_words: str | None = None
+        """Not None: the turn has the conversation summarised, and keeps what these words say."""
         self._pictures: Sequence[Mapping[str, Any]] = ()
         self._clock = TurnClock(limits.timeout_s)
         self._turn_recall = TurnRecall(context)
@@ -128,7 +118,7 @@ class TurnWork:
         self._completion = TurnCompletion(context)
         self._emitter = EventEmitter(context, DoomLoop(limits.doom_loop_threshold))
         self._approvals = ApprovalRequester(context)
-        self._own_calls = _own_calls(parts.memory, context.conversation)
+        self._own_calls = own_calls(parts.memory, context.conversation)
         self._gate = TurnGate(
             policy=parts.policy,
             evidence=context.evidence,
@@ -215,6 +205,11 @@ class TurnWork:
             case SkillRequest(name, words):
                 request = context.say("skill_request", name=name)
                 self._prompt_text = f"{request}\n\n{words}" if words else request
+            case CompactRequest() if self._conversation.session_id is None:
+                context.evidence.model = ""
+                return context.say("command_compact_empty")
+            case CompactRequest(words):
+                self._compact_words = words
             case PlanRequest() if not context.parts.ask_changes:
                 context.evidence.model = ""
                 return context.say("command_plan_off")
@@ -243,10 +238,13 @@ class TurnWork:
         unless_stopped = self._context.control.run_unless_stopped
         try:
             async with anyio.create_task_group() as beside:
-                beside.start_soon(self._recall)
+                if self._compact_words is None:
+                    beside.start_soon(self._recall)
                 await unless_stopped(self._take_client)
                 await self._ask_first()
                 beside.cancel_scope.cancel()
+            if self._compact_words is not None:
+                await tell_compaction(self._context, self._emitter)
             await self._continue()
         finally:
             with anyio.CancelScope(shield=True):
@@ -272,9 +270,12 @@ class TurnWork:
         self._driver.is_idle = True
         self._completion.cause = await self._client_lease.replace(self._conversation)
 
-    async def _ask_first(self) -> None:
-        """Send the person's message; if the client had just died, once more to a new one."""
-        prompt = Prompt(
+    async def _first_prompt(self) -> Prompt:
+        if self._compact_words is not None:
+            self._gate.tools_forbidden = True
+            await self._context.events.wait_decided()  # no hook holds this prompt back
+            return compaction_prompt(self._compact_words, self._gate)
+        return Prompt(
             text=self._prompt_text,
             context=self._turn_recall.wait_text,
             gatekeeper=self._gate,
@@ -282,6 +283,10 @@ class TurnWork:
             plan_first=self._plan_first,
             pictures=self._pictures,
         )
+
+    async def _ask_first(self) -> None:
+        """Send the person's message; if the client had just died, once more to a new one."""
+        prompt = await self._first_prompt()
         try:
             await self._ask(prompt)
         except ClientDead:

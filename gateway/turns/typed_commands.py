@@ -1,6 +1,7 @@
 """Typed commands: a message that is `/name`, with or without words after it.
 
-The agent program never gets one as a command: it would expand the workspace's texts past the gate.
+The agent program never gets one as a command, because it would expand the workspace's texts past the gate,
+except `/compact`, which the gateway writes anew.
 `/plan words` asks for a plan first. `/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
 `/clear` starts a new conversation, in `gateway.chat`. Unknown commands are answered without the model.
 Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
@@ -34,6 +35,13 @@ class PlanRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class CompactRequest:
+    """The person asks for a summary in the place of the conversation's messages; the words say what to keep."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayAnswer:
     """The gateway itself answers, with the sentence `key`."""
 
@@ -53,7 +61,7 @@ def starts_afresh(message: str) -> bool:
 
 def read_command(
     message: str, skills: Collection[str]
-) -> SkillRequest | PlanRequest | GatewayAnswer | None:
+) -> SkillRequest | PlanRequest | CompactRequest | GatewayAnswer | None:
     """Return what a typed command asks for; None: the message is text for the model."""
     found = _COMMAND.fullmatch(message.strip())
     if found is None:
@@ -64,7 +72,7 @@ def read_command(
     if name.lower() == "plan":
         return PlanRequest(words) if words else GatewayAnswer("command_plan", name)
     if name.lower() == "compact":
-        return GatewayAnswer("command_compact", name)
+        return CompactRequest(words)
     if words:
         return None
     return GatewayAnswer("command_clear" if name.lower() == "clear" else "command_unknown", name)

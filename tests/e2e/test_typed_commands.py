@@ -33,8 +33,8 @@ async def test_a_skill_is_used_through_the_gate(server: LiveServer, conversation
 @pytest.mark.parametrize(
     ("message", "reply"),
     [
-        ("/compact", "There is nothing to do: a long conversation is compacted by itself"),
-        ("/compact 请保留文件名和路径的说明", "无需操作：对话很长时"),
+        ("/compact", "There is nothing to summarise yet."),
+        ("/compact 请保留文件名和路径的说明", "现在还没有可以总结的内容。"),
         ("/cost", "There is no command /cost here, so nothing was done."),
     ],
 )

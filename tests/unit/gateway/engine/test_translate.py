@@ -30,6 +30,7 @@ from gateway.engine.events import (
     PictureRefused,
     RunFinished,
     SessionReady,
+    Summarised,
     TextDelta,
     TextDone,
     ThinkingDelta,
@@ -84,6 +85,10 @@ CALLED = ToolCalled(tool_use_id="t", name="Bash", input={"command": "ls"})
 CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
 
 
+def compacted(told: object) -> SystemMessage:
+    return SystemMessage(subtype="compact_boundary", data={"compact_metadata": told})
+
+
 @pytest.mark.parametrize(
     ("message", "events"),
     [
@@ -123,6 +128,9 @@ CALL = ToolUseBlock(id="t", name="Bash", input={"command": "ls"})
             [replace(tool_returned("out\n[image]", is_error=True), has_picture=True)],
         ),
         (UserMessage(content="plain"), []),
+        (compacted({"trigger": "manual"}), [Summarised(trigger="manual")]),
+        (compacted({"trigger": "auto"}), [Summarised(trigger="auto")]),
+        (compacted(["odd"]), [Summarised(trigger="auto")]),
         (SystemMessage(subtype="status", data={}), []),
     ],
 )

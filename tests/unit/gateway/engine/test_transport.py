@@ -194,7 +194,7 @@ async def test_a_piece_passes_the_sdk_by_only_when_all_before_it_has_come_out(
 
     monkeypatch.setattr(SubprocessCLITransport, "read_messages", agent)
     delivered: list[Message] = []
-    transport = AgentTransport(ClaudeAgentOptions(), delivered.append)
+    transport = AgentTransport(ClaudeAgentOptions(), delivered.append, lambda _: None)
     through = []
     async for data in transport.read_messages():
         through.append(data)

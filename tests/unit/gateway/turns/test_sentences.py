@@ -15,6 +15,7 @@ from gateway.turns import sentences
 from gateway.turns.sanitizer import OUTPUT_CHARS, SUMMARY_CHARS, OutputSanitizer, off_loop
 from gateway.turns.sentences import PROMPTS, SENTENCES, describe_concerns, language_of
 from gateway.turns.typed_commands import (
+    CompactRequest,
     GatewayAnswer,
     SkillRequest,
     list_skills_blocking,
@@ -207,15 +208,14 @@ async def test_two_threads_at_most_compute_so_that_the_loop_has_the_interpreter(
 SKILLS = ("memory-capture", "deploy_it")
 
 
-ASKED: dict[str, SkillRequest | GatewayAnswer | None] = {
+ASKED: dict[str, SkillRequest | CompactRequest | GatewayAnswer | None] = {
     **dict.fromkeys(("/memory-capture", " /memory-capture\n"), SkillRequest("memory-capture", "")),
     "/memory-capture the\nport  is 1": SkillRequest("memory-capture", "the\nport  is 1"),
     "/deploy_it 到测试环境": SkillRequest("deploy_it", "到测试环境"),
     **dict.fromkeys(("/clear", "／clear"), GatewayAnswer("command_clear", "clear")),
     "/CLEAR": GatewayAnswer("command_clear", "CLEAR"),
-    **dict.fromkeys(
-        ("/compact", "/compact keep the names"), GatewayAnswer("command_compact", "compact")
-    ),
+    "/compact": CompactRequest(""),
+    "/compact keep the names": CompactRequest("keep the names"),
     "/Memory-Capture": GatewayAnswer("command_unknown", "Memory-Capture"),
     "/nonsense": GatewayAnswer("command_unknown", "nonsense"),
     **dict.fromkeys(("/etc/hosts is wrong", "/etc/hosts", "/tmp is full", "/clear the table")),
@@ -226,7 +226,7 @@ ASKED: dict[str, SkillRequest | GatewayAnswer | None] = {
 def test_a_command_is_one_word_after_a_slash() -> None:
     for message, asked in ASKED.items():
         assert read_command(message, SKILLS) == asked, message
-        assert starts_afresh(message) is (asked is not None and asked.name.lower() == "clear")
+        assert starts_afresh(message) is (message.lower() in {"/clear", "／clear"})
 
 
 def test_the_skills_are_those_of_the_workspace(tmp_path: Path) -> None:
