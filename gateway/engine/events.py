@@ -82,6 +82,8 @@ class ToolCalled:
     """Chosen by the model; it may repeat."""
     name: str
     input: Mapping[str, Any]
+    is_unreadable: bool = False
+    """The input was no whole JSON, so the agent program does not run the call."""
     index: int = 0
     """The call's number in the turn, from 1. Set by the run; it identifies the call."""
 

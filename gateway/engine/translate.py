@@ -46,6 +46,8 @@ _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens
 
 _MOST = 2**53
 """A service may send any number; up to this one all whole numbers are exact."""
+_UNPARSED = "__unparsedToolInput"
+"""Under this key the agent program passes on an input that is no JSON."""
 
 NO_NAME = "unnamed"
 """The name of a call without a name."""
@@ -114,6 +116,7 @@ def _assistant(message: AssistantMessage) -> Iterator[EngineEvent]:
                 tool_use_id=_as_text(block.id),
                 name=_as_text(block.name) or NO_NAME,
                 input=as_object(block.input),
+                is_unreadable=_unreadable(block.input) is not None,
             )
         elif isinstance(block, TextBlock) and main and message.model != _SYNTHETIC and block.text:
             yield TextDone(text=block.text)
@@ -128,7 +131,17 @@ def _as_text(value: object) -> str:
 
 def as_object(value: object) -> Mapping[str, Any]:
     """Return a call's input as an object."""
+    raw = _unreadable(value)
+    if raw is not None:
+        return {NO_OBJECT: raw}
     return value if isinstance(value, dict) else {NO_OBJECT: value}
+
+
+def _unreadable(value: object) -> str | None:
+    """Return the text of an input that the agent program could not read as JSON; None if it could."""
+    told = value.get(_UNPARSED) if isinstance(value, dict) and len(value) == 1 else None
+    raw = told.get("raw") if isinstance(told, dict) else None
+    return raw if isinstance(raw, str) else None
 
 
 def _entry(message: AssistantMessage | UserMessage) -> Iterator[EngineEvent]:

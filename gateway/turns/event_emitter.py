@@ -47,6 +47,10 @@ class EventEmitter:
         """Characters of text that readers have and keep."""
         self._open_chars = {"text": 0, "thinking": 0}
         """Characters that readers have of blocks that are not finished."""
+        self._blank: list[str] = []
+        """Blank text of the block that is being written, after what readers have of it."""
+        self._in_block = False
+        """Readers have something of that block."""
         self._text_masker = StreamMasker(context.sanitizer, context.masked)
         self._thinking_masker = StreamMasker(context.sanitizer, context.masked)
         self.first_text_s: float | None = None
@@ -133,14 +137,27 @@ class EventEmitter:
         """Emit a piece of text; a new or restarted block is set apart from the last."""
         if not self._context.evidence.steps.is_writing:
             self._set_apart()
+            self._begin_block()
         self._emit_text(await self._fed(self._text_masker, text))
+
+    def _begin_block(self) -> None:
+        """Drop blank text at the end of the last block."""
+        self._blank.clear()
+        self._in_block = False
 
     async def _fed(self, masker: StreamMasker, text: str) -> str:
         return await off_loop(masker.feed, text, more_chars=masker.waiting_chars)
 
     def _emit_text(self, text: str) -> None:
-        if not text:
+        """Emit masked text. Blank text waits for what follows, so that a block has none around it."""
+        self._blank.append(text)
+        if not text.strip():
             return
+        whole = "".join(self._blank)
+        text = whole.rstrip()
+        self._blank = [whole[len(text) :]]
+        text = text if self._in_block else text.lstrip()
+        self._in_block = True
         if self.first_text_s is None:
             self.first_text_s = self._context.elapsed_s
             self._context.parts.pool.text_began(self._context.turn.conversation_id)
@@ -161,6 +178,7 @@ class EventEmitter:
         """Give up what was shown of unfinished blocks; return what readers must drop, for a notice."""
         self._text_masker.rest()
         self._thinking_masker.rest()
+        self._begin_block()
         void = {f"void_{kind}_chars": count for kind, count in self._open_chars.items() if count}
         self._open_chars = dict.fromkeys(self._open_chars, 0)
         return void

@@ -14,7 +14,10 @@ import anyio
 from gateway.engine.events import (
     ClientLost,
     EngineEvent,
+    MessageBegun,
+    MessageEnded,
     ModelRetrying,
+    RunFinished,
     SessionReady,
     TextDone,
     ToolCalled,
@@ -106,6 +109,7 @@ class RunDriver:
         self._run: AgentRun | None = None
         self._judge_unasked = judge_unasked
         self._calls: dict[int, ToolCalled] = {}
+        self._unreadable: list[ToolReturned] = []
         self._service = ServiceWatch(context)
         self._on_session = on_session
         self._on_sent = on_sent
@@ -186,6 +190,26 @@ class RunDriver:
         reading.cancel()
 
     async def _take(self, event: EngineEvent) -> None:
+        """Process an event; the result of an unreadable call waits for the reason why its message ended."""
+        call = self._calls.get(event.index or 0) if isinstance(event, ToolReturned) else None
+        if call is not None and call.is_unreadable and isinstance(event, ToolReturned):
+            self._unreadable.append(event)
+            return
+        if isinstance(event, MessageBegun | RunFinished | ClientLost):
+            await self._take_unreadable()
+        await self._take_now(event)
+        if isinstance(event, MessageEnded):
+            await self._take_unreadable()
+
+    async def _take_unreadable(self) -> None:
+        """Process the results of calls whose input was no JSON, in the gateway's own words."""
+        waiting, self._unreadable = self._unreadable, []
+        is_cut = self._context.evidence.model_stop == "max_tokens"
+        text = self._context.say("call_too_long" if is_cut else "call_unreadable")
+        for event in waiting:
+            await self._take_now(replace(event, text=text) if event.is_error else event)
+
+    async def _take_now(self, event: EngineEvent) -> None:
         evidence = self._context.evidence
         if self._context.control.is_stopping:
             evidence.stopped_by = self._context.control.reason

@@ -81,8 +81,8 @@ class Steps:
     @property
     def text(self) -> str:
         """All text of the model for the person."""
-        blocks = [block.text for block in self._texts_newest_first()]
-        return _APART.join(text for text in reversed(blocks) if text.strip()).strip()
+        blocks = [block.text.strip() for block in self._texts_newest_first()]
+        return _APART.join(text for text in reversed(blocks) if text)
 
     def begin_message(self) -> None:
         """Drop what an unfinished answer wrote."""

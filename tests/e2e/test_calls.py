@@ -4,12 +4,13 @@ A repeated id, an input that is no object, one nested too deep, a name that is n
 reported by itself, at its place, with what became of it.
 """
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.live_server import LiveClient, LiveServer, script
+from tests.support.live_server import LiveClient, LiveServer, bash, script
 
 pytestmark = pytest.mark.e2e
 
@@ -168,3 +169,46 @@ async def test_an_answer_of_a_person_binds_to_the_call_that_was_asked_about(
         assert result["outcome"] == "answered_with_failures"
         assert (server.workspace / "allowed").is_dir()
         assert important.exists()
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "said"),
+    [
+        ("max_tokens", "the model's answer was too long for one call"),
+        ("tool_use", "the model's call was not valid JSON"),
+    ],
+)
+async def test_a_call_that_was_cut_is_told_in_words(
+    server: LiveServer, conversation: str, stop_reason: str, said: str
+) -> None:
+    raw = '{"command": "echo abc'
+    cut = {"tool": "Bash", "raw_input": raw, "stop_reason": stop_reason}
+    message = script(cut, {"text": "Too long."})
+    async with server.client() as client, client.stream(message, conversation) as events:
+        told = await events.rest()
+    result = told[-1].data
+    (tool,) = result["tools"]
+    assert tool["status"] == "failed"
+    assert tool["error"].startswith(said)
+    (started,) = (event.data for event in told if event.type == "tool.started")
+    assert started["input"] == {"input": raw}
+    assert "__unparsedToolInput" not in json.dumps([event.data for event in told])
+
+
+@pytest.mark.parametrize("blank", ["\n", "  \n\n "])
+async def test_blank_text_around_a_block_is_neither_shown_nor_told(
+    server: LiveServer, conversation: str, blank: str
+) -> None:
+    """The agent program drops a blank block; that is no answer that was given up."""
+    steps = [
+        {"text": blank, **bash("ls")},
+        {"text": f"{blank}One.{blank}", **bash("ls .")},
+        {"text": f"{blank}Two, {blank}three.{blank}"},
+    ]
+    async with server.client() as client, client.stream(script(*steps), conversation) as events:
+        told = await events.rest()
+    result = told[-1].data
+    assert result["notices"] == []
+    assert result["reply"] == f"One.\n\nTwo, {blank}three."
+    shown = "".join(event.data["text"] for event in told if event.type == "text.delta")
+    assert shown == result["reply"]

@@ -92,7 +92,7 @@ TABLE = {
         message=script({"text": "I look. "} | bash("ls"), {"text": "I looked."}),
         outcome="answered",
         tools=["ok"],
-        reply=["I look. \n\nI looked."],
+        reply=["I look.\n\nI looked."],
     ),
     "many blocks and tools": Row(
         message=script(
