@@ -34,6 +34,7 @@ _log = logging.getLogger(__name__)
 _SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
 _COST_MARK = b'"cost-state"'
 _MOST_FAILED_WARM_UPS = 3
+_MOST_STARTS = 3
 _WRITTEN_S = 3.0
 _LOOK_AGAIN_S = 0.01
 
@@ -135,6 +136,38 @@ class SdkEngine:
         return self._setup.config_dir or default_config_dir()
 
     async def connect(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
+        if origin.resume is None:
+            client = await self._start(spec, origin)
+        else:
+            client = await self._resume(spec, origin, origin.resume)
+        self._last_failure = None
+        if origin.warm_up:
+            await self._warm_up(client)
+        return client
+
+    async def _resume(self, spec: ClientSpec, origin: SessionOrigin, session_id: str) -> SdkClient:
+        """Start a client that continues a session, and count its cost from what the session had cost.
+
+        The agent reads that while it starts. A session that is forked may have an agent that ends
+        meanwhile and writes its own cost: then it is not known what was read, and another is started.
+        """
+        for _ in range(_MOST_STARTS):
+            before = await self._spent_usd(session_id)
+            client = await self._start(spec, origin)
+            try:
+                after = await self._spent_usd(session_id)
+            except BaseException:
+                await client.kill()
+                raise
+            if after == before:
+                break
+            await client.kill()
+        else:
+            raise EngineUnavailable("The session's cost kept changing while its agent started.")
+        client.session.count_cost_from(before)
+        return client
+
+    async def _start(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
         report = await self._review_workspace()
         client_id = secrets.token_hex(8)
         relay = self._setup.relay
@@ -154,17 +187,12 @@ class SdkEngine:
         options.stderr = client.on_stderr
         self._tasks.start_soon(self._own, client, options)
         try:
-            if origin.resume is not None:
-                client.session.count_cost_from(await self._spent_usd(origin.resume))
             await client.wait_connected()
         except BaseException as exc:
             if isinstance(exc, EngineUnavailable):
                 self._last_failure = str(exc)
             await client.kill()
             raise
-        self._last_failure = None
-        if origin.warm_up:
-            await self._warm_up(client)
         return client
 
     async def _warm_up(self, client: SdkClient) -> None:

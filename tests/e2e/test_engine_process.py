@@ -1,5 +1,6 @@
 """What only the real agent process shows: its options in force, its processes, its bill."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -8,6 +9,7 @@ import anyio
 import pytest
 from claude_agent_sdk import Message, ResultMessage
 
+from gateway.engine import sdk as engine_sdk
 from gateway.engine.client import SdkClient
 from gateway.engine.events import (
     EntryRecorded,
@@ -69,6 +71,38 @@ async def test_a_run_costs_its_own_also_after_waking_and_branching_off(tmp_path:
         costs = [run.finish.cost_usd for run in runs]
         assert all(cost > 0 for cost in costs)
         assert sum(costs) == pytest.approx(total_of(runs[-1]))
+
+
+async def test_a_fork_does_not_carry_the_cost_that_its_original_writes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that ends in order writes what its session has cost; a fork that starts then reads it."""
+    read_cost = engine_sdk.spent_usd_blocking
+    async with real_world(tmp_path) as world:
+        client = await world.connect()
+        first = await ask(client, script({"text": "one"}))
+        await client.close()
+        written: list[Path] = []
+
+        def write_meanwhile(config_dir: Path, session_id: str) -> float:
+            spent = read_cost(config_dir, session_id)
+            if not written:
+                (transcript,) = config_dir.glob(f"projects/*/{session_id}.jsonl")
+                lines = transcript.read_text(encoding="utf-8").splitlines()
+                last = next(line for line in reversed(lines) if '"cost-state"' in line)
+                ended = json.dumps({**json.loads(last), "totalCostUSD": spent + 1})
+                with transcript.open("a", encoding="utf-8") as file:
+                    file.write(f"{ended}\n")
+                written.append(transcript)
+            return spent
+
+        monkeypatch.setattr(engine_sdk, "spent_usd_blocking", write_meanwhile)
+        entry = first.all(EntryRecorded)[-1].entry_id
+        branch = await world.connect(SessionOrigin(resume=client.session_id, fork_at=entry))
+        told = await ask(branch, script({"text": "two"}))
+    assert written
+    assert total_of(told) > 1
+    assert 0 < told.finish.cost_usd < 1
 
 
 async def test_a_forgotten_session_leaves_no_word_of_it(tmp_path: Path) -> None:
