@@ -89,6 +89,13 @@ class ClientLease:
             self._context.notice("client_restarted")
         return None
 
+    async def renew(self, conversation: Conversation) -> Cause | None:
+        """Take a client with another session than the one that the conversation had; return why if there is none."""
+        with anyio.CancelScope(shield=True):
+            await self._context.parts.pool.discard(conversation.id)
+        self._lease = None
+        return await self.take(conversation)
+
     async def replace(self, conversation: Conversation) -> Cause | None:
         """Take another client for one that died; return why if there is none."""
         with anyio.CancelScope(shield=True):

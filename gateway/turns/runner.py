@@ -12,6 +12,7 @@ ends with exactly one result, made from evidence.
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,9 @@ from gateway.turns.event_emitter import EventEmitter
 from gateway.turns.evidence import SERVICE_FAILURES, Evidence
 from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
+from gateway.turns.healing import history_refused, with_summary
 from gateway.turns.lanes import Ticket
+from gateway.turns.permission_record import write_permission
 from gateway.turns.pictures import read_pictures, refuse_picture, tell_left_out
 from gateway.turns.reply import broke_off
 from gateway.turns.run_driver import RunDriver
@@ -50,9 +53,7 @@ from gateway.turns.typed_commands import (
     read_command,
 )
 from memory.errors import StoreUnavailable
-from memory.intents.builders import intent_from_permission
-from policies.tools import ToolCall
-from policies.verdict import Allow, Deny
+from policies.verdict import Deny
 
 __all__ = ["TurnLimits", "TurnParts", "TurnRunner", "TurnWork"]
 
@@ -127,7 +128,7 @@ class TurnWork:
             doom_loop=DoomLoop(limits.doom_loop_threshold),
             asker=self._approvals if parts.ask_changes else None,
             ask_changes=parts.ask_changes,
-            write_permission=self._write_permission,
+            write_permission=partial(write_permission, context),
             before_call=context.file_changes.note,
             refuse=partial(refuse_picture, context),
             describe=self._describe_denial,
@@ -296,6 +297,25 @@ class TurnWork:
             except ClientDead as exc:
                 self._context.journal.write("error", where="engine", message=str(exc))
                 self._completion.cause = "unavailable"
+        if history_refused(self._context.evidence, self._conversation):
+            await self._ask_in_new_session(prompt)
+
+    async def _ask_in_new_session(self, prompt: Prompt) -> None:
+        """Ask once more in a new session; keep the old one if the service refuses that too."""
+        context, old = self._context, self._conversation
+        summarised = await with_summary(prompt, context)
+        self._conversation = replace(old, session_id=None)
+        cause = await self._client_lease.renew(self._conversation)
+        self._driver.is_idle = True
+        if cause is None and not prompt.is_command:
+            with suppress(ClientDead):
+                await self._ask(summarised)
+        if context.evidence.text or context.evidence.tools:
+            context.notice("session_renewed")
+            return
+        self._conversation, self._driver.is_idle = old, False
+        context.evidence.last_entry_id = None
+        await context.parts.conversations.bind_session(old.id, old.session_id)
 
     async def _ask(self, prompt: Prompt) -> None:
         """Send a prompt, if there is a client and the turn is not being stopped."""
@@ -370,31 +390,3 @@ class TurnWork:
 
     def _describe_denial(self, verdict: Deny) -> str:
         return self._context.sanitizer.text(describe_denial(verdict, self._context.language))
-
-    def _write_permission(self, call: ToolCall, verdict: Allow | Deny) -> None:
-        allowed = isinstance(verdict, Allow)
-        allowed_by = self._context.evidence.allowed_by.get(call.index) if allowed else None
-        build = partial(
-            intent_from_permission,
-            allowed=allowed,
-            index=call.index,
-            tool_name=call.name,
-            tool_use_id=call.tool_use_id,
-            rule=verdict.rule,
-            reason=self._context.sanitizer.text(verdict.reason),
-            allowed_by=allowed_by,
-        )
-        noted = self._context.chronicle.note(build, self._context.parts.now())
-        self._context.journal.write(
-            "permission",
-            index=call.index,
-            tool=call.name,
-            tool_use_id=call.tool_use_id,
-            input=call.input,
-            verdict="allow" if allowed else "deny",
-            rule=verdict.rule,
-            reason=verdict.reason,
-            runs=verdict.updated_input if isinstance(verdict, Allow) else None,
-            allowed_by=allowed_by,
-            **noted,
-        )

@@ -27,7 +27,7 @@ def told(events: list[Event]) -> list[tuple[str, str]]:
 
 
 async def test_compact_summarises_the_conversation_and_it_goes_on(server: LiveServer) -> None:
-    first = script({"text": "Yes."}, {"on_followup": [{"text": "<summary>All.</summary>"}]})
+    first = script({"text": "A green umbrella."}, {"on_followup": [{"text": "<summary>All.</summary>"}]})
     async with server.client() as client:
         conversation = (await client.ask(first))["conversation_id"]
         async with client.stream("/compact keep the names", conversation) as stream:
@@ -40,7 +40,7 @@ async def test_compact_summarises_the_conversation_and_it_goes_on(server: LiveSe
     assert result["memory"]["injected"] == []
     assert (later["outcome"], codes(later)) == ("answered", [])
     assert "All." in later["reply"]
-    assert "Yes." not in later["reply"]
+    assert "A green umbrella." not in later["reply"]
 
 
 async def test_a_conversation_that_is_too_long_is_summarised_by_itself(server: LiveServer) -> None:
