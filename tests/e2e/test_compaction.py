@@ -27,7 +27,9 @@ def told(events: list[Event]) -> list[tuple[str, str]]:
 
 
 async def test_compact_summarises_the_conversation_and_it_goes_on(server: LiveServer) -> None:
-    first = script({"text": "A green umbrella."}, {"on_followup": [{"text": "<summary>All.</summary>"}]})
+    first = script(
+        {"text": "A green umbrella."}, {"on_followup": [{"text": "<summary>All.</summary>"}]}
+    )
     async with server.client() as client:
         conversation = (await client.ask(first))["conversation_id"]
         async with client.stream("/compact keep the names", conversation) as stream:

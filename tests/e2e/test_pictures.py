@@ -2,12 +2,13 @@
 
 from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.turns.pictures import MAX_PICTURE_BYTES, MAX_PICTURES
-from tests.support.live_server import LiveServer, script, started_server
+from tests.support.live_server import LiveServer, running_server, script, started_server
 from tests.support.pictures import picture, png
 
 pytestmark = pytest.mark.e2e
@@ -115,3 +116,15 @@ async def test_a_picture_that_cannot_be_shown_is_not_sent(server: LiveServer) ->
             "picture_left_out"
         ] * 2
     assert [tool["status"] for tool in read["tools"]] == ["denied", "denied"]
+
+
+async def test_a_refused_picture_is_not_sent_again_after_a_restart(tmp_path: Path) -> None:
+    async with running_server(tmp_path, demo_cadence_ms=0) as server, server.client() as client:
+        (server.workspace / "odd.png").write_bytes(png())
+        first = await client.ask(script(REFUSED, {"text": "I see."}, say="Look at `odd.png`."))
+    async with running_server(tmp_path, demo_cadence_ms=0) as server, server.client() as client:
+        later = await client.ask(SCRIPT, first["conversation_id"])
+    assert told_of(first) == ("answered", ["picture_left_out"])
+    assert told_of(later) == ("answered", [])
+    assert "I see." in later["reply"]
+    assert '"type": "image"' not in later["reply"]
