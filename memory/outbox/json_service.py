@@ -30,6 +30,11 @@ class Answer:
     retry_after_s: float | None = None
     """How long the service asks to wait, if it does."""
 
+    @property
+    def is_ok(self) -> bool:
+        """True for a status of success."""
+        return self.status in _OK
+
 
 class JsonService:
     """One service at one address. Close it."""
@@ -67,7 +72,7 @@ class JsonService:
         answer = await self.call(method, path, body)
         if answer.status in _REFUSED:
             raise DeliveryRefused(f"{self._name} refused it (HTTP {answer.status}).")
-        if answer.status not in _OK:
+        if not answer.is_ok:
             raise BackendUnavailable(f"{self._name} failed (HTTP {answer.status}).")
         if answer.body is None:
             raise BackendUnavailable(f"{self._name} answered something that is not JSON.")

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -262,3 +263,60 @@ async def test_health_tells_of_a_server_that_fails_or_is_away() -> None:
     health = await away.check()
     assert (health.state, health.detail) == ("failing", "The memU server cannot be reached.")
     await away.close()
+
+
+@dataclass
+class PlainMemuServer:
+    """A server that answers at once, without tasks and without `/clear`, and as `bare` without an envelope."""
+
+    bare: bool
+    asked: list[str] = field(default_factory=list)
+
+    def answer(self, method: str, path: str, body: Any) -> Reply:
+        self.asked.append(path)
+        match path:
+            case "/memorize":
+                made: dict[str, Any] = {
+                    "resource": {"id": "res-1"},
+                    "items": [{"id": "itm-1"}, {"id": 7}, "x", {"id": "itm-2"}],
+                    "categories": [{"id": "cat-1", "name": "ops"}],
+                }
+            case "/retrieve":
+                made = {"items": [{"agent_id": "epi_en", "user_id": "ann"}]}
+            case _:
+                return 404, {"detail": "Not Found"}
+        return 200, made if self.bare else {"status": "success", "result": made}
+
+
+@pytest.mark.parametrize("bare", [True, False])
+async def test_a_server_without_tasks_and_clearing_is_done_at_once(bare: bool) -> None:  # noqa: FBT001
+    server = PlainMemuServer(bare)
+    with served(server.answer) as address:
+        backend = MemuServerBackend(address, limits=LIMITS, sleep=Naps())
+        begun = await backend.begin(item(), (), 7)
+        assert await backend.begin(item(), begun, 7) == begun  # after a restart
+        links = await backend.finish(item(), begun)
+        found = await backend.retrieve("gateway", ANN, limit=5)
+        with pytest.raises(DeliveryRefused, match="by hand"):
+            await backend.forget("epi_en", links, "f")
+        await backend.close()
+    assert {(link.remote_kind, link.remote_id) for link in links} == {
+        ("agent", "epi_en"),
+        ("resource", "res-1"),
+        ("item", "itm-1"),
+        ("item", "itm-2"),
+        ("category", "cat-1"),
+    }
+    assert found == ["epi_en"]
+    assert server.asked.count("/memorize") == 1
+
+
+async def test_what_a_task_made_is_linked_where_its_answer_names_it() -> None:
+    made = {"status": "COMPLETED", "categories": [{"id": "cat-1"}]}
+
+    def instead(_: str, path: str) -> Reply | None:
+        return (200, {"result": made}) if path.startswith("/memorize/status/") else None
+
+    async with opened(FakeMemuServer(instead=instead)) as backend:
+        links = await backend.put(item(), "k")
+    assert [link.remote_kind for link in links] == ["agent", "task", "category"]
