@@ -45,7 +45,7 @@ from memory.intents.turns import ChronicleTurns
 from memory.memory import Memory
 from memory.notes.index import NoteIndex
 from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
-from memory.outbox.breaker import Breaker, BreakerLimits
+from memory.outbox.breaker import Breaker, BreakerLimits, ReadingBreakers
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.recall.reader import RecallReader
@@ -166,7 +166,8 @@ async def _build(
     queue = IntentQueue(recorder)
     told = recorded_in(queue, events, now)
     outbox = SqliteOutboxStore(database)
-    vectors = await _vectors(plan, database, items, now, told) if plan.serves_vectors else None
+    reading = ReadingBreakers(told.on_breaker)
+    vectors = await _vectors(plan, database, items, now, reading) if plan.serves_vectors else None
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
     deliver_to = [*(backend.name for backend in served), *plan.served_elsewhere]
     deliveries = [
@@ -229,7 +230,7 @@ async def _build(
             backend,
             now=now,
             mask=plan.mask,
-            on_breaker=partial(told.on_breaker, f"{backend.name}_reading"),
+            on_breaker=reading.watch(backend.name),
         )
         for backend in plan.backends
         if isinstance(backend, RetrievingBackend)
@@ -252,7 +253,6 @@ async def _build(
         known_secrets=plan.known_secrets,
         on_change=wake_deliveries,
     )
-    ask = plan.ask_model
     forgetting = Forgetting(
         database,
         backends=deliver_to,
@@ -274,7 +274,7 @@ async def _build(
     return Memory(
         reader=RecallReader(
             search,
-            selector=Selector(ask) if ask is not None else None,
+            selector=Selector(plan.ask_model) if plan.ask_model is not None else None,
             pending=partial(read_pending, chronicle),
             profiles=facts.store.profile_text,
             about_memory=notes,
@@ -313,6 +313,7 @@ async def _build(
         deliveries=deliveries,
         deliver_to=deliver_to,
         off=[_NO_VECTORS] if plan.serves_vectors and vectors is None else [],
+        reading=reading,
         vacuum=vacuum,
         now=now,
         _writer=writer,
@@ -323,7 +324,11 @@ async def _build(
 
 
 async def _vectors(
-    plan: MemoryPlan, database: Database, items: SqliteItemStore, now: Now, told: MemoryEvents
+    plan: MemoryPlan,
+    database: Database,
+    items: SqliteItemStore,
+    now: Now,
+    reading: ReadingBreakers,
 ) -> VectorIndexer | None:
     """Return the vector index; None without an embedder, and then what an earlier one left is removed."""
     directory = plan.data_dir / _VECTORS_DIR
@@ -332,7 +337,7 @@ async def _vectors(
         plan.data_dir,
         mask=plan.mask,
         now=now,
-        on_breaker=partial(told.on_breaker, f"{VECTORS}_reading"),
+        on_breaker=reading.watch(VECTORS),
     )
     states = SqliteIndexState(database)
     if embedder is None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -24,6 +24,7 @@ from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.itemstore import ItemStore
 from memory.notes.index import NoteIndex
+from memory.outbox.breaker import ReadingBreakers
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.recall.reader import RecallReader
@@ -69,6 +70,7 @@ class Memory:
     """All backends, those of another process included."""
     off: Sequence[OutboxHealth]
     """Backends that the settings leave out."""
+    reading: ReadingBreakers
     vacuum: IndexVacuum
     now: Now
     _writer: MemoryWriter
@@ -145,7 +147,15 @@ class Memory:
 
     async def health(self) -> Sequence[OutboxHealth]:
         """Return the health of each backend, also of one that is off."""
-        return [*self.off, *[await delivery.health() for delivery in self.deliveries]]
+        served = [await delivery.health() for delivery in self.deliveries]
+        states = self.reading.states
+        return [
+            *self.off,
+            *(
+                replace(health, reading_breaker=states.get(health.backend.name))
+                for health in served
+            ),
+        ]
 
     def turn_ended(self) -> None:
         """Announce a recorded turn: its episode can be written, and it may have changed notes."""

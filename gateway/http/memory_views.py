@@ -130,7 +130,7 @@ def health_fields(healths: Sequence[OutboxHealth]) -> dict[str, Any]:
         "backends": [
             {
                 **fields_of(health.backend, ("name", "state", "detail")),
-                **fields_of(health, ("breaker", "last_error")),
+                **fields_of(health, ("breaker", "reading_breaker", "last_error")),
                 "lag_s": round(health.lag_s, 3),
             }
             for health in healths
@@ -140,7 +140,7 @@ def health_fields(healths: Sequence[OutboxHealth]) -> dict[str, Any]:
 
 def missing_health_fields(backends: Sequence[str], state: str, detail: str) -> dict[str, Any]:
     """Return one state for all backends, where memory could not be opened."""
-    unknown = {"breaker": None, "last_error": None, "lag_s": None}
+    unknown = {"breaker": None, "reading_breaker": None, "last_error": None, "lag_s": None}
     return {
         "backends": [
             {"name": name, "state": state, "detail": detail, **unknown} for name in backends

@@ -87,6 +87,28 @@ class Breaker:
         self._is_probing = False
 
 
+class ReadingBreakers:
+    """The states of the breakers that guard questions to backends, as of their last change.
+
+    The breaker of a backend's deliveries is another one: memU may take deliveries and answer no question.
+    """
+
+    def __init__(self, on_change: Callable[[str, BreakerState], None]) -> None:
+        """Take `on_change`, which is called with `{backend}_reading` and the new state."""
+        self.states: dict[str, BreakerState] = {}
+        self._on_change = on_change
+
+    def watch(self, backend: str) -> Callable[[BreakerState], None]:
+        """Return what a breaker of the backend calls when its state changes."""
+        self.states[backend] = "closed"
+
+        def changed(state: BreakerState) -> None:
+            self.states[backend] = state
+            self._on_change(f"{backend}_reading", state)
+
+        return changed
+
+
 @contextmanager
 def guarding(breaker: Breaker, now: Now) -> Iterator[None]:
     """Count how the block ends. A deadline that it misses is a failure, a refusal is none.

@@ -78,8 +78,11 @@ class OutboxHealth:
 
     backend: BackendHealth
     breaker: BreakerState
+    """Of the deliveries."""
     last_error: str | None
     lag_s: float
+    reading_breaker: BreakerState | None = None
+    """Of the questions to it, as of its last change; None if it is not asked."""
 
 
 class DeliveryWorker:

@@ -178,6 +178,8 @@ async def test_a_memu_that_fails_is_named_and_the_rest_is_shown(tmp_path: Path, 
         assert {pack.items[0].id for pack in packs} == {ids["certificate"]}
         assert "Memory backend degraded: memu_error." in packs[0].text
         assert told == [(f"{memory.deliveries[0].name}_reading", "open")]
+        (health,) = await memory.health()
+        assert (health.breaker, health.reading_breaker) == ("closed", "open")
 
 
 @pytest.mark.parametrize("serves_vectors", [True, False])
