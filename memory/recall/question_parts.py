@@ -15,7 +15,12 @@ _PART_CHARS: Final = 400
 _QUOTED_LINE: Final = re.compile(r"^ {0,3}>.*$", re.MULTILINE)
 _FENCED: Final = re.compile(r"^ {0,3}(```|~~~).*?(?:^ {0,3}\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _PARAGRAPHS: Final = re.compile(r"\n\s*\n")
-_SENTENCE: Final = re.compile(r"[^\n.!?。！？]{4,300}[?？](?=[\s\"'”’」)）]|$|[^\w\s=&])")
+_READ_CHARS: Final = 40_000
+"""Of a longer message the beginning and the end are read, half each."""
+_ENDS: Final = re.compile(r"([\n.!?。！？])")
+_QUESTION_MARKS: Final = frozenset("?？")
+_LEAST_QUESTION_CHARS: Final = 4
+_MOST_QUESTION_CHARS: Final = 300
 
 
 def question_parts(message: str) -> Sequence[str]:
@@ -23,6 +28,8 @@ def question_parts(message: str) -> Sequence[str]:
 
     A short message is asked as a whole, and without what it quotes as well.
     """
+    if len(message) > _READ_CHARS:
+        message = f"{message[: _READ_CHARS // 2]}\n\n{message[-_READ_CHARS // 2 :]}"
     own = _QUOTED_LINE.sub("", _FENCED.sub("\n\n", message)).strip() or message
     if len(message) <= _SHORT_CHARS:
         return [message] if own == message.strip() else [own, message]
@@ -36,5 +43,19 @@ def _parts(text: str) -> Iterator[str]:
     yield lines[-1][-_PART_CHARS:]
     paragraphs = _PARAGRAPHS.split(text)
     yield from (part for part in (paragraphs[0], paragraphs[-1]) if len(part) <= _PART_CHARS)
-    questions = [match.group().strip() for match in _SENTENCE.finditer(text)]
+    questions = list(_questions(text))
     yield from (*questions[:1], *questions[-1:])
+
+
+def _questions(text: str) -> Iterator[str]:
+    """Yield the sentences that end in a question mark, which is not part of an address (`?a=b`).
+
+    An expression that looks for a sentence of bounded length tries again from each character; this reads each
+    character once.
+    """
+    pieces = _ENDS.split(text)
+    for at in range(0, len(pieces) - 2, 2):
+        sentence, mark, after = pieces[at], pieces[at + 1], (pieces[at + 2] or " ")[0]
+        is_end = not (after.isalnum() or after in "_=&")
+        if mark in _QUESTION_MARKS and is_end and len(sentence) >= _LEAST_QUESTION_CHARS:
+            yield f"{sentence[-_MOST_QUESTION_CHARS:]}{mark}".strip()

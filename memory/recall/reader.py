@@ -27,7 +27,7 @@ from memory.recall.query import (
     QuotedNotes,
 )
 from memory.recall.question_words import QuestionWords
-from memory.recall.search import MemorySearch
+from memory.recall.search import MAX_QUERIES, READ_AT_ONCE, MemorySearch
 from memory.recall.select import Selector
 from memory.recall.shown import worth_showing
 from memory.recall.stale_schema import split_stale, without_stale_lines
@@ -73,6 +73,8 @@ class AboutMemory(Protocol):
 class _Before:
     """What precedes the search results."""
 
+    asked: str | None = None
+    """The first of the queries that asks about memory."""
     profile: str = ""
     pending: PendingText = field(default_factory=PendingText)
     notes: QuotedNotes = field(default_factory=QuotedNotes)
@@ -124,13 +126,13 @@ class RecallReader:
         """
         ends_at = _ends_at(query, _FINDING_SHARE)
         unsearched_until = _ends_at(query, after_s=UNSEARCHED_S)
-        before = _Before()
+        before = _Before(asked=await self._asked(query))
         found = Found(degraded=("memory_timeout",))
 
         async def find() -> None:
             nonlocal found
             with anyio.move_on_after(query.deadline_s):
-                found = await self._find(query, ends_at)
+                found = await self._find(query, before.asked, ends_at)
             if not found.hits and not _NO_ANSWER.isdisjoint(found.degraded):
                 with before.reading(unsearched_until, "newest_not_read"):
                     found = await self._newest(query, found, ("episode",), _UNSEARCHED)
@@ -156,7 +158,7 @@ class RecallReader:
         was_told = before.pending.text in packed.text
         return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
 
-    async def _find(self, query: QueryPack, ends_at: float | None) -> Found:
+    async def _find(self, query: QueryPack, asked: str | None, ends_at: float | None) -> Found:
         """Search; let a model choose if the query asks for it.
 
         List the newest, facts first, where nothing fits a question about memory or it is about all of it.
@@ -172,7 +174,7 @@ class RecallReader:
                 deadline_s=_left_s(ends_at),
                 seen=query.seen,
             )
-            if (asked := self._asked(query)) is not None:
+            if asked is not None:
                 likely = worth_showing(found)
                 if not likely.hits or (self._items is not None and _names_nothing(asked)):
                     return await self._newest(query, likely, query.kinds, _LISTED)
@@ -213,12 +215,19 @@ class RecallReader:
         hits = [Hit(item=item, score=1 / n, why=why) for n, item in enumerate(shown, start=1)]
         return replace(found, hits=hits, held_back=(*found.held_back, *held))
 
-    def _asked(self, query: QueryPack) -> str | None:
-        """Return the first of the queries that asks about memory."""
+    async def _asked(self, query: QueryPack) -> str | None:
+        """Return the first of the queries that asks about memory; long ones are read in a worker thread."""
         about = self._about_memory
         if about is None:
             return None
-        return next((text for text in query.queries if about.asks_about_memory(text)), None)
+        queries = query.queries[:MAX_QUERIES]
+
+        def first() -> str | None:
+            return next((text for text in queries if about.asks_about_memory(text)), None)
+
+        if sum(map(len, queries)) <= READ_AT_ONCE:
+            return first()
+        return await anyio.to_thread.run_sync(first)
 
     async def _add_pending(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
         if self._pending is None or query.conversation_id is None:
@@ -236,7 +245,7 @@ class RecallReader:
                 before.profile = await self._profiles(query.scope.owner_id)
 
     async def _add_notes(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
-        about, asked = self._about_memory, self._asked(query)
+        about, asked = self._about_memory, before.asked
         if about is None or asked is None or not _may_have_notes(query):
             return
         with before.reading(ends_at, "notes_not_read", "notes_timeout", "notes_error"):

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Final
 
 import anyio
+import anyio.to_thread
 
 from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
@@ -44,7 +45,9 @@ from memory.wording import contradicts
 
 _log = logging.getLogger(__name__)
 
-_MAX_QUERIES: Final = 8
+MAX_QUERIES: Final = 8
+READ_AT_ONCE: Final = 2_000
+"""Characters of the queries; longer ones are read in a worker thread."""
 _DEFAULT_DEADLINE_S: Final = 5.0
 _TELLING_KINDS: Final = frozenset({"turn", "episode"})
 _RETRIEVERS_SHARE: Final = 0.85
@@ -91,12 +94,16 @@ class MemorySearch:
         `confidence`: below `LEAST_CONFIDENCE` it is not worth showing unasked.
         """
         queries = [query for query in ([q] if isinstance(q, str) else q) if query.strip()]
-        parts = [part for query in queries for part in question_parts(query)]
+        asked = queries[:MAX_QUERIES]
+        if sum(map(len, asked)) <= READ_AT_ONCE:
+            parts = _parts_of(asked)
+        else:
+            parts = await anyio.to_thread.run_sync(_parts_of, asked)
         questions = [
             Question(
                 text=part, scope=scope, kinds=kinds, seen=seen, when=asked_time(part, self._now())
             )
-            for part in parts[:_MAX_QUERIES]
+            for part in parts[:MAX_QUERIES]
         ]
         whole_s = _DEFAULT_DEADLINE_S if deadline_s is None else max(0.0, deadline_s)
         ends_at = anyio.current_time() + whole_s
@@ -128,9 +135,9 @@ class MemorySearch:
         held_back += [HeldBack(id=item.id, reason="superseded") for item in superseded]
         kept = {item.id: item for item in shown}
         hits = distinct(self._hits(found, kept), [item for item in read if seen.has(item)])
-        if len(parts) > len(queries):  # a place among what was pasted says little
+        if len(parts) > len(asked):  # a place among what was pasted says little
             hits.sort(key=lambda hit: -hit.confidence)
-        hits = answers_first(hits, queries)
+        hits = answers_first(hits, [query for query in asked if len(query) <= READ_AT_ONCE])
         by_vector = _ids(found, "vector")
         words_alone = [i for i in _ids(found, "fulltext") if i not in by_vector and i in kept]
         if words_alone:
@@ -161,6 +168,10 @@ class MemorySearch:
         ]
         fused = fuse(kept)
         return rank([(found, items[found.item_id]) for found in fused], self._now())
+
+
+def _parts_of(queries: Sequence[str]) -> list[str]:
+    return [part for query in queries for part in question_parts(query)]
 
 
 def _ids(
