@@ -312,7 +312,8 @@ def _change(
     """Return what a statement becomes, and the facts that it replaces; None if it changes nothing."""
     text = told.text
     replaced: list[Fact] = []
-    if not words_of(text) or matching.repeated(text, held) is not None:
+    is_empty = told.origin != "person" and not words_of(text)
+    if is_empty or matching.repeated(text, held) is not None:
         return None
     if told.origin == "correction":
         firm, unsaid = (

@@ -106,7 +106,7 @@ def read_entries(lines: Iterable[str], owner_id: str | None = None) -> Iterator[
             entry = _READERS[value["format"]](value)
         except _Mistake as exc:
             raise NotTransferable(f"Line {number} has {exc}.") from None
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as exc:
+        except _UNREADABLE as exc:
             raise NotTransferable(f"Line {number} is not an exported line.") from exc
         yield entry
 
@@ -190,6 +190,16 @@ def _case(value: Any) -> ExportedCase:
         told_at=_moment(value["created_at"]),
     )
 
+
+_UNREADABLE: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
+"""What reading a line raises if it is no exported one; the last one, if it is nested too deeply."""
 
 _READERS: Final[Mapping[str, Callable[[Any], Entry | None]]] = {
     FORMAT: _draft,

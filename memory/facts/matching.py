@@ -33,7 +33,10 @@ _ALL: Final = re.compile(r"\b(?:all|both|every(?:thing)?|anything)\b|所有|全�
 
 
 def repeated(text: str, facts: Sequence[Fact]) -> Fact | None:
-    """Return the fact that says the same already."""
+    """Return the fact that says the same already; one without a searchable word, if it is the same text."""
+    if not words_of(text):
+        plain = text.casefold()
+        return next((fact for fact in facts if fact.text.casefold() == plain), None)
     form, subject, value = words_of(text), subject_of(text), value_of(text)
     for fact in facts:
         if words_of(fact.text) == form:

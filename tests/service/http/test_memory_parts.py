@@ -51,6 +51,22 @@ async def test_a_fact_is_kept_changed_found_and_forgotten(tmp_path: Path) -> Non
         assert "number 13" in await context_of(client, "which number has my locker?")
 
 
+async def test_a_fact_without_a_searchable_word_is_kept(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        first, other = "a" * 65, "b" * 65
+        fact = await keep(client, first)
+        assert fact["body"] == first
+        assert (await keep(client, first))["id"] == fact["id"]
+        assert (await keep(client, other))["id"] != fact["id"]
+
+
+async def test_an_import_line_that_is_nested_too_deeply_is_no_exported_line(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        for line in ("[" * 2_000, "[" * 2_000 + "]" * 2_000, '{"a":' * 2_000):
+            answer = await client.post("/memory/import", json={"lines": [line]})
+            assert_error(answer, 422, "invalid_request")
+
+
 async def test_only_facts_can_be_changed(tmp_path: Path) -> None:
     episode = {"episode_type": "howto", "title": "t", "sections": {"recipe": "run make twice"}}
     async with one_client(tmp_path) as client:
