@@ -25,7 +25,8 @@ class InstanceLock:
                 directory = os.open(data_dir, os.O_RDONLY)
                 opened.callback(os.close, directory)
                 path = data_dir / "server.lock"
-                file = opened.enter_context(path.open("a+", encoding="utf-8"))
+                file = opened.enter_context(_open_private(path))
+                os.fchmod(file.fileno(), _MODE)  # an earlier release made it readable for all
             except OSError as exc:
                 raise StartError(
                     f"The lock in the data directory cannot be opened ({exc.strerror}); "
@@ -48,6 +49,11 @@ class InstanceLock:
         self._opened.close()
 
 
+def _open_private(path: Path) -> TextIO:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+    return os.fdopen(os.open(path, flags, _MODE), "a+", encoding="utf-8")
+
+
 def _takes(*descriptors: int) -> bool:
     """Lock the file and the directory, since the file may have been removed."""
     for _ in range(_TRIES):
@@ -58,6 +64,7 @@ def _takes(*descriptors: int) -> bool:
 
 
 _HOLDER_CHARS = 300
+_MODE = 0o600
 _TRIES = 20
 _BETWEEN_TRIES_S = 0.01
 """A look at the lock takes much less than all tries together."""

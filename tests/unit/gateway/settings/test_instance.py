@@ -138,3 +138,11 @@ def test_two_may_look_at_once(tmp_path: Path) -> None:
     with (tmp_path / "server.lock").open(encoding="utf-8") as other:
         assert instance._lock(other.fileno(), shared=True)  # noqa: SLF001  a look in its middle
         assert holder_of(tmp_path) is None
+
+
+def test_only_its_owner_reads_the_lock(tmp_path: Path) -> None:
+    file = tmp_path / "server.lock"
+    for _ in range(2):
+        InstanceLock(tmp_path).close()
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o644)  # as an earlier release left it
