@@ -79,15 +79,37 @@ class TreeInspector:
 
     def inspect_landing(self, place: Place, landing: Place) -> None:
         """Refuse moving or copying a folder in which something is or becomes protected or turned."""
+        self.inspect(place, lambda entry: self._judge_landing(place, landing, entry))
+
+    def inspect_move(self, place: Place, landing: Place) -> None:
+        """Refuse moving a folder as `inspect_landing` does, and what must not get another name.
+
+        That is a link out of the workspace or to something protected, and a file with further hard links: it
+        could take the place of a file that another call is about to write.
+        """
+        if is_link(place.real):
+            self.workspace.locate(place.real).check_write()
+        check_shared(place.real, place.given, is_moved=True)
 
         def judge(entry: Entry) -> None:
-            for folder in (place, landing):
-                if find_protected_entry((*folder.real_parts, *entry.parts)) is not None:
-                    raise self.refuse_inside(place, entry)
-            if entry.is_link:
-                self.check_turn(entry.path, landing, entry.parts)
+            self._judge_landing(place, landing, entry)
+            self._judge_linked(place, entry)
+            inside = self.workspace.separator.join((place.given.rstrip("/"), *entry.parts))
+            check_shared(entry.path, inside, is_moved=True)
 
         self.inspect(place, judge)
+
+    def _judge_landing(self, place: Place, landing: Place, entry: Entry) -> None:
+        for folder in (place, landing):
+            if find_protected_entry((*folder.real_parts, *entry.parts)) is not None:
+                raise self.refuse_inside(place, entry)
+        if entry.is_link:
+            self.check_turn(entry.path, landing, entry.parts)
+
+    def _judge_linked(self, place: Place, entry: Entry) -> None:
+        if entry.is_link:
+            with _refusing_link(place, entry):
+                self.workspace.locate(entry.path).check_write()
 
     def check_turn(self, link: str, landing: Place, below: tuple[str, ...] = ()) -> None:
         """Refuse a relative link that leads inside now, and outside from below `landing`."""
@@ -100,13 +122,7 @@ class TreeInspector:
 
     def inspect_links(self, place: Place) -> None:
         """Refuse a folder that holds links out of the workspace or to something protected."""
-
-        def judge(entry: Entry) -> None:
-            if entry.is_link:
-                with _refusing_link(place, entry):
-                    self.workspace.locate(entry.path).check_write()
-
-        self.inspect(place, judge)
+        self.inspect(place, lambda entry: self._judge_linked(place, entry))
 
     def inspect_overwritten(self, place: Place) -> None:
         """Refuse a folder in which a copy would write through a symbolic or hard link."""

@@ -2,7 +2,8 @@
 
 Both must agree: the spelling alone misses links, and the resolved path alone misses what a command does with
 `..` before a link exists. Resolving is the only access to the disk. This does not prevent a folder from being
-swapped for a link between the check and the call; serialized calls and the kernel's sandbox limit that.
+swapped for a link between the check and the call: the gateway lets one changing call run at a time and judges it
+then, no allowed call gives such a link another name, and the kernel's sandbox stands behind.
 """
 
 import copy
@@ -117,14 +118,18 @@ class Place:
         check_shared(self.real, self.given)
 
 
-def check_shared(path: str, shown: str) -> None:
-    """Refuse writing to a file with more than one hard link: the others may lie outside, or be protected."""
+def check_shared(path: str, shown: str, *, is_moved: bool = False) -> None:
+    """Refuse changing a file with more than one hard link: the others may lie outside, or be protected.
+
+    Moved, it could take the place of a file that somebody is about to write.
+    """
     try:
         status = os.stat(path, follow_symlinks=False)  # noqa: PTH116 - the path is resolved
     except FileNotFoundError:
         return
     if stat.S_ISREG(status.st_mode) and status.st_nlink != 1:
-        raise denied("hard_link", show(shown), status.st_nlink)
+        key = "hard_link.moved" if is_moved else "hard_link"
+        raise denied(key, show(shown), status.st_nlink)
 
 
 class Workspace:

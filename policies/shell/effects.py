@@ -116,7 +116,7 @@ def judge_move(inspector: TreeInspector, invocation: Invocation) -> None:
         place = locate_removed(workspace, source)
         landing = _locate_landing(workspace, transfer, place)
         inspector.check_turn(place.real, landing)
-        inspector.inspect_landing(place, landing)
+        inspector.inspect_move(place, landing)
 
 
 def judge_copy(inspector: TreeInspector, invocation: Invocation) -> None:

@@ -69,7 +69,7 @@ def judge_move(inspector: WindowsTreeInspector, source: Place, landing: Place) -
     judge_removal(inspector, source)
     landing.check_write()
     _check_turn(inspector, source, landing)
-    inspector.inspect_landing(source, landing)
+    inspector.inspect_move(source, landing)
 
 
 def _judge_copy(

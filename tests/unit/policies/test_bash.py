@@ -93,8 +93,9 @@ protected_inside: rm -rf app ¦ mv app app2 ¦ cp -r app app2 ¦ rm -rf app/配�
     ¦ cp -r tree/ .
 secret_file: rm -rf app/.env
 protected_path: mv workflows .github ¦ mv a.txt .github/workflows ¦ cp src/main.py merged
-link_inside: cp -r src/. merged ¦ cp -r leading copy
-link_outside: cp -P leading/out copy ¦ rm -rf out/ ¦ rm -rf out/keep.txt ¦ ls out ¦ cat loop
+    ¦ mv merged/main.py src/x
+link_inside: cp -r src/. merged ¦ cp -r leading copy ¦ mv leading x ¦ mv merged x
+link_outside: cp -P leading/out copy ¦ mv out x ¦ mv leading/out x ¦ mv loop x ¦ rm -rf out/ ¦ rm -rf out/keep.txt ¦ ls out ¦ cat loop
     ¦ mkdir -p loop/new ¦ rm -rf loop/x
 link_turned: mv ways/up . ¦ cp -P ways/up . ¦ cp -a ways/up . ¦ mv ways/up x ¦ mv branch/deep .
     ¦ cp -r branch/deep .
@@ -134,7 +135,10 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_what_an_operand_leads_to_or_holds_decides(scene: Path) -> None:
-    """A link may itself be removed; nothing is read, made or taken away through it, or turned by moving it."""
+    """A link may itself be removed; nothing is read, made or taken away through it, or turned by moving it.
+
+    One that leads outside or to something protected gets no other name.
+    """
     parent = str(scene.parent)
     assert find_misses(HERE, lambda line: judge(line.replace("{P}", parent), scene)) == []
     runs = {line: run_line(line.replace("{P}", parent), scene) for line in RUNS_HERE}

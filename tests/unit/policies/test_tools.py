@@ -130,8 +130,8 @@ def test_only_the_workspaces_own_skills_are_launched(workspace: Path) -> None:
     assert find_rule(workspace, "Skill", skill="plugin:demo") == "tool_input"
 
 
-def test_a_file_with_further_names_is_not_written_to(workspace: Path) -> None:
-    """They may lie outside, and what is written shows there."""
+def test_a_file_with_further_names_is_neither_written_to_nor_moved(workspace: Path) -> None:
+    """They may lie outside, and what is written shows there; moved, it could come under another call's pen."""
     shared = workspace / "shared.ipynb"
     shared.hardlink_to(workspace.parent / "outside.txt")
     (workspace / "docs/shared.ipynb").hardlink_to(shared)
@@ -145,11 +145,13 @@ def test_a_file_with_further_names_is_not_written_to(workspace: Path) -> None:
         ("Bash", {"command": "cp shared.ipynb docs"}),
         ("Bash", {"command": "cp -r src/docs ."}),
         ("Bash", {"command": "cp -r src/docs/ docs"}),
+        ("Bash", {"command": "mv shared.ipynb other.ipynb"}),
+        ("Bash", {"command": "mv docs other"}),
     ]
     for tool, given_input in writes:
         assert find_rule(workspace, tool, **given_input) == "hard_link", given_input
     allow_call(workspace, "Read", file_path="shared.ipynb")
-    for command in ("cp shared.ipynb own.ipynb", "mv shared.ipynb other.ipynb", "rm shared.ipynb"):
+    for command in ("cp shared.ipynb own.ipynb", "cp -r docs other", "rm shared.ipynb"):
         allow_call(workspace, "Bash", command=command)
 
 

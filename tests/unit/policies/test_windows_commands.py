@@ -77,7 +77,7 @@ def test_what_a_command_touches_is_told(shared_workspace: Path) -> None:
 
 FILES = (
     *("new/CLAUDE.md", "new/settings.json", "hold/.env", "kept/配置/a.pem", "paper/readme.md"),
-    *(".ssh/x", "double/src/x"),
+    *(".ssh/x", "double/src/x", "guided/x"),
 )
 LINKS = {
     "junc": "../outdir",
@@ -85,6 +85,7 @@ LINKS = {
     "build/deep": "../../outdir",
     "archive/2024/up": "../../a.txt",
     "paper/beside": "readme.md",
+    "guided/rules.md": "../CLAUDE.md",
 }
 HERE = r"""
 copied_folder: copy new docs ¦ copy build docs
@@ -95,8 +96,10 @@ link_outside: Remove-Item -Recurse junc ¦ Remove-Item JUNC\* ¦ Get-ChildItem j
     ¦ del junc\* ¦ del /q JUNC ¦ del junc\keep.txt ¦ copy a.txt junc\ ¦ copy a.txt junc\x.txt
     ¦ copy junc docs ¦ copy out.txt b.txt ¦ copy a.txt out.txt ¦ move junc x ¦ del out.*
 link_inside: Get-ChildItem -Recurse ¦ Get-ChildItem build -Depth 2 ¦ Copy-Item build docs -Recurse
+    ¦ move guided guide
 switch_not_allowed: del /s /q build\*.tmp
-hard_link: copy a.txt shared.txt ¦ Copy-Item -Recurse src double
+hard_link: copy a.txt shared.txt ¦ Copy-Item -Recurse src double ¦ move shared.txt x ¦ ren shared.txt x
+    ¦ Move-Item double twice
 secret_file: copy .ssh\nothing* docs ¦ Get-ChildItem .ssh\* ¦ Copy-Item .ssh\n* docs
 link_turned: move archive\2024\up . ¦ Move-Item archive\2024 . ¦ Copy-Item archive\2024 . -Recurse
 allowed: Get-ChildItem build ¦ copy shared.txt own.txt ¦ del shared.txt ¦ ren archive\2024 x ¦ move paper papers
