@@ -46,6 +46,7 @@ from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.turn_recovery import TurnStores, recover_turns
+from gateway.turns.workspace_lock import WorkspaceLock
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
@@ -256,6 +257,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             pool=pool,
             memory=turn_memory,
             policy=policy,
+            workspace_lock=WorkspaceLock(),
             pictures=files if settings.pictures == "on" else None,
             approvals=approvals,
             ask_changes=settings.approvals == "on",

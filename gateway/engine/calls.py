@@ -69,6 +69,8 @@ class RunCalls:
         self._by_id: dict[str, list[_Call]] = {}
         self._changed = anyio.Event()
         self._has_ended = False
+        self.on_returned: Callable[[int], None] = lambda _: None
+        """Called with the index of each call that runs no more."""
 
     def __len__(self) -> int:
         return len(self._by_index)
@@ -140,7 +142,10 @@ class RunCalls:
         pending = [known for known in self._under(event.tool_use_id) if not known.has_returned]
         call = _returning(pending, event)
         if call is None:
+            for known in self._under(event.tool_use_id):
+                self.on_returned(known.index)
             return event
+        self.on_returned(call.index)
         call.has_returned = True
         self._notify()
         is_known = call.is_certain and (event.is_error or isinstance(call.answer, Allow))
@@ -193,7 +198,9 @@ class RunCalls:
     def _doubt(self, tool_use_id: str, *, has_returned: bool = False) -> None:
         for call in self._under(tool_use_id):
             call.is_certain = False
-            call.has_returned |= has_returned
+            if has_returned:
+                call.has_returned = True
+                self.on_returned(call.index)
         self._notify()
 
     def _notify(self) -> None:

@@ -86,6 +86,7 @@ class RunHooks:
         """Bind the callbacks to a run."""
         self._prompt = prompt
         self._calls = calls
+        calls.on_returned = prompt.gatekeeper.returned
         self._denied.clear()
 
     def end(self) -> None:

@@ -54,7 +54,10 @@ class ToolGatekeeper(Protocol):
         """
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
-        """Decide on a call that `judge` did not deny; may wait for a person."""
+        """Decide on a call that `judge` did not deny; may wait for a person, and for other calls."""
+
+    def returned(self, index: int) -> None:
+        """Take note that a call has ended, or at least runs no more. Idempotent."""
 
 
 Context = Callable[[], Awaitable[str | None]]

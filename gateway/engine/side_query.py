@@ -106,3 +106,6 @@ class NoTools:
         return _NO_TOOLS
 
     decide = judge
+
+    def returned(self, index: int) -> None:
+        """Do nothing."""

@@ -25,6 +25,7 @@ from gateway.turns.gate import Policy
 from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
+from gateway.turns.workspace_lock import WorkspaceLock
 from memory.clock import Now
 
 _NO_FIELDS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -52,6 +53,7 @@ class TurnParts:
     pool: ClientPool
     memory: TurnMemory
     policy: Policy
+    workspace_lock: WorkspaceLock
     pictures: WorkspaceAccess | None
     """Where pictures that a message names are read; None: the model gets no pictures."""
     approvals: ApprovalDesk

@@ -1,7 +1,9 @@
 """The gate of one turn: the policy, the doom-loop guard, and a person's answer.
 
-`judge` is called in the agent's hook for every call; `decide` makes the final decision. Denials are
-added to the evidence with their reasons, every final verdict to the journal.
+`judge` is called in the agent's hook for every call; `decide` makes the final decision. A call that changes
+something runs under the lock of the workspace, from its last verdict until the engine says that it has ended;
+nobody holds the lock while a person is asked. Denials are added to the evidence with their reasons, every final
+verdict to the journal.
 """
 
 import logging
@@ -16,6 +18,7 @@ from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop
 from gateway.turns.questions import FOR_PERSONS
+from gateway.turns.workspace_lock import WorkspaceLock
 from policies.permits import Effect, effect_of_input
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
@@ -42,6 +45,8 @@ _MOST_STUCK = 4
 _MOST_FORBIDDEN = 3
 _LOOKS_FIRST = frozenset({"Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep"})
 """Tools whose files the agent program looks at before it asks."""
+_WRITES = frozenset({"Write", "Edit", "NotebookEdit"})
+"""Tools that write a file, also where that counts as no change, as for a plan."""
 _TOOLS_FORBIDDEN = Deny(
     rule="summary_only", reason="No tool may be called now.", hint="Answer in words alone."
 )
@@ -60,6 +65,16 @@ _NOT_ASKED = Deny(
     rule="approval_not_stored",
     reason="The question to the person could not be stored, so nobody was asked.",
 )
+_BUSY = Deny(
+    rule="workspace_busy",
+    reason="Other calls were changing the workspace all the time, so this one did not run.",
+    hint="Try it again.",
+)
+_CHANGED = Deny(
+    rule="changed_meanwhile",
+    reason="What this call would do has changed since it was judged, so it did not run.",
+    hint="Look at the files that it names, then call it again.",
+)
 _STOPPING = Deny(rule="turn_stopping", reason="The turn is being stopped.", interrupt=True)
 
 
@@ -68,6 +83,7 @@ class TurnGate:
     """Implements `ToolGatekeeper` for one turn."""
 
     policy: Policy
+    lock: WorkspaceLock
     evidence: Evidence
     control: TurnControl
     clock: TurnClock
@@ -92,6 +108,10 @@ class TurnGate:
     _asked: set[int] = field(default_factory=set, init=False)
     """The calls that the agent program asked about."""
     _judged: dict[int, tuple[Mapping[str, Any], Verdict]] = field(default_factory=dict, init=False)
+    _holds: dict[int, object] = field(default_factory=dict, init=False)
+    """What holds the lock for a call."""
+    _run: object = field(default_factory=object, init=False)
+    """Stands for the run in progress."""
 
     async def judge(self, call: ToolCall) -> Verdict:
         self._asked.add(call.index)
@@ -115,6 +135,27 @@ class TurnGate:
             self._denied(call, verdict)
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
+        try:
+            final = await self._decide(call)
+        except BaseException:
+            self.returned(call.index)
+            raise
+        if isinstance(final, Deny):
+            self.returned(call.index)
+        return final
+
+    def returned(self, index: int) -> None:
+        hold = self._holds.pop(index, None)
+        if hold is not None:
+            self.lock.release(hold)
+
+    def end_run(self) -> None:
+        """Release the lock, whatever became of the run's calls: no process of theirs is left."""
+        self._run = object()
+        for index in list(self._holds):
+            self.returned(index)
+
+    async def _decide(self, call: ToolCall) -> Allow | Deny:
         judged_input, verdict = self._judged.pop(call.index, (None, None))
         if verdict is None or judged_input != call.input:
             verdict = await self._verdict(call)
@@ -174,9 +215,8 @@ class TurnGate:
         if key := FOR_PERSONS.get(call.name):  # answers that the agent gave itself are left out
             shown = {key: call.input.get(key)}
             verdict = Ask(verdict.rule, verdict.reason, shown, changes=False)
-        wanted = isinstance(verdict, Ask) or (self.ask_changes and verdict.changes)
-        if not wanted:
-            return _allowed(verdict)
+        if not self._needs_person(verdict):
+            return await self._before_running(call, verdict, _allowed(verdict))
         if self.asker is None:
             return Deny(rule=verdict.rule, reason=f"{verdict.reason} Nobody can be asked.")
         self.clock.pause()
@@ -188,7 +228,46 @@ class TurnGate:
             self.clock.go_on()
         if answer.answers is not None:
             verdict = replace(verdict, updated_input={**given, "answers": answer.answers})
-        return _answered(verdict, answer)
+        final = _answered(verdict, answer)
+        if isinstance(final, Deny) or call.name in FOR_PERSONS:
+            return final
+        return await self._before_running(call, verdict, final)
+
+    def _needs_person(self, verdict: Allow | Ask) -> bool:
+        return isinstance(verdict, Ask) or (self.ask_changes and verdict.changes)
+
+    async def _before_running(
+        self, call: ToolCall, verdict: Allow | Ask, allowed: Allow
+    ) -> Allow | Deny:
+        """Judge a call once more when it may run: what it touches may be another file by now.
+
+        What a person was asked about must still be exactly that.
+        """
+        was_asked, changes = self._needs_person(verdict), call.name in _WRITES or verdict.changes
+        if not (was_asked or changes):
+            return allowed
+        if changes and (refused := await self._take_lock(call)) is not None:
+            return refused
+        fresh = await self._ask_policy(call)
+        if isinstance(fresh, Deny):
+            return fresh
+        if was_asked:
+            return allowed if _is_same(fresh, verdict) else _CHANGED
+        return _CHANGED if self._needs_person(fresh) else _allowed(fresh)
+
+    async def _take_lock(self, call: ToolCall) -> Deny | None:
+        """Take the lock for a call; return why it has not got it."""
+        run, hold, has_it = self._run, object(), False
+
+        async def wait() -> None:
+            nonlocal has_it
+            has_it = await self.lock.acquire(hold)
+
+        await self.control.run_unless_stopped(wait)
+        if not has_it:
+            return _STOPPING if self.control.is_stopping else _BUSY
+        self._holds[call.index] = hold
+        return None if self._run is run else _STOPPING
 
     def _denied(self, call: ToolCall, verdict: Deny) -> None:
         if verdict is not _STOPPING:  # not denied, only kept from running by the turn's end
@@ -199,6 +278,11 @@ class TurnGate:
 def _allowed(verdict: Allow | Ask) -> Allow:
     given, changes = verdict.updated_input, verdict.changes
     return Allow(verdict.rule, verdict.reason, given, changes, paths=verdict.paths)
+
+
+def _is_same(one: Allow | Ask, other: Allow | Ask) -> bool:
+    """Return whether two verdicts on a call let it do the same, by what runs and where its paths lead."""
+    return one == other and one.effect == other.effect
 
 
 def _answered(verdict: Allow | Ask, answer: Answer) -> Allow | Deny:

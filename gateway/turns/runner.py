@@ -122,6 +122,7 @@ class TurnWork:
         self._own_calls = own_calls(parts.memory, context.conversation)
         self._gate = TurnGate(
             policy=parts.policy,
+            lock=parts.workspace_lock,
             evidence=context.evidence,
             control=context.control,
             clock=self._clock,
@@ -250,7 +251,10 @@ class TurnWork:
         finally:
             with anyio.CancelScope(shield=True):
                 is_idle = self._driver.is_idle and not self._context.events.is_refused
-                await self._client_lease.give_back(is_idle=is_idle)
+                try:
+                    await self._client_lease.give_back(is_idle=is_idle)
+                finally:
+                    self._gate.end_run()
 
     async def _recall(self) -> None:
         try:
@@ -324,6 +328,8 @@ class TurnWork:
             self._context.evidence.stopped_by = control.reason
         elif client is not None:
             await self._driver.ask(client, prompt)
+            if self._driver.is_idle:
+                self._gate.end_run()
             await self._turn_recall.mark_sent()
             self._note_ending()
 

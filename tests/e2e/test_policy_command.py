@@ -95,6 +95,9 @@ class Gatekeeper:
         verdict = await self.judge(call)
         return Deny(verdict.rule, verdict.reason) if isinstance(verdict, Ask) else verdict
 
+    def returned(self, index: int) -> None:
+        """Do nothing: no call runs."""
+
 
 async def ask_the_hooks(checker: Checker, case: ReadyCase) -> tuple[str, object]:
     """Return the verdict that reaches the agent's process, and the command that it runs instead."""

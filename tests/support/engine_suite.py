@@ -85,7 +85,7 @@ class EngineSuite(EngineLifecycleSuite):
             client = await self.connect(engine)
             told = await ask(client, script(bash("cat a.txt"), {"text": "read"}), gate)
             called, returned = told.only(ToolCalled), told.only(ToolReturned)
-            assert gate.kinds == ["judge", "decide"]
+            assert (gate.kinds, gate.returns) == (["judge", "decide"], [1])
             for _, call in gate.asked:
                 assert (call.name, call.input["command"]) == ("Bash", "cat a.txt")
                 assert call.tool_use_id == called.tool_use_id == returned.tool_use_id
@@ -100,6 +100,7 @@ class EngineSuite(EngineLifecycleSuite):
             in_order = [event.tool_use_id for event in told.all(ToolCalled)]
             assert [texts[tool_use_id] for tool_use_id in in_order] == ["alpha", "beta"]
             assert sorted(gate.kinds) == ["decide", "decide", "judge", "judge"]
+            assert sorted(gate.returns) == [1, 2]
 
     async def test_a_tool_of_our_own_is_gated_and_answered_by_the_run_it_is_called_in(
         self, tmp_path: Path

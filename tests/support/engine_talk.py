@@ -52,6 +52,7 @@ class Gate:
     def __init__(self, judge: Answer = YES, decide: Answer = YES) -> None:
         self.asked: list[tuple[str, ToolCall]] = []
         self.decided = anyio.Event()
+        self.returns: list[int] = []
         self._judge = judge
         self._decide = decide
 
@@ -67,6 +68,9 @@ class Gate:
         self.asked.append(("decide", call))
         self.decided.set()
         return _answer(self._decide, call)
+
+    def returned(self, index: int) -> None:
+        self.returns.append(index)
 
 
 def _answer(answer: Answer, call: ToolCall) -> object:

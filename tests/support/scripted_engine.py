@@ -364,6 +364,7 @@ class ScriptedRun:
             text, goes_on = str(refused), not refused.interrupt
         except (OSError, ValueError, KeyError) as exc:
             text = str(exc)
+        self._prompt.gatekeeper.returned(call.index)
         self._emit(ToolReturned(is_error=is_error, text=text, **which))
         return goes_on
 

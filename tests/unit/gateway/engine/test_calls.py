@@ -28,7 +28,9 @@ class Run:
 
     def __init__(self, *, calls_before: int = 0, lag_s: float = 0) -> None:
         self.told: list[ToolCalled] = []
+        self.returns: list[int] = []
         self.calls = RunCalls(self.told.append, calls_before=calls_before, stream_lag_s=lag_s)
+        self.calls.on_returned = self.returns.append
 
     def streams(self, *inputs: Mapping[str, Any], name: str = "Write") -> None:
         for tool_input in inputs:
@@ -78,6 +80,7 @@ async def test_a_denial_and_a_result_under_one_id_each_find_their_call() -> None
     run.streams(INSIDE, OUTSIDE)
     assert (await run.runs(INSIDE), await run.denies(OUTSIDE)) == (1, 2)
     assert (run.denial(), run.result()) == (2, 1)
+    assert run.returns == [2, 1]
 
 
 async def test_a_denied_call_is_never_given_anothers_success() -> None:
@@ -170,9 +173,13 @@ async def test_a_result_that_was_taken_for_a_call_that_had_yet_to_run_makes_both
     run.streams(INSIDE, OUTSIDE)
     await run.runs(INSIDE)
     assert run.result(REFUSED, is_error=True) == 2  # in truth the first one's
+    assert run.returns == [2]
     with anyio.fail_after(30):
         await run.runs(OUTSIDE)
+    assert 1 in run.returns, "else what it holds would keep the second one waiting"
+    run.returns.clear()
     assert run.result() is None
+    assert 2 in run.returns
 
 
 async def test_a_call_that_no_hook_was_shown_is_not_there_to_be_asked_about() -> None:
