@@ -18,15 +18,12 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.engine import processes
 from gateway.engine.client import SdkClient
 from gateway.engine.events import ToolReturned
-from gateway.engine.sandbox.places import AgentPlaces, ports_named_in
-from gateway.engine.sandbox.protection import Protection, protect_blocking
-from gateway.engine.sdk import require_agent_program
+from gateway.engine.sandbox.protection import Protection
 from policies.tools import ToolCall
 from tests.support.engine_talk import YES, Gate, ask, bash, script, step
-from tests.support.engine_world import RealWorld, real_world, write
+from tests.support.engine_world import RealWorld, walled_world, write
 from tests.support.walls import HAS_OWN_MOUNTS, needs_landlock
 
 pytestmark = [pytest.mark.e2e, needs_landlock]
@@ -139,30 +136,10 @@ class Walled:
         return results
 
 
-def raise_wall(root: Path, world: RealWorld, more: Mapping[str, Any]) -> Protection:
-    """Try the wall, and have the agents of a world start behind it."""
-    data = root / "data"
-    given: dict[str, Any] = {
-        "program": require_agent_program(),
-        "workspace": world.setup.workspace,
-        "own": (data / "sessions", data / "tmp"),
-        "readable": (data / "home",),
-        "ports": ports_named_in(world.setup.model_env),
-        "private": (data,),
-    }
-    wall = protect_blocking("require", AgentPlaces(**{**given, **more}), data)
-    processes.launch_script_blocking(data, require_agent_program(), wall.words)
-    return wall
-
-
 @asynccontextmanager
 async def walled(root: Path, **more: Any) -> AsyncIterator[Walled]:
     """Run an agent behind the strongest wall that there is; open it in the test's body."""
-    for name in ("sessions", "tmp", "home"):
-        (root / "data" / name).mkdir(parents=True)
-    data = root / "data"
-    async with real_world(root, tools=TOOLS, temp_dir=data / "tmp", home=data / "home") as world:
-        wall = await anyio.to_thread.run_sync(raise_wall, root, world, more)
+    async with walled_world(root, tools=TOOLS, **more) as (world, wall):
         yield Walled(world, await world.connect(), wall, root)
 
 

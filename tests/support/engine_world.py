@@ -1,6 +1,6 @@
 """Real agents on the demo model, in a task group of the test's own."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +14,8 @@ from gateway.engine import processes
 from gateway.engine.client import SdkClient
 from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import ClientSpec, SessionOrigin
+from gateway.engine.sandbox.places import AgentPlaces, ports_named_in
+from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import Review, SdkEngine, require_agent_program
 from gateway.trust import review_folder_blocking
 from tests.support.engine_talk import LONG_S
@@ -84,3 +86,32 @@ async def real_world(
             yield world
         finally:
             tasks.cancel_scope.cancel()
+
+
+def _raise_wall_blocking(root: Path, world: RealWorld, more: Mapping[str, Any]) -> Protection:
+    """Try the wall, and have the agents of a world start behind it."""
+    data = root / "data"
+    given: dict[str, Any] = {
+        "program": require_agent_program(),
+        "workspace": world.setup.workspace,
+        "own": (data / "sessions", data / "tmp"),
+        "readable": (data / "home",),
+        "ports": ports_named_in(world.setup.model_env),
+        "private": (data,),
+    }
+    wall = protect_blocking("require", AgentPlaces(**{**given, **more}), data)
+    processes.launch_script_blocking(data, require_agent_program(), wall.words)
+    return wall
+
+
+@asynccontextmanager
+async def walled_world(
+    root: Path, *, tools: Sequence[str] = TOOLS, **more: Any
+) -> AsyncIterator[tuple[RealWorld, Protection]]:
+    """Run real agents behind the strongest wall that there is; `more` replaces places that they may use."""
+    data = root / "data"
+    for name in ("sessions", "tmp", "home"):
+        (data / name).mkdir(parents=True)
+    async with real_world(root, tools=tools, temp_dir=data / "tmp", home=data / "home") as world:
+        wall = await anyio.to_thread.run_sync(_raise_wall_blocking, root, world, more)
+        yield world, wall
