@@ -4,7 +4,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from claude_agent_sdk import Message, PermissionMode, StreamEvent, SystemMessage
+from claude_agent_sdk import (
+    Message,
+    PermissionMode,
+    ResultMessage,
+    StreamEvent,
+    SystemMessage,
+    UserMessage,
+)
 
 from gateway.engine.events import (
     ClientLost,
@@ -80,6 +87,18 @@ class AgentSession:
         if (run := self.run) is not None:
             self.end(run)
             run.queue.put(ClientLost(exit_code=exit_code, stderr=stderr))
+
+    def may_leave_commands(self, message: Message) -> bool:
+        """Return whether a command may still run that changes something, although its end is reported.
+
+        The agent program reports a call that took too long, or was interrupted, before it ends the command.
+        """
+        if self.run is None or not isinstance(message, UserMessage | ResultMessage):
+            return False
+        return self.run.calls.is_changing and any(
+            isinstance(event, RunFinished) or (isinstance(event, ToolReturned) and event.is_error)
+            for event in translate(message)
+        )
 
     def deliver(self, message: Message) -> None:
         """Take the next message of the agent; word that its screen is to be drawn anew is none."""

@@ -20,6 +20,8 @@ from policies.verdict import Allow, Deny
 STREAM_LAG_S = 0.25
 """How long a hook waits for its call in the message stream, which is read concurrently."""
 
+_SHELLS = frozenset({"Bash", "PowerShell"})
+"""Tools that start processes."""
 _REFUSED_BY_AGENT = "<tool_use_error>"
 """The start of a result if the agent program refused the call before it asked any hook."""
 
@@ -127,6 +129,15 @@ class RunCalls:
         while not self._has_ended and any(other.is_running for other in others):
             await self._changed.wait()
         one.answer = verdict
+
+    @property
+    def is_changing(self) -> bool:
+        """A command is running that changes something."""
+        return any(
+            call.is_running and call.name in _SHELLS and call.answer.changes
+            for call in self._by_index.values()
+            if isinstance(call.answer, Allow)
+        )
 
     def end(self) -> None:
         """End all waiting: the run is over."""

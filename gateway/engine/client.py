@@ -16,6 +16,7 @@ from claude_agent_sdk import (
     ClaudeAgentOptions,
     ClaudeSDKClient,
     ClaudeSDKError,
+    Message,
     PermissionMode,
     ProcessError,
     StreamEvent,
@@ -284,8 +285,7 @@ class SdkClient:
         while True:
             try:
                 async for message in sdk.receive_messages():
-                    if self.session.run is not None:
-                        await self.session.run.await_report(message)
+                    await self._settle(message)
                     self.session.deliver(message)
                     if isinstance(message, StreamEvent):
                         transport.received = message.event
@@ -304,6 +304,17 @@ class SdkClient:
             except Exception:  # noqa: BLE001  this client ends and nothing else
                 _log.exception("agent_reader_failed")
             return None
+
+    async def _settle(self, message: Message) -> None:
+        """Wait until what a message tells is so: that the relay reported it, or that a command is gone.
+
+        If the processes cannot be seen to end, the client ends.
+        """
+        if self.session.run is not None:
+            await self.session.run.await_report(message)
+        if self._process is not None and self.session.may_leave_commands(message):
+            wait = processes.await_commands_blocking
+            await anyio.to_thread.run_sync(wait, self._mark, self._process)
 
     async def _shut(self, sdk: ClaudeSDKClient) -> None:
         """Disconnect in order within the grace, then end every process of this client."""

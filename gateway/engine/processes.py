@@ -115,6 +115,24 @@ def kill_client_blocking(mark: str, known: Iterable[psutil.Process] = ()) -> int
     return _kill_all(lambda one: one == mark, known)
 
 
+def await_commands_blocking(mark: str, agent: psutil.Process) -> None:
+    """Wait until all that an agent has started is gone; kill what stays longer than the grace.
+
+    Raise `OSError` if the processes could not be listed, or stay.
+    """
+    until = time.monotonic() + _TERMINATE_GRACE_S
+    while time.monotonic() < until + _TERMINATE_GRACE_S:
+        left = [one for one in _marked(lambda one: one == mark) if one != agent and _is_active(one)]
+        if not left:
+            return
+        if time.monotonic() > until:
+            for process in left:
+                with contextlib.suppress(psutil.Error, OSError):
+                    process.kill()
+        time.sleep(_LOOK_AGAIN_S)
+    raise TimeoutError
+
+
 def end_owner_blocking(owner: str) -> int:
     """End all agents of `owner` after a crash and return their number."""
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -20,7 +21,7 @@ from gateway.engine.events import (
 )
 from gateway.engine.protocol import SessionOrigin
 from tests.support.engine_processes import is_active, marked, wait_running
-from tests.support.engine_talk import LONG_S, Told, ask, bash, prompt, read, script
+from tests.support.engine_talk import LONG_S, Gate, Told, ask, bash, prompt, read, script
 from tests.support.engine_world import FRESH, MODEL, TOOLS, real_world, write
 
 pytestmark = pytest.mark.e2e
@@ -152,6 +153,43 @@ async def test_ordinary_runs_have_no_unsolicited_messages_and_may_have_long_line
             (type(message).__name__, getattr(message, "subtype", None)) for message in unsolicited
         }
         assert kinds <= {("SystemMessage", "status")}
+
+
+class Watching(Gate):
+    """Looks at each call's end whether its command still reads a pipe."""
+
+    def __init__(self, pipe: Path) -> None:
+        super().__init__()
+        self.left = 0
+        self._pipe = pipe
+
+    def look(self) -> None:
+        with suppress(OSError):  # nobody reads it
+            os.close(os.open(self._pipe, os.O_WRONLY | os.O_NONBLOCK))
+            self.left += 1
+
+    def returned(self, index: int) -> None:
+        super().returned(index)
+        self.look()
+
+
+async def test_a_change_that_is_cut_off_is_over_when_its_end_is_told(tmp_path: Path) -> None:
+    """The agent program tells it first and ends the command then."""
+    command = f"cp pipe-{os.getpid()} made"
+    gate = Watching(tmp_path / "ws" / f"pipe-{os.getpid()}")
+    late = {"tool": "Bash", "input": {"command": command, "timeout": 200}}
+    async with real_world(tmp_path) as world:
+        os.mkfifo(tmp_path / "ws" / f"pipe-{os.getpid()}")
+        client = await world.connect()
+        told = await ask(client, script(*[late] * 6, {"text": "done"}), gate)
+        assert [event.is_error for event in told.all(ToolReturned)] == [True] * 6
+        run = await client.start_run(prompt(script(bash(command)), gate))
+        await wait_running(command.split())
+        await run.interrupt()
+        await read(run)
+        gate.look()
+    assert len(gate.returns) >= 6
+    assert gate.left == 0
 
 
 @pytest.mark.parametrize("ending", ["close", "kill", "crash"])
