@@ -46,13 +46,14 @@ StopReason = Literal[
     "model_timeout",
     "context_window",
     "waiting",
+    "shutdown",
 ]
 
 SERVICE_FAILURES: frozenset[StopReason | None] = frozenset({"api_error", "model_timeout"})
 """Stops because the model's service failed."""
 
 _MAY_COME_LATE: frozenset[StopReason | None] = frozenset(
-    {"user_interrupt", "timeout", *SERVICE_FAILURES}
+    {"user_interrupt", "shutdown", "timeout", *SERVICE_FAILURES}
 )
 """Stops that do not count if the run had ended by itself before they reached it."""
 _BY_ITSELF = frozenset({None, "completed"})

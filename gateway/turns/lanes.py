@@ -149,7 +149,7 @@ class Lanes:
             return
         for lane in self._lanes.values():
             if lane.running is not None:
-                lane.running.control.stop("user_interrupt", "shutdown")
+                lane.running.control.stop("shutdown", "shutdown")
         await self._wait_idle()
 
     async def _wait_idle(self) -> None:

@@ -149,16 +149,14 @@ _SUBTYPE_STOPS: dict[str, StopReason] = {
     "error_max_budget_usd": "budget",
 }
 _LIMITS: frozenset[StopReason] = frozenset({"doom_loop", "max_turns", "timeout", "budget"})
-_INTERRUPTS: frozenset[StopReason | None] = frozenset({"user_interrupt", "policy_interrupt"})
+_INTERRUPTS: frozenset[StopReason | None] = frozenset(
+    {"user_interrupt", "policy_interrupt", "shutdown"}
+)
 _FAULT_KEYS: Mapping[Cause | None, str] = {
     "crashed": "crashed",
     "internal": "internal",
     "unavailable": "engine_unavailable",
     "untrusted": "workspace_untrusted",
-}
-_INTERRUPT_KEYS: Mapping[Cause | None, str] = {
-    "shutdown": "shutdown",
-    "left": "interrupted_left",
 }
 
 
@@ -334,8 +332,10 @@ def _ending_key(
         return _FAULT_KEYS.get(ending.cause, "engine_crash"), {"which": ending.untrusted}
     if reason == "waiting":
         return "waiting", {}
+    if reason == "shutdown":
+        return "shutdown", {}
     if reason == "user_interrupt":
-        return _INTERRUPT_KEYS.get(ending.cause, "interrupted_user"), {}
+        return "interrupted_left" if ending.cause == "left" else "interrupted_user", {}
     if evidence.stopped_by == "policy_interrupt":
         denied = _short(next(reversed(evidence.denials.values()), ""))
         return "interrupted_policy", {"reason": denied or say(ending.language, "no_reason")}

@@ -39,8 +39,21 @@ SENTENCES: Final[dict[Language, dict[str, str]]] = {
 }
 PROMPTS: Final[dict[Language, dict[str, str]]] = _CATALOGUE["prompts"]
 """What the agent is sent when its run stopped short."""
+ENDED_BY: Final[dict[str, str]] = _CATALOGUE["ended_by"]
+"""What ended a turn, for the model and the chronicle, by cause or stop reason."""
 DENIALS: Final[dict[str, str]] = _CATALOGUE["denials"]["zh"]
 """Why a call was denied, by rule, in Chinese."""
+
+
+def describe_end(stop_reason: str, cause: str | None) -> str:
+    """Return for the model what ended a turn that was cut off, and that it was not the person if so.
+
+    The agent program writes "interrupted by user" into its session whoever had it stopped.
+    """
+    what = ENDED_BY.get(cause or stop_reason, "")
+    return (
+        what if stop_reason == "user_interrupt" else f"{what} {ENDED_BY['not_the_person']}".strip()
+    )
 
 
 def say(language: Language, key: str, **values: object) -> str:

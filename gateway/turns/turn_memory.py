@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.conversation_memory import CAME_BACK, ConversationTools, do_nothing
 from gateway.turns.evidence import Notice, ToolStatus, ToolUse
-from gateway.turns.sentences import language_of, say
+from gateway.turns.sentences import describe_end, language_of, say
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
@@ -145,6 +145,7 @@ class TurnChronicle:
                 intent_from_turn_cut_off,
                 outcome=outcome,
                 stop_reason=stop_reason,
+                ended_by=describe_end(stop_reason, result.get("cause")),
                 message=self._turn.message,
                 tools=f"Its tool calls: {tools}." if tools else "No tool was called.",
             )

@@ -54,10 +54,13 @@ def intent_from_turn_completed(
 
 
 def intent_from_turn_cut_off(
-    at: Happening, *, outcome: str, stop_reason: str, message: str, tools: str
+    at: Happening, *, outcome: str, stop_reason: str, message: str, tools: str, ended_by: str
 ) -> MemoryIntent:
-    """A turn ended before the agent had finished: its session may not know how."""
-    ended = {"outcome": outcome, "stop_reason": stop_reason}
+    """A turn ended before the agent had finished: its session may not know how.
+
+    `ended_by` is a sentence about what ended it.
+    """
+    ended = {"outcome": outcome, "stop_reason": stop_reason, "ended_by": ended_by}
     return _intent(at, "turn.cut_off", **ended, message=message, tools=tools)
 
 

@@ -152,7 +152,7 @@ async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path
         assert not first.agents()
     assert (ended["quick"]["outcome"], ended["quick"]["reply"]) == ("answered", "Just in time.")
     assert ended["slow"]["outcome"] == "interrupted"
-    assert ended["slow"]["stop_reason"] == "user_interrupt"
+    assert ended["slow"]["stop_reason"] == "shutdown"
     assert statuses(ended["slow"]) == ["interrupted"]
     assert ended["slow"]["reply"].startswith("The server was shut down")
     assert (ended["waiting"]["status"], ended["waiting"]["error"]["code"]) == (503, "shutting_down")
@@ -186,7 +186,7 @@ async def test_a_second_signal_cuts_the_waiting_short(tmp_path: Path) -> None:
             await _refuses(client, events.seen[0].data["conversation_id"])
             server.signal(signal.SIGTERM)
             result = (await events.until("turn.completed")).data
-        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
+        assert (result["outcome"], result["stop_reason"]) == ("interrupted", "shutdown")
         assert result["reply"].startswith("The server was shut down")
         assert statuses(result) == ["ok"]
         assert await server.wait_ended(30) == 0

@@ -59,7 +59,12 @@ def received(message: str, at: Happening = HAPPENING) -> MemoryIntent:
 def cut_off(at: Happening = HAPPENING, message: str = "clean up") -> MemoryIntent:
     """Make the intent of a turn that was cut off: it waits for the next prompt."""
     return intent_from_turn_cut_off(
-        at, outcome="interrupted", stop_reason="user_interrupt", message=message, tools="Bash ok"
+        at,
+        outcome="interrupted",
+        stop_reason="user_interrupt",
+        ended_by="The person stopped it.",
+        message=message,
+        tools="Bash ok",
     )
 
 

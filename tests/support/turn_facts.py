@@ -33,6 +33,7 @@ STOP_REASONS = {
     "refusal",
     "model_timeout",
     "context_window",
+    "shutdown",
 }
 _NOT_FOR_PEOPLE = ("API Error", "<tool_use_error>", "Traceback", '{"type":', '{"error":')
 

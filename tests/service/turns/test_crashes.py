@@ -127,7 +127,7 @@ async def test_a_turn_that_a_crash_cut_off_is_remembered_under_its_conversations
     assert {"tool.Write.ok", "turn.cut_off", "turn.completed"} <= set(keys)
     assert len(keys) == len(set(keys))
     assert (episode.scope.app_code, episode.scope.environment) == ("ocean", "prod")
-    assert "cut off (engine_failed, engine_crash)" in waiting.text
+    assert "cut off (engine_failed, engine_crash). The server stopped unexpectedly" in waiting.text
 
 
 async def test_a_crash_remembers_nothing_of_a_conversation_without_memory(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
         endless = await services.send(HANG)
         await services.begun(quick)
         await services.begun(endless)
-        queued = await services.send("hello", endless.conversation_id)
+        queued = await services.send(script({"echo": "context"}), endless.conversation_id)
         refused: list[bool] = []
 
         async def wait_for_the_queued_one(chat: Chat) -> None:
@@ -78,13 +78,20 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
         with pytest.raises(ShuttingDown):
             await services.send("hello")
     assert finished["reply"] == "I get to say it all."
-    assert (ended["outcome"], ended["stop_reason"]) == ("interrupted", "user_interrupt")
+    assert (ended["outcome"], ended["stop_reason"]) == ("interrupted", "shutdown")
+    assert ended["cause"] == "shutdown"
     assert "The server was shut down" in ended["reply"]
     assert refused == [True]
     async with running_services(tmp_path) as services:
         result = await services.result_of(queued)
         events = await services.events_of(queued)
+        chronicle = services.open_memory.chronicle
+        told = [intent.text for intent in await chronicle.intents_of_turn(endless.turn_id)]
     assert result["outcome"] == "answered"
+    for text in (result["reply"], "\n".join(told)):
+        assert "(interrupted, shutdown). The server was stopped, which ended it." in text
+        assert "The person did not interrupt it" in text
+        assert "user_interrupt" not in text
     assert kinds(events).count("turn.completed") == 1
     assert [event.n for event in events] == list(range(1, len(events) + 1))
 

@@ -80,7 +80,7 @@ async def test_the_next_prompt_is_told_once_of_a_turn_that_was_cut_off(tmp_path:
         again = await services.ask(echo, running.conversation_id)
         elsewhere = await services.ask(echo)
     assert cut["stop_reason"] == "user_interrupt"
-    assert "cut off" in told["reply"]
+    assert "(interrupted, user_interrupt). The person stopped it." in told["reply"]
     assert "cut off" not in again["reply"]
     assert "cut off" not in elsewhere["reply"]
 

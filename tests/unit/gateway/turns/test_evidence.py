@@ -83,7 +83,7 @@ def test_a_call_counts_as_denied_where_only_the_agent_program_names_it_so() -> N
 
 SETTLED: dict[StopReason | None, str] = {
     **dict.fromkeys((None, "api_error"), "unknown"),
-    **dict.fromkeys(("user_interrupt", "timeout", "doom_loop"), "interrupted"),
+    **dict.fromkeys(("user_interrupt", "shutdown", "timeout", "doom_loop"), "interrupted"),
 }
 
 
@@ -112,7 +112,7 @@ STOPS: list[tuple[StopReason, RunFinished | ClientLost]] = [
 def test_a_stop_stands_if_it_took_effect_and_not_if_the_run_had_ended_by_itself() -> None:
     for reason, finish in STOPS:
         assert evidence_of(finish, stopped_by=reason).stopped_by == reason
-    reasons: list[StopReason] = ["user_interrupt", "timeout", "api_error"]
+    reasons: list[StopReason] = ["user_interrupt", "shutdown", "timeout", "api_error"]
     for reason in reasons:
         whole = evidence_of(TextDone(text="All of it."), finished(), stopped_by=reason)
         assert whole.stopped_by is None

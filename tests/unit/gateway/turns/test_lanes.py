@@ -109,7 +109,7 @@ async def test_closing_starts_nothing_more_and_stops_what_runs_after_the_grace()
         lanes.join(second)
         await anyio.wait_all_tasks_blocked()
         await lanes.close(grace_s=0)
-        assert (first.control.reason, first.control.cause) == ("user_interrupt", "shutdown")
+        assert (first.control.reason, first.control.cause) == ("shutdown", "shutdown")
         assert not second.control.is_stopping
         assert lanes.join(replace(second, turn=ticket(2, THERE).turn)) == 0
         assert lanes.current(THERE) is None

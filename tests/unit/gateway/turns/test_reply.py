@@ -60,8 +60,12 @@ OUTCOMES: dict[tuple[str, str], list[Evidence | tuple[Cause, Evidence]]] = {
     ],
     ("interrupted", USER): [
         evidence_of(TEXT, broken_off(), stopped_by=USER),
-        ("shutdown", evidence_of(broken_off(), stopped_by=USER)),
+        ("left", evidence_of(broken_off(), stopped_by=USER)),
         evidence_of(LOST, stopped_by=USER),
+    ],
+    ("interrupted", "shutdown"): [
+        ("shutdown", evidence_of(TEXT, broken_off(), stopped_by="shutdown")),
+        ("shutdown", evidence_of(LOST, stopped_by="shutdown")),
     ],
     ("interrupted", "policy_interrupt"): [
         evidence_of(called(), failed(), broken_off(), stopped_by="policy_interrupt"),

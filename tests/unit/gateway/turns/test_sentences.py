@@ -12,8 +12,10 @@ import pytest
 from gateway.files.picture import PictureFault
 from gateway.observability.paths import HIDDEN, PathView, make_path_view_blocking
 from gateway.turns import sentences
+from gateway.turns.evidence import StopReason
+from gateway.turns.reply import Cause
 from gateway.turns.sanitizer import OUTPUT_CHARS, SUMMARY_CHARS, OutputSanitizer, off_loop
-from gateway.turns.sentences import PROMPTS, SENTENCES, describe_concerns, language_of
+from gateway.turns.sentences import PROMPTS, SENTENCES, describe_concerns, describe_end, language_of
 from gateway.turns.typed_commands import (
     CompactRequest,
     GatewayAnswer,
@@ -52,6 +54,17 @@ def test_both_languages_have_the_same_sentences_with_the_same_places_and_use_the
         assert places(sentence) == places(SENTENCES["zh"][key]), key
         assert key in MADE_OF_PARTS or f'"{key}"' in code, key
     assert PROMPTS["en"].keys() == PROMPTS["zh"].keys()
+
+
+def test_what_ended_a_turn_names_the_person_only_if_the_person_ended_it() -> None:
+    for stop_reason in {*get_args(StopReason)} - {"end_turn", "refusal"}:
+        for cause in (None, *get_args(Cause)):
+            told = describe_end(stop_reason, cause)
+            assert told.partition(" The person did not")[0].endswith("."), (stop_reason, cause)
+            by_person = stop_reason == "user_interrupt"
+            assert ("The person did not interrupt it" in told) != by_person, told
+    assert describe_end("user_interrupt", None) == "The person stopped it."
+    assert describe_end("user_interrupt", "left").startswith("The person left")
 
 
 def test_chinese_sentences_are_chinese_and_english_ones_are_not() -> None:
