@@ -44,12 +44,12 @@ class Conversations:
     ) -> ConversationId:
         """Start a conversation; the one being left, if any, becomes stale at once."""
         left = None if leaving is None else await self._access.find(user_id, leaving)
-        if left is not None:
-            await self._intake.leave(left)
         fresh = fresh_conversation(
             user_id, self._parts.now(), like=left, title=title, project_id=project_id
         )
         await self._parts.conversations.create(fresh)
+        if left is not None:  # not before: nothing is left for a conversation that was not stored
+            await self._intake.leave(left)
         self._parts.memory.started(fresh, left, self._parts.now())
         return fresh.id
 

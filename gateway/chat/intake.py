@@ -11,7 +11,6 @@ from gateway.conversations.model import (
     Approval,
     ApprovalAnswer,
     Conversation,
-    ConversationChange,
     Turn,
     fresh_conversation,
 )
@@ -78,12 +77,13 @@ class Intake:
             and not request.new_conversation
             and not starts_afresh(request.message)
         ):
-            self._check_running_turn(named.id, request.when_busy)
-            if request.project_id not in {None, named.project_id}:
-                change = ConversationChange(project_id=request.project_id)
-                await self._parts.conversations.change(named.id, change)
+            interrupted = self._check_running_turn(named.id, request.when_busy)
+            if request.project_id is not None:
                 named = replace(named, project_id=request.project_id)
-            return await self._take(user_id, request, named, None), None
+            accepted = await self._take(user_id, request, named, None)
+            if interrupted is not None:  # not before: nothing is stopped for a message not stored
+                interrupted.control.stop("user_interrupt")
+            return accepted, None
         fresh = fresh_conversation(
             user_id, self._parts.now(), like=named, project_id=request.project_id
         )
@@ -143,7 +143,9 @@ class Intake:
             key = IdempotencyKey(key=request.idempotency_key, request_hash=request.fingerprint)
         turn = self._new_turn(user_id, target, request.message)
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
-            store = partial(self._parts.turns.accept, create=create, key=key)
+            store = partial(
+                self._parts.turns.accept, create=create, key=key, project_id=request.project_id
+            )
             if self._parts.start_fields is None or self._parts.lanes.is_busy(target.id):
                 turn = await store(turn)
                 self._enqueue(Ticket(turn=turn, events=self._parts.log.open_new_turn(turn)))
@@ -207,12 +209,14 @@ class Intake:
             raise NotFound("The turn of this idempotency_key was deleted.")
         return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
 
-    def _check_running_turn(self, conversation_id: ConversationId, when_busy: WhenBusy) -> None:
+    def _check_running_turn(
+        self, conversation_id: ConversationId, when_busy: WhenBusy
+    ) -> Ticket | None:
+        """Return the turn that the message interrupts, if any; raise `Busy` if it must not wait."""
         if when_busy == "reject" and self._parts.lanes.is_busy(conversation_id):
             raise Busy("A turn is running in this conversation.")
         current = self._parts.lanes.current(conversation_id)
-        if when_busy == "interrupt" and current is not None:
-            current.control.stop("user_interrupt")
+        return current if when_busy == "interrupt" else None
 
     async def interrupt(self, user_id: UserId, conversation_id: str) -> TurnId:
         """Ask the running turn to stop; its result follows when it has.

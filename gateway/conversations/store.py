@@ -149,10 +149,12 @@ class TurnStore(Protocol):
         key: IdempotencyKey | None = None,
         events: Sequence[TurnEvent] = (),
         answer: ApprovalAnswer | None = None,
+        project_id: str | None = None,
     ) -> Turn:
         """Store a queued or running turn with its first events, atomically.
 
-        `create` is stored with it, and so is `answer`, the answer that starts the turn. The turn's `seq` is assigned here, from 1 within its conversation without
+        `create` is stored with it, so is `answer`, the answer that starts the turn, and so is `project_id` as the
+        conversation's, unless it is None. The turn's `seq` is assigned here, from 1 within its conversation without
         gaps. The conversation's last activity moves, never back, and an empty title is set from the message.
         Raise `StoreConflict` if the key or an id is taken, there is no such conversation, or the approval that is
         answered is not open.

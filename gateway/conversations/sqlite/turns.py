@@ -64,6 +64,7 @@ class SqliteTurnStore:
         key: IdempotencyKey | None = None,
         events: Sequence[TurnEvent] = (),
         answer: ApprovalAnswer | None = None,
+        project_id: str | None = None,
     ) -> Turn:
 
         def work(writer: sqlite3.Connection) -> Turn:
@@ -81,6 +82,11 @@ class SqliteTurnStore:
                 " title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
                 (rfc3339(turn.created_at), title_of(turn.message), turn.conversation_id),
             )
+            if project_id is not None:
+                writer.execute(
+                    "UPDATE conversations SET project_id = ? WHERE id = ?",
+                    (project_id, turn.conversation_id),
+                )
             if key is not None:
                 row = columns_of(key, user_id=turn.user_id, turn_id=turn.id)
                 insert_blocking(writer, "idempotency", row)

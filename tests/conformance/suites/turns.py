@@ -138,13 +138,23 @@ class TurnStoreSuite(StoresSuite):
             await stores.turns.accept(turn("3", "none"), key=replace(key, key="k3"))
         assert await stores.turns.find_key(ANN, "k3") is None
         with pytest.raises(StoreConflict):  # the turn's id is taken
-            await stores.turns.accept(turn("1", message="other", created_at=at(9)))
+            await stores.turns.accept(
+                turn("1", message="other", created_at=at(9)), project_id="pool"
+            )
         found = await stores.conversations.get(conversation().id, ANN)
         assert found is not None
-        assert (found.turns, found.last_activity_at) == (1, AT)
+        assert (found.turns, found.last_activity_at, found.project_id) == (1, AT, None)
         assert await stores.turns.find_key(ANN, "k") == KeyedTurn(
             turn_id=first.id, request_hash="h"
         )
+
+    async def test_a_turn_may_move_its_conversation_to_a_project(self, stores: Stores) -> None:
+        await stores.turns.accept(turn("1"), create=conversation())
+        for project_id, expected in ((None, None), ("pool", "pool"), (None, "pool")):
+            await stores.turns.accept(turn(f"of {expected} {project_id}"), project_id=project_id)
+            found = await stores.conversations.get(conversation().id, ANN)
+            assert found is not None
+            assert found.project_id == expected
 
     async def test_a_key_belongs_to_its_user(self, stores: Stores) -> None:
         key = IdempotencyKey(key="same", request_hash="h")
