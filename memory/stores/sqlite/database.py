@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from traceback import clear_frames
 from typing import Any, Final, TypeVar
 
 import aiosqlite
@@ -127,7 +128,12 @@ class Database:
         """
         self._require_open()
         with self._translating_errors("read"), suppress(UnicodeEncodeError):
-            return list(await self._reader.execute_fetchall(sql, parameters))
+            try:
+                return list(await self._reader.execute_fetchall(sql, parameters))
+            except sqlite3.Error as exc:
+                # its frames hold the open cursor, and with it the state that all later reads would see
+                clear_frames(exc.__traceback__)
+                raise
         return []
 
     async def row(self, sql: str, parameters: Parameters = ()) -> sqlite3.Row | None:

@@ -284,3 +284,20 @@ def test_migrations_are_read_in_order_and_without_gaps(
     (tmp_path / "0004_d.sql").write_text("D", encoding="utf-8")
     with pytest.raises(AssertionError):
         migrations_of("any")
+
+
+async def test_a_row_that_cannot_be_read_does_not_freeze_what_later_reads_see(
+    database: Database,
+) -> None:
+    """The driver leaves its cursor open, which holds the state of that moment as long as the error lives."""
+    await insert(database, "a", "b")
+    await database.write(
+        lambda writer: writer.execute(
+            "UPDATE words SET word = CAST(x'ff' AS TEXT) WHERE word = 'b'"
+        )
+    )
+    with pytest.raises(StoreDamaged) as held:
+        await database.rows("SELECT word FROM words")
+    await insert(database, "c")
+    assert await database.scalar("SELECT count(*) FROM words") == 3
+    assert held.value is not None
