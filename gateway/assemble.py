@@ -307,7 +307,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
     readmit = chat.intake.readmit
     stores = TurnStores(turns, events, conversations, stored_approvals)
-    await recover_turns(stores, log, journal, turn_memory, readmit, utc_now)
+    recovery = await recover_turns(stores, log, journal, turn_memory, readmit, utc_now)
     background.start_soon(pool.run, on_failure)
     if record is not None:
         await _start_record(record)
@@ -330,6 +330,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             "events": log.ping,
             "journal": journal.ping,
             "memory": parts.memory.ping,
+            "turns": recovery.ping,
             **access.pings,
         },
         demo=access.demo,

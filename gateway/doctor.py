@@ -28,6 +28,7 @@ from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
+from gateway.lost_data import count_damaged_blocking
 from gateway.memory import try_embedder
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
@@ -50,6 +51,11 @@ _NOT_TRUSTED = (
 _WITHOUT_RELAY = (
     "Agent processes hold the credential, prewarmed ones are less warm, and failures of the model's "
     "service are known later."
+)
+
+_DAMAGED = (
+    "Damaged records in the database: {count}. The server starts and leaves them out; restore a backup if"
+    " they matter."
 )
 
 Finding = tuple[Literal["ok", "note", "fault"], str]
@@ -82,6 +88,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
         yield "ok", f"The model is reached through {plan.credential.found}."
     yield _relay_finding(settings, environ, plan)
     yield from _start_findings(settings)
+    yield from _stored_findings(settings)
     yield from _embedder_findings(settings, environ)
     if program is not None:
         yield from _wall_findings(settings, environ, plan, program)
@@ -121,6 +128,11 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
             )
     except StartError as exc:
         yield "fault", str(exc)
+
+
+def _stored_findings(settings: Settings) -> Iterator[Finding]:
+    if damaged := count_damaged_blocking(settings):
+        yield "note", _DAMAGED.format(count=damaged)
 
 
 def _embedder_findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:

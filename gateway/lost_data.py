@@ -63,3 +63,21 @@ def _is_foreign(path: Path) -> bool:
     except (sqlite3.Error, UnicodeDecodeError):  # damaged: opening it reports that
         return False
     return bool(rows) and ("conversations",) not in rows
+
+
+_UNREADABLE: Final = (
+    "SELECT (SELECT count(*) FROM events WHERE data != '' AND NOT json_valid(data))"
+    " + (SELECT count(*) FROM turns WHERE NOT coalesce(json_valid(result), 1))"
+)
+
+
+def count_damaged_blocking(settings: Settings) -> int:
+    """Return how many stored events and results are damaged; 0 if there is no database, or all of it is."""
+    path = settings.data_dir / DATABASE
+    if not path.exists():
+        return 0
+    try:
+        with closing(look_at_blocking(path)) as connection:
+            return int(connection.execute(_UNREADABLE).fetchone()[0])
+    except (sqlite3.Error, UnicodeDecodeError):  # opening it reports that
+        return 0

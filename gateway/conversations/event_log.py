@@ -396,4 +396,5 @@ class EventLog:
 
 async def open_event_log(events: EventStore, turns: TurnStore) -> EventLog:
     """Return the log, continuing after the last stored event."""
+    await events.set_aside()
     return EventLog(events, turns, await events.last_seq())

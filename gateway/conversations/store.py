@@ -6,7 +6,7 @@ Every write is atomic, whenever it is cancelled or the process is killed. Every 
 `memory.errors.StoreUnavailable` if the store cannot be read or written.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -179,10 +179,11 @@ class TurnStore(Protocol):
         `StoreConflict` if an event's `seq`, or its `n` in its turn, is another's.
         """
 
-    async def unfinished(self) -> Sequence[Turn]:
+    async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
         """List all queued and running turns, for a start after a crash.
 
-        Each conversation's in the order in which they were accepted, whatever the clock said.
+        Each conversation's in the order in which they were accepted, whatever the clock said. One that is
+        damaged is left out, and `on_damaged` called for it; if its result alone is, it has none.
         """
 
     async def history(
@@ -289,6 +290,12 @@ class EventStore(Protocol):
     async def last_seq(self) -> int:
         """Return the highest `seq` that was ever stored, deleted ones included; 0 if none."""
 
+    async def set_aside(self) -> None:
+        """Take events out of the order whose `seq` was never stored.
+
+        Such a number is damage, and would be given out again to another event.
+        """
+
     async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         """Store events, all or none; each carries its `seq`, higher than any stored before.
 
@@ -311,7 +318,10 @@ class EventStore(Protocol):
         limit: int,
         turn_id: TurnId | None = None,
     ) -> Sequence[TurnEvent]:
-        """List a conversation's (or one turn's) events after `seq`, in order, at most `limit`."""
+        """List a conversation's (or one turn's) events after `seq`, in order, at most `limit`.
+
+        One that cannot be read is left out.
+        """
 
     async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
         """List the `tool.started` and `tool.finished` events of the call `index` of a turn, in order.

@@ -9,6 +9,9 @@ from typing import Any, Literal
 
 from gateway.relay.reports import ServiceReport
 
+NO_NAME = "unnamed"
+"""The name of a call without a name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:

@@ -16,6 +16,7 @@ from claude_agent_sdk import (
 )
 
 from gateway.engine.events import (
+    NO_NAME,
     EngineEvent,
     EntryRecorded,
     MessageBegun,
@@ -49,8 +50,6 @@ _MOST = 2**53
 _UNPARSED = "__unparsedToolInput"
 """Under this key the agent program passes on an input that is no JSON."""
 
-NO_NAME = "unnamed"
-"""The name of a call without a name."""
 NO_OBJECT = "input"
 """The key of an input that is not an object."""
 

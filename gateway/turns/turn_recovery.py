@@ -1,10 +1,10 @@
 """Complete turns that do not run (any more): withdrawn, or cut off by a crash of the server.
 
 Each gets a turn result that reports what stored events prove. A turn whose end was stored before the
-crash is completed with that end.
+crash is completed with that end. One whose rows are damaged gets what can be read of it, and keeps no
+other turn from being recovered.
 """
 
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,7 +19,7 @@ from gateway.conversations.store import (
     EventStore,
     TurnStore,
 )
-from gateway.engine.events import ToolCalled
+from gateway.engine.events import NO_NAME, ToolCalled
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.turns.conversation_memory import ConversationTools
 from gateway.turns.evidence import Evidence, Notice
@@ -28,23 +28,31 @@ from gateway.turns.reply import Cause, Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
 from gateway.turns.sentences import language_of, say
 from gateway.turns.steps import Steps, clean_steps, closing_step
+from gateway.turns.stored_events import is_damaged, is_result, read_event
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from memory.clock import Now, elapsed_ms
-from memory.errors import StoreDamaged
+from memory.errors import StoreDamaged, StoreUnavailable
 from memory.recall.query import ContextPack
 
 _log = logging.getLogger(__name__)
 
 _ALL_EVENTS = 1_000_000
 
+_NOT_RECOVERED = (
+    "{turns} could not be recovered after the last stop, because what is stored of them is damaged. The server's log"
+    " names them; the rest works. Restore a backup if they matter."
+)
+
 Withdrawal = Literal["withdrawn", "withdrawn_left"]
 
 
 def evidence_of(stored: Sequence[TurnEvent]) -> Evidence:
-    """Fold a turn's stored events back into evidence; the calls are not settled."""
+    """Fold a turn's stored events back into evidence, without damaged ones; the calls are not settled."""
     evidence = Evidence()
     for event in stored:
-        _take(evidence, event.type, json.loads(event.data))
+        data = read_event(event)
+        if data is not None:
+            _take(evidence, event.type, data)
     return evidence
 
 
@@ -57,16 +65,12 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             if data.get("allowed_by"):
                 evidence.allow(data["index"], data["allowed_by"])
         case "tool.started":
-            evidence.steps.end_text()
-            call = ToolCalled(
-                index=data.get("index", len(evidence.tools) + 1),
-                tool_use_id=data["tool_use_id"],
-                name=data["name"],
-                input=data["input"],
-            )
-            evidence.tool_called(call, data["summary"], 0)
+            _take_call(evidence, data.get("index", len(evidence.tools) + 1), data)
         case "tool.finished":
-            use = evidence.tools[_index_of(evidence, data)]
+            index = _index_of(evidence, data)
+            if index not in evidence.tools:  # its start is damaged; that it was called is certain
+                _take_call(evidence, index, {"name": NO_NAME, **data, "input": {}, "summary": ""})
+            use = evidence.tools[index]
             use.status, use.error = data["status"], data["error"]
             use.duration_ms = data["duration_ms"]
             use.output, use.ran = data.get("output") or "", data.get("ran")
@@ -77,6 +81,17 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             evidence.steps.drop_last(data.get("void_thinking_chars", 0), is_thinking=True)
         case _:
             return
+
+
+def _take_call(evidence: Evidence, index: int, data: Mapping[str, Any]) -> None:
+    evidence.steps.end_text()
+    call = ToolCalled(
+        index=index,
+        tool_use_id=data["tool_use_id"],
+        name=data["name"],
+        input=data["input"],
+    )
+    evidence.tool_called(call, data["summary"], 0)
 
 
 def _take_step(steps: Steps, kind: str, data: dict[str, Any]) -> None:
@@ -94,16 +109,15 @@ def _take_step(steps: Steps, kind: str, data: dict[str, Any]) -> None:
 
 
 def _index_of(evidence: Evidence, data: Mapping[str, Any]) -> int:
-    """Return the index of an event's call; events stored by version 1.0 have none.
+    """Return the index of an event's call, or of the next one if none has its `tool_use_id`.
 
-    Raises:
-        KeyError: no call has the event's `tool_use_id`.
+    Events stored by version 1.0 have no index.
     """
-    if "index" in data:
+    if data.get("index") is not None:
         return int(data["index"])
     uses = [use for use in evidence.tools.values() if use.tool_use_id == data["tool_use_id"]]
     if not uses:
-        raise KeyError(data["tool_use_id"])
+        return len(evidence.tools) + 1
     return next((use.index for use in uses if use.status is None), uses[-1].index)
 
 
@@ -124,9 +138,10 @@ async def recover_turns(
     memory: TurnMemory,
     readmit: Callable[[Turn], Awaitable[None]],
     now: Now,
-) -> None:
+) -> "Recovery":
     """Complete the turns that ran when the server died, and readmit those that waited."""
-    for turn in await stores.turns.unfinished():
+    recovery = Recovery()
+    for turn in await stores.turns.unfinished(recovery.add_lost):
         try:
             if turn.state == "running":
                 stored = await stores.events.after(
@@ -139,8 +154,29 @@ async def recover_turns(
                 await _close_crashed(found, opened, journal, now(), memory)
             else:
                 await readmit(turn)
-        except StoreDamaged:  # the others can be recovered
+        except Exception as exc:
+            if isinstance(exc, StoreUnavailable) and not isinstance(exc, StoreDamaged):
+                raise
+            recovery.add_lost()
             _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
+    return recovery
+
+
+class Recovery:
+    """What a start could not recover."""
+
+    def __init__(self) -> None:
+        self._lost = 0
+
+    def add_lost(self) -> None:
+        """Count a turn that could not be recovered, because what is stored of it is damaged."""
+        self._lost += 1
+
+    async def ping(self) -> Mapping[str, str] | None:
+        """Report the turns that were lost; the server is ready in spite of them."""
+        turns = "1 turn" if self._lost == 1 else f"{self._lost} turns"
+        detail = _NOT_RECOVERED.format(turns=turns)
+        return {"state": "damaged", "detail": detail} if self._lost else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +228,7 @@ async def _close_crashed(
     is_remembered = conversation is not None and conversation.memory_enabled
     memory = replace(memory, tools=ConversationTools())  # the history has the tools in use
     chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
-    if turn.result is None:
+    if not is_result(turn.result):
         result = _cut_off(found, evidence, events, lines, now)
         told, notices = await chronicle.keep_told(conversation, evidence.tools.values())
         result["memory"] |= told
@@ -202,7 +238,7 @@ async def _close_crashed(
         turn = replace(turn, finished_at=now, result=result)
         await events.note_ending(turn)
     else:
-        result = turn.result
+        result = turn.result or {}
     chronicle.received(conversation, started_at)
     for use in evidence.tools.values():
         chronicle.tool(use, now)
@@ -268,6 +304,10 @@ def _cut_off(
     if notice is not None and notice.code not in {known.code for known in evidence.notices}:
         evidence.notices.append(notice)
         events.emit("notice", **asdict(notice))
+    if is_damaged(stored):
+        damage = Notice("record_damaged", say(language, "record_damaged"))
+        evidence.notices.append(damage)
+        events.emit("notice", **asdict(damage))
     memory = memory_fields(ContextPack())
     for data in _of_type(stored, "memory.injected"):
         memory = {key: data.get(key, value) for key, value in memory.items()}
@@ -289,7 +329,8 @@ def _cut_off(
 
 
 def _of_type(stored: Sequence[TurnEvent], kind: str) -> list[dict[str, Any]]:
-    return [json.loads(event.data) for event in stored if event.type == kind]
+    found = (read_event(event) for event in stored if event.type == kind)
+    return [data for data in found if data is not None]
 
 
 async def close_withdrawn(turn: Turn, events: TurnEvents, why: Withdrawal, now: datetime) -> None:

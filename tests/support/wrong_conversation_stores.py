@@ -96,8 +96,9 @@ class Remembering(SqliteTurnStore):
     async def get(self, turn_id: TurnId) -> Turn | None:
         return self._held.get(turn_id) or await super().get(turn_id)
 
-    async def unfinished(self) -> Sequence[Turn]:
-        return [turn for turn in await super().unfinished() if turn.id in self._held]
+    async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
+        found = await super().unfinished(on_damaged)
+        return [turn for turn in found if turn.id in self._held]
 
 
 def without_trigger(trigger: str) -> type[SqliteTurnStore]:

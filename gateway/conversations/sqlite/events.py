@@ -1,5 +1,6 @@
 """Events in SQLite."""
 
+import logging
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,14 +9,19 @@ from functools import partial
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
+from memory.errors import StoreDamaged
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.row_values import read_value
 
 _SELECT = (
     "SELECT seq, conversation_id, turn_id, n, type, CASE WHEN data != '' THEN data"
-    " ELSE (SELECT result FROM turns WHERE turns.id = events.turn_id) END AS data FROM events "
+    " ELSE coalesce((SELECT result FROM turns WHERE turns.id = events.turn_id), '{}') END AS data"
+    " FROM events "
 )
 """The last event of a turn has no data of its own if it is the turn's result."""
+_MOST_EVENTS = 1_000_000_000
+"""No turn has as many; a higher number is damage, and none could follow it."""
+_log = logging.getLogger(__name__)
 _event_of = partial(read_value, TurnEvent)
 
 
@@ -54,14 +60,25 @@ class SqliteEventStore:
         sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
         return int(await self._database.scalar(sql))
 
+    async def set_aside(self) -> None:
+
+        def work(writer: sqlite3.Connection) -> int:
+            return writer.execute(  # no reader asks for events below 0
+                "UPDATE events SET seq = -seq WHERE seq >"
+                " (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events')"
+            ).rowcount
+
+        if damaged := await self._database.write(work):
+            _log.error("events_set_aside", extra={"count": damaged})
+
     async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         await self._database.write(
             lambda writer: insert_events(writer, events), is_synced=is_synced
         )
 
     async def last_n(self, turn_id: TurnId) -> int:
-        sql = "SELECT coalesce(max(n), 0) FROM events WHERE turn_id = ?"
-        return int(await self._database.scalar(sql, (turn_id,)))
+        sql = "SELECT max(0, coalesce(max(n), 0)) FROM events WHERE turn_id = ? AND n <= ?"
+        return int(await self._database.scalar(sql, (turn_id, _MOST_EVENTS)))
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:
         sql = "SELECT seq FROM events WHERE turn_id = ? AND n = ?"
@@ -76,19 +93,31 @@ class SqliteEventStore:
         limit: int,
         turn_id: TurnId | None = None,
     ) -> Sequence[TurnEvent]:
+        where = "conversation_id = :conversation_id AND seq > :seq ORDER BY seq"
         if turn_id is not None:
-            return await self._database.values(
-                _event_of,
-                _SELECT + "WHERE turn_id = :turn_id AND seq > :seq AND n >"  # noqa: S608
-                " coalesce((SELECT n FROM events WHERE seq = :seq AND turn_id = :turn_id), 0)"
-                " ORDER BY n LIMIT :limit",
-                {"turn_id": turn_id, "seq": seq, "limit": limit},
+            where = (
+                "turn_id = :turn_id AND seq > :seq AND n > coalesce("
+                "(SELECT n FROM events WHERE seq = :seq AND turn_id = :turn_id), 0) ORDER BY n"
             )
-        return await self._database.values(
-            _event_of,
-            _SELECT + "WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (conversation_id, seq, limit),
-        )
+        values = {"conversation_id": conversation_id, "turn_id": turn_id, "seq": seq}
+        try:
+            sql = f"{_SELECT} WHERE {where} LIMIT :limit"
+            return await self._database.values(_event_of, sql, {**values, "limit": limit})
+        except StoreDamaged:  # one that cannot be decoded as text would hide the others
+            sql = f"SELECT seq FROM events WHERE {where}"  # noqa: S608
+            seqs = [row["seq"] for row in await self._database.rows(sql, values)]
+            return await self._readable(seqs, limit)
+
+    async def _readable(self, seqs: Sequence[int], limit: int) -> Sequence[TurnEvent]:
+        found: list[TurnEvent] = []
+        for seq in seqs:
+            try:
+                found += await self._database.values(_event_of, f"{_SELECT} WHERE seq = ?", (seq,))
+            except StoreDamaged:
+                _log.exception("event_damaged", extra={"seq": seq})
+            if len(found) == limit:
+                break
+        return found
 
     async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
         return await self._database.values(

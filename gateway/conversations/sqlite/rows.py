@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from sqlite3 import Row
 from typing import Any, TypeVar
 
@@ -29,9 +29,11 @@ def readable(rows: Iterable[Row], decode: Callable[[Row], T], what: str) -> Iter
             yield value
 
 
-def turn_of(row: Row) -> Turn:
-    """Return a row of `turns` as a value."""
+def turn_of(row: Row | Mapping[str, Any]) -> Turn:
+    """Return a row of `turns` as a value. Raise `ValueError`, `TypeError` or `StoreDamaged` if it is damaged."""
     result = None if row["result"] is None else json.loads(row["result"])
+    if not isinstance(result, dict | None):
+        raise TypeError("a turn result is an object")
     return read_value(Turn, row, result=result)
 
 

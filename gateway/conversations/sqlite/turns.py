@@ -1,8 +1,9 @@
 """Turns in SQLite."""
 
 import json
+import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
@@ -22,10 +23,13 @@ from gateway.conversations.sqlite.search import index_copies_blocking
 from gateway.conversations.store import MAX_SHOWN_TURNS, IdempotencyKey, KeyedTurn, SessionTurn
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from memory.clock import rfc3339
-from memory.errors import StoreConflict
+from memory.errors import StoreConflict, StoreDamaged
 from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
+
+_log = logging.getLogger(__name__)
 
 _IN_SESSION = (
     # a fork's session begins with what was copied, unless a new one had to be begun since
@@ -136,11 +140,27 @@ class SqliteTurnStore:
 
         await self._database.write(work, is_synced=is_synced)
 
-    async def unfinished(self) -> Sequence[Turn]:
-        return await self._database.values(
-            turn_of,
-            "SELECT * FROM turns WHERE state IN ('queued', 'running') ORDER BY seq, created_at",
+    async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
+        places = await self._database.rows(
+            "SELECT rowid AS place FROM turns WHERE state IN ('queued', 'running')"
+            " ORDER BY seq, created_at"
         )
+        turns: list[Turn] = []
+        for row in places:  # one that cannot be decoded as text would hide the others
+            try:
+                turns += await self._unfinished_at(row["place"])
+            except StoreDamaged:
+                _log.exception("turn_damaged", extra={"rowid": row["place"]})
+                on_damaged()
+        return turns
+
+    async def _unfinished_at(self, place: int) -> list[Turn]:
+        rows = await self._database.rows("SELECT * FROM turns WHERE rowid = ?", (place,))
+        found = [turn for row in rows for turn in readable([row], turn_of, "turn")]
+        if found:
+            return found
+        with decoding_rows():  # perhaps its result alone is damaged; its events have the rest
+            return [turn_of({**dict(row), "result": None}) for row in rows]
 
     async def history(
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None

@@ -1,13 +1,22 @@
-"""What `doctor` says of the embedder: it has it make a vector."""
+"""What `doctor` says of the embedder, of which it has a vector made, and of the stored records."""
 
 import io
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from gateway.doctor import examine
 from gateway.settings import Settings
+from tests.conformance.suites.conversation_values import (
+    conversation,
+    ended,
+    event,
+    turn,
+)
+from tests.support.stores import open_file, stores_on
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, served
 
 KEY = "sk-not-to-be-shown"
@@ -52,3 +61,16 @@ def test_an_embedder_that_lacks_a_setting_is_a_fault(tmp_path: Path, given: Any)
     (fault,) = [line for line in told if line.startswith("fault")]
     assert f"CANDOR_EMBEDDER={given['EMBEDDER']}: set CANDOR_EMBEDDINGS_" in fault
     assert code == 1
+
+
+@pytest.mark.parametrize("damaged", [0, 1])
+async def test_damaged_records_are_counted(tmp_path: Path, damaged: int) -> None:
+    (tmp_path / "data").mkdir()
+    async with open_file(tmp_path / "data") as database:
+        stores = stores_on(database)
+        accepted = await stores.turns.accept(turn(), create=conversation())
+        await stores.turns.finish([ended(accepted)], [event(1, accepted, 1)])
+        await database.execute("UPDATE events SET data = '{' WHERE ?", (damaged,))
+    _, told = await anyio.to_thread.run_sync(partial(lines, tmp_path, EMBEDDER="hashed"))
+    found = [line for line in told if "Damaged records in the database: 1." in line]
+    assert len(found) == damaged
