@@ -8,6 +8,7 @@ from typing import Any
 from gateway.conversations.model import Turn
 from gateway.http.views import conversation_fields, turn_messages
 from gateway.jsonsafe import json_text
+from gateway.observability.effects import describe_effects
 from gateway.turns.requests import ConversationView
 from memory.clock import rfc3339
 
@@ -92,6 +93,7 @@ def _closing(result: Mapping[str, Any]) -> str:
     usage = result["usage"]
     facts = [
         result["outcome"],
+        describe_effects(result),
         result["model"],
         f"{usage['input_tokens']} tokens in, {usage['output_tokens']} out",
         f"${result['cost_usd']:.4f}" if result["cost_usd"] else "",

@@ -23,6 +23,7 @@ from gateway.journal.reader import (
     read_log,
 )
 from gateway.jsonsafe import json_text
+from gateway.observability.effects import describe_effects
 from gateway.observability.masking import spell_out
 
 _DIM = "2"
@@ -81,6 +82,9 @@ class LinePrinter:
         moment = spell_out(str(line.fields.get("ts", "")))[11:23]
         summary = _cut(spell_out(_summarise(kind, line.fields)), _MAX_SUMMARY_CHARS)
         yield f"{moment:12}  {self.paint(f'{spell_out(kind):10}', kind)}  {summary}".rstrip()
+        if kind == "response":
+            did = spell_out(describe_effects(line.fields))
+            yield f"{'':14}{self.paint('did       ', kind)}  {did}"
         whole = line.fields.get(_SHOWN_WHOLE.get(kind, ""))
         if isinstance(whole, str):
             yield from (f"{'':26}{spell_out(row)}" for row in whole.split("\n"))

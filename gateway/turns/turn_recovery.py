@@ -304,7 +304,8 @@ def _cut_off(
     if notice is not None and notice.code not in {known.code for known in evidence.notices}:
         evidence.notices.append(notice)
         events.emit("notice", **asdict(notice))
-    if is_damaged(stored):
+    damaged = is_damaged(stored)
+    if damaged:
         damage = Notice("record_damaged", say(language, "record_damaged"))
         evidence.notices.append(damage)
         events.emit("notice", **asdict(damage))
@@ -312,7 +313,7 @@ def _cut_off(
     for data in _of_type(stored, "memory.injected"):
         memory = {key: data.get(key, value) for key, value in memory.items()}
     # what the files were before was known to the dead server alone
-    evidence.changes = {**NO_CHANGES, "complete": not evidence.tools}
+    evidence.changes = {**NO_CHANGES, "complete": not evidence.tools and not damaged}
     started_at = turn.started_at or turn.created_at
     result = turn_result(
         evidence,

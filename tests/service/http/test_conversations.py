@@ -317,7 +317,9 @@ async def test_a_conversation_is_exported_whole_to_read_and_to_process(tmp_path:
         texts = [line for line in lines if line.startswith(("# first", "message ", "You said"))]
         assert texts[:4] == ["# first", "You said: # first", "message 0", "You said: message 0"]
         assert len(texts) == 122
-        assert lines[-1] == "*answered · staged · 0 tokens in, 0 out*"
+        assert lines[-1] == (
+            "*answered · no tool was called; no file was changed · staged · 0 tokens in, 0 out*"
+        )
 
 
 async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:

@@ -195,6 +195,7 @@ async def test_what_can_be_read_of_a_turn_is_told_and_that_something_cannot(
     assert "record_damaged" in codes(result["notices"])
     assert "record_damaged" in codes(of_kind(events, "notice"))
     assert result["reply"].startswith("I have listed")
+    assert result["changes"]["complete"] is False
     assert kinds(events).count("turn.completed") == 1
 
 

@@ -1,5 +1,7 @@
 """What a turn changed in the workspace, found out from what was there before each call."""
 
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,11 @@ import anyio
 import pytest
 
 from gateway.errors import NotFound
+from gateway.http.export import FORMATS, export
 from gateway.ids import LOCAL_USER
+from gateway.journal.cli import run_logs_command
+from gateway.observability.effects import describe_effects
+from gateway.turns.file_changes import NO_CHANGES
 from tests.support.services import RunningServices, running_services, script
 
 SECRET = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3eF5gH7jK9m" * 2
@@ -107,3 +113,53 @@ async def test_what_cannot_be_known_is_not_claimed(tmp_path: Path) -> None:
     assert outside["tools"][0]["status"] == "ok", outside
     assert ([file["path"] for file in changes["files"]], changes["complete"]) == (["in.txt"], False)
     assert str(tmp_path) not in str(changes)
+
+
+ENDINGS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no call": (
+        script({"text": "Done. I wrote report.csv."}),
+        {},
+        "no tool was called; no file was changed",
+    ),
+    "nothing changed": (script(_bash("ls"), {"text": "Done."}), {}, "1 call; no file was changed"),
+    "changed": (
+        script(_write("new.txt", "a\nb\n"), _bash("cat gone.txt"), {"text": "Done."}),
+        {"files": 1, "added": 2},
+        "2 calls, 1 failed; 1 file changed (+2 -0)",
+    ),
+    "command": ("/help-me", {}, "no tool was called; no file was changed"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_every_door_tells_plainly_what_a_turn_changed(tmp_path: Path, ending: str) -> None:
+    message, changed, told = ENDINGS[ending]
+    async with running_services(tmp_path) as services:
+        result = await services.ask(message)
+        lines = await services.journal_of(result)
+        view = await services.view(result["conversation_id"])
+        turns = services.chat.conversations.history(LOCAL_USER, result["conversation_id"])
+        pieces = [piece async for piece in export(view, turns, FORMATS["markdown"])]
+    assert result["changes"] == {**NO_CHANGES, **changed}
+    assert lines[-1]["changes"] == result["changes"]
+    assert told in pieces[-1].splitlines()[-1]
+    out = StringIO()
+    show = partial(run_logs_command, log_dir=services.settings.log_dir, out=out)
+    await anyio.to_thread.run_sync(show, ["show", result["log_file"]])
+    assert f"did         {told}" in out.getvalue()
+
+
+@pytest.mark.parametrize("calls", [[], [_bash("ls")]], ids=["no call", "a call"])
+async def test_a_turn_that_a_crash_cut_off_does_not_say_that_nothing_was_changed(
+    tmp_path: Path, calls: list[dict[str, Any]]
+) -> None:
+    """What the files were before is known to the dead server alone; without a call they are the same."""
+    async with running_services(tmp_path / "before") as services:
+        accepted = await services.begin(script(*calls, {"text": "I begin"}, {"hang": True}))
+        await services.copy_as_after_a_crash(tmp_path / "after")
+        await services.interrupt(accepted.conversation_id)
+    async with running_services(tmp_path / "after") as services:
+        result = await services.result_of(accepted)
+    assert result["changes"] == {**NO_CHANGES, "complete": not calls}
+    told = "no file was changed" if not calls else "which files were changed is not known"
+    assert told in describe_effects(result)

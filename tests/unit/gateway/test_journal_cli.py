@@ -40,6 +40,7 @@ def run(
     return code, out.getvalue(), err.getvalue()
 
 
+FIGURES = 'tools=[{"status":"ok"}]  changes={"files":0,"added":0,"removed":0,"complete":true}'
 TURN = "2026-11-20/trn_a.jsonl"
 BLOCK = '{"type":"ToolUseBlock","name":"Bash","input":{"command":"ls"},"id":"t"}'
 
@@ -63,6 +64,8 @@ def turn(directory: Path) -> None:
             outcome="answered",
             stop_reason="end_turn",
             reply="a.txt\nb.txt",
+            tools=[{"status": "ok"}],
+            changes={"files": 0, "added": 0, "removed": 0, "complete": True},
             notices=[{"code": "session_lost", "message": "It started afresh."}],
         ),
     )
@@ -113,7 +116,8 @@ def test_a_turn_is_shown_readably(tmp_path: Path, name: str) -> None:
         "10:00:07.000  tool        name=Bash  status=ok  summary=ls  duration_ms=12",
         "10:00:08.000  error       code=x  message=it broke",
         "              damaged     line 9: {torn\\xff",
-        "10:00:09.000  response    outcome=answered  stop_reason=end_turn",
+        f"10:00:09.000  response    outcome=answered  stop_reason=end_turn  {FIGURES}",
+        "              did         1 call; no file was changed",
         "                          a.txt",
         "                          b.txt",
         "              notice      session_lost  It started afresh.",
