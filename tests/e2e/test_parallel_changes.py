@@ -70,16 +70,22 @@ async def long_change(
         yield descriptor, outcome
 
 
-async def reads(server: LiveServer, client: LiveClient, conversation: str) -> None:
+async def reads(client: LiveClient, conversation: str) -> None:
     """Have another conversation read, from its message to its answer."""
     result = await client.ask(script(bash("ls"), {"text": "Read."}), conversation)
     assert result["outcome"] == "answered"
 
 
+@pytest.fixture(scope="module")
+def two(server: LiveServer) -> tuple[str, str]:
+    """Two conversations."""
+    return server.new_conversation(), server.new_conversation()
+
+
 async def test_a_change_waits_for_the_one_of_another_conversation_and_reading_does_not(
-    server: LiveServer,
+    server: LiveServer, two: tuple[str, str], conversation: str
 ) -> None:
-    first, second, third = (server.new_conversation() for _ in range(3))
+    first, second = two
     made = server.workspace / "made"
     async with (
         server.client() as client,
@@ -87,7 +93,7 @@ async def test_a_change_waits_for_the_one_of_another_conversation_and_reading_do
         client.stream(script(bash("mkdir made"), {"text": "Made."}), second) as events,
     ):
         await events.until("tool.started")
-        await reads(server, client, third)
+        await reads(client, conversation)
         assert not made.exists()
         os.write(descriptor, b"through\n")
         os.close(descriptor)
@@ -113,9 +119,9 @@ async def kill(server: LiveServer, client: LiveClient, conversation: str, name: 
 
 @pytest.mark.parametrize("end", [interrupt, kill])
 async def test_a_change_whose_run_ends_is_over_when_the_next_one_runs(
-    server: LiveServer, end: Callable[..., Awaitable[None]]
+    server: LiveServer, two: tuple[str, str], end: Callable[..., Awaitable[None]]
 ) -> None:
-    first, second, name = server.new_conversation(), server.new_conversation(), end.__name__
+    (first, second), name = two, end.__name__
     async with (
         server.client() as client,
         long_change(server, client, first, name) as (descriptor, _),
@@ -132,10 +138,10 @@ INSIDE = {"n.txt": "n", "a.txt": "alpha", "other.txt": "kept"}
 
 
 async def test_what_a_person_agreed_to_does_not_run_on_another_file(
-    asking_server: LiveServer,
+    asking_server: LiveServer, asking_conversation: str
 ) -> None:
     """While the first one is asked, the second conversation puts a link in the place of its target."""
-    first, second = asking_server.new_conversation(), asking_server.new_conversation()
+    first, second = asking_conversation, asking_server.new_conversation()
     place = asking_server.workspace
     for name, text in INSIDE.items():
         (place / name).write_text(text, encoding="utf-8")

@@ -124,9 +124,11 @@ class Scene:
     allowed: int = 0
     """How many calls that change something were allowed."""
     clients: Mapping[str, SdkClient] = field(default_factory=dict)
+    _in_session: int = 0
 
-    async def connect(self) -> None:
+    async def _connect(self) -> None:
         """Connect agents, which remember nothing of the pairs before."""
+        self._in_session = 0
         for client in self.clients.values():
             await client.close()
         self.clients = {side: await self.world.connect() for side in ("changes", "swaps")}
@@ -135,14 +137,15 @@ class Scene:
         """Play a pair of each of these kinds; return what has changed outside."""
         effects: list[str] = []
         for start in range(0, len(kinds), IN_A_TURN):
-            if start % IN_A_SESSION == 0:
-                await self.connect()
+            if not self.clients or self._in_session >= IN_A_SESSION:
+                await self._connect()
             effects += await self._play_turn(kinds[start : start + IN_A_TURN], asks=asks)
         return effects
 
     async def _play_turn(self, kinds: Sequence[Kind], *, asks: bool) -> list[str]:
         numbers = range(self.played, self.played + len(kinds))
         self.played += len(kinds)
+        self._in_session += len(kinds)
         steps: dict[str, list[dict[str, Any]]] = {"changes": [], "swaps": []}
         for number, kind in zip(numbers, kinds, strict=True):
             folder = await anyio.to_thread.run_sync(self.ground.lay_blocking, number)
@@ -189,20 +192,15 @@ async def let_run(gate: TurnGate, call: ToolCall, verdict: Verdict, allowed: All
     return allowed
 
 
-WALLS = pytest.mark.parametrize(
-    "is_walled", [False, pytest.param(True, marks=needs_landlock)], ids=["no wall", "wall"]
-)
-
-
-@WALLS
+@needs_landlock
 async def test_no_pair_of_agents_changes_anything_outside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_walled: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although links and hard links may be moved here; without the lock and the last verdict some do."""
-    async with scene(tmp_path, is_walled=is_walled) as there:
+    async with scene(tmp_path, is_walled=True) as there:
         monkeypatch.setattr(TreeInspector, "inspect_move", TreeInspector.inspect_landing)
-        kinds = list(KINDS.values())[is_walled::2]  # half of them each: a pair costs 0.2 s
-        assert await there.play(kinds, asks=not is_walled) == []
+        kinds = list(KINDS.values())[::2]  # half of them: a pair costs 0.2 s
+        assert await there.play(kinds, asks=False) == []
         assert there.allowed >= len(kinds)
         monkeypatch.setattr(TurnGate, "_before_running", let_run)
         found = await there.play([KINDS["copy, hard link"]], asks=True)
@@ -210,7 +208,9 @@ async def test_no_pair_of_agents_changes_anything_outside(
 
 
 @pytest.mark.soak
-@WALLS
+@pytest.mark.parametrize(
+    "is_walled", [False, pytest.param(True, marks=needs_landlock)], ids=["no wall", "wall"]
+)
 @pytest.mark.parametrize("name", MANY)
 async def test_of_many_pairs_of_agents_none_changes_anything_outside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, *, is_walled: bool
