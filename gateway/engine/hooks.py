@@ -8,6 +8,7 @@ Without a run in progress everything is denied.
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from claude_agent_sdk import (
@@ -21,6 +22,7 @@ from claude_agent_sdk import (
 )
 from claude_agent_sdk.types import HookEvent
 
+from gateway.engine.callback_task import run_shieldable
 from gateway.engine.calls import RunCalls
 from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import Prompt, ToolGatekeeper
@@ -49,7 +51,7 @@ async def first_denial(gatekeeper: ToolGatekeeper, call: ToolCall) -> Deny | Non
 async def last_word(gatekeeper: ToolGatekeeper, call: ToolCall) -> Allow | Deny:
     """Return the verdict of `decide`."""
     try:
-        verdict: object = await gatekeeper.decide(call)
+        verdict: object = await run_shieldable(partial(gatekeeper.decide, call))
     except Exception:  # noqa: BLE001  fail closed
         _log.exception("gatekeeper_failed")
         return BROKEN

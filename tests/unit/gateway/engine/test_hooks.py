@@ -1,5 +1,6 @@
 """The callbacks of the agent process, called as it calls them."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any, cast
 
@@ -106,6 +107,31 @@ async def test_context_that_comes_when_the_run_is_over_is_not_given() -> None:
             hooks.begin(prompt("another", Gate()), unheard_calls())
             late.give("The tea is green.")
     assert answers == [{}]
+
+
+async def test_what_a_decision_shields_is_finished_when_the_sdk_cancels_its_callback() -> None:
+    class Withdrawing(Gate):
+        def __init__(self) -> None:
+            super().__init__()
+            self.withdraws, self.stored, self.withdrawn = (anyio.Event() for _ in range(3))
+
+        async def decide(self, call: ToolCall) -> Any:
+            with anyio.CancelScope(shield=True):
+                self.withdraws.set()
+                await self.stored.wait()
+                self.withdrawn.set()
+            await anyio.sleep_forever()
+
+    hooks = begun(gate := Withdrawing())
+    await judged(hooks)
+    with anyio.fail_after(5):
+        callback = asyncio.get_running_loop().create_task(decided(hooks))  # as the SDK does
+        await gate.withdraws.wait()
+        callback.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await callback
+        gate.stored.set()
+        await gate.withdrawn.wait()
 
 
 async def test_a_hook_that_breaks_denies_in_our_words() -> None:
