@@ -39,7 +39,8 @@ class EventQueue:
 
     It is unbounded: an agent that had to wait for a reader could not ask for permission either (SDK #779).
     The first piece of a text wakes the reader at once, later ones at the next tick, the same for all queues
-    so that their readers run together. Pieces of a kind that wait together are joined.
+    so that their readers run together. Pieces of a kind that wait together are joined. A piece that ends in
+    half a character, as UTF-16 cuts it, leaves that half to the next one.
     """
 
     def __init__(self) -> None:
@@ -49,6 +50,7 @@ class EventQueue:
         self._in_text = False
         """The reader's last event was a piece of text."""
         self._waits_for_tick = False
+        self._half: TextDelta | ThinkingDelta | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -59,6 +61,19 @@ class EventQueue:
         """Add an event; what comes after the last one is dropped."""
         if self._ended:
             return
+        half, self._half = self._half, None
+        if half is not None and isinstance(event, type(half)):
+            event = replace(half, text=_join_halves(half.text + event.text))
+        elif half is not None:
+            self._keep(half)
+        if isinstance(event, TextDelta | ThinkingDelta) and _ends_in_half(event.text):
+            self._half = replace(event, text=event.text[-1])
+            event = replace(event, text=event.text[:-1])
+            if not event.text:
+                return
+        self._keep(event)
+
+    def _keep(self, event: EngineEvent) -> None:
         self._ended = isinstance(event, RunFinished | ClientLost)
         self._kept.append(event)
         if not (self._in_text and isinstance(event, TextDelta | ThinkingDelta)):
@@ -97,6 +112,16 @@ class EventQueue:
             if more:
                 event = replace(event, text="".join([event.text, *more]))
         return event
+
+
+def _ends_in_half(text: str) -> bool:
+    """Return whether a text ends in the first half of a character, a high surrogate."""
+    return "\ud800" <= text[-1:] <= "\udbff"
+
+
+def _join_halves(text: str) -> str:
+    """Put halves of a character that have come together into one character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def next_tick(now_s: float, readers: int) -> float:

@@ -82,6 +82,27 @@ async def test_pieces_that_wait_are_joined_by_kind() -> None:
     ]
 
 
+@pytest.mark.parametrize("piece", [TextDelta, ThinkingDelta])
+async def test_a_character_that_is_cut_over_two_pieces_is_whole_and_a_lone_half_is_kept(
+    piece: type[TextDelta] | type[ThinkingDelta],
+) -> None:
+    queue, got = EventQueue(), list[EngineEvent]()
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(collect, queue, got)
+            for text in ("a \ud83d", "\ude00 b", "\ud83d", "\ude00", "c \ud83d", "d \ud83d"):
+                queue.put(piece(text=text))
+                await anyio.wait_all_tasks_blocked()
+            for event in (MessageBegun(), piece(text="\ude00"), LOST):
+                queue.put(event)
+    begun = got.index(MessageBegun())
+    before, after = (
+        "".join(getattr(event, "text", "") for event in part) for part in (got[:begun], got[begun:])
+    )
+    assert (before, after) == ("a 😀 b😀c \ud83dd \ud83d", "\ude00")
+    assert piece(text="") not in got
+
+
 async def test_the_first_piece_comes_at_once_and_later_ones_with_the_tick_or_the_next_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
