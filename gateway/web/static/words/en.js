@@ -498,6 +498,7 @@ export default {
   part_journal: "log files",
   part_memory: "memory",
   part_sandbox: "sandbox",
+  part_turns: "turn recovery",
   part_relay: "model relay",
   part_vectors: "vector search",
   part_state_ok: "ok",

@@ -493,6 +493,7 @@ export default {
   part_journal: "日志文件",
   part_memory: "记忆",
   part_sandbox: "沙箱",
+  part_turns: "回合恢复",
   part_relay: "模型中继",
   part_vectors: "向量搜索",
   part_state_ok: "正常",
