@@ -15,19 +15,19 @@ from functools import partial
 from pathlib import Path
 
 import anyio
-import psutil
 from anyio.abc import TaskGroup
 
 from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
+from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
 from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.engine.held_client import PoolLimits
+from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
 from gateway.errors import StartError
@@ -45,6 +45,7 @@ from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
+from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.workspace_lock import WorkspaceLock
 from memory.background import keep_running
@@ -64,8 +65,6 @@ _log = logging.getLogger(__name__)
 
 PROGRAM = Path(__file__).resolve().parent.parent
 """The server's own code and its `.env`."""
-_MEMORY_SHARE = 0.6
-_MEBIBYTE = 1024 * 1024
 _STORE_S = 5.0
 """How long storing the last results may take beyond the graces; on a full disk it never ends."""
 _CLOSE_S = 15.0
@@ -230,9 +229,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         on_lost=metrics.journal_lines_lost_total.inc,
     )
     log = await open_event_log(events, turns)
+    sanitizer = OutputSanitizer(parts.paths, mask)
+    outputs = OutputFiles(settings.data_dir / "outputs", sanitizer.streamed)
     engine = make_engine(background)
     usual = ClientSpec(model=access.model, servers=tuple(own_servers(turn_memory)))
-    pool = ClientPool(engine, usual, _pool_limits(settings), background)
+    pool = ClientPool(engine, usual, pool_limits(settings), background)
     policy = ToolGate(
         settings.workspace,
         rules=parts.rules,
@@ -253,6 +254,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             turns=turns,
             conversations=conversations,
             file_changes=file_changes,
+            outputs=outputs,
             log=log,
             pool=pool,
             memory=turn_memory,
@@ -287,6 +289,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             turns=turns,
             file_changes=file_changes,
             events=events,
+            outputs=outputs,
             log=log,
             lanes=lanes,
             pool=pool,
@@ -302,6 +305,8 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     on_failure = metrics.count_background_failure
     background.start_soon(keep_running, "events", log.run, on_failure)
     background.start_soon(keep_running, "journal", journal.run, on_failure)
+    await outputs.sweep(conversations.missing)
+    background.start_soon(keep_running, "outputs", outputs.run, on_failure)
     orphans = await engine.end_orphans()
     if orphans:
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
@@ -355,18 +360,6 @@ async def _start_record(record: RecordWorker) -> None:
         await record.start()
     except StoreUnavailable:  # memory never keeps the server from serving; the changes wait
         _log.exception("record_not_started")
-
-
-def _pool_limits(settings: Settings) -> PoolLimits:
-    bound = settings.max_live_mb * _MEBIBYTE or int(psutil.virtual_memory().total * _MEMORY_SHARE)
-    return PoolLimits(
-        max_live=settings.max_live_clients,
-        prewarmed=settings.prewarmed_clients,
-        idle_s=settings.idle_client_s,
-        stale_grace_s=settings.stale_client_grace_s,
-        max_memory_bytes=bound,
-        max_woken=settings.prewarmed_clients if settings.wake_opened == "on" else 0,
-    )
 
 
 def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> None:

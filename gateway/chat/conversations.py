@@ -104,6 +104,7 @@ class Conversations:
             self._parts.approvals.rules.forget(known)
             for session_id in await self._parts.conversations.own_sessions(known):
                 await self._parts.engine.forget_session(session_id)
+            await self._parts.outputs.forget(known)
             await self._parts.memory.deleted(known)
             await self._parts.conversations.delete(known, self._parts.now())
             await self._parts.memory.changed()

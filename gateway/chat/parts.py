@@ -7,6 +7,7 @@ from typing import Any
 
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.store import ConversationStore, EventStore, FileChangeStore, TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
@@ -31,6 +32,7 @@ class ChatParts:
     turns: TurnStore
     file_changes: FileChangeStore
     events: EventStore
+    outputs: OutputFiles
     log: EventLog
     lanes: Lanes
     pool: ClientPool

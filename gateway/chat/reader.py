@@ -9,7 +9,8 @@ import anyio.to_thread
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.conversations.feed import Subscription
-from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.model import Conversation, Turn, TurnEvent
+from gateway.conversations.outputs import CallId
 from gateway.engine.result_text import plain_result
 from gateway.errors import NotFound
 from gateway.ids import TurnId, UserId
@@ -71,7 +72,8 @@ class TurnReader:
     ) -> dict[str, Any]:
         """Return one tool call of a turn with its input and output; `status` is None while it runs.
 
-        With `log_dir`, the directory of the journal, long texts of a finished turn are not clipped. Raise
+        With `log_dir`, the directory of the journal, long texts are not clipped: the output is all that was
+        kept of it, the input of a finished turn what its log has. Raise
         `NotFound` if there is no such conversation, turn or call, or the call's events were deleted.
         """
         turn = await self._turn_in(user_id, conversation_id, turn_id)
@@ -90,11 +92,23 @@ class TurnReader:
         call = {**call_fields(use), **(ended[0] if ended else {})}
         approval = await self._parts.approvals.of_call(turn.id, index)
         if approval is not None:  # the person who is asked sees what would run
-            return {**call, "input": approval.input, "hidden": approval.hidden}
-        if log_dir is None or turn.result is None:
-            return call
-        log_file = turn.result["log_file"]
-        return await anyio.to_thread.run_sync(whole_call_blocking, log_dir, log_file, call)
+            call.update(input=approval.input, hidden=approval.hidden)
+        elif log_dir is not None and turn.result is not None:
+            log_file = turn.result["log_file"]
+            call = await anyio.to_thread.run_sync(whole_call_blocking, log_dir, log_file, call)
+        kept = await self._kept_output(stored[0], call)
+        if log_dir is not None and kept is not None:
+            call["output"] = kept
+            if call["error"] is not None:
+                call["error"] = kept
+        return {**call, "output_kept_chars": len(call["output"] if kept is None else kept)}
+
+    async def _kept_output(self, event: TurnEvent, call: Mapping[str, Any]) -> str | None:
+        """Return the whole output of a call that returned, if it was kept; of a copy in a fork the original's."""
+        if call["status"] not in _RETURNED:
+            return None
+        where = CallId(event.conversation_id, event.turn_id, call["index"])
+        return await self._parts.outputs.read(where)
 
     async def file_changes(
         self, user_id: UserId, conversation_id: str, turn_id: str

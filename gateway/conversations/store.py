@@ -87,6 +87,9 @@ class ConversationStore(Protocol):
     async def count(self) -> int:
         """Return how many conversations there are, of all users."""
 
+    async def missing(self, ids: Sequence[ConversationId]) -> Sequence[ConversationId]:
+        """Return those of some ids that no conversation has, of any user."""
+
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
     ) -> Page:

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from gateway.engine.events import ToolCalled, ToolReturned
+from gateway.engine.events import ToolCalled, ToolReturned, WholeOutput
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
 
@@ -37,6 +37,8 @@ class _Call:
     answer: Allow | Deny | None = None
     """The verdict that the agent program received."""
     has_returned: bool = False
+    whole: WholeOutput | None = None
+    """What it returned, if that was cut for the model."""
     is_certain: bool = True
     """Verdict and result belong to this call, not to another one with the same id."""
 
@@ -139,6 +141,12 @@ class RunCalls:
             if isinstance(call.answer, Allow)
         )
 
+    def keep_whole(self, tool_use_id: str, whole: WholeOutput) -> None:
+        """Keep the whole output of the call with this id that runs; no other call with it does."""
+        running = [call for call in self._under(tool_use_id) if call.is_running]
+        if len(running) == 1:
+            running[0].whole = whole
+
     def end(self) -> None:
         """End all waiting: the run is over."""
         self._has_ended = True
@@ -160,7 +168,9 @@ class RunCalls:
         call.has_returned = True
         self._notify()
         is_known = call.is_certain and (event.is_error or isinstance(call.answer, Allow))
-        return replace(event, index=call.index) if is_known else event
+        return (
+            replace(event, index=call.index, whole=call.whole or event.whole) if is_known else event
+        )
 
     def denied_by_agent(self, denials: object) -> tuple[int, ...]:
         """Return the indexes of the calls in the agent program's list of denials."""

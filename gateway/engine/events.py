@@ -91,6 +91,22 @@ class ToolCalled:
     """The call's number in the turn, from 1. Set by the run; it identifies the call."""
 
 
+MAX_WHOLE_CHARS = 2_000_000
+"""Of one output; the rest is counted and not kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeOutput:
+    """What a tool returned, before it was cut for the model."""
+
+    text: str
+    """Its first `MAX_WHOLE_CHARS` characters."""
+    chars: int | None
+    """Its true length; None if nobody knows it."""
+    least_chars: int = 0
+    """If `chars` is None: it is longer than this."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReturned:
     """The result of a tool call."""
@@ -100,6 +116,8 @@ class ToolReturned:
     text: str
     has_picture: bool = False
     """The model is shown a picture with it."""
+    whole: WholeOutput | None = None
+    """All of the output, if `text` is a part of it; else None."""
     index: int | None = None
     """The call's number in the turn; None if the result cannot be attributed to one call."""
 

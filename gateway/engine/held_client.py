@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import anyio
+import psutil
 
 from gateway.engine.protocol import AgentClient
+from gateway.settings import Settings
+
+_MEMORY_SHARE = 0.6
+_MEBIBYTE = 1024 * 1024
 
 Origin = Literal["reused", "prewarmed", "connected", "woken"]
 State = Literal["working", "idle", "leaving"]
@@ -22,6 +27,19 @@ class PoolLimits:
     max_memory_bytes: int
     max_woken: int = 0
     """Clients that wait for a first message in a conversation that was only opened."""
+
+
+def pool_limits(settings: Settings) -> PoolLimits:
+    """Return the bounds that the settings give, by default those of this machine's memory."""
+    bound = settings.max_live_mb * _MEBIBYTE or int(psutil.virtual_memory().total * _MEMORY_SHARE)
+    return PoolLimits(
+        max_live=settings.max_live_clients,
+        prewarmed=settings.prewarmed_clients,
+        idle_s=settings.idle_client_s,
+        stale_grace_s=settings.stale_client_grace_s,
+        max_memory_bytes=bound,
+        max_woken=settings.prewarmed_clients if settings.wake_opened == "on" else 0,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
+import anyio.to_thread
 from claude_agent_sdk import (
     HookContext,
     HookInput,
@@ -26,7 +28,7 @@ from gateway.engine.callback_task import run_shieldable
 from gateway.engine.calls import RunCalls
 from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import Prompt, ToolGatekeeper
-from gateway.engine.tool_output import SHORTENED_TOOLS, shorten_result
+from gateway.engine.tool_output import SHORTENED_TOOLS, shorten, whole_output_blocking
 from gateway.engine.translate import as_object
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny
@@ -74,7 +76,14 @@ _MAX_CALLS = 4096
 class RunHooks:
     """The callbacks of one client, bound to the run in progress."""
 
-    def __init__(self, *, on_accepted: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        on_accepted: Callable[[], None] | None = None,
+        config_dir: Path | None = None,
+    ) -> None:
+        """Initialise; `config_dir` is the agent program's folder, where it saves long outputs."""
+        self._config_dir = config_dir
         self._on_accepted = on_accepted
         """Called when the model may see the prompt."""
         self.is_compacting = False
@@ -106,7 +115,7 @@ class RunHooks:
         """Return the SDK's registration of these callbacks."""
         return {
             "PreToolUse": [HookMatcher(hooks=[self._pre_tool_use], on_failure="block")],
-            "PostToolUse": [HookMatcher(matcher=SHORTENED_TOOLS, hooks=[shorten_result])],
+            "PostToolUse": [HookMatcher(matcher=SHORTENED_TOOLS, hooks=[self._post_tool_use])],
             "UserPromptSubmit": [
                 HookMatcher(
                     hooks=[self._user_prompt_submit],
@@ -188,6 +197,26 @@ class RunHooks:
             return None
         calls.deny(call, denial)
         return denial
+
+    async def _post_tool_use(
+        self, hook_input: HookInput, tool_use_id: str | None, _context: HookContext
+    ) -> HookJSONOutput:
+        """Cut a tool's long result for the model; the whole of it goes to the turn."""
+        told, calls = cast("dict[str, Any]", hook_input), self._calls
+        response = told.get("tool_response")
+        if shorten(response) == response:
+            return {}
+        whole = await anyio.to_thread.run_sync(
+            whole_output_blocking, str(told.get("tool_name")), response, self._config_dir
+        )
+        if calls is not None and whole is not None:
+            calls.keep_whole(tool_use_id or str(told.get("tool_use_id") or ""), whole)
+        return {
+            "hookSpecificOutput": {
+                "hookEventName": "PostToolUse",
+                "updatedToolOutput": shorten(response, whole),
+            }
+        }
 
     async def _user_prompt_submit(
         self, _hook_input: HookInput, _tool_use_id: str | None, _context: HookContext

@@ -7,6 +7,15 @@ _HOOK_ERROR = re.compile(r"\A(?:PreToolUse|PostToolUse)(?::\S+)? hook error: (?:
 _FOR_MODEL = re.compile(r" \(file state is current in your context[^()\n]*\)")
 _SAVED_TO = re.compile(r" (?:Full output|The whole result is) saved (?:to: |at )[^\n]*")
 
+_CUT = re.compile(r"\.\.\. \[(\d+) characters truncated\] \.\.\.")
+"""The agent program's mark in the middle of a failed command's output; it counts what it kept of it alone."""
+
+
+def honest_failure(text: str) -> tuple[str, bool]:
+    """Return the text of a failed call with a true mark where its middle is missing, and whether it is."""
+    told, cuts = _CUT.subn(r"… at least \1 characters left out …", text)
+    return told, cuts > 0
+
 
 def plain_result(text: str) -> str:
     """Return the text of a result without the agent program's wrapping."""

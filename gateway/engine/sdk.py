@@ -172,7 +172,7 @@ class SdkEngine:
         client_id = secrets.token_hex(8)
         relay = self._setup.relay
         free = partial(relay.hold, client_id, is_held=False) if relay else None
-        hooks = RunHooks(on_accepted=free)
+        hooks = RunHooks(on_accepted=free, config_dir=self._config_dir)
         client = SdkClient(
             client_id,
             mark_of(self._setup, client_id),

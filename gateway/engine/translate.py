@@ -32,8 +32,9 @@ from gateway.engine.events import (
     ThinkingDelta,
     ToolCalled,
     ToolReturned,
+    WholeOutput,
 )
-from gateway.engine.result_text import plain_result
+from gateway.engine.result_text import honest_failure, plain_result
 from gateway.jsonsafe import json_text
 
 _SYNTHETIC = "<synthetic>"
@@ -157,12 +158,22 @@ def _tool_results(message: UserMessage) -> Iterator[EngineEvent]:
         return
     for block in message.content:
         if isinstance(block, ToolResultBlock):
-            yield ToolReturned(
-                tool_use_id=_as_text(block.tool_use_id),
-                is_error=bool(block.is_error),
-                text=plain_result(_result_text(block.content)),
-                has_picture=_has_picture(block.content),
-            )
+            yield _returned(block)
+
+
+def _returned(block: ToolResultBlock) -> ToolReturned:
+    text, is_error = plain_result(_result_text(block.content)), bool(block.is_error)
+    whole = None
+    if is_error:
+        text, is_cut = honest_failure(text)
+        whole = WholeOutput(text=text, chars=None) if is_cut else None
+    return ToolReturned(
+        tool_use_id=_as_text(block.tool_use_id),
+        is_error=is_error,
+        text=text,
+        has_picture=_has_picture(block.content),
+        whole=whole,
+    )
 
 
 def _result_text(content: str | list[dict[str, Any]] | None) -> str:

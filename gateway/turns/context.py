@@ -11,6 +11,7 @@ import anyio
 
 from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.store import ConversationStore, FileChangeStore, TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.files.access import WorkspaceAccess
@@ -49,6 +50,7 @@ class TurnParts:
     turns: TurnStore
     conversations: ConversationStore
     file_changes: FileChangeStore
+    outputs: OutputFiles
     log: EventLog
     pool: ClientPool
     memory: TurnMemory

@@ -210,7 +210,12 @@ class EventEmitter:
     async def tool_finished(self, use: ToolUse) -> None:
         """Emit and record the result of a call."""
         use.ran = await self._rewritten(use)
-        fields = {**tool_fields(use), "output": use.output, "ran": use.ran}
+        fields = {
+            **tool_fields(use),
+            "output": use.output,
+            "output_chars": use.output_chars,
+            "ran": use.ran,
+        }
         noted = self._context.chronicle.tool(use, self._context.parts.now())
         self._context.journal.write("tool", frozenset({use.output}), **fields, **noted)
         del fields["summary"]  # the start's event has it

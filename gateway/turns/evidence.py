@@ -91,6 +91,8 @@ class ToolUse:
     """None until it has returned."""
     error: str | None = None
     output: str = ""
+    output_chars: int | None = None
+    """The true length of what it returned; None if nobody knows it."""
     duration_ms: int | None = None
     allowed_by: Mapping[str, Any] | None = None
     """The person's yes that let it pass, if one did; see `approvals.Answer`."""
@@ -341,6 +343,7 @@ class Evidence:
         use.stop_clock(now_s)
         self.steps.end_message()
         self.has_picture |= event.has_picture
+        use.output_chars = event.whole.chars if event.whole else len(event.text)
         if use.index in self.denials:
             use.status, use.error = "denied", self.denials[use.index]
         elif not event.is_error:

@@ -61,6 +61,7 @@ def call_fields(use: ToolUse) -> dict[str, Any]:
         "input": dict(use.input),
         "ran": use.ran,
         "output": use.output,
+        "output_chars": use.output_chars,
     }
 
 

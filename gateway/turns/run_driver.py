@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import anyio
 
+from gateway.conversations.outputs import CallId
 from gateway.engine.events import (
     ClientLost,
     EngineEvent,
@@ -22,13 +23,14 @@ from gateway.engine.events import (
     TextDone,
     ToolCalled,
     ToolReturned,
+    WholeOutput,
 )
 from gateway.engine.protocol import AgentClient, AgentRun, ClientDead, Prompt
 from gateway.turns.context import TurnContext
 from gateway.turns.event_emitter import EventEmitter
 from gateway.turns.evidence import SERVICE_FAILURES
 from gateway.turns.reply import broke_off
-from gateway.turns.sanitizer import off_loop
+from gateway.turns.sanitizer import OUTPUT_CHARS, off_loop
 from policies.tools import ToolCall
 
 NOTICE_S = 15.0
@@ -218,7 +220,7 @@ class RunDriver:
         if isinstance(event, ToolCalled):
             self._calls[event.index] = event
         if isinstance(event, ToolReturned):
-            event = replace(event, text=await off_loop(self._context.sanitizer.clipped, event.text))
+            event = await self._clipped(event)
             await self._judge_if_unasked(event)
         self._service.take(event)
         await self._emitter.emit(event)
@@ -227,6 +229,16 @@ class RunDriver:
             use = evidence.tools.get(event.index or 0)
             if use is not None:
                 await self._emitter.tool_finished(use)
+
+    async def _clipped(self, event: ToolReturned) -> ToolReturned:
+        """Return a result as it is shown; if that is a part of it, the whole is kept beside."""
+        whole = event.whole or WholeOutput(text=event.text, chars=len(event.text))
+        if event.index is not None and len(whole.text) > OUTPUT_CHARS:
+            turn = self._context.turn
+            call = CallId(turn.conversation_id, turn.id, event.index)
+            self._context.parts.outputs.put(call, whole.text, whole.chars)
+        text = await off_loop(self._context.sanitizer.clipped, event.text)
+        return replace(event, text=text, whole=replace(whole, text=""))
 
     async def _judge_if_unasked(self, event: ToolReturned) -> None:
         call = self._calls.get(event.index or 0)

@@ -158,6 +158,7 @@ class TurnWork:
             return
         for use in self._context.evidence.settle(anyio.current_time()):
             await self._emitter.tool_finished(use)
+        self._context.parts.outputs.end_turn(self._context.turn.id)
         self._completion.first_text_s = self._emitter.first_text_s
         await self._completion.close(self._turn_recall.fields, self._conversation.session_id)
 

@@ -31,6 +31,7 @@ _OPTIONAL: Final[Mapping[str, Kinds]] = MappingProxyType(
         "name": str,
         "model": _TEXT,
         "output": _TEXT,
+        "output_chars": (int, NoneType),
         "by": _TEXT,
         "ran": (dict, NoneType),
         "duration_ms": (int, NoneType),

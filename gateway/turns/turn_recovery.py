@@ -75,6 +75,7 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             use.duration_ms = data["duration_ms"]
             use.output, use.ran = data.get("output") or "", data.get("ran")
             use.allowed_by = data.get("allowed_by") or use.allowed_by
+            use.output_chars = data.get("output_chars")
         case "notice":
             evidence.notices.append(Notice(data["code"], data["message"]))
             evidence.steps.drop_last(data.get("void_text_chars", 0), is_thinking=False)
@@ -284,7 +285,7 @@ def _cut_off(
         ):  # without a stored permission it did not run
             evidence.denials[_index_of(evidence, data)] = say(language, "nobody_allowed")
     for use in evidence.settle(0):
-        fields = {**tool_fields(use), "output": ""}
+        fields = {**tool_fields(use), "output": "", "output_chars": None}
         lines.write("tool", **fields)
         del fields["summary"]
         events.emit("tool.finished", **fields)

@@ -212,3 +212,53 @@ async def test_blank_text_around_a_block_is_neither_shown_nor_told(
     assert result["reply"] == f"One.\n\nTwo, {blank}three."
     shown = "".join(event.data["text"] for event in told if event.type == "text.delta")
     assert shown == result["reply"]
+
+
+def kept_files(server: LiveServer) -> dict[str, int]:
+    """Return the names of the whole outputs on the disk, with their modes."""
+    files = (server.data_dir / "outputs").rglob("*.txt")
+    return {path.name: path.stat().st_mode & 0o777 for path in files}
+
+
+async def test_a_long_output_says_how_long_it_was_and_is_kept_whole(
+    server: LiveServer,
+) -> None:
+    """Of a command's output the agent program hands over 30,000 characters, of a failed one 10,000."""
+    lines = "".join(f"{n:06} otter 水獭\n" for n in range(60_000))
+    (server.workspace / "long.txt").write_text(lines, encoding="utf-8")
+    grep = {"pattern": "otter", "path": "long.txt", "output_mode": "content", "head_limit": 0}
+    steps = [run("cat long.txt"), {"name": "Grep", "input": grep}, run("cat missing.txt long.txt")]
+    conversation_id = server.new_conversation()
+    async with server.client() as client:
+        result = await client.ask(script({"tools": steps}, DONE), conversation_id)
+        path = f"/conversations/{conversation_id}/turns/{result['turn_id']}/tools"
+        calls = [await client.get(f"{path}/{index}") for index in (1, 2, 3)]
+        wholes = [await client.get(f"{path}/{index}?whole=1") for index in (1, 2, 3)]
+        assert [call["output_chars"] for call in calls[:2]] == [
+            len(lines),
+            sum(len(f"{n}:") for n in range(1, 60_001)) + len(lines) - 1,
+        ]
+        assert f"… {len(lines) - 18_000} characters left out here" in calls[0]["output"]
+        assert wholes[0]["output"] == lines
+        for call, whole in zip(calls, wholes, strict=True):
+            assert len(call["output"]) < 9_000 < call["output_kept_chars"]
+            assert call["output_kept_chars"] == len(whole["output"])
+        assert wholes[1]["output"].count("otter") == 60_000
+        assert (calls[2]["status"], calls[2]["output_chars"]) == ("failed", None)
+        assert "… at least " in wholes[2]["output"]
+        assert "characters truncated" not in wholes[2]["error"]
+        kept = {f"{result['turn_id']}-{index}.txt" for index in (1, 2, 3)}
+        found = kept_files(server)
+        assert {name: found.get(name) for name in kept} == dict.fromkeys(kept, 0o600)
+        assert not list((server.data_dir / "sessions").rglob("tool-results/*.txt")), "raw"
+        fork = await client.post(f"/conversations/{conversation_id}/fork", status=201, turn_id=result["turn_id"])  # fmt: skip
+        copied = (await client.get(f"/conversations/{fork['conversation_id']}/messages"))[
+            "messages"
+        ]
+        again = (
+            f"/conversations/{fork['conversation_id']}/turns/{copied[0]['turn_id']}/tools/1?whole=1"
+        )
+        assert (await client.get(again))["output"] == lines
+        answer = await client.http.delete(f"/conversations/{conversation_id}")
+        assert answer.status_code == 204
+        assert not kept & set(kept_files(server))

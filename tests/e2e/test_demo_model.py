@@ -28,7 +28,7 @@ async def test_prompts_hook_context_and_scripts_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     """A hook's comment after a call must not start the call again."""
-    monkeypatch.setattr("gateway.engine.hooks.shorten_result", comment_on_result)
+    monkeypatch.setattr("gateway.engine.hooks.RunHooks._post_tool_use", comment_on_result)
     async with real_world(tmp_path) as world:
         (world.setup.workspace / "notes.md").write_text("first note\n", encoding="utf-8")
         client = await world.engine.connect(ClientSpec(model=model), FRESH)

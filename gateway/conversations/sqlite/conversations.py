@@ -19,6 +19,7 @@ from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.row_values import columns_of, read_value
+from memory.stores.sqlite.statements import IN_IDS, id_list
 from memory.stores.sqlite.vacuum import IndexVacuum
 
 _COLUMNS = [field.name for field in fields(Conversation) if field.name != "turns"]
@@ -54,6 +55,14 @@ class SqliteConversationStore:
 
     async def count(self) -> int:
         return int(await self._database.scalar("SELECT count(*) FROM conversations"))
+
+    async def missing(self, ids: Sequence[ConversationId]) -> Sequence[ConversationId]:
+        rows = await self._database.rows(
+            f"SELECT id FROM conversations WHERE id IN {IN_IDS}",  # noqa: S608
+            {"ids": id_list(ids)},
+        )
+        known = {row["id"] for row in rows}
+        return [one for one in ids if one not in known]
 
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None

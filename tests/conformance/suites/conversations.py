@@ -72,6 +72,12 @@ SEARCHES: list[tuple[str, set[str]]] = [
 class ConversationStoreSuite(StoresSuite):
     """The contracts of `ConversationStore`."""
 
+    async def test_those_that_are_gone_are_told_of_a_list(self, stores: Stores) -> None:
+        await stores.conversations.create(conversation("a"))
+        ids = [ConversationId(f"cnv_{name}") for name in ("b", "a", "'")]
+        assert list(await stores.conversations.missing(ids)) == [ids[0], ids[2]]
+        assert list(await stores.conversations.missing([])) == []
+
     async def test_a_conversation_comes_back_as_it_was_written(self, stores: Stores) -> None:
         whole = conversation(
             title="T",

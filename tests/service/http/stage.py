@@ -19,6 +19,7 @@ from gateway.assemble import Ping, Services
 from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
+from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
@@ -255,6 +256,7 @@ async def staged(
                 turns=turns,
                 file_changes=SqliteFileChangeStore(database),
                 events=events,
+                outputs=OutputFiles(chosen.data_dir / "outputs", mask_secrets),
                 log=log,
                 lanes=lanes,
                 pool=pool,
