@@ -40,6 +40,7 @@ from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.claim_check import ClaimChecker
 from gateway.turns.client_lease import own_servers
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.lanes import Lanes
@@ -51,7 +52,6 @@ from gateway.turns.workspace_lock import WorkspaceLock
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.context import MemoryReader
-from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
 from memory.memory import Memory
 from memory.small_model import AskModel
@@ -249,6 +249,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         now=utc_now,
         is_on=settings.approvals == "on",
     )
+    checker = _claim_checker(parts, turns, file_changes, log)
     runner = TurnRunner(
         TurnParts(
             turns=turns,
@@ -279,6 +280,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
                 model_silence_s=settings.model_silence_s,
             ),
             now=utc_now,
+            turn_ended=checker.turn_ended,
         )
     )
 
@@ -307,6 +309,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     background.start_soon(keep_running, "journal", journal.run, on_failure)
     await outputs.sweep(conversations.missing)
     background.start_soon(keep_running, "outputs", outputs.run, on_failure)
+    background.start_soon(keep_running, "checks", checker.run, on_failure)
     orphans = await engine.end_orphans()
     if orphans:
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
@@ -315,7 +318,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     recovery = await recover_turns(stores, log, journal, turn_memory, readmit, utc_now)
     background.start_soon(pool.run, on_failure)
     if record is not None:
-        await _start_record(record)
+        await record.begin()
         background.start_soon(keep_running, "record", record.run, on_failure)
     background.start_soon(keep_running, "search_purge", conversations.vacuum.run, on_failure)
     _watch(metrics, pool, lanes, log)
@@ -355,11 +358,12 @@ def _record(parts: _Parts) -> RecordWorker | None:
     return RecordWorker(queue, memory.record, is_on=is_on)
 
 
-async def _start_record(record: RecordWorker) -> None:
-    try:
-        await record.start()
-    except StoreUnavailable:  # memory never keeps the server from serving; the changes wait
-        _log.exception("record_not_started")
+def _claim_checker(
+    parts: _Parts, turns: SqliteTurnStore, file_changes: SqliteFileChangeStore, log: EventLog
+) -> ClaimChecker:
+    ask = parts.access.ask_model if parts.settings.check == "model" else None
+    count = parts.metrics.count_claim_check
+    return ClaimChecker(ask, turns, file_changes, log.feed, now=utc_now, on_result=count)
 
 
 def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> None:

@@ -22,6 +22,7 @@ Demo = Literal["auto", "on", "off"]
 Sandbox = Literal["auto", "require", "off"]
 Switch = Literal["off", "on"]
 Learn = Literal["off", "explicit", "model"]
+Check = Literal["off", "model"]
 Embedder = Literal["auto", "hashed", "minilm", "multilingual", "onnx", "openai"]
 Memu = Literal["off", "cli", "server"]
 
@@ -183,6 +184,7 @@ class Settings:
     case_memory: Switch = "on"
     extract: Switch = "off"
     learn: Learn = "explicit"
+    check: Check = "off"
     redact_contacts: Switch = "on"
     side_model: str = "haiku"
     embedder: Embedder = "auto"

@@ -8,10 +8,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Self
 
-from gateway.conversations.model import COMPLETED, TurnEvent
+from gateway.conversations.model import CHANGED, COMPLETED, TurnEvent
 from gateway.conversations.store import EventStore
 from gateway.ids import ConversationId, TurnId
+from gateway.jsonsafe import json_text
 
+_MAX_NEWS = 32
 _WINDOW_CHARS = 1_000_000
 _FIRST_READ = 16
 _READ_CHARS = 65_536
@@ -30,6 +32,10 @@ class Channel:
         self.alarm = asyncio.Event()
         self.calls = 0
         """How often readers were woken without an event."""
+        self.news: deque[TurnEvent] = deque(maxlen=_MAX_NEWS)
+        """The last announcements; they are not stored."""
+        self.announced = 0
+        """How many there were."""
         self.readers = 0
 
     def show(self, events: Sequence[TurnEvent]) -> None:
@@ -45,6 +51,12 @@ class Channel:
     def call(self) -> None:
         """Wake the readers without an event."""
         self.calls += 1
+        self.ring()
+
+    def announce(self, news: TurnEvent) -> None:
+        """Pass an announcement to the readers of now."""
+        self.news.append(news)
+        self.announced += 1
         self.ring()
 
     def ring(self) -> None:
@@ -89,6 +101,22 @@ class EventFeed:
         channel = self._channels.get(conversation_id)
         if channel is not None:
             channel.call()
+
+    def announce(self, conversation_id: ConversationId, turn_id: TurnId) -> None:
+        """Tell the readers of a conversation that a stored result has changed after its turn ended."""
+        channel = self._channels.get(conversation_id)
+        if channel is not None:
+            fields = {"turn_id": turn_id, "conversation_id": conversation_id}
+            channel.announce(
+                TurnEvent(
+                    seq=0,
+                    conversation_id=conversation_id,
+                    turn_id=turn_id,
+                    n=0,
+                    type=CHANGED,
+                    data=json_text(fields),
+                )
+            )
 
     def readers_of(self, conversation_id: str | None = None) -> int:
         """Count the readers of a conversation, or all readers."""
@@ -137,6 +165,8 @@ class Subscription:
         self._seq = after_seq
         self._channel: Channel | None = None
         self._calls = 0
+        self._heard = 0
+        """How many announcements are behind it."""
         self._timer: asyncio.TimerHandle | None = None
         self._read_limit = _FIRST_READ
         """How many events to read from the store: about `_READ_CHARS`, judged by the last ones."""
@@ -144,6 +174,7 @@ class Subscription:
     async def __aenter__(self) -> Self:
         self._channel = self._feed.enter(self._conversation_id)
         self._calls = self._channel.calls
+        self._heard = self._channel.announced
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -166,13 +197,22 @@ class Subscription:
         assert channel is not None, "enter the subscription first"
         loop = asyncio.get_running_loop()
         until = loop.time() + wait_s
-        while not (found := await self._take(channel)) and self._calls == channel.calls:
+        while (
+            not (found := await self._take(channel) or self._take_news(channel))
+            and self._calls == channel.calls
+        ):
             if loop.time() >= until:
                 break
             self._ring_by(until, channel)
             await channel.alarm.wait()  # nothing was awaited since the look
         self._calls = channel.calls
         return found
+
+    def _take_news(self, channel: Channel) -> list[TurnEvent]:
+        """Return the announcements since the last; who reads one turn gets none."""
+        count = min(channel.announced - self._heard, len(channel.news))
+        self._heard = channel.announced
+        return list(channel.news)[-count:] if count and self._turn_id is None else []
 
     def _ring_by(self, at: float, channel: Channel) -> None:
         """Ring the alarm at a time of the loop, or earlier: a timer each time costs more than the reading."""

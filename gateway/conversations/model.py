@@ -180,7 +180,7 @@ class TurnEvent:
     conversation_id: ConversationId
     turn_id: TurnId
     n: int
-    """From 1 within the turn, without gaps."""
+    """From 1 within the turn, without gaps; 0 for an announcement."""
     type: str
     data: str
     """JSON of the event's fields, `turn_id` and `conversation_id` among them."""
@@ -193,6 +193,9 @@ class TurnEvent:
 
 COMPLETED = "turn.completed"
 """The type of the last event of a turn."""
+
+CHANGED = "conversation.changed"
+"""The type of an announcement: a stored result has changed. It belongs to no turn, has no id and is not stored."""
 
 DELTAS = frozenset({"text.delta", "thinking.delta"})
 """The types of events that are a piece of text; pieces that follow each other may be joined."""

@@ -182,6 +182,12 @@ class TurnStore(Protocol):
         `StoreConflict` if an event's `seq`, or its `n` in its turn, is another's.
         """
 
+    async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
+        """Add a notice to the result of a completed turn; return False if there is none.
+
+        The turn's last event has it from then on, too.
+        """
+
     async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
         """List all queued and running turns, for a start after a crash.
 

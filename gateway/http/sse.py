@@ -138,7 +138,8 @@ def stream_pieces(events: Iterable[TurnEvent]) -> Iterator[bytes]:
     """
     text = ""
     for event in events:
-        text += f"id: {event.id}\nevent: {event.type}\ndata: "
+        place = f"id: {event.id}\n" if event.n else ""  # a client resumes after the event before
+        text += f"{place}event: {event.type}\ndata: "
         for at in range(0, len(event.data), _PIECE_CHARS):
             text += event.data[at : at + _PIECE_CHARS]
             if len(text) >= _PIECE_CHARS:

@@ -82,6 +82,7 @@ class Metrics:
         self.facts_total = counter("facts", "origin")
         self.facts_tidied_total = counter("facts_tidied", "action")
         self.learning_total = counter("learning", "result")
+        self.claim_checks_total = counter("claim_checks", "result")
         self.deliveries_total = counter("deliveries", "backend", "result")
         self.breaker_changes_total = counter("breaker_changes", "backend", "state")
         self.clients_connected_total = counter("clients_connected", "origin")
@@ -92,6 +93,10 @@ class Metrics:
         self.background_failures_total = counter("background_failures", "loop")
         self.connections_dropped_total = counter("connections_dropped", "reason")
         self.http_requests_total = counter("http_requests", "route", "method", "status")
+
+    def count_claim_check(self, result: str) -> None:
+        """Count what came of comparing an answer with its calls."""
+        self.claim_checks_total.labels(result=result).inc()
 
     def count_turn(
         self,

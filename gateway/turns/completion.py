@@ -68,6 +68,7 @@ class TurnCompletion:
         is_noted = len(result["notices"]) == noted
         await context.events.complete(ended, result, is_synced=not is_noted)
         context.chronicle.ended()
+        context.parts.turn_ended(ended)
         self._count(result)
 
     async def _result(self, memory: Mapping[str, Any], finished_at: datetime) -> dict[str, Any]:

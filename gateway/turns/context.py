@@ -1,6 +1,6 @@
 """One turn in progress: what all turns share, and what is known of this one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePath
@@ -73,6 +73,8 @@ class TurnParts:
     """True if the model costs money: the demo model does not, whatever the agent program calculates."""
     limits: TurnLimits
     now: Now
+    turn_ended: Callable[[Turn], None] = lambda _: None
+    """Called with each turn that ended in order, when its completion is stored."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -50,6 +50,13 @@ class RecordWorker:
         while await self._take(only_deleted=self._is_on):
             pass
 
+    async def begin(self) -> None:
+        """Prepare for serving; if that fails the changes wait, because memory never keeps the server from it."""
+        try:
+            await self.start()
+        except StoreUnavailable:
+            _log.exception("record_not_started")
+
     def wake(self) -> None:
         """Announce a change. Call it on the loop; it never waits."""
         self._woken.set()

@@ -20,6 +20,7 @@ from gateway.turns.approvals import Reply
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView
 from memory.context import MemoryReader
 from memory.memory import Memory
+from memory.small_model import AskModel
 from tests.support.scripted_engine import ScriptedEngine
 
 
@@ -206,6 +207,7 @@ async def running_services(
     *,
     memory: MemoryReader | None = None,
     make_engine: Callable[[Path], ScriptedEngine] = ScriptedEngine,
+    ask_model: AskModel | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningServices]:
     """Open the services below `root`; open them there again and they are as after a restart.
@@ -218,7 +220,9 @@ async def running_services(
     def make(_: TaskGroup) -> ScriptedEngine:
         return make_engine(given.workspace)
 
-    access = ModelAccess(demo=True, model="scripted", secrets=("known-secret-4711",))
+    access = ModelAccess(
+        demo=True, model="scripted", secrets=("known-secret-4711",), ask_model=ask_model
+    )
     async with open_services(given, make, access, memory=memory) as services:
         yield RunningServices.of(services)
 

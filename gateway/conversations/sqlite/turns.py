@@ -3,9 +3,10 @@
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from typing import Any
 
 from gateway.conversations.model import (
     ApprovalAnswer,
@@ -22,6 +23,7 @@ from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
 from gateway.conversations.sqlite.search import index_copies_blocking
 from gateway.conversations.store import MAX_SHOWN_TURNS, IdempotencyKey, KeyedTurn, SessionTurn
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
+from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
 from memory.errors import StoreConflict, StoreDamaged
 from memory.stores.sqlite.database import Database
@@ -139,6 +141,18 @@ class SqliteTurnStore:
             insert_events(writer, without_results(events, turns))
 
         await self._database.write(work, is_synced=is_synced)
+
+    async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
+
+        def work(writer: sqlite3.Connection) -> bool:
+            changed = writer.execute(
+                "UPDATE turns SET result = json_insert(result, '$.notices[#]', json(?))"
+                " WHERE id = ? AND state = 'completed' AND result IS NOT NULL",
+                (json_text(notice), turn_id),
+            )
+            return changed.rowcount > 0
+
+        return await self._database.write(work)
 
     async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
         places = await self._database.rows(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import anyio
 import pytest
@@ -155,6 +156,21 @@ class TurnStoreSuite(StoresSuite):
             found = await stores.conversations.get(conversation().id, ANN)
             assert found is not None
             assert found.project_id == expected
+
+    async def test_a_notice_is_added_to_the_result_of_a_completed_turn_alone(
+        self, stores: Stores
+    ) -> None:
+        one = await stores.turns.accept(turn("1"), create=conversation())
+        two = await stores.turns.accept(turn("2"))
+        notice = {"code": "late", "message": "“quoted” {x}", "quotes": ["quoted"]}
+        result: dict[str, Any] = {"reply": "done", "notices": [{"code": "kill", "message": "x"}]}
+        await stores.turns.finish([ended(one, result=result)], [event(1, one, 1)])
+        assert not await stores.turns.add_notice(two.id, notice)
+        assert not await stores.turns.add_notice(TurnId("trn_none"), notice)
+        assert await stores.turns.add_notice(one.id, notice)
+        found = await stores.turns.get(one.id)
+        assert found is not None
+        assert found.result == {**result, "notices": [*result["notices"], notice]}
 
     async def test_a_key_belongs_to_its_user(self, stores: Stores) -> None:
         key = IdempotencyKey(key="same", request_hash="h")

@@ -40,6 +40,13 @@ def test_whatever_a_text_holds_its_event_is_three_lines_and_a_blank_one(text: st
     assert set(json.loads(third.removeprefix("data: "))) == {"text"}
 
 
+def test_an_announcement_has_no_id_so_that_a_client_resumes_after_the_event_before() -> None:
+    announcement = replace(delta("x"), n=0, seq=0, type="conversation.changed")
+    written = b"".join(stream_pieces([delta("x"), announcement])).decode()
+    assert [line for line in written.split("\n") if line.startswith("id:")] == ["id: trn_1:3"]
+    assert "\n\nevent: conversation.changed\ndata: " in written
+
+
 def test_events_large_and_small_are_written_in_pieces_of_bounded_size() -> None:
     events = [delta(text) for text in ("a" * 100_000, "b", "c", "中" * 50_000, "d")]
     pieces = list(stream_pieces(events))
