@@ -221,7 +221,24 @@ def test_what_of_a_call_cannot_be_seen_is_told_to_who_is_asked(chat: ChatPage) -
         assert download.value.path().read_text(encoding="utf-8") == "all of it"
 
 
-def test_an_output_that_the_model_did_not_get_whole_is_opened_whole(chat: ChatPage) -> None:
+def test_an_output_that_the_model_did_not_get_whole_is_opened_whole(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    lines = "".join(f"line {number}\n" for number in range(4_000))
+    (server.workspace / "long.txt").write_text(lines, encoding="utf-8")
+    chat.ask(script(bash("cat long.txt"), {"text": "Read."}))
+    chat.page.reload()
+    card = chat.turn.tools
+    card.get_by_role("button").click()
+    expect(card).to_contain_text(f"The output has {len(lines):,} characters")
+    expect(card).not_to_contain_text("line 3000\n")
+    with chat.page.expect_response("**/tools/1?whole=1"):
+        card.get_by_test_id("tool-whole").click()
+    expect(card).to_contain_text("line 2999\nline 3000\nline 3001")
+    expect(card.get_by_test_id("tool-whole")).to_have_count(0)
+
+
+def test_what_was_kept_of_an_output_that_is_too_long_is_told(chat: ChatPage) -> None:
     chat.ask(script(bash("ls"), {"text": "Listed."}))
 
     def tell(body: Any) -> None:
