@@ -3,17 +3,20 @@
 The server's answers are changed on their way to the page where no agent brings them about at will.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.chat_page import ChatPage
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import SETTINGS, OpenPage
 from tests.browser.test_accessibility import AXE, JUDGE
-from tests.support.live_server import LiveServer, bash, script
+from tests.support.demo_service import demo_model_as_a_service
+from tests.support.live_server import LiveServer, bash, script, started_server
 
 pytestmark = pytest.mark.browser
 
@@ -157,6 +160,25 @@ def test_what_the_gateway_has_to_add_is_told_while_it_happens_and_afterwards(
     chat.send("请概括")
     expect(chat.turn.live).to_contain_text("好。")
     expect(chat.turn.notices).to_have_text(["概括了。"])
+
+
+def test_a_claim_that_no_call_supports_is_quoted_under_a_reply_that_is_already_shown(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    """The side query is real; the reply holds what the demo model is to say when it is asked about it."""
+    claim = "I wrote report.csv."
+    answer = script({"text": json.dumps({"claims": [claim]})}, say="Details:")
+    environ = {"ANTHROPIC_API_KEY": "none"}
+    options = SETTINGS | {"model": "candor-demo", "side_model": "candor-demo", "check": "model"}
+    with (
+        demo_model_as_a_service() as url,
+        started_server(
+            tmp_path, command=None, environ=environ | {"ANTHROPIC_BASE_URL": url}, **options
+        ) as server,
+    ):
+        chat = open_page(url=server.url)
+        chat.ask(script({"text": f"Done. {claim}\n{answer}"}))
+        expect(chat.turn.notices).to_contain_text([f"no call that supports these words: “{claim}”"])
 
 
 def test_a_call_that_still_waits_after_its_turn_is_answered_and_one_that_is_lost_is_not(

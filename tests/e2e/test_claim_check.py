@@ -1,14 +1,12 @@
 """Claims that no call supports, found by a real side query on the demo model, served as any service."""
 
 import json
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
-from gateway.demo.server import create_demo_app, run_server
+from tests.support.demo_service import demo_model_as_a_service
 from tests.support.live_server import running_server, script
 
 pytestmark = pytest.mark.e2e
@@ -19,12 +17,8 @@ CLAIM = "I wrote report.csv."
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Serve the demo model as any service."""
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listener,
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(run_server(create_demo_app(cadence_ms=0), listener)),
-    ):
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with demo_model_as_a_service() as url:
+        yield url
 
 
 async def test_a_claim_without_a_call_is_quoted_in_the_stored_result_and_readers_are_told(

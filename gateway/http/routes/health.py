@@ -47,6 +47,7 @@ async def readyz(state: State) -> Response:
         {
             "ready": ready,
             "demo": services.demo,
+            "checks_answers": services.settings.check == "model",
             "model": services.model,
             "version": VERSION,
             "parts": {name: _part(answer) for name, answer in answers.items()},

@@ -1,7 +1,7 @@
 // One open conversation: the streams of its turns, and the person's actions.
 
 import { errorFromShape, networkError } from "/static/api.js";
-import { backoff, follow, pause } from "/static/follow.js";
+import { backoff, follow, followChanges, pause } from "/static/follow.js";
 import { USUAL_SETTINGS, changeBetween, changedBy } from "/static/memory-settings.js";
 import {
   answerApproval, changeSettings, getConversation, interruptConversation, listBranches, listMessages, newConversationWith, startTurn, takeBackTurn, toApproval,
@@ -13,6 +13,8 @@ import { TurnStore, parseData } from "/static/turn-store.js";
 
 // The same idempotency key makes repeating safe; more often than this the reader is asked.
 const MAX_SEND_ATTEMPTS = 3;
+// An answer is checked within seconds; a browser has few connections to a host.
+const CHECK_MS = 60_000;
 
 export class Conversation {
   id;
@@ -20,6 +22,7 @@ export class Conversation {
   #page;
   #closing = new AbortController();
   #following = null;
+  #checking = null;
   #loading = null;
   #lastSend = Promise.resolve();
   #earlier = null;
@@ -32,7 +35,8 @@ export class Conversation {
 
   /**
    * `page` hears of everything: turnsChanged(turn?), connected(isConnected), identified(id), activity(),
-   * settingsChanged(), completed(turn), approvalAsked(), failed(error, retry), gone().
+   * settingsChanged(), completed(turn), approvalAsked(), failed(error, retry), gone();
+   * it knows whether answers are checked after their turns: checksAnswers().
    * `start` is what it begins with where it is new.
    */
   constructor(id, page, start = USUAL_START) {
@@ -153,6 +157,7 @@ export class Conversation {
     if (type === "turn.completed") {
       this.#followNoLonger();
       this.#page.completed(turn);
+      if (this.#page.checksAnswers()) this.#followCheck(turn);
     }
     this.#page.turnsChanged(isNew ? null : turn);
     if (type === "approval.requested") this.#page.approvalAsked();
@@ -174,6 +179,17 @@ export class Conversation {
     }).catch((error) => this.#followFailed(error)).finally(() => {
       if (this.#following === following) this.#following = null;
     });
+  }
+
+  /** Read again what is stored when a check of a finished turn's answer has found something, and in the end. */
+  async #followCheck(turn) {
+    this.#checking?.abort();
+    const checking = new AbortController();
+    this.#checking = checking;
+    const changed = () => { this.load().catch(() => {}); };
+    const signal = AbortSignal.any([this.#closing.signal, checking.signal, AbortSignal.timeout(CHECK_MS)]);
+    await followChanges({ conversationId: this.id, place: this.#store.lastOf(turn), changed, signal }).catch(() => {});
+    if (!this.#closing.signal.aborted && !checking.signal.aborted) changed();
   }
 
   /** Another stream, or what is stored, may have told the last thing that was waited for. */

@@ -39,6 +39,13 @@ async function* eventsAfter(place, conversationId, signal, connected) {
   yield* readEvents(response);
 }
 
+/** Call `changed` each time the gateway says that a stored result has changed, while it answers. */
+export async function followChanges({ conversationId, place, changed, signal }) {
+  for await (const event of eventsAfter(place, conversationId, signal, () => {})) {
+    if (event.type === "conversation.changed") changed();
+  }
+}
+
 /**
  * `position()` names the event after which to go on, null when no turn is left to wait for.
  * `take(event)` is true when the event was new, seen or not needed, false when one before it is missing.

@@ -18,7 +18,7 @@ async function showReadiness() {
   const readiness = await readReadiness().catch(() => ({}));
   byId("version").textContent = readiness.version ?? "";
   const model = showHidden(readiness.model ?? "");
-  page.showServer({ model: readiness.model ?? "", isDemo: readiness.demo === true });
+  page.showServer({ model: readiness.model ?? "", isDemo: readiness.demo === true, checksAnswers: readiness.checks_answers === true });
   showSandbox(byId("wall"), readiness.parts?.sandbox?.kind, () => page.conversationId);
   if (readiness.demo) showDemoBanner(byId("banner"), model);
 }

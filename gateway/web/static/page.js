@@ -29,6 +29,7 @@ import { openWorkspace } from "/static/workspace-panel.js";
 
 export class Page {
   #conversation = null;
+  #server = {};
   #drawer = new Drawer();
   #error = new ErrorLine(byId("error-slot"));
   #memory = new MemoryButton(byId("memory"), { failed: (error, retry) => this.#error.show(error, retry) });
@@ -104,12 +105,11 @@ export class Page {
 
   /** `server`: model, isDemo. */
   showServer(server) {
+    this.#server = server;
     this.#details.showServer(server);
   }
 
-  get conversationId() {
-    return this.#conversation.id;
-  }
+  get conversationId() { return this.#conversation.id; }
 
   /** Read anew what may have changed meanwhile. */
   refresh() {
@@ -209,6 +209,7 @@ export class Page {
         this.#details.draw();
       }),
       activity: () => this.#changed(),
+      checksAnswers: () => this.#server.checksAnswers === true,
       completed: whileOpen((turn) => {
         announce(spokenEnd(turn.result));
         if (turn.segments.some(isUntold)) this.#inbox.refresh();

@@ -36,6 +36,11 @@ export class TurnStore {
     return turn ? this.#ledger.resumeAfter(turn.turnId) : null;
   }
 
+  /** The last event of a turn that was read. */
+  lastOf(turn) {
+    return this.#ledger.resumeAfter(turn.turnId);
+  }
+
   find(turnId) {
     return turnId ? this.turns.find((turn) => turn.turnId === turnId) : undefined;
   }
