@@ -61,12 +61,42 @@ index 1..0
 -one
 -two"""
 
+BARE_HUNKS = """@@ -1,90 +7 @@ def pay
+ import os
+-old_line = 1
++new_line = 1
++another = 2
+
+ - a context line
+@@ -40 +1,2 @@
+-one line with some more text
++the other line"""
+"""No header says the file, and the counts are wrong."""
+HEADLESS = """--- a/app/pay.py
++++ b/app/pay.py
+-old_line = 1
++new_line = 1
++another = 2
+ tail = 3"""
+"""As models write them: without a head of the hunk."""
+LIKE_A_DIFF = """- a list
+- of things
+@@ -1,2 +1,2 @@
+stands in the head of a hunk; in a mail, @@ is a mark.
+```yaml
+- name: pay
+- name: order
+```
+```diff
+nothing changed
+```"""
+
 
 PIECES = [
     PYTHON_TRACE, JAVA_TRACE, NODE_TRACE, GO_TRACE, DIFF, "plain text", "错误：失败", "\r50%\r100%", "",
     "2026-11-20 10:00:00 INFO same", "Downloading 5%", "Downloading 50%", "row 1", "row 2", "}", "\x00\x01\x02",
     "QUJD" * 60, "x" * 2500, "[3 times]", "[… 4 lines like these]", "    at x.y(z:1)", "goroutine 7 [running]:",
-    "@@ -1,2 +1,2 @@", "--- a", "+++ b", " [… 9 characters …] ", "⠋ going", "\x1b[1mbold",
+    "@@ -1,2 +1,2 @@", "-gone", "```diff", "```", "--- a", "+++ b", " [… 9 characters …] ", "⠋ going", "\x1b[1mbold",
 ]  # fmt: skip
 
 
@@ -93,6 +123,16 @@ CLIPPED = {
     f"修复支付:\n{DIFF}\nThen the tests passed.": (
         "修复支付:\n[diff left out: app/pay.py +2 -1, gone.txt +0 -2]\nThen the tests passed."
     ),
+    f"修复支付:\n{BARE_HUNKS}\nThen the tests passed.": (
+        "修复支付:\n[diff left out: +3 -2]\nThen the tests passed."
+    ),
+    f"修复支付:\n```diff\n{BARE_HUNKS}\n```\n完成": "修复支付:\n```diff\n[diff left out: +3 -2]\n```\n完成",
+    f"1.\n```diff\n{HEADLESS}\n```\n2.\n~~~patch\n{DIFF}\n~~~\nend": (
+        "1.\n```diff\n[diff left out: app/pay.py +2 -1]\n```\n"
+        "2.\n~~~patch\n[diff left out: app/pay.py +2 -1, gone.txt +0 -2]\n~~~\nend"
+    ),
+    f"--- /dev/null\n+++ /dev/null\n{BARE_HUNKS}": "[diff left out: /dev/null +3 -2]",
+    LIKE_A_DIFF: LIKE_A_DIFF,
     f"start\n{BAR}\ndone": f"start\nDownloading model [{'=' * 20}] 100%\ndone",
     f"{FILE_BAR}\n完成": "正在下载 模型.bin  100%\n完成",
     f"{LAYERS}\nDigest: sha256:1\n{SPINNER}\nStatus: Downloaded": (
