@@ -63,6 +63,7 @@ class Conversation:
     system: str
     messages: Sequence[object]
     tools: frozenset[str]
+    """The tools that may be called."""
     session: str
     """Identifies the conversation; empty if the client sends no session header."""
 
@@ -83,12 +84,14 @@ def read_conversation(request: JsonObject, *, session: str = "") -> Conversation
     reader = _Reader()
     for message in request["messages"]:
         reader.read(message)
+    tools = request.get("tools", ())
+    may_call_none = request.get("tool_choice") == {"type": "none"}
     return Conversation(
         prompts=tuple(reader.prompts),
         context=tuple(reader.context),
         system="\n\n".join(_texts(request.get("system"))),
         messages=request["messages"],
-        tools=frozenset(tool["name"] for tool in request.get("tools", ())),
+        tools=frozenset() if may_call_none else frozenset(tool["name"] for tool in tools),
         session=session,
     )
 

@@ -137,8 +137,10 @@ class SdkClient:
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
         run = SdkRun(self.request_interrupt, prompt.calls_before, relay=self._relay)
-        if self._relay is not None and prompt.context is not None:
-            self._relay.hold(self._client_id, is_held=True)
+        if self._relay is not None:
+            self._relay.offer_tools(self._client_id, has_tools=prompt.has_tools)
+            if prompt.context is not None:
+                self._relay.hold(self._client_id, is_held=True)
         self.session.begin(run, prompt)
         command = Send(run, prompt)
         try:

@@ -89,6 +89,8 @@ class Prompt:
     """The text is a command to the agent program itself, which the gateway wrote."""
     plan_first: bool = False
     """The agent shows the person a plan with `ExitPlanMode` before it changes anything."""
+    has_tools: bool = True
+    """The model is offered tools. Where it cannot be kept from calling them, the gatekeeper denies the calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

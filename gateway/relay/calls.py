@@ -36,6 +36,8 @@ class Client:
     id: str
     mark: bytes | None = None
     """In the warm-up prompt that is answered here."""
+    has_tools: bool = True
+    """The model may call tools."""
     free: asyncio.Event = field(default_factory=asyncio.Event)
     """Cleared while its requests must wait."""
     open_calls: int = 0

@@ -7,10 +7,11 @@ before any agent is served; the others are one order each:
     {"revoke": TOKEN}
     {"client": ID, "mark": TEXT or null}
     {"client": ID, "held": BOOLEAN}
+    {"client": ID, "has_tools": BOOLEAN}
     {"ping": true}
 
 A request with a token that is not admitted gets 401. One of the client that holds the mark is answered here. Requests of a held
-client wait. The orders that were written before a request was sent are carried out before it is served. The lines written are a
+client wait; with those of a client without tools the model may call none. The orders that were written before a request was sent are carried out before it is served. The lines written are a
 `ServiceReport` each, with the client's id, and `{}` in answer to a ping. The end of standard input, which is the end of the
 server, ends the process.
 """
@@ -35,6 +36,7 @@ from gateway.relay.calls import Call, Client, now, origin, seconds_to_wait, writ
 from gateway.relay.canned import warm_up_answer
 from gateway.relay.keys import KeyFilter, KeyMask
 from gateway.relay.reports import Kind
+from gateway.relay.tool_choice import offer_no_tools
 from gateway.relay.upstream import READ_BYTES, Answer, Service, ServiceUnreachable, Target
 
 _HOP_BY_HOP = frozenset(
@@ -137,6 +139,8 @@ class Relay:
         elif named := [known for known in self._clients.values() if known.id == order["client"]]:
             if "mark" in order:
                 named[0].mark = order["mark"].encode() if order["mark"] else None
+            elif "has_tools" in order:
+                named[0].has_tools = order["has_tools"]
             elif order["held"]:
                 named[0].free.clear()
             else:
@@ -232,7 +236,8 @@ class _Conversation:
                     await self._answer(HTTPStatus.OK, "text/event-stream", warm_up_answer(body))
                 else:
                     await client.free.wait()
-                    await self._exchange(Call(client, request.target), request, body)
+                    wanted = body if client.has_tools else offer_no_tools(body)
+                    await self._exchange(Call(client, request.target), request, wanted, body)
                 if not state.our_state is state.their_state is h11.DONE:
                     break
                 state.start_next_cycle()
@@ -257,10 +262,14 @@ class _Conversation:
         head = h11.Response(status_code=status, headers=headers)
         await self._send(head, h11.Data(data=body), h11.EndOfMessage())
 
-    async def _exchange(self, call: Call, request: h11.Request, body: bytes) -> None:
+    async def _exchange(self, call: Call, request: h11.Request, wanted: bytes, body: bytes) -> None:
+        """Have a request answered; `body` is sent in the place of `wanted` if the service does not know the latter."""
         with call:
             try:
-                answer = await self._relay.ask(request, body)
+                answer = await self._relay.ask(request, wanted)
+                if answer.status == HTTPStatus.BAD_REQUEST and wanted != body:
+                    answer.abort()
+                    answer = await self._relay.ask(request, body)
             except ServiceUnreachable as exc:
                 call.report(exc.kind, detail=exc.detail)
                 self._writer.transport.abort()

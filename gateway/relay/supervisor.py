@@ -44,6 +44,7 @@ class _Client:
     on_report: OnReport
     mark: str | None = None
     is_held: bool = False
+    has_tools: bool = True
 
     @property
     def orders(self) -> list[Mapping[str, Any]]:
@@ -52,6 +53,7 @@ class _Client:
             {"admit": self.token, "client": self.id},
             {"client": self.id, "mark": self.mark},
             {"client": self.id, "held": self.is_held},
+            {"client": self.id, "has_tools": self.has_tools},
         ]
 
 
@@ -103,6 +105,13 @@ class RelayProcess:
         if client is not None and client.is_held != is_held:
             client.is_held = is_held
             self._send({"client": client_id, "held": is_held})
+
+    def offer_tools(self, client_id: str, *, has_tools: bool) -> None:
+        """Set whether the model may call tools; holds for requests as `hold` does."""
+        client = self._clients.get(client_id)
+        if client is not None and client.has_tools != has_tools:
+            client.has_tools = has_tools
+            self._send({"client": client_id, "has_tools": has_tools})
 
     def _send(self, order: Mapping[str, Any]) -> None:
         """Write an order at once; a new process gets all of them."""

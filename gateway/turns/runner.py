@@ -364,6 +364,7 @@ class TurnWork:
             gatekeeper=self._gate,
             call_own=self._own_calls,
             calls_before=len(self._context.evidence.tools),
+            has_tools=not self._gate.tools_forbidden,
         )
         try:
             await self._ask(prompt)

@@ -88,6 +88,19 @@ async def test_no_agent_and_no_command_of_one_has_the_key(server: LiveServer) ->
     assert "'HTTP_PROXY': 'http://127.0.0.1:9'" in environments["claude"]
 
 
+async def test_a_forced_summary_is_offered_no_tools(server: LiveServer) -> None:
+    """The turn after it has them again."""
+    listed = {"text": "Offered:", "echo": "tools"}
+    silent = {"empty": True, "times": 9}
+    async with server.client() as client:
+        asked = script(bash("ls memory"), silent, {"on_followup": [listed]})
+        summed_up = await client.ask(asked)
+        again = await client.ask(script(listed), summed_up["conversation_id"])
+    assert [notice["code"] for notice in summed_up["notices"]] == ["forced_summary"]
+    assert (summed_up["outcome"], summed_up["reply"]) == ("answered", "Offered:")
+    assert {"Bash", "Read"} <= set(again["reply"].split())
+
+
 async def test_a_relay_lost_in_an_answer_is_told_and_the_answer_is_whole(
     server: LiveServer,
 ) -> None:

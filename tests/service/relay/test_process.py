@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import socket
@@ -118,6 +119,45 @@ async def test_a_held_agent_waits_until_it_is_free() -> None:
             assert (asked, answered.is_set()) == ([], False), "the new process knows of no hold"
             agent.relay.hold("agent-1", is_held=False)
         assert len(asked) == 1
+
+
+TOOLS = [{"name": "Bash"}]
+WITH_TOOLS = {"model": "m", "messages": [], "tools": TOOLS, "tool_choice": {"type": "auto"}}
+NOT_CHANGED = (b"{}", b"no JSON", b"[" * 60_000, b"[]", b'{"tools": []}', b"\xff")
+
+
+async def test_a_model_without_tools_is_told_so_in_its_request() -> None:
+    """Also by a new process; a service that does not know how is asked as the agent asked."""
+    asked: list[bytes] = []
+    refuses = False
+
+    async def handle(stream: SocketStream) -> None:
+        while True:
+            _, body = await read_request(stream)
+            asked.append(body)
+            is_refused = refuses and b'"none"' in body
+            await stream.send(OK.replace(b"200", b"400" if is_refused else b"200") % (2, b"ok"))
+
+    async def send(body: bytes) -> list[bytes]:
+        asked.clear()
+        async with agent.ask(body=body) as answer:
+            assert (answer.status_code, await answer.aread()) == (200, b"ok")
+        return list(asked)
+
+    body = json.dumps(WITH_TOOLS).encode()
+    async with service(handle) as url, relayed(url) as agent:
+        assert await send(body) == [body]
+        agent.relay.offer_tools("agent-1", has_tools=False)
+        changed = await send(body)
+        assert list(map(json.loads, changed)) == [WITH_TOOLS | {"tool_choice": {"type": "none"}}]
+        for other in NOT_CHANGED:
+            assert await send(other) == [other]
+        kill(agent)
+        assert await send(body) == changed
+        refuses = True
+        assert await send(body) == [*changed, body]
+        agent.relay.offer_tools("agent-1", has_tools=True)
+        assert await send(body) == [body]
 
 
 async def test_a_relay_that_does_not_start_is_started_less_and_less_often(
