@@ -69,7 +69,7 @@ async def test_the_init_line_of_the_journal_names_the_four_skills(
     lines = server.journal(result)
     init = messages(lines, "SystemMessage")[0]
     assert init["subtype"] == "init"
-    assert set(init["data"]["skills"]) >= SKILLS
+    assert set(init["data"]["skills"]) == SKILLS
     assert set(init["data"]["slash_commands"]) >= SKILLS
     assert "personal" not in init["data"]["skills"]
     assert [(s["name"], s["source"]) for s in init["data"]["mcp_servers"]] == [("memory", "sdk")]
