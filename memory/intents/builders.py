@@ -5,13 +5,20 @@ the same again, after a crash for example, has no effect. A payload is raw and l
 It is masked before it is shortened, since half a secret could not be recognised any more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict, Unpack
 
 from memory.ids import derived_id
-from memory.intents.registry import MAX_TOOL_NAME_CHARS, MemoryIntent, form_of
+from memory.intents.registry import (
+    EXTENSION,
+    MAX_TOOL_NAME_CHARS,
+    IntentRefused,
+    MemoryIntent,
+    form_of,
+)
 
 _NAME_MARKS: Final = "_.:-/"
 
@@ -29,6 +36,17 @@ class Happening:
     occurred_at: datetime
     conversation_id: str | None = None
     turn_id: str | None = None
+
+
+class IntentLabels(TypedDict, total=False):
+    """What a caller may say besides; it becomes extension fields."""
+
+    project_id: str
+    agent_id: str
+
+
+happening_source: ContextVar[Callable[[], Happening] | None] = ContextVar("happening", default=None)
+"""Returns the `Happening` of an intent that is built without one; set by `reporting`."""
 
 
 def intent_from_turn_received(
@@ -87,21 +105,25 @@ def intent_from_llm_response(
 
 
 def intent_from_tool_result(
-    at: Happening,
+    at: Happening | None = None,
     *,
     tool_name: str,
     status: ToolOutcome,
-    tool_use_id: str,
     args: Mapping[str, Any],
     result: str,
+    tool_use_id: str = "",
     index: int = 0,
     duration_ms: int | None = None,
+    **labels: Unpack[IntentLabels],
 ) -> MemoryIntent:
     """A tool call returned, was kept from running, or was interrupted.
 
     `index` is the call's number in its turn, since a model may repeat `tool_use_id`. `result` is what the call
-    returned, the error, or why it did not run.
+    returned, the error, or why it did not run. Without `at`, whose it is and when comes from the `reporting` block
+    around the call; outside of one `IntentRefused` is raised. A call without an id is identified by its moment.
     """
+    at = at or _present()
+    tool_use_id = tool_use_id or f"at {at.occurred_at.isoformat()}"
     name = _tool_name(tool_name)
     return _intent(
         at,
@@ -113,6 +135,7 @@ def intent_from_tool_result(
         args=dict(args),
         result=result,
         duration_ms=duration_ms,
+        **{f"{EXTENSION}{name}": label for name, label in labels.items()},
     )
 
 
@@ -252,6 +275,14 @@ def _intent(at: Happening, key: str, unique: str = "", /, **payload: Any) -> Mem
         conversation_id=at.conversation_id,
         turn_id=at.turn_id,
     )
+
+
+def _present() -> Happening:
+    """Return whose the intent is that is built without a `Happening`, and when."""
+    happening = happening_source.get()
+    if happening is None:
+        raise IntentRefused("An intent without a `Happening` is built within a `reporting` block.")
+    return happening()
 
 
 def _tool_name(name: str) -> str:
