@@ -2,6 +2,7 @@
 
     --found 5000          is the right root cause found among so many
     --related 5000        are look-alikes kept apart, so many sent through the tool (some minutes)
+    --trusted 5000        what trust does to the order, among so many
     --sizes 5000,100000   times of the four tools among so many
     --examples PATH       what went wrong, as JSON, to look into
 
@@ -17,7 +18,7 @@ from typing import Any
 
 import anyio
 
-from bench import cases_finding, cases_relating, cases_speed
+from bench import cases_finding, cases_relating, cases_speed, cases_trust
 from bench.report import RESULTS, describe_machine, save
 
 
@@ -28,6 +29,8 @@ async def run(options: argparse.Namespace) -> None:
         figures["found"] = await cases_finding.run(options.found, examples)
     if options.related:
         figures["related"] = await cases_relating.run(options.related, examples)
+    if options.trusted:
+        figures["trusted"] = await cases_trust.run(options.trusted)
     if options.sizes:
         figures["speed"] = await cases_speed.run(options.sizes)
     if options.examples:
@@ -46,10 +49,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.cases")
     parser.add_argument("--found", type=int, metavar="5000", default=0)
     parser.add_argument("--related", type=int, metavar="5000", default=0)
+    parser.add_argument("--trusted", type=int, metavar="5000", default=0)
     parser.add_argument("--sizes", type=_sizes, metavar="5000,100000", default=[])
     parser.add_argument("--examples", type=Path, metavar="PATH")
     options = parser.parse_args()
-    if not (options.found or options.related or options.sizes):
+    if not (options.found or options.related or options.trusted or options.sizes):
         parser.error("name something to measure")
     print(describe_machine(), end="\n\n")
     anyio.run(run, options)
