@@ -29,6 +29,7 @@ from gateway.assemble import (
     open_services,
 )
 from gateway.errors import StartError
+from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.application import create_app
 from gateway.http.auth import check_exposure
 from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from_system
@@ -77,6 +78,7 @@ def prepare_blocking(settings: Settings) -> None:
         ) from exc
     with contextlib.closing(InstanceLock(settings.data_dir)):  # `open_services` takes it again
         refuse_lost_database_blocking(settings)
+        undo_cut_uploads_blocking(settings.data_dir / JOURNALS)
     prepare_workspace_blocking(settings.workspace, SKILLS)
 
 

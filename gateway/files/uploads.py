@@ -1,21 +1,18 @@
 """Store uploaded files in the workspace's `uploads` folder, so that the agent can read them. Blocks."""
 
 import errno
-import os
-import shutil
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 
 from gateway.errors import Forbidden, WorkspaceUnavailable
 from gateway.files.access import WorkspaceAccess
-from memory.descriptors import create_file, opened_folder
+from gateway.files.upload_journal import store_whole_blocking
 
 FOLDER: Final = "uploads"
 _MAX_NAME_BYTES: Final = 200
-_MAX_TRIES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +35,9 @@ class StoredFile:
 
 
 def store_uploads_blocking(
-    access: WorkspaceAccess, uploads: Sequence[Upload]
+    access: WorkspaceAccess, uploads: Sequence[Upload], journals: Path
 ) -> Sequence[StoredFile]:
-    """Store files under their own names, all or none; nothing is overwritten.
+    """Store files under their own names, all or none; nothing is overwritten. `journals` is the folder of the journals.
 
     Raise `Forbidden` if the policy denies writing a file of that name, or `uploads` is a link;
     `WorkspaceUnavailable` if the workspace cannot be written.
@@ -48,21 +45,16 @@ def store_uploads_blocking(
     names = [_file_name(upload.name) for upload in uploads]
     for name in names:
         access.check_write_blocking(f"{FOLDER}/{name}")
-    stored: list[StoredFile] = []
+    files = [(name, upload.content) for name, upload in zip(names, uploads, strict=True)]
     try:
-        with opened_folder(access.root, [FOLDER], make=True) as folder:
-            try:
-                for name, upload in zip(names, uploads, strict=True):
-                    stored.append(_store(name, upload.content, folder))
-            except BaseException:
-                for file in stored:
-                    os.unlink(file.name, dir_fd=folder)
-                raise
+        stored = store_whole_blocking(journals, access.root, FOLDER, files)
     except OSError as exc:
         if exc.errno in {errno.ELOOP, errno.ENOTDIR}:
             raise Forbidden("The uploads folder is a link or a file.", code="path_denied") from exc
         raise WorkspaceUnavailable("The file could not be stored in the workspace.") from exc
-    return stored
+    return [
+        StoredFile(path=f"{FOLDER}/{name}", name=name, size_bytes=size) for name, size in stored
+    ]
 
 
 def _file_name(given: str) -> str:
@@ -74,23 +66,3 @@ def _file_name(given: str) -> str:
         stem, suffix = name, ""
     room = _MAX_NAME_BYTES - len(suffix.encode(errors="replace"))
     return stem.encode(errors="replace")[:room].decode(errors="ignore") + suffix
-
-
-def _store(name: str, content: BinaryIO, folder: int) -> StoredFile:
-    path = PurePosixPath(name)
-    for number in range(1, _MAX_TRIES):
-        free = name if number == 1 else f"{path.stem}-{number}{path.suffix}"
-        try:
-            opened = create_file(free, folder)
-        except FileExistsError:
-            continue
-        try:
-            with os.fdopen(opened, "wb") as file:
-                shutil.copyfileobj(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-                return StoredFile(path=f"{FOLDER}/{free}", name=free, size_bytes=file.tell())
-        except BaseException:
-            os.unlink(free, dir_fd=folder)
-            raise
-    raise FileExistsError(errno.EEXIST, "no number is free")

@@ -16,6 +16,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors import UnprocessableEntity
+from gateway.files.upload_journal import JOURNALS
 from gateway.files.uploads import Upload, store_uploads_blocking
 from gateway.http.bodies import MAX_UPLOADS, UPLOADS, read_uploads
 from gateway.http.context import Context
@@ -139,7 +140,9 @@ async def upload_files(context: Context) -> Response:
         ]
         if not uploads:
             raise UnprocessableEntity("The form holds no file with a name.")
-        store = partial(store_uploads_blocking, context.state.services.files, uploads)
+        services = context.state.services
+        journals = services.settings.data_dir / JOURNALS
+        store = partial(store_uploads_blocking, services.files, uploads, journals)
         stored = await anyio.to_thread.run_sync(store)
     finally:
         await form.close()
