@@ -28,6 +28,7 @@ from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import SdkEngine, require_agent_program
 from gateway.engine.side_query import SideQuery
 from gateway.errors import StartError
+from gateway.private_files import make_private_blocking
 from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
 from gateway.relay.supervisor import RelayProcess, open_relay
 from gateway.relay.upstream import Service, Target
@@ -42,6 +43,8 @@ _log = logging.getLogger(__name__)
 _DEMO_KEY = "candor-demo-needs-no-key"
 _DEMO_CREDENTIAL = Credential(kind="server", found="the demo model")
 
+_SESSIONS = "sessions"
+"""Below the data directory: what the agent program stores, readable for this user alone."""
 _TEMPORARY = "tmp"
 """Below the data directory; cleared at each start."""
 _METADATA_PORT = 80
@@ -318,11 +321,13 @@ def make_setup_blocking(
     """
     data_dir = settings.data_dir.resolve()
     inherited = agent_environment(environ, demo=plan.demo, without=without)
-    config_dir = plan.login_dir if plan.takes_login else data_dir / "sessions"
+    config_dir = plan.login_dir if plan.takes_login else data_dir / _SESSIONS
     temp_dir = data_dir / _TEMPORARY
     for directory in (temp_dir, config_dir):
         if directory is not None:
             _make_directory_blocking(directory)
+    if config_dir == data_dir / _SESSIONS and (refused := make_private_blocking(config_dir)):
+        _log.warning("session_files_open_to_others", extra={"count": refused})
     with_person = PERSON_TOOLS if settings.approvals == "on" else frozenset()
     return AgentSetup(
         cli_path=program,

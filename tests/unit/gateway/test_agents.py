@@ -1,6 +1,7 @@
 """What of the machine the agents of a server get: by its settings, its model and its rules."""
 
 import errno
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +78,39 @@ def test_the_demo_gets_the_workspace_its_own_directories_and_its_models_port(
     assert list(places.ports) == [9, 443]
     assert set(places.private) == {data, machine.root / "logs", ROOT}
     assert {item.stat().st_mode & 0o777 for item in (*places.own, *places.readable)} == {0o700}
+
+
+def modes_below(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder.parent)): oct(path.lstat().st_mode & 0o777)
+        for path in (folder, *folder.rglob("*"))
+        if not path.is_symlink()
+    }
+
+
+def test_a_start_takes_old_session_files_from_other_users(machine: Machine) -> None:
+    sessions, outside = machine.root / "data" / "sessions", machine.root / "person"
+    (sessions / "projects" / "work").mkdir(parents=True)
+    transcript = sessions / "projects" / "work" / "1.jsonl"
+    for file in (transcript, outside / "named.txt", outside / "linked.txt"):
+        file.write_text("x")
+    (sessions / "link").symlink_to(outside)
+    (sessions / "name.txt").symlink_to(outside / "named.txt")
+    (sessions / "second-name.txt").hardlink_to(outside / "linked.txt")
+    os.mkfifo(sessions / "pipe")
+    opened = (sessions, sessions / "projects", outside, *sessions.glob("*/*"))
+    for path in (*opened, transcript, *outside.iterdir(), sessions / "pipe"):
+        path.chmod(0o755)
+    machine.places({})
+    assert modes_below(sessions) == {
+        "sessions": "0o700",
+        "sessions/projects": "0o700",
+        "sessions/projects/work": "0o700",
+        "sessions/projects/work/1.jsonl": "0o700",
+        "sessions/second-name.txt": "0o755",
+        "sessions/pipe": "0o755",
+    }
+    assert set(modes_below(outside).values()) == {"0o755"}
 
 
 def test_a_login_on_this_machine_stays_readable_and_writable(machine: Machine) -> None:
