@@ -36,6 +36,7 @@ from gateway.http.routes import (
     page,
     workspace,
 )
+from gateway.http.unread_body import UnreadBody
 from gateway.version import VERSION
 
 _METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE")
@@ -52,6 +53,7 @@ def create_app(
     Without tokens only `local_users` are served; None: every client is. Raises as `check_exposure` does.
     """
     settings = services.settings
+    limits = limits or HttpLimits()
     tokens = check_exposure(settings)
     peer_guard = []
     if local_users is not None and tokens is None:
@@ -63,6 +65,11 @@ def create_app(
         redirect_slashes=False,
         responses=ERRORS,
         middleware=[
+            Middleware(
+                UnreadBody,
+                max_bytes=limits.discard_bytes,
+                deadline_s=limits.discard_deadline_s,
+            ),
             Middleware(ResponseHeaders, metrics=services.metrics),
             Middleware(ErrorMiddleware),
             *peer_guard,
@@ -76,7 +83,7 @@ def create_app(
         ],
         exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
     )
-    app.state.gateway = AppState(services=services, limits=limits or HttpLimits())
+    app.state.gateway = AppState(services=services, limits=limits)
     app.state.tokens = tokens
     for section in (chat, conversations, approvals, cases, memory, workspace, logs, health, page):
         app.include_router(section.router)

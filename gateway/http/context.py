@@ -28,6 +28,9 @@ class HttpLimits:
 
     body_deadline_s: float = 30.0
     upload_deadline_s: float = 300.0
+    discard_deadline_s: float = 20.0
+    """For the rest of a body that was refused; see `UnreadBody`."""
+    discard_bytes: int = 134_217_728
     keep_alive_s: float = 10.0
     """The longest silence of a stream; the contract promises 15."""
     ping_deadline_s: float = 5.0

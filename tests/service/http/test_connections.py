@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
+import pytest
 
 from gateway.http.connections import ConnectionLimits
 from gateway.http.context import HttpLimits
@@ -114,6 +115,61 @@ async def test_a_body_that_nobody_reads_any_more_is_not_taken_for_ever(tmp_path:
             tasks.start_soon(drip, client, b"x" * 100_000)
             assert await client.is_closed()
             tasks.cancel_scope.cancel()
+
+
+FORM = b"Content-Type: multipart/form-data; boundary=x"
+CLOSE = b"Connection: close"
+BODY = b"x" * 16_000_000
+"""More than the buffers of a connection hold."""
+LENGTH = b"Content-Length: %d" % len(BODY)
+PIECES = b"Transfer-Encoding: chunked"
+REFUSED = {
+    "an upload that says its length": (413, post(b"/workspace/files", FORM, CLOSE, LENGTH)),
+    "an upload in pieces": (413, post(b"/workspace/files", FORM, CLOSE, PIECES)),
+    "a message": (413, post(b"/chat", JSON, CLOSE, LENGTH)),
+    "a message in pieces": (413, post(b"/chat", JSON, CLOSE, PIECES)),
+    "another type": (422, post(b"/chat", b"Content-Type: text/plain", CLOSE, PIECES)),
+    "an unknown route": (404, post(b"/nowhere", JSON, CLOSE, PIECES)),
+    "a foreign page": (403, post(b"/chat", b"Origin: http://evil.example", CLOSE, LENGTH)),
+    "two framings": (400, post(b"/chat", JSON, PIECES, LENGTH)),
+    "an old protocol": (413, post(b"/chat", JSON, LENGTH).replace(b"HTTP/1.1", b"HTTP/1.0")),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+async def test_a_refused_client_that_writes_everything_first_reads_its_answer(
+    tmp_path: Path, what: str
+) -> None:
+    status, head = REFUSED[what]
+    whole = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY) if PIECES in head else BODY
+    async with (
+        staged(tmp_path, max_upload_bytes=1024, max_body_bytes=1024) as stage,
+        served(stage.app) as port,
+        raw(port) as client,
+    ):
+        await client.send(head + whole)
+        await client.expect(status)
+        assert await client.is_closed()
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [HttpLimits(discard_deadline_s=0.05), HttpLimits(discard_bytes=100, discard_deadline_s=3600)],
+)
+async def test_the_rest_of_a_refused_body_is_not_read_for_ever(
+    tmp_path: Path, limits: HttpLimits
+) -> None:
+    async with (
+        staged(tmp_path, limits=limits) as stage,
+        served(stage.app) as port,
+        raw(port) as client,
+        anyio.create_task_group() as tasks,
+    ):
+        await client.send(post(b"/nowhere", CLOSE, LENGTH))
+        await client.expect(413)
+        tasks.start_soon(drip, client, BODY)
+        assert await client.is_closed()
+        tasks.cancel_scope.cancel()
 
 
 async def test_a_turn_that_takes_long_is_not_cut_by_the_deadlines_of_a_head(tmp_path: Path) -> None:
