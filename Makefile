@@ -4,7 +4,7 @@
 # make check      format, lint, types, import contracts
 # make wheel      build the wheel and try it in a clean environment
 # make page       write the page's modules as one script (needs Node); after each change below gateway/web
-# make bench      the first four figures of bench/README.md
+# make bench      measure most figures of bench/README.md
 # make soak       the long tests
 # Everything sets itself up; a second run starts in seconds.
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import numpy as np
 
 from bench.cases_incidents import Asked, Teller
 from bench.cases_loading import Loader
@@ -14,7 +13,6 @@ from bench.cases_memory import caller, memory_in
 from bench.recall_plain import PLAIN, PlainIndex
 from bench.report import show
 from memory.cases.results import SearchAnswer
-from memory.embeddings.hashed import HashedEmbedder
 from memory.memory import Memory
 
 TOP = 5
@@ -22,25 +20,10 @@ SEED = 7
 """Of the questions; the cases have another one."""
 
 
-class PlainVectors:
-    """The same embedder over whole texts, every vector compared."""
-
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self._embedder = HashedEmbedder()
-        self._ids = list(texts)
-        self._vectors = np.array(self._embedder.embed_blocking(list(texts.values())))
-
-    def find(self, question: str, limit: int) -> list[str]:
-        asked = np.array(self._embedder.embed_blocking([question])[0])
-        nearest = np.argsort(-(self._vectors @ asked), kind="stable")[:limit]
-        return [self._ids[index] for index in nearest]
-
-
 async def ask_all(
     memory: Memory, loaded: Loader, questions: Sequence[Asked]
 ) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    plain: dict[str, Any] = {name: PlainIndex(name, loaded.texts) for name in PLAIN}
-    plain["vectors"] = PlainVectors(loaded.texts)
+    plain = {name: PlainIndex(name, loaded.texts) for name in PLAIN}
     places: dict[str, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
     missed = []
     for number, one in enumerate(questions):

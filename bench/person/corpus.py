@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-DEFAULT = Path(__file__).parent
+SETS = [Path(__file__).with_name(name) for name in ("fifth", "eighth")]
+"""The two latest by authors who had not seen the code."""
 _ASKED_AT = "2026-11-23T09:00:00Z"
 _FIELDS: Mapping[str, tuple[set[str], set[str]]] = {
     "notes": ({"path", "text", "modified"}, set()),
     "episodes": ({"id", "title", "text", "at"}, set()),
-    "questions": ({"id", "text", "lang", "kind", "answers"}, {"asked_at", "half"}),
+    "questions": ({"id", "text", "lang", "kind", "answers"}, {"asked_at"}),
 }
 
 
@@ -33,7 +34,6 @@ class Question:
     text: str
     lang: str
     kind: str
-    half: str
     asked_at: datetime
     answers: Sequence[Answer]
 
@@ -56,7 +56,7 @@ class PersonSet:
         return notes | {one["id"]: f"{one['title']}\n{one['text']}" for one in self.episodes}
 
 
-def read(directory: Path = DEFAULT) -> PersonSet:
+def read(directory: Path) -> PersonSet:
     """Read a set.
 
     Raises:
@@ -105,7 +105,6 @@ def _question(row: Mapping[str, Any]) -> Question:
         text=row["text"],
         lang=row["lang"],
         kind=row["kind"],
-        half=row.get("half", "held_out"),
         asked_at=_moment(row.get("asked_at", _ASKED_AT)),
         answers=[Answer(**answer) for answer in row["answers"]],
     )

@@ -1,6 +1,6 @@
 """How well a person's questions are answered from memory, beside plain full text.
 
-`python -m bench person` measures this set, `python -m bench.person DIRECTORY` another one.
+`python -m bench person` measures the two sets in this directory, `python -m bench.person DIRECTORY` another one.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -11,12 +11,12 @@ from typing import Any
 
 import anyio
 
-from bench.person.corpus import DEFAULT, PersonSet, Question, moment_of, read, write_notes
+from bench.person.corpus import SETS, PersonSet, Question, moment_of, read, write_notes
 from bench.person.long_messages import long_messages
-from bench.person.vectors import EmbedderOf, indexed
+from bench.person.vectors import indexed
 from bench.recall_memory import Memory, open_memory
 from bench.recall_plain import PlainIndex
-from bench.report import show
+from bench.report import median, show
 from memory.clock import utc_now
 from memory.embeddings.protocol import TextEmbedder
 from memory.episodes.episode import EpisodeDraft, Sections
@@ -36,38 +36,59 @@ _PLAIN = "unigram+bigram"
 _FIRST = 5
 _SAME_LANGUAGE = ("same", "paraphrase", "time", "newest")
 
+COLUMNS = (
+    "found@5",
+    "same language@5",
+    "across@5",
+    "shown without an answer",
+    "items a question",
+    "characters, p50",
+    "long messages",
+)
+
 Shown = Sequence[tuple[str, str]]
 """Source and text of what is shown, best first."""
-Ask = Callable[[str, Question], Awaitable[Shown]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is shown for a question, and the length of the injected text."""
+
+    shown: Shown
+    chars: int
+
+
+Ask = Callable[[str, Question], Awaitable[Answer]]
 
 
 @dataclass
 class Tally:
     """What is counted of some questions."""
 
-    shown: list[tuple[Question, Shown]] = field(default_factory=list)
+    answers: list[tuple[Question, Answer]] = field(default_factory=list)
     long: list[bool] = field(default_factory=list)
     """For each long message of a question found as a short one: whether it is found."""
 
     def row(self) -> list[str]:
-        answerable = [pair for pair in self.shown if pair[0].answers]
+        answerable = [pair for pair in self.answers if pair[0].answers]
         near = [pair for pair in answerable if pair[0].kind in _SAME_LANGUAGE]
         across = [pair for pair in answerable if pair[0].kind == "cross"]
-        silent = [shown for question, shown in self.shown if not question.answers]
-        items = sum(len(shown) for _, shown in self.shown) / max(1, len(self.shown))
+        silent = [answer for question, answer in self.answers if not question.answers]
+        items = sum(len(answer.shown) for _, answer in self.answers) / max(1, len(self.answers))
         return [
-            _share([is_found(*pair, _FIRST) for pair in answerable]),
+            _share([is_found(*pair) for pair in answerable]),
             _share([is_found(*pair) for pair in near]),
             _share([is_found(*pair) for pair in across]),
-            _share([bool(shown) for shown in silent]),
+            _share([bool(answer.shown) for answer in silent]),
             f"{items:.1f}",
+            f"{median([answer.chars for _, answer in self.answers]):.0f}",
             _share(self.long),
         ]
 
 
-def is_found(question: Question, shown: Shown, most: int | None = None) -> bool:
-    """Return whether an answer is among the first shown."""
-    return any(question.is_answered_by(*item) for item in shown[:most])
+def is_found(question: Question, answer: Answer) -> bool:
+    """Return whether an answer is among the first five shown."""
+    return any(question.is_answered_by(*item) for item in answer.shown[:_FIRST])
 
 
 def _share(counted: Sequence[bool]) -> str:
@@ -105,7 +126,7 @@ async def asking(person: PersonSet, embedder: TextEmbedder | None = None) -> Asy
         search = MemorySearch(memory.items, retrievers, now=lambda: now[0])
         reader = RecallReader(search)
 
-        async def ask(text: str, question: Question) -> Shown:
+        async def ask(text: str, question: Question) -> Answer:
             now[0] = question.asked_at
             pack = await reader.recall(
                 QueryPack(queries=(text,), scope=Scope(owner_id=OWNER), kinds=RECALLED_KINDS)
@@ -113,7 +134,7 @@ async def asking(person: PersonSet, embedder: TextEmbedder | None = None) -> Asy
             assert not pack.degraded, pack.degraded
             ids = [item.id for item in pack.items]
             items = await memory.items.get_many(ids, Scope(owner_id=OWNER))
-            return [source_and_text(item) for item in items]
+            return Answer([source_and_text(item) for item in items], len(pack.text))
 
         yield ask
 
@@ -139,60 +160,42 @@ def asking_plain(person: PersonSet) -> Ask:
     texts = person.texts
     index = PlainIndex(_PLAIN, texts)
 
-    async def ask(text: str, question: Question) -> Shown:  # noqa: RUF029  answers as `asking` does
+    async def ask(text: str, question: Question) -> Answer:  # noqa: RUF029  answers as `asking` does
         del question
-        return [(source, texts[source]) for source in index.find(text, _FIRST)]
+        shown = [(source, texts[source]) for source in index.find(text, _FIRST)]
+        return Answer(shown, sum(len(whole) for _, whole in shown))
 
     return ask
 
 
-async def tally(person: PersonSet, ask: Ask, half: str, *, with_long: bool) -> Tally:
+async def tally(person: PersonSet, ask: Ask, *, with_long: bool) -> Tally:
     counted = Tally()
     for question in person.questions:
-        if question.half != half:
-            continue
-        shown = await ask(question.text, question)
-        counted.shown.append((question, shown))
-        if with_long and question.answers and is_found(question, shown):
+        answer = await ask(question.text, question)
+        counted.answers.append((question, answer))
+        if with_long and question.answers and is_found(question, answer):
             for _, text in long_messages(question.text):
                 counted.long.append(is_found(question, await ask(text, question)))
     return counted
 
 
 async def measure(
-    directory: Path = DEFAULT,
-    *,
-    with_long: bool = True,
-    embedder_of: EmbedderOf = lambda _: None,
-) -> dict[str, Any]:
+    directory: Path, *, with_long: bool = True, embedder: TextEmbedder | None = None
+) -> None:
+    """Measure a set and print its table."""
     person = read(directory)
-    figures: dict[str, Any] = {}
-    halves = sorted({question.half for question in person.questions}, reverse=True)
-    columns = [
-        "found@5",
-        "shown, same language",
-        "shown, across",
-        "shown without an answer",
-        "items a question",
-        "long messages",
-    ]
-    async with asking(person, embedder_of(person)) as ask:
-        for half in halves:
-            candor = (await tally(person, ask, half, with_long=with_long)).row()
-            plain = (await tally(person, asking_plain(person), half, with_long=with_long)).row()
-            figures[half] = {
-                "Candor": dict(zip(columns, candor, strict=True)),
-                "plain": dict(zip(columns, plain, strict=True)),
-            }
-            show(
-                f"A person's questions, {half}",
-                ["", *columns],
-                [["Candor", *candor], ["unigrams and bigrams", *plain]],
-            )
-    return figures
+    async with asking(person, embedder) as ask:
+        candor = await tally(person, ask, with_long=with_long)
+    plain = await tally(person, asking_plain(person), with_long=with_long)
+    show(
+        f"A person's questions, {directory.name}",
+        ["", *COLUMNS],
+        [["Candor", *candor.row()], ["unigrams and bigrams", *plain.row()]],
+    )
 
 
 async def run(rounds: int) -> None:
-    """Measure this set; it is the same each time."""
+    """Measure both sets; they are the same each time."""
     del rounds
-    await measure()
+    for directory in SETS:
+        await measure(directory)

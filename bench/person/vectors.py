@@ -1,18 +1,14 @@
-"""The vectors beside the words: an embedder as the gateway uses it, or a stand-in."""
+"""The vectors beside the words: an embedder as the gateway uses it."""
 
 import argparse
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
 
-from bench.person.corpus import PersonSet
-from bench.person.stand_in import StandIn
 from bench.recall_memory import Memory
 from memory.clock import utc_now
-from memory.embeddings.choice import LEAST_COSINES
-from memory.embeddings.hashed import HashedEmbedder
 from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
@@ -21,33 +17,25 @@ from memory.stores.sqlite.vectors import SqliteIndexState
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import IndexFiles, VectorIndexer, VectorRetriever
 
-EmbedderOf = Callable[[PersonSet], TextEmbedder | None]
 
-
-def add_arguments(
-    parser: argparse.ArgumentParser,
-) -> Callable[[argparse.Namespace, PersonSet], TextEmbedder | None]:
-    """Add arguments that name an embedder; return what makes it of them, None without one."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name an embedder."""
     parser.add_argument("--url", help="an embeddings server's, as CANDOR_EMBEDDINGS_URL")
     parser.add_argument("--model", default="", help="of the server")
     parser.add_argument("--key", default="", help="of the server")
     parser.add_argument("--onnx", type=Path, help="a model's folder")
     parser.add_argument("--multilingual", action="store_true", help="as CANDOR_EMBEDDER")
-    parser.add_argument("--hashed", action="store_true", help="hashed vectors")
-    parser.add_argument("--stand-in", type=float, metavar="SEPARATION", help="see stand_in.py")
-    return _embedder
 
 
-def _embedder(options: argparse.Namespace, person: PersonSet) -> TextEmbedder | None:
+def embedder_of(options: argparse.Namespace) -> TextEmbedder | None:
+    """Return the embedder that the arguments name, None without one."""
     if options.url:
         server = Embeddings(base_url=options.url, model=options.model, api_key=options.key)
         return OpenAiEmbedder(server, mask=str, now=utc_now)
-    if options.stand_in is not None:
-        return StandIn(person, options.stand_in)
     if options.multilingual:
         return ThreadedEmbedder(MultilingualEmbedder())
-    if options.onnx or options.hashed:
-        return ThreadedEmbedder(OnnxEmbedder(options.onnx) if options.onnx else HashedEmbedder())
+    if options.onnx:
+        return ThreadedEmbedder(OnnxEmbedder(options.onnx))
     return None
 
 
@@ -69,7 +57,6 @@ async def indexed(memory: Memory, embedder: TextEmbedder) -> AsyncIterator[Vecto
             embedder,
             memory.items,
             SqliteIndexState(memory.database),
-            least_cosine=LEAST_COSINES.get(embedder.model_id),
         )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(indexer.run)
