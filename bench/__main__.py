@@ -43,6 +43,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30, help="samples of each kind")
     parser.add_argument("--path", type=Path, help="LoCoMo's file, locomo10.json")
     parser.add_argument(
+        "--items", type=int, default=first_text.ITEMS, help="of the filled memory of first_text"
+    )
+    parser.add_argument(
         "--peer", action="append", default=[], metavar="NAME=URL", help="another server to ask"
     )
     options = parser.parse_args()
@@ -54,7 +57,7 @@ def main() -> None:
             anyio.run(locomo.run, options.path)
         elif name in {"aims", "first_text"}:
             measure = aims.run if name == "aims" else first_text.run
-            anyio.run(partial(measure, peers=options.peer), options.rounds)
+            anyio.run(partial(measure, peers=options.peer, items=options.items), options.rounds)
         else:
             anyio.run(BENCHMARKS[name], options.rounds)
 

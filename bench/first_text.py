@@ -1,6 +1,7 @@
 """How long until the first text: the gateway against the bare SDK and other servers, taking turns in one run.
 
-Warm: a conversation that is running. Fresh: a new conversation (prewarmed) against connect and ask.
+Warm: a conversation that is running, with memory off, empty and filled (`warm_turns.py`); the others with a filled
+memory. Fresh: a new conversation (prewarmed) against connect and ask.
 Woken: a sleeping conversation against the SDK's resume; opened first: the same after a front end has read its
 messages and its agent is there, as while a person types. Burst: the last of six new conversations that begin
 at once, the first time at a server that keeps one agent ready, and again while it keeps more because of
@@ -9,22 +10,25 @@ request, with the SDK's `query`; more are named by `--peer NAME=URL`.
 """
 
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
-from claude_agent_sdk import ClaudeSDKClient
 
-from bench import bare, plot
+from bench import bare, plot, warm_turns
+from bench.filled_memory import fill
 from bench.peers import Conversation, Peer, peers_of
 from bench.per_request import per_request_server
 from bench.report import median, save, show
 from bench.server import Gateway, connection, running_gateway
 from bench.stand_in import stand_in
+from bench.warm_turns import BARE, EMPTY, FILLED, OFF, Questions, Samples, WarmTurns
 
-SCRIPT = '```candor-script\n[{"text": "Here is a short answer of a few words."}]\n```'
+MESSAGE = next(iter(Questions()))
+ITEMS = 100_000
+"""Of the filled memory."""
 BURST = 6
 _BURST_SHARE = 5
 """One burst for so many rounds of the others."""
@@ -32,28 +36,89 @@ _SETTLE_S = 1.2
 """Between samples that start processes, so that the next prewarmed one is ready."""
 _BURST_SETTLE_S = 6.0
 _LOOK_AGAIN_S = 0.05
-BARE, GATEWAY, PER_REQUEST = "bare SDK", "gateway", "process a request"
+GATEWAY, PER_REQUEST = "gateway", "process a request"
 
 Ask = Callable[[], Awaitable[float]]
-Samples = dict[str, list[float]]
-"""Seconds by who was asked."""
 
 
-async def run(rounds: int, peers: Sequence[str] = ()) -> dict[str, dict[str, float]]:
-    """Measure, print and save; return the medians in ms by kind and by who was asked."""
+@dataclass(frozen=True)
+class FirstTexts:
+    """What was measured."""
+
+    medians_ms: Mapping[str, Mapping[str, float]]
+    """By kind and by who was asked."""
+    server_cpu_ms: Mapping[str, float]
+    """A warm turn, with what is written after it."""
+    server_mb: float
+    """With a filled memory."""
+
+    def ratio(self, kind: str, side: str = GATEWAY) -> float:
+        return self.medians_ms[kind][side] / self.medians_ms[kind][BARE]
+
+
+async def run(rounds: int, peers: Sequence[str] = (), items: int = ITEMS) -> FirstTexts:
+    """Measure, print, save and return."""
     with tempfile.TemporaryDirectory() as name:
         async with AsyncExitStack() as stack:
             directory = Path(name)
             url = await stack.enter_async_context(stand_in())
             own = await stack.enter_async_context(per_request_server(directory, url))
             others = await stack.enter_async_context(peers_of([f"{PER_REQUEST}={own}", *peers]))
-            samples = await _measure(directory, url, others, rounds)
-            memory_mb = samples.pop("memory")[GATEWAY][0]
-    sides = [BARE, GATEWAY, *(peer.name for peer in others)]
+            model = {
+                "ANTHROPIC_BASE_URL": url,
+                "ANTHROPIC_API_KEY": "none",
+                "CANDOR_MODEL": "candor-demo",
+            }
+            warm = await warm_turns.measure(directory, model, others, rounds, items)
+            _show_warm(warm, rounds, items)
+            await fill(directory / "data", items)
+            samples = await _measure(directory, model, others, rounds)
     figures = {
-        kind: {side: median(of[side]) * 1000 for side in sides if side in of}
+        kind: {side: median(seconds) * 1000 for side, seconds in of.items()}
         for kind, of in samples.items()
     }
+    _show(figures, [BARE, GATEWAY, *(peer.name for peer in others)], rounds)
+    medians = {**warm.medians_ms(), **figures}
+    save(
+        "first_text",
+        {
+            "rounds": rounds,
+            "items": items,
+            "server_mb_with_a_filled_memory": warm.server_mb,
+            "server_cpu_ms_a_warm_turn": warm.cpu_ms(),
+            "medians_ms": medians,
+            "samples_ms": {
+                kind: {side: [s * 1000 for s in seconds] for side, seconds in of.items()}
+                for kind, of in {**warm.samples, **samples}.items()
+            },
+        },
+    )
+    plot.bars("first_text", "Time to first text, ms (median)", medians)
+    return FirstTexts(medians, warm.cpu_ms(), warm.server_mb)
+
+
+def _show_warm(warm: WarmTurns, rounds: int, items: int) -> None:
+    medians = warm.medians_ms()
+    sides = list(medians[warm_turns.FIRST_TEXT])
+    rows = []
+    for kind, of in medians.items():
+        rows.append([f"{kind}, ms", *(f"{of[side]:.1f}" if side in of else "–" for side in sides)])
+        ratios = (f"{of[side] / of[BARE]:.2f}" if side in of else "–" for side in sides)
+        rows.append([f"{kind}, ratio", *ratios])
+    cpu = warm.cpu_ms()
+    spent = (f"{cpu[side]:.1f}" if side in cpu else "–" for side in sides)
+    rows.append(["server's processor a turn, ms", *spent])
+    show(f"Warm turns, medians of {rounds}; filled: {items} items", ["", *sides], rows)
+    of = medians[warm_turns.FIRST_TEXT]
+    for name in (EMPTY, FILLED):
+        print(
+            f"  {name} above {OFF}: first text {of[name] - of[OFF]:+.1f} ms,"
+            f" server's processor {cpu[name] - cpu[OFF]:+.1f} ms a turn"
+        )
+    print(f"  the server with a {FILLED}: {warm.server_mb:.0f} MB\n", flush=True)
+
+
+def _show(figures: Mapping[str, Mapping[str, float]], sides: Sequence[str], rounds: int) -> None:
     rows = [
         [
             kind,
@@ -64,24 +129,10 @@ async def run(rounds: int, peers: Sequence[str] = ()) -> dict[str, dict[str, flo
         for kind, of in figures.items()
     ]
     show(
-        f"Time to first text, medians of {rounds} ({_bursts(rounds)} bursts), ms",
+        f"Time to first text, medians of {rounds} ({_bursts(rounds)} bursts), ms; {FILLED}",
         ["conversation", *sides, "gateway added", "ratio"],
         rows,
     )
-    save(
-        "first_text",
-        {
-            "rounds": rounds,
-            "server_mb_after_two_turns": memory_mb,
-            "medians_ms": figures,
-            "samples_ms": {
-                kind: {side: [s * 1000 for s in seconds] for side, seconds in of.items()}
-                for kind, of in samples.items()
-            },
-        },
-    )
-    plot.bars("first_text", "Time to first text, ms (median)", figures)
-    return {**figures, "memory": {GATEWAY: memory_mb}}
 
 
 def _bursts(rounds: int) -> int:
@@ -89,39 +140,30 @@ def _bursts(rounds: int) -> int:
 
 
 async def _measure(
-    directory: Path, url: str, others: Sequence[Peer], rounds: int
+    directory: Path, model: Mapping[str, str], others: Sequence[Peer], rounds: int
 ) -> dict[str, Samples]:
-    model = {
-        "ANTHROPIC_BASE_URL": url,
-        "ANTHROPIC_API_KEY": "none",
-        "CANDOR_MODEL": "candor-demo",
-    }
+    url = model["ANTHROPIC_BASE_URL"]
     opts = bare.options(directory / "workspace", url, directory / "bare")
 
     async def connect_and_ask() -> float:
-        return (await bare.connect_and_ask(opts, SCRIPT))[0]
+        return (await bare.connect_and_ask(opts, MESSAGE))[0]
 
-    async with running_gateway(directory, **model) as gateway:
-        await anyio.sleep(_SETTLE_S * 3)
-        warm, memory_mb = await _warm(gateway, ClaudeSDKClient(opts), others, rounds)
     async with running_gateway(directory, **model, CANDOR_IDLE_CLIENT_S="1") as gateway:
         await anyio.sleep(_SETTLE_S * 3)
         new: dict[str, Ask] = {BARE: connect_and_ask, GATEWAY: lambda: _ask_new(gateway)}
         for peer in others:
-            new[peer.name] = lambda peer=peer: peer.ask(SCRIPT, Conversation())  # type: ignore[misc]
+            new[peer.name] = lambda peer=peer: peer.ask(MESSAGE, Conversation())  # type: ignore[misc]
         fresh = await _in_turns(new, rounds, _SETTLE_S)
         woken = await _woken(gateway, directory, url, rounds)
         opened = await _woken(gateway, directory, url, rounds, opened_first=True)
     del new[GATEWAY]
     first, again = await _bursts_of(directory, model, new, _bursts(rounds))
     return {
-        "warm": warm,
         "fresh": fresh,
         "woken": woken,
         "opened first": opened,
         f"last of {BURST}": first,
         f"last of {BURST} again": again,
-        "memory": {GATEWAY: [memory_mb]},
     }
 
 
@@ -153,7 +195,7 @@ async def _in_turns(sides: dict[str, Ask], rounds: int, settle_s: float) -> Samp
 
 async def _ask_new(gateway: Gateway) -> float:
     async with connection(gateway) as link:
-        return (await link.ask({"message": SCRIPT}))[0]
+        return (await link.ask({"message": MESSAGE}))[0]
 
 
 async def _last_of_burst(ask: Ask) -> float:
@@ -169,43 +211,16 @@ async def _last_of_burst(ask: Ask) -> float:
     return max(seconds)
 
 
-async def _warm(
-    gateway: Gateway, client: ClaudeSDKClient, others: Sequence[Peer], rounds: int
-) -> tuple[Samples, float]:
-    await client.connect()
-    talks = {peer.name: Conversation() for peer in others}
-    async with connection(gateway) as link:
-        _, result = await link.ask({"message": SCRIPT})
-        body = {"message": SCRIPT, "conversation_id": result["conversation_id"]}
-        await link.ask(body)
-        await anyio.sleep(_SETTLE_S)
-        memory_mb = gateway.process.memory_info().rss / 1e6
-
-        async def ask_gateway() -> float:
-            return (await link.ask(body))[0]
-
-        async def ask_client() -> float:
-            return (await bare.ask(client, SCRIPT, time.perf_counter()))[0]
-
-        sides: dict[str, Ask] = {BARE: ask_client, GATEWAY: ask_gateway}
-        for peer in others:
-            sides[peer.name] = lambda peer=peer: peer.ask(SCRIPT, talks[peer.name])  # type: ignore[misc]
-        await _in_turns(sides, 3, 0)
-        samples = await _in_turns(sides, rounds, 0)
-    await client.disconnect()
-    return samples, memory_mb
-
-
 async def _woken(
     gateway: Gateway, directory: Path, url: str, rounds: int, *, opened_first: bool = False
 ) -> Samples:
     """One conversation that falls asleep (after a second) between the samples."""
     workspace, config_dir = directory / "workspace", directory / "bare"
-    _, session = await bare.connect_and_ask(bare.options(workspace, url, config_dir), SCRIPT)
+    _, session = await bare.connect_and_ask(bare.options(workspace, url, config_dir), MESSAGE)
     again = bare.options(workspace, url, config_dir, resume=session)
     async with connection(gateway) as link:
-        _, result = await link.ask({"message": SCRIPT})
-        body = {"message": SCRIPT, "conversation_id": result["conversation_id"]}
+        _, result = await link.ask({"message": MESSAGE})
+        body = {"message": MESSAGE, "conversation_id": result["conversation_id"]}
         await anyio.sleep(_SETTLE_S)
 
         path = f"/conversations/{result['conversation_id']}"
@@ -218,6 +233,6 @@ async def _woken(
             return (await link.ask(body))[0]
 
         async def resume_and_ask() -> float:
-            return (await bare.connect_and_ask(again, SCRIPT))[0]
+            return (await bare.connect_and_ask(again, MESSAGE))[0]
 
         return await _in_turns({BARE: resume_and_ask, GATEWAY: ask_gateway}, rounds, _SETTLE_S)

@@ -15,10 +15,10 @@ from subprocess import DEVNULL
 
 import anyio
 
-from bench.first_text import SCRIPT
 from bench.report import save, show
 from bench.server import Connection, Gateway, connection, running_gateway
 from bench.stand_in import stand_in
+from bench.warm_turns import SCRIPT
 
 _WRITE = '{"tool": "Write", "input": {"file_path": "a.txt", "content": "one"}}'
 _TURNS = {

@@ -16,10 +16,10 @@ from urllib.parse import quote
 
 import anyio
 
-from bench.first_text import SCRIPT
 from bench.report import median, save, show
 from bench.server import Connection, connection, running_gateway
 from bench.stand_in import stand_in
+from bench.warm_turns import SCRIPT
 from gateway.conversations import migrations
 from gateway.ids import LOCAL_USER
 from gateway.jsonsafe import json_text

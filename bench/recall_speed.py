@@ -1,20 +1,22 @@
 """How long a recall takes among so many episodes, next to the bare query; writing, and the loop meanwhile."""
 
 import gc
-import random
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
+from bench.made_up_texts import START, Corpus
 from bench.recall_memory import Memory, line, open_memory
 from bench.recall_plain import PLAIN
 from bench.report import percentile, show
 from memory.items import Item
+from memory.recall.query import RECALLED_KINDS, QueryPack
+from memory.recall.reader import RecallReader
 from memory.scope import Scope
 from memory.stores.sqlite.items import put_item_blocking
 from memory.terms import terms
@@ -27,60 +29,22 @@ WARM = 20
 BATCH = 100
 THROUGH_WRITER = 2000
 IDLE_S = 10
-START = datetime(2024, 1, 1, tzinfo=UTC)
-
-_SYLLABLES = [
-    a + b for a in "bcdfghjklmnprstvwz" for b in ("a", "e", "i", "o", "u", "ai", "or", "en")
-]
-_CHARACTERS = [chr(0x4E00 + n) for n in range(0, 20000, 9)]
 
 
-class Corpus:
-    """Made-up episodes in two languages; words are as unevenly frequent as in real texts (Zipf)."""
-
-    def __init__(self, seed: int = 1) -> None:
-        self._random = random.Random(seed)
-        latin = ["".join(self._random.choices(_SYLLABLES, k=1 + n % 3)) for n in range(60_000)]
-        chinese = ["".join(self._random.choices(_CHARACTERS, k=2)) for _ in range(40_000)]
-        self._words = {False: list(dict.fromkeys(latin)), True: list(dict.fromkeys(chinese))}
-        self._weights = {key: self._cumulated(len(words)) for key, words in self._words.items()}
-
-    @staticmethod
-    def _cumulated(count: int) -> list[float]:
-        total, sums = 0.0, []
-        for rank in range(1, count + 1):
-            total += 1 / (rank + 2.7)
-            sums.append(total)
-        return sums
-
-    def sentence(self, length: int) -> str:
-        chinese = self._random.random() < 0.5
-        words = self._random.choices(
-            self._words[chinese], cum_weights=self._weights[chinese], k=length
-        )
-        return (
-            "，".join("".join(words[n : n + 4]) for n in range(0, length, 4))
-            if chinese
-            else " ".join(words)
-        )
-
-    def item(self, number: int) -> Item:
-        at = START + timedelta(minutes=number)
-        body = self.sentence(40)
-        return Item(
-            id=f"epi_{number}",
-            kind="episode",
-            scope=Scope(owner_id=OWNER if number % 2 else f"owner{number % OWNERS}"),
-            title=self.sentence(6),
-            summary=body[:120],
-            body=body,
-            source=f"episode epi_{number}",
-            occurred_at=at,
-            updated_at=at,
-        )
-
-    def question(self) -> str:
-        return self.sentence(self._random.choice((2, 4, 8, 16)))
+def _item(corpus: Corpus, number: int) -> Item:
+    at = START + timedelta(minutes=number)
+    body = corpus.sentence(40)
+    return Item(
+        id=f"epi_{number}",
+        kind="episode",
+        scope=Scope(owner_id=OWNER if number % 2 else f"owner{number % OWNERS}"),
+        title=corpus.sentence(6),
+        summary=body[:120],
+        body=body,
+        source=f"episode epi_{number}",
+        occurred_at=at,
+        updated_at=at,
+    )
 
 
 async def _longest_stall(work: Callable) -> tuple[float, float]:
@@ -115,7 +79,7 @@ async def _fill(memory: Memory, corpus: Corpus, count: int) -> tuple[float, floa
         for start in range(0, count, BATCH):
             items = await anyio.to_thread.run_sync(
                 lambda start=start: [
-                    corpus.item(n) for n in range(start, min(start + BATCH, count))
+                    _item(corpus, n) for n in range(start, min(start + BATCH, count))
                 ]
             )
             await memory.database.write(lambda writer, items=items: _write(writer, items))
@@ -159,18 +123,25 @@ async def _time_questions(
     memory: Memory,
     bare: sqlite3.Connection,
     same_words: sqlite3.Connection,
-    questions: Sequence[str],
+    questions: Sequence[tuple[str, str]],
 ) -> dict:
+    """Time searches for the first question of each pair, and what a turn with the second one is told."""
     search, scope = memory.search(), Scope(owner_id=OWNER)
+    reader = RecallReader(search)
     asked_plain = PLAIN["unigram+bigram"][2]
+    turn: list[float] = []
     whole: list[float] = []
     plain: list[float] = []
     same: list[float] = []
-    for place, question in enumerate(questions):
+    for place, (question, message) in enumerate(questions):
         started = time.perf_counter()
         found = await search.search(question, scope=scope, limit=20)
         whole_s = time.perf_counter() - started
         assert not found.degraded, found.degraded
+        started = time.perf_counter()
+        pack = await reader.recall(QueryPack(queries=(message,), scope=scope, kinds=RECALLED_KINDS))
+        turn_s = time.perf_counter() - started
+        assert not pack.degraded, pack.degraded
         expression = " OR ".join(f'"{name}"' for name in dict.fromkeys(asked_plain(question)))
         started = time.perf_counter()
         bare.execute(
@@ -185,10 +156,16 @@ async def _time_questions(
         ).fetchall()
         same_s = time.perf_counter() - started
         if place >= WARM:
+            turn.append(turn_s)
             whole.append(whole_s)
             plain.append(plain_s)
             same.append(same_s)
-    return {"recall": _times(whole), "bare": _times(plain), "bare, our words": _times(same)}
+    return {
+        "turn": _times(turn),
+        "recall": _times(whole),
+        "bare": _times(plain),
+        "bare, our words": _times(same),
+    }
 
 
 async def measure(count: int) -> dict:
@@ -200,7 +177,7 @@ async def measure(count: int) -> dict:
             bare = await anyio.to_thread.run_sync(_bare, directory, memory.database.path)
             same = sqlite3.connect(memory.database.path)
             asked = QUERIES if count < 1_000_000 else MAX_QUERIES_OF_A_MILLION
-            questions = [corpus.question() for _ in range(asked + WARM)]
+            questions = [(corpus.question(), corpus.question()) for _ in range(asked + WARM)]
             times = await _time_questions(memory, bare, same, questions)
             bare.close()
             same.close()
@@ -226,12 +203,29 @@ async def run(sizes: Sequence[int]) -> dict:
     _, idle_stall = await _longest_stall(lambda: anyio.sleep(IDLE_S))
     took, stall = await _fill_through_writer(Corpus(2))
     show(
-        "Recall among so many episodes, ms; the bare query is one FTS5 column of the same rows",
-        ["episodes", "p50", "p95", "bare p50", "bare p95", "ratio", "rows/s", "loop stall", "MiB"],
+        "Recall among so many episodes, ms: a search, and what a turn is told from memory; the bare query is"
+        " one FTS5 column of the same rows",
+        [
+            *(
+                "episodes",
+                "search p50",
+                "p95",
+                "turn p50",
+                "p95",
+                "bare p50",
+                "p95",
+                "ratio of searches",
+            ),
+            *("rows/s", "loop stall", "MiB"),
+        ],
         [
             [
                 f"{row['episodes']}",
-                *(f"{row[side][p]:.1f}" for side in ("recall", "bare") for p in ("p50", "p95")),
+                *(
+                    f"{row[side][p]:.1f}"
+                    for side in ("recall", "turn", "bare")
+                    for p in ("p50", "p95")
+                ),
                 f"{row['ratio_p50']:.2f} / {row['ratio_p95']:.2f}",
                 f"{row['written_per_s']}",
                 f"{row['loop_stall_ms']:.1f}",

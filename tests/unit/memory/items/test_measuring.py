@@ -7,7 +7,12 @@ from typing import Any
 import pytest
 
 from bench import locomo, recall_madial
+from bench.filled_memory import fill
+from bench.person.corpus import read
+from bench.recall_memory import open_memory
 from bench.recall_plain import PLAIN, PlainIndex
+from gateway.ids import LOCAL_USER
+from memory.scope import Scope
 
 DIALOGUE = Path(locomo.__file__).with_name("recall_dialogue.json")
 
@@ -79,3 +84,49 @@ def test_a_plain_index_finds_what_its_tokenizer_can() -> None:
         assert index.find('payment "NEAR(', 5) == ["a"]
         assert index.find("支付", 5) == (["a"] if name == "unigram+bigram" else [])
         assert index.find("?", 5) == []
+
+
+async def test_a_filled_memory_is_made_once_and_searched_by_the_user_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    contents, files = [], set()
+    for name in ("first", "second"):
+        await fill(tmp_path / name, 50)
+        (made,) = (tmp_path / "cache" / "candor-bench").iterdir()
+        files.add(made.stat().st_ino)
+        async with open_memory(tmp_path / name) as memory:
+            rows = await memory.database.rows("SELECT id, kind, body FROM items ORDER BY id")
+            contents.append({row["id"]: row["kind"] for row in rows})
+            found = await memory.search().search(
+                rows[-1]["body"][:80], scope=Scope(owner_id=LOCAL_USER), limit=5
+            )
+            assert found.hits
+    assert contents[0] == contents[1]
+    kinds = list(contents[0].values())
+    assert (kinds.count("episode"), kinds.count("turn")) == (20, 30)
+    assert len(files) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "mistake"),
+    [
+        ("answers", [{"source": "memory/a.md", "contains": "tea"}], "is not in the set"),
+        ("answers", [], "has no answers"),
+        ("half", "tuning", "half"),
+    ],
+)
+def test_a_persons_set_whose_answers_are_not_in_it_is_refused(
+    tmp_path: Path, field: str, value: object, mistake: str
+) -> None:
+    note = {"path": "memory/a.md", "text": "coffee", "modified": "2026-11-01T08:00:00Z"}
+    answers = [{"source": "memory/a.md", "contains": "coffee"}]
+    question = {"id": "q", "text": "tea?", "lang": "en", "kind": "same", "answers": answers}
+    (tmp_path / "notes.jsonl").write_text(json.dumps(note), encoding="utf-8")
+    (tmp_path / "episodes.jsonl").write_text("", encoding="utf-8")
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question), encoding="utf-8")
+    assert read(tmp_path).questions[0].answers[0].contains == "coffee"
+    wrong = json.dumps({**question, field: value})
+    (tmp_path / "questions.jsonl").write_text(wrong, encoding="utf-8")
+    with pytest.raises(ValueError, match=mistake):
+        read(tmp_path)
