@@ -31,11 +31,11 @@ from memory.episodes.episode import Written
 from memory.episodes.episode_worker import EpisodeWorker, Extract, Learn
 from memory.episodes.extract import Extractor
 from memory.episodes.writer import MemoryWriter
-from memory.fact_keeper import FactKeeper
-from memory.fact_tidier import FactTidier
 from memory.facts.fact import Origin
+from memory.facts.keeper import FactKeeper
 from memory.facts.learner import FactLearner
-from memory.forget_requests import find_with
+from memory.facts.tidier import FactTidier
+from memory.facts.tools import FactTools
 from memory.forgetting import Forgetting
 from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
@@ -259,16 +259,15 @@ async def _build(
         recording=recorder.recording,
         now=now,
         forget_note=notes.forget_note,
-        find=find_with(notes, search),
     )
     facts = FactKeeper(
         database,
+        items=items,
         deliver_to=deliver_to,
         recording=recorder.recording,
         mask=plan.mask,
         now=now,
-        forgetting=forgetting,
-        learns=plan.learns,
+        forget_all=forgetting.forget_all,
         on_written=facts_written,
     )
     return Memory(
@@ -298,6 +297,7 @@ async def _build(
         notes=notes,
         cases=CaseTools(book, finder.find, CaseReader(cases)),
         facts=facts,
+        fact_tools=None if plan.learns == "off" else FactTools(facts, search),
         fact_tidier=FactTidier(database, deliver_to=deliver_to, now=now, on_step=told.on_tidied),
         queue=queue,
         database=database,
@@ -373,7 +373,7 @@ def _learn(plan: MemoryPlan, facts: FactKeeper, now: Now, told: MemoryEvents) ->
         return None
     return FactLearner(
         plan.ask_model,
-        keep=facts.keep,
+        keeper=facts,
         now=now,
         known_secrets=plan.known_secrets,
         on_result=told.on_learning,

@@ -16,7 +16,7 @@ from memory.cases.results import Refusal
 from memory.embeddings.protocol import ModelMissing
 from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.facts.fact import MAX_FACT_CHARS
+from memory.facts.gate import MAX_FACT_CHARS, FactRefused
 from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of
 from memory.items import KINDS
@@ -46,7 +46,7 @@ class _Refused(Exception):
         self.code = code
 
 
-_TOLD = (StoreUnavailable, StoreConflict, ModelMissing, NotTransferable, UnknownIntent)
+_TOLD = (FactRefused, StoreUnavailable, StoreConflict, ModelMissing, NotTransferable, UnknownIntent)
 """Errors whose text is one sentence for people."""
 
 

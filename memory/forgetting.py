@@ -11,6 +11,7 @@ from functools import partial
 
 from memory.cases.item import whole_item
 from memory.clock import Now
+from memory.facts.rows import take_fact_blocking
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording
 from memory.intents.registry import MemoryIntent
@@ -22,7 +23,6 @@ from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import delete_episode_blocking
-from memory.stores.sqlite.facts import take_fact_blocking
 from memory.stores.sqlite.forgotten import (
     Mentions,
     find_mentions,
@@ -42,10 +42,6 @@ ForgetNote = Callable[[str, str], Awaitable[bool]]
 """Forgets the note of an item for an owner: its file, and all that is known of it."""
 
 
-Find = Callable[[Sequence[str], Scope], Awaitable[Sequence[Item]]]
-"""Returns the notes, turns and episodes nearest to texts, of which the first eight count, that a scope covers."""
-
-
 class Forgetting:
     """The one way in which something is forgotten."""
 
@@ -57,15 +53,12 @@ class Forgetting:
         recording: Callable[[MemoryIntent], Recording],
         now: Now,
         forget_note: ForgetNote | None = None,
-        find: Find | None = None,
     ) -> None:
-        """Take `find`, which finds where something that was forgotten may still be said."""
         self._database = database
         self._backends = tuple(backends)
         self._recording = recording
         self._now = now
         self._forget_note = forget_note
-        self.find = find
 
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item that the scope covers; return whether there was one.
@@ -150,12 +143,13 @@ class Forgetting:
     def _forget_fact_blocking(
         self, connection: sqlite3.Connection, fact_id: str, now: datetime
     ) -> Sequence[str]:
-        """Delete a fact and its line in the profile; return the intent of the message that told it.
+        """Delete a fact and its line in the profile; return the intents of the messages that told it or had it kept.
 
         What it had replaced holds again.
         """
         fact = take_fact_blocking(connection, fact_id, self._backends, now)
-        if fact is None or fact.turn_id is None:
+        if fact is None:
             return ()
-        sql = "SELECT id FROM intents WHERE turn_id = ? AND key = 'turn.received'"
-        return [row["id"] for row in connection.execute(sql, (fact.turn_id,))]
+        sql = "SELECT id FROM intents WHERE turn_id IN (?, ?) AND key = 'turn.received'"
+        rows = connection.execute(sql, (fact.turn_id, fact.saved_turn_id))
+        return [row["id"] for row in rows]

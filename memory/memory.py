@@ -15,9 +15,10 @@ from memory.clock import Now
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
-from memory.fact_keeper import FactKeeper
-from memory.fact_tidier import FactTidier
 from memory.facts.fact import Fact
+from memory.facts.keeper import FactKeeper
+from memory.facts.tidier import FactTidier
+from memory.facts.tools import FactTools
 from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
 from memory.intents.queue import IntentQueue
@@ -59,6 +60,8 @@ class Memory:
     notes: NoteIndex
     cases: CaseTools
     facts: FactKeeper
+    fact_tools: FactTools | None
+    """The tools with which agents keep and forget; None if nothing is to become a fact."""
     fact_tidier: FactTidier
     queue: IntentQueue
     database: Database
@@ -95,7 +98,10 @@ class Memory:
 
     async def export(self, owner_ids: Sequence[str] = ()) -> AsyncIterator[str]:
         """Yield what these owners have, or all, as lines of JSON; see `export_lines`. Profiles are last."""
-        async for line in export_lines(self.items, self.episodes, self._case_store, owner_ids):
+        lines = export_lines(
+            self.items, self.episodes, self._case_store, self.facts.store, owner_ids
+        )
+        async for line in lines:
             yield line
         for owner_id, profile in (await self.facts.store.profiles(owner_ids)).items():
             yield profile_line(owner_id, profile)
@@ -103,8 +109,8 @@ class Memory:
     async def restore(self, lines: Iterable[str], owner_id: str | None = None) -> Counter[str]:
         """Restore lines for a person, or for the owners that they name; return how many went which way.
 
-        Restoring the same lines twice changes nothing. What was written since is newer: a statement is left out
-        where one in its place is held, and a profile where the person has one.
+        Restoring the same lines twice changes nothing. What was written since is newer: a statement that is held
+        is left out, and a profile where the person has one.
 
         The keys are `stored`, `merged`, `there` and `refused`, `left_out` for lines that are not restored,
         and `never_saved` for sentences that an episode must not hold. Raise `NotTransferable` if a line is of
@@ -113,31 +119,40 @@ class Memory:
         """
         entries = list(read_entries(lines, owner_id))
         counts: Counter[str] = Counter(left_out=entries.count(None))
+        profiles = [entry for entry in entries if isinstance(entry, ToldProfile)]
+        with_profile = {entry.owner_id for entry in profiles if await self._restore_profile(entry)}
+        counts["stored"] += len(with_profile)
+        counts["there"] += len(profiles) - len(with_profile)
         for _, run in groupby(enumerate(entries), lambda one: (type(one[1]), one[0] // _BATCH)):
             some = [entry for _, entry in run]
             drafts = [entry for entry in some if isinstance(entry, EpisodeDraft)]
             for written in await self.write_all(drafts) if drafts else ():
                 counts[written.status] += 1
                 counts["never_saved"] += written.left_out if written.status != "there" else 0
-            await self._restore_others(some, counts)
+            await self._restore_others(some, counts, with_profile)
         return counts
 
-    async def _restore_others(self, entries: Iterable[Entry | None], counts: Counter[str]) -> None:
+    async def _restore_profile(self, entry: ToldProfile) -> bool:
+        """Restore a profile, unless the person has one; return whether it was restored."""
+        if not entry.text or await self.facts.store.profile_text(entry.owner_id):
+            return False
+        await self.facts.put_profile(entry.owner_id, entry.text)
+        return True
+
+    async def _restore_others(
+        self, entries: Iterable[Entry | None], counts: Counter[str], with_profile: set[str]
+    ) -> None:
+        """Restore facts and cases; a restored profile has the lines of lasting facts already."""
         for entry in entries:
             if isinstance(entry, Fact):
-                counts["stored" if await self.facts.restore(entry) else "there"] += 1
+                with_line = entry.scope.owner_id not in with_profile
+                is_new = await self.facts.restore(entry, with_line=with_line)
+                counts["stored" if is_new else "there"] += 1
             elif isinstance(entry, ExportedCase):
                 try:
                     counts["stored" if await self._case_book.restore(entry) else "there"] += 1
                 except CaseRefused:
                     counts["refused"] += 1
-            elif isinstance(entry, ToldProfile):
-                is_new = not await self.facts.store.profile_text(entry.owner_id) and bool(
-                    entry.text
-                )
-                if is_new:
-                    await self.facts.put_profile(entry.owner_id, entry.text)
-                counts["stored" if is_new else "there"] += 1
 
     async def retry(self, delivery_id: int, owner_id: str) -> Delivery | None:
         """Make a delivery due now; return None if the owner has no such delivery."""

@@ -9,9 +9,9 @@ from memory.background import OnFailure
 from memory.clock import Now
 from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import Written
-from memory.facts.consolidation import TidyAction
 from memory.facts.fact import Origin
 from memory.facts.learner import LearningResult
+from memory.facts.tidier import TidyAction
 from memory.facts.told import Learn
 from memory.intents.builders import (
     BreakerChange,
@@ -50,7 +50,7 @@ class MemoryPlan:
     """Backends besides the vector index; those that can be searched are."""
     ask_model: AskModel | None = None
     learns: Learn = "explicit"
-    """What becomes facts: nothing, what persons ask for, or also what a model finds."""
+    """What becomes facts: nothing, what agents keep with their tools, or also what a small model finds."""
     keeps_contacts: bool = False
     """True to leave e-mail addresses, phone numbers and account names in episodes."""
     extract: bool = False

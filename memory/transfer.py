@@ -26,6 +26,7 @@ from memory.episodes.episode import (
 from memory.episodes.store import EpisodeStore
 from memory.facts.fact import Fact
 from memory.facts.profile import Profile
+from memory.facts.rows import SqliteFactStore
 from memory.items import Item
 from memory.itemstore import ItemStore
 from memory.scope import LABELS, Scope, is_users_name
@@ -61,7 +62,11 @@ class _Mistake(ValueError):
 
 
 async def export_lines(
-    items: ItemStore, episodes: EpisodeStore, cases: CaseStore, owner_ids: Sequence[str] = ()
+    items: ItemStore,
+    episodes: EpisodeStore,
+    cases: CaseStore,
+    facts: SqliteFactStore,
+    owner_ids: Sequence[str] = (),
 ) -> AsyncIterator[str]:
     """Yield a line for each item of these owners or of all, in the order of writing.
 
@@ -71,7 +76,7 @@ async def export_lines(
     while some := await items.after(seq, _BATCH, owner_ids=owner_ids):
         seq = some[-1].seq
         for entry in some:
-            yield await _line_of(entry.item, episodes, cases)
+            yield await _line_of(entry.item, episodes, cases, facts)
     for case in await cases.hidden(owner_ids):
         yield _case_line(case)
 
@@ -81,12 +86,17 @@ def profile_line(owner_id: str, profile: Profile) -> str:
     return _json_line(PROFILE_FORMAT, asdict(profile), Scope(owner_id=owner_id))
 
 
-async def _line_of(item: Item, episodes: EpisodeStore, cases: CaseStore) -> str:
+async def _line_of(
+    item: Item, episodes: EpisodeStore, cases: CaseStore, facts: SqliteFactStore
+) -> str:
     scope = Scope(owner_id=item.scope.owner_id)
     if item.kind == "episode" and (episode := await episodes.get(item.id, scope)) is not None:
         return _episode_line(episode)
     if item.kind == "case" and (found := await cases.get([item.id], scope.owner_id)):
         return _case_line(found[0])
+    if item.kind == "fact" and (fact := await facts.get(item.id, scope)) is not None:
+        own = {"body": fact.text, "lasting": fact.lasting, "evidence": fact.evidence}
+        return _json_line(ITEM_FORMAT, asdict(item) | own, item.scope)
     return _json_line(ITEM_FORMAT, asdict(item), item.scope)
 
 
@@ -162,6 +172,8 @@ def _fact(value: Any) -> Fact | None:
         text=_text(value["body"]),
         scope=_scope(value),
         origin="person",
+        lasting=value.get("lasting") is True,
+        evidence=_text_or_none(value.get("evidence")),
         valid_from=_moment(value["occurred_at"]),
         updated_at=_moment(value["updated_at"]),
         conversation_id=_text_or_none(value["conversation_id"]),

@@ -4,6 +4,7 @@
 whole message, so that a sentence that merely mentions a file is not taken for a request.
 """
 
+import json
 import re
 import shlex
 import tomllib
@@ -22,6 +23,9 @@ _QUOTES = "`'\"“”‘’「」『』《》"
 _MAX_CHARS = 4000
 _MAX_FILES_READ = 5
 _MAX_QUOTED_CHARS = 3000
+_MEMORY_KINDS = frozenset({"remember", "correct", "tell_my", "forget"})
+_ALIKE = 0.4
+"""Share of pairs of characters by which a message means a fact."""
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _POLITE = re.compile(
     r"(?:(?:please|hi|hello|can you|could you)(?!\w)[,!\s]*|(?:你好|您好)[，,！!\s]*|请(?!使用技能)(?:你|帮我)?|帮我)*",
@@ -97,6 +101,12 @@ def find_value(key: str, message: str) -> str | None:
     return request.fields["text"] if is_told else None
 
 
+def find_key(message: str) -> str | None:
+    """Return what a message of the form "my key is value" is about, or `None`."""
+    request = recognise(message)
+    return request.fields["key"].casefold() if request.kind == "tell_my" else None
+
+
 def _fields(groups: Mapping[str, str | None]) -> dict[str, str]:
     return {
         key: groups.get(f"{key}_quoted") or (value or "").strip().strip(_QUOTES)
@@ -139,8 +149,10 @@ def _next_calls(
     match request.kind:
         case "write":
             return _write(fields["path"], fields["text"], outcomes)
-        case "remember":
-            return _note(fields["text"], outcomes)
+        case "remember" | "correct" | "tell_my":
+            return _remember(request, conversation, outcomes)
+        case "forget":
+            return _forget(conversation, outcomes)
         case "skill":
             return _follow_skill(fields["name"], fields["text"], outcomes)
         case "recall" if not conversation.memory:
@@ -160,6 +172,74 @@ def _write(path: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequence[To
         return (_read(path),)
     is_due = not outcomes or (len(outcomes) == 2 and not outcomes[1].is_error)  # noqa: PLR2004 - refused, read
     return (ToolCall("Write", {"file_path": path, "content": text}),) if is_due else ()
+
+
+def _remember(
+    request: PlainRequest, conversation: Conversation, outcomes: Sequence[ToolOutcome]
+) -> Sequence[ToolCall]:
+    """Keep a fact in the place of the one that says otherwise; without memory, in the notes if that was asked."""
+    tools, told = _memory_tools(conversation), request.fields["text"]
+    if "memory_remember" not in tools:
+        return _note(told, outcomes) if request.kind == "remember" else ()
+    if request.kind == "tell_my":
+        told = conversation.last.text.strip()
+    if not outcomes:
+        return (ToolCall(tools["memory_search"], {"query": told}),)
+    if len(outcomes) > 1 or outcomes[0].is_error:
+        return ()
+    key = find_key(told)
+    older = [
+        fact["id"]
+        for fact in _facts_found(outcomes[0])
+        if (key is not None and find_key(fact["title"]) == key)
+        or (request.kind == "correct" and _likeness(told, fact["title"]) >= _ALIKE)
+    ]
+    call = {"text": told, "evidence": told, "replaces": older[:1]}
+    return (ToolCall(tools["memory_remember"], call),)
+
+
+def _forget(conversation: Conversation, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
+    """Search for what is meant, and forget the fact that is most like the message."""
+    tools, message = _memory_tools(conversation), conversation.last.text.strip()
+    if "memory_forget" not in tools or len(outcomes) > 1:
+        return ()
+    if not outcomes:
+        return (ToolCall(tools["memory_search"], {"query": message}),)
+    found = [] if outcomes[0].is_error else _facts_found(outcomes[0])
+    likely = [fact for fact in found if _likeness(message, fact["title"]) >= _ALIKE]
+    if not likely:
+        return ()
+    best = max(likely, key=lambda fact: _likeness(message, fact["title"]))
+    return (ToolCall(tools["memory_forget"], {"ids": [best["id"]], "evidence": message}),)
+
+
+def _memory_tools(conversation: Conversation) -> Mapping[str, str]:
+    """Return the tools of memory that are offered: full names by short ones."""
+    return {
+        name.rpartition("__")[2]: name
+        for name in conversation.tools
+        if name.startswith("mcp__memory__")
+    }
+
+
+def _facts_found(outcome: ToolOutcome) -> list[Mapping[str, str]]:
+    """Return the facts in the answer of memory_search."""
+    try:
+        items = json.loads(outcome.text)["items"]
+    except (ValueError, KeyError, TypeError):
+        return []
+    return [item for item in items if item["kind"] == "fact"]
+
+
+def _likeness(message: str, fact: str) -> float:
+    """Return which share of the shorter text's pairs of characters is in the other one."""
+    pairs = [_pairs(message), _pairs(fact)]
+    return len(pairs[0] & pairs[1]) / max(1, min(map(len, pairs)))
+
+
+def _pairs(text: str) -> set[str]:
+    letters = "".join(filter(str.isalnum, text.casefold()))
+    return {letters[at : at + 2] for at in range(len(letters) - 1)}
 
 
 def _note(fact: str, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
@@ -213,27 +293,56 @@ _SINGLE_CALLS: Mapping[str, Callable[[Mapping[str, str]], ToolCall]] = {
 
 def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
     outcomes = conversation.last.outcomes
-    shown = _quote_memory(conversation.memory)
-    memory = f"{request.sentence('shown')}\n\n{shown}" if shown else ""
     if request.kind == "what_is_my":
-        lines = [line.strip("> -") for line in shown.splitlines()]
-        told = [*lines, *(prompt.text for prompt in conversation.prompts[:-1])]
-        values = (find_value(request.fields["key"], text) for text in reversed(told))
-        if (value := next(filter(None, values), None)) is not None:
-            return request.sentence("value", value=value)
-        return "\n\n".join(filter(None, [request.sentence("no_value"), memory]))
+        return _value_words(request, conversation)
     if not outcomes:
-        if request.kind == "recall":
-            return memory or request.sentence("nothing_noted")
-        if request.kind == "help":
-            return "\n\n".join(filter(None, [request.sentence("help"), memory]))
-        return request.done()
+        return _words_without_calls(request, conversation)
     if request.kind == "recall" and len(outcomes) == 1 and not outcomes[0].is_error:
         return request.sentence("nothing_noted")
     reported = (outcomes[1:] if request.kind == "recall" else outcomes[-1:]) or outcomes
     has_failed = any(outcome.is_error for outcome in reported)
+    if request.kind in _MEMORY_KINDS and not has_failed:
+        return _memory_words(request, outcomes[-1].name)
     lead = request.sentence("failed") if has_failed else request.done()
     return "\n\n".join([lead, *(_quote(outcome, request) for outcome in reported)])
+
+
+def _value_words(request: PlainRequest, conversation: Conversation) -> str:
+    """Return what the person or memory says that something is."""
+    shown = _quote_memory(conversation.memory)
+    lines = [line.strip("> -") for line in shown.splitlines()]
+    told = [*lines, *(prompt.text for prompt in conversation.prompts[:-1])]
+    values = (find_value(request.fields["key"], text) for text in reversed(told))
+    if (value := next(filter(None, values), None)) is not None:
+        return request.sentence("value", value=value)
+    memory = _shown_words(request, conversation)
+    return "\n\n".join(filter(None, [request.sentence("no_value"), memory]))
+
+
+def _words_without_calls(request: PlainRequest, conversation: Conversation) -> str:
+    memory = _shown_words(request, conversation)
+    match request.kind:
+        case "recall":
+            return memory or request.sentence("nothing_noted")
+        case "correct" | "forget":
+            return request.sentence("no_memory")
+        case "help":
+            return "\n\n".join(filter(None, [request.sentence("help"), memory]))
+        case _:
+            return request.done()
+
+
+def _memory_words(request: PlainRequest, last_call: str) -> str:
+    """Return what is said of a request to memory whose last call succeeded."""
+    if last_call == "Write":
+        return request.sentence("noted")
+    is_done = last_call.endswith(("memory_remember", "memory_forget"))
+    return request.done() if is_done else request.sentence("nothing_found")
+
+
+def _shown_words(request: PlainRequest, conversation: Conversation) -> str:
+    shown = _quote_memory(conversation.memory)
+    return f"{request.sentence('shown')}\n\n{shown}" if shown else ""
 
 
 def _quote_memory(memory: str) -> str:

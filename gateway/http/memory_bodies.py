@@ -11,7 +11,7 @@ from gateway.http.bodies import parse_body
 from gateway.http.schemas import Body, Label, Message, Name
 from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
-from memory.facts.fact import MAX_FACT_CHARS
+from memory.facts.gate import MAX_FACT_CHARS
 from memory.facts.profile import MAX_PROFILE_CHARS
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, Mode, QueryPack
 from memory.scope import Scope

@@ -5,8 +5,8 @@ from typing import Any
 
 from gateway.http.json_response import fields_of
 from memory.episodes.episode import Episode, Written
-from memory.fact_tidier import TidiedFact
 from memory.facts.fact import Fact, to_item
+from memory.facts.tidier import TidiedFact
 from memory.items import Item
 from memory.itemstore import ItemPage
 from memory.outbox.delivery import Delivery, Link
@@ -74,14 +74,22 @@ def context_fields(pack: ContextPack) -> dict[str, Any]:
 
 
 def item_fields(
-    item: Item, links: Sequence[Link], *, episode: Episode | None = None, fact: Fact | None = None
+    item: Item,
+    links: Sequence[Link],
+    *,
+    episode: Episode | None = None,
+    fact: Fact | None = None,
+    replaces: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return a whole item with its episode or fact, if it is one, and what backends made of it."""
+    """Return a whole item with its episode or fact, if it is one, and what backends made of it.
+
+    `replaces` has the ids of the facts in whose place a fact came.
+    """
     return {
         **fields_of(item, _ITEM),
         "scope": item.scope.labels,
         **(_episode_fields(episode) if episode is not None else {}),
-        **(fields_of(fact, _FACT) if fact is not None else {}),
+        **(_fact_fields(fact, replaces) if fact is not None else {}),
         "links": [
             {"backend": link.backend, "kind": link.remote_kind, "id": link.remote_id}
             for link in links
@@ -89,9 +97,13 @@ def item_fields(
     }
 
 
-def fact_fields(fact: Fact) -> dict[str, Any]:
+def fact_fields(fact: Fact, replaces: Sequence[str] = ()) -> dict[str, Any]:
     """Return a fact with its item."""
-    return item_fields(to_item(fact), (), fact=fact)
+    return item_fields(to_item(fact), (), fact=fact, replaces=replaces)
+
+
+def _fact_fields(fact: Fact, replaces: Sequence[str]) -> dict[str, Any]:
+    return {"body": fact.text, **fields_of(fact, _FACT), "replaces": list(replaces)}
 
 
 def tidied_fields(step: TidiedFact) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import anyio
 
-from gateway.conversations.model import Conversation
+from gateway.conversations.model import Conversation, Turn
 from gateway.engine.held_client import Lease
 from gateway.engine.own_tools import OwnServer, OwnToolCaller
 from gateway.engine.protocol import (
@@ -17,7 +17,13 @@ from gateway.engine.protocol import (
 from gateway.ids import ConversationId
 from gateway.turns.case_tools import CASE_SERVER, CaseCalls
 from gateway.turns.context import TurnContext, TurnParts
-from gateway.turns.memory_tools import MEMORY_SERVER, MemoryCalls, OwnCalls
+from gateway.turns.memory_tools import (
+    MEMORY_SERVER,
+    READING_MEMORY_SERVER,
+    ConversationMessages,
+    MemoryCalls,
+    OwnCalls,
+)
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
 from gateway.turns.turn_memory import TurnMemory
@@ -28,16 +34,24 @@ def own_servers(
 ) -> Iterator[OwnServer]:
     """Yield the servers of the gateway's own tools that a conversation has, a new one by default."""
     if memory.lookup is not None and (conversation is None or conversation.memory_enabled):
-        yield MEMORY_SERVER
+        yield MEMORY_SERVER if memory.fact_tools is not None else READING_MEMORY_SERVER
     if memory.cases is not None and conversation is not None and conversation.uses_cases:
         yield CASE_SERVER
 
 
-def own_calls(memory: TurnMemory, conversation: Conversation) -> OwnCalls:
-    """Return what answers the gateway's own tools for a conversation."""
+def own_calls(parts: TurnParts, turn: Turn, conversation: Conversation) -> OwnCalls:
+    """Return what answers the gateway's own tools in a turn."""
+    memory = parts.memory
     callers: dict[str, OwnToolCaller] = {}
     if memory.lookup is not None and conversation.memory_enabled:
-        callers[MEMORY_SERVER.name] = MemoryCalls(memory.lookup, conversation, memory.tools)
+        callers[MEMORY_SERVER.name] = MemoryCalls(
+            memory=memory.lookup,
+            facts=memory.fact_tools,
+            conversation=conversation,
+            turn=turn,
+            tools=memory.tools,
+            messages=ConversationMessages(parts.turns, turn),
+        )
     if memory.cases is not None and conversation.uses_cases:
         callers[CASE_SERVER.name] = CaseCalls(memory.cases, conversation, memory.tools)
     return OwnCalls(callers)

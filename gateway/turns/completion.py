@@ -39,7 +39,7 @@ class TurnCompletion:
         """Make, store and publish the result; if that fails, a bare one."""
         context = self._context
         finished_at = context.parts.now()
-        await self._keep_told()
+        await self._conclude_memory()
         await self._compare_files()
         try:
             result = await self._result(memory, finished_at)
@@ -120,11 +120,11 @@ class TurnCompletion:
             _log.exception("changes_not_stored")
             self._context.evidence.changes = {**NO_CHANGES, "complete": False}
 
-    async def _keep_told(self) -> None:
+    async def _conclude_memory(self) -> None:
         context = self._context
-        uses = context.evidence.tools.values()
+        uses = list(context.evidence.tools.values())
         try:
-            self._told, notices = await context.chronicle.keep_told(context.conversation, uses)
+            self._told, notices = await context.chronicle.conclude(context.conversation, uses)
         except Exception:  # noqa: BLE001  memory never breaks a turn
             _log.exception("facts_not_kept")
             return

@@ -12,6 +12,7 @@ from gateway.ids import ConversationId
 from gateway.turns.evidence import ToolStatus
 from memory.cases import tools as case_tools
 from memory.errors import StoreUnavailable
+from memory.facts import tools as fact_tools
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.registry import MemoryIntent
 from memory.recall import tools as memory_tools
@@ -34,8 +35,8 @@ OWN_TOOLS: Final[Mapping[str, Iterable[str]]] = {
         (case_tools.SERVER, {form.name: form.input_schema for form in case_tools.TOOLS}),
     )
     for name, schema in schemas.items()
-}
-"""The parameters of the gateway's own tools, by full name."""
+} | {f"mcp__{memory_tools.SERVER}__{name}": () for name in fact_tools.SCHEMAS}
+"""The parameters of the gateway's own tools, by full name; `text` and `evidence` are words of every day."""
 _KNOWN: Final[Mapping[str, Iterable[str]]] = {**PARAMETERS, **OWN_TOOLS}
 
 

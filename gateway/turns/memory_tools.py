@@ -1,38 +1,100 @@
-"""The agent's tools of memory, bound to the conversation by the server."""
+"""The agent's tools of memory, bound to the conversation and the turn by the server."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.conversations.model import Conversation
+from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.store import TurnStore
 from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool, OwnToolCaller
 from gateway.turns.conversation_memory import ConversationTools, scope_of
+from gateway.turns.turn_memory import told_turn
+from memory.errors import StoreUnavailable
+from memory.facts import tools as fact_tools
+from memory.facts.evidence import Message, said_in
+from memory.facts.gate import FactRefused
+from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.recall.tools import DESCRIPTIONS, GET, SCHEMAS, SEARCH, SERVER, Lookup, MemoryTools
 
-MEMORY_SERVER: Final = OwnServer(
-    SERVER,
-    tuple(OwnTool(name, DESCRIPTIONS[name], SCHEMAS[name]) for name in (SEARCH, GET)),
+_READING: Final = tuple(OwnTool(name, DESCRIPTIONS[name], SCHEMAS[name]) for name in (SEARCH, GET))
+_WRITING: Final = tuple(
+    OwnTool(name, fact_tools.DESCRIPTIONS[name], fact_tools.SCHEMAS[name])
+    for name in (REMEMBER, FORGET)
 )
+MEMORY_SERVER: Final = OwnServer(SERVER, (*_READING, *_WRITING))
+READING_MEMORY_SERVER: Final = OwnServer(SERVER, _READING)
+"""Where nothing is to become a fact."""
+_PAGE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationMessages:
+    """What the person wrote in a conversation, the newest message first."""
+
+    turns: TurnStore
+    turn: Turn
+
+    async def __call__(self, evidence: str) -> Message | None:
+        """Return the newest message with this evidence; see `memory.facts.evidence.Prove`."""
+        found = await said_in(evidence, messages=_said([self.turn]))
+        before = None
+        while found is None:
+            page = await self.turns.history(
+                self.turn.conversation_id, limit=_PAGE, before_seq=before
+            )
+            found = await said_in(evidence, messages=_said(page))
+            if len(page) < _PAGE:
+                break
+            before = page[0].seq
+        return found
+
+
+def _said(turns: Sequence[Turn]) -> list[Message]:
+    """Return what the person wrote in these turns, the newest first; an answer to an approval is no message."""
+    return [Message(turn.id, turn.message) for turn in reversed(turns) if turn.approval_id is None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCalls:
     """Answers the tools of memory in one turn."""
 
     memory: MemoryTools
+    facts: FactTools | None
     conversation: Conversation
+    turn: Turn
     tools: ConversationTools
+    messages: ConversationMessages
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
         """Answer a call."""
+        match name.rpartition("__")[2]:
+            case (fact_tools.REMEMBER | fact_tools.FORGET) as tool if self.facts is not None:
+                return await self._write(self.facts, tool, arguments)
+            case tool if tool in SCHEMAS:
+                return await self._read(tool, arguments)
+            case _:
+                return OwnAnswer("This conversation does not have this tool.", is_error=True)
+
+    async def _read(self, tool: str, arguments: Mapping[str, Any]) -> OwnAnswer:
         lookup = Lookup(
             scope=scope_of(self.conversation),
             active_tools=await self.tools.of(self.conversation.id),
         )
-        if name.rpartition("__")[2] == SEARCH:
+        if tool == SEARCH:
             return OwnAnswer(await self.memory.search(lookup, arguments))
         text = await self.memory.get(lookup, arguments)
         return OwnAnswer(text or "There is no such item in memory.", is_error=text is None)
+
+    async def _write(self, facts: FactTools, tool: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+        do = facts.remember if tool == REMEMBER else facts.forget
+        try:
+            told = told_turn(self.turn, self.conversation)
+            return OwnAnswer(await do(arguments, told, self.messages))
+        except FactRefused as exc:
+            return OwnAnswer(str(exc), is_error=True)
+        except StoreUnavailable:
+            sentence = "Memory cannot be written at present: nothing was changed. Tell the person."
+            return OwnAnswer(sentence, is_error=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class TurnWork:
         self._completion = TurnCompletion(context)
         self._emitter = EventEmitter(context, DoomLoop(limits.doom_loop_threshold))
         self._approvals = ApprovalRequester(context)
-        self._own_calls = own_calls(parts.memory, context.conversation)
+        self._own_calls = own_calls(parts, context.turn, context.conversation)
         self._gate = TurnGate(
             policy=parts.policy,
             lock=parts.workspace_lock,

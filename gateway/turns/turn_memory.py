@@ -5,7 +5,6 @@ that ended is missing from the chronicle. Memory never breaks a turn: the result
 """
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -19,9 +18,10 @@ from gateway.turns.sentences import describe_end, language_of, say
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
-from memory.fact_keeper import FactKeeper
 from memory.facts.fact import to_item
+from memory.facts.keeper import FactKeeper
 from memory.facts.told import ToldTurn
+from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.intents.builders import (
     Happening,
     ToolOutcome,
@@ -38,7 +38,7 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
-from memory.recall.tools import MemoryTools
+from memory.recall.tools import SERVER, MemoryTools
 from memory.scope import LABELS, Scope
 from policies.content.parameters import parameter_names
 
@@ -51,7 +51,9 @@ _OUTCOMES: Final[Mapping[ToolStatus | None, ToolOutcome]] = {
     "interrupted": "interrupted",
     "unknown": "interrupted",
 }
-_NOTE: Final = re.compile(r"(?:^|[\s/'\"])memory/[^\s'\"]+\.(?:md|ya?ml)\b")
+_REMEMBER_CALL: Final = f"mcp__{SERVER}__{REMEMBER}"
+_FORGET_CALL: Final = f"mcp__{SERVER}__{FORGET}"
+_WRITING_TOOLS: Final = frozenset({"Edit", "Write"})
 MemoryState = Literal["on", "off", "missing"]
 """Of a turn: recalled and recorded; switched off for the conversation; or memory could not be opened."""
 _CUT_OFF: Final = frozenset({"interrupted", "stopped", "engine_failed"})
@@ -72,7 +74,9 @@ class TurnMemory:
     lookup: MemoryTools | None = None
     """What the agent's own questions are answered by."""
     facts: FactKeeper | None = None
-    """Keeps what the message asks to be remembered."""
+    """Tells what a turn kept, and keeps what no tool did; None if nothing is to become a fact."""
+    fact_tools: FactTools | None = None
+    """What the agent keeps and forgets with."""
     consumed: Callable[[Sequence[str], str], Awaitable[None]] = do_nothing
     """Notes that pending context went into a turn's prompt."""
     turn_ended: Callable[[], None] = lambda: None
@@ -171,35 +175,30 @@ class TurnChronicle:
         if "model_retrying" in codes:
             self._add(partial(intent_from_model_retries, count=codes.count("model_retrying")), at)
 
-    async def keep_told(
+    async def conclude(
         self, conversation: Conversation | None, uses: Iterable[ToolUse]
     ) -> tuple[dict[str, Any], Sequence[Notice]]:
-        """Do what the message asks of memory; return `saved` and `forgotten` of the result's `memory`, and notices.
+        """Return `saved` and `forgotten` of the result's `memory`, and notices, and keep what no tool did.
 
         A failure is logged only: what cannot be written now, `record` cannot write either, and reports it.
         """
         keeper, turn = self._memory.facts, self._turn
         if keeper is None or self._recorder is None:
             return {}, ()
-        project_id = getattr(conversation, "project_id", None)
-        told = ToldTurn(
-            message=turn.message,
-            scope=Scope(owner_id=turn.user_id, project_id=project_id),
-            conversation_id=turn.conversation_id,
-            turn_id=turn.id,
-            occurred_at=turn.created_at,
-            notes=[text for use in uses if use.status == "ok" for text in _noted(use.input)],
-        )
+        done = {use.name for use in uses if use.status == "ok"}
+        noted = any(use.status == "ok" and _is_note(use) for use in uses)
         try:
-            kept = await keeper.keep_told(told)
+            kept = await keeper.conclude(
+                told_turn(turn, conversation),
+                remembered=noted or _REMEMBER_CALL in done,
+                forgot=noted or _FORGET_CALL in done,
+            )
         except (StoreUnavailable, IntentRefused):
             _log.exception("facts_not_kept", extra={"turn_id": turn.id})
             return {}, ()
         language = language_of(turn.message)
-        notices = [
-            Notice(code, say(language, code, what="; ".join(texts)))
-            for code, texts in kept.unmet.items()
-        ]
+        codes = {"kept_verbatim": kept.kept_verbatim, "nothing_forgotten": kept.nothing_forgotten}
+        notices = [Notice(code, say(language, code)) for code, holds in codes.items() if holds]
         items = map(to_item, kept.saved)
         saved = [{"id": item.id, "kind": item.kind, "title": item.title} for item in items]
         return {"saved": saved, "forgotten": [asdict(one) for one in kept.forgotten]}, notices
@@ -256,7 +255,19 @@ class TurnChronicle:
     _add = partialmethod(note, is_logged=False)
 
 
-def _noted(tool_input: Mapping[str, Any]) -> list[str]:
-    """Return what a call wrote into the memory folder; nothing if it names no file there."""
-    texts = [value for value in tool_input.values() if isinstance(value, str)]
-    return texts if any(_NOTE.search(text) for text in texts) else []
+def told_turn(turn: Turn, conversation: Conversation | None) -> ToldTurn:
+    """Return a turn as the source of facts."""
+    project_id = getattr(conversation, "project_id", None)
+    return ToldTurn(
+        message=turn.message,
+        scope=Scope(owner_id=turn.user_id, project_id=project_id),
+        conversation_id=turn.conversation_id,
+        turn_id=turn.id,
+        occurred_at=turn.created_at,
+    )
+
+
+def _is_note(use: ToolUse) -> bool:
+    """Return whether a call wrote or changed a note in the memory folder."""
+    path = str(use.input.get("file_path", ""))
+    return use.name in _WRITING_TOOLS and path.removeprefix("./").startswith("memory/")

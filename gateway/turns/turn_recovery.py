@@ -231,7 +231,7 @@ async def _close_crashed(
     chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
     if not is_result(turn.result):
         result = _cut_off(found, evidence, events, lines, now)
-        told, notices = await chronicle.keep_told(conversation, evidence.tools.values())
+        told, notices = await chronicle.conclude(conversation, list(evidence.tools.values()))
         result["memory"] |= told
         for notice in map(asdict, notices):
             events.emit("notice", **notice)

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, Literal
 
+from memory.facts.evidence import plain
 from memory.items import Item
 from memory.scope import Scope
-from memory.text_lines import one_line
-from memory.wording import words_of
+from memory.text_lines import flat, one_line
 
-MAX_FACT_CHARS: Final = 2_000
 MAX_TITLE_CHARS: Final = 120
 
 Origin = Literal["request", "statement", "correction", "model", "person"]
-"""A request to remember, a statement of a person about themselves, a correction, what a model found in the
-conversation, or what a person wrote over HTTP."""
+"""What the agent was asked to keep, or what replaced something; what a small model found in the conversation; or
+what a person wrote over HTTP. `statement` is of earlier releases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +33,29 @@ class Fact:
     lasting: bool = False
     """True if it stands in the person's profile."""
     evidence: str | None = None
-    """The words of the conversation that a model's fact rests on."""
+    """The person's own words that it rests on, verbatim but for secrets."""
     valid_until: datetime | None = None
     """None while it holds."""
     superseded_by: str | None = None
     conversation_id: str | None = None
     turn_id: str | None = None
-    """The turn in which it was told."""
+    """The turn whose message told it."""
+    saved_turn_id: str | None = None
+    """The turn in which it was kept: a later one, if the agent was asked about an earlier message."""
     revision: int = 1
 
     @property
     def form(self) -> str:
-        """Its words without spelling and order of writing; equal for the same statement."""
-        return " ".join(words_of(self.text))
+        """Its text for comparisons; equal for the same statement."""
+        return plain(self.text).rstrip(".!。！ ")
+
+    @property
+    def body(self) -> str:
+        """Its text, and what the person said, on a line of its own unless the text has it."""
+        evidence = self.evidence
+        if evidence is None or plain(evidence) in plain(self.text):
+            return self.text
+        return f"{self.text}\nsaid: “{flat(evidence)}”"
 
     def until(self, moment: datetime, superseded_by: str) -> "Fact":
         """Return it as superseded."""
@@ -78,7 +87,7 @@ def to_item(fact: Fact) -> Item:
         scope=fact.scope,
         title=one_line(fact.text, MAX_TITLE_CHARS),
         summary=one_line(fact.text, 300),
-        body=fact.text,
+        body=fact.body,
         source=told if fact.turn_id is not None else "told by the person",
         occurred_at=fact.valid_from,
         updated_at=fact.updated_at,

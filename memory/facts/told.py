@@ -1,7 +1,7 @@
 """What a turn told, before it is kept, and what became of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -10,25 +10,21 @@ from memory.items import ItemKind
 from memory.scope import Scope
 
 Learn = Literal["off", "explicit", "model"]
-
-Unmet = Literal["forget_unclear", "forget_found_nothing", "still_remembered"]
-"""Several facts fit a request to forget equally well; nothing fits it; other items still say what was forgotten."""
+"""Nothing becomes a fact; what the agent keeps with its tools; or also what a small model finds afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldTurn:
-    """A turn's message, as the source of facts."""
+    """A turn, as the source of facts."""
 
     message: str
     scope: Scope
     conversation_id: str | None
     turn_id: str
     occurred_at: datetime
-    notes: Sequence[str] = ()
-    """What the agent wrote into notes in the turn: it is not kept a second time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewFact:
     """A statement to keep."""
 
@@ -36,18 +32,16 @@ class NewFact:
     origin: Origin
     lasting: bool = False
     evidence: str | None = None
-    is_firm: bool = True
-    stands_alone: bool = True
-    """False if it counts only where it corrects a fact or a note."""
-    note_line: str | None = None
-    """The line of a note, or of an earlier turn, that it corrects unless it corrects a fact."""
+    """The person's own words that it rests on."""
+    replaces: Sequence[str] = ()
+    """The ids of facts in whose place it comes."""
     earlier: Sequence[str] = ()
     """Statements to keep as superseded by it, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgotten:
-    """What a request to forget removed, with what it takes to keep it again."""
+    """What was forgotten, with what it takes to keep it again."""
 
     id: str
     kind: ItemKind
@@ -62,10 +56,13 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What a message changed in memory."""
+    """What a turn changed in memory."""
 
     saved: Sequence[Fact] = ()
+    """Those that hold at its end."""
     forgotten: Sequence[Forgotten] = ()
     """Without the turns in which the facts were told, which are removed from the record."""
-    unmet: Mapping[Unmet, Sequence[str]] = field(default_factory=dict)
-    """What requests to forget did not do: titles, texts of requests, or places with what they say."""
+    kept_verbatim: bool = False
+    """The message asked to remember, no tool was called, and the message itself was kept."""
+    nothing_forgotten: bool = False
+    """The message asked to forget, and nothing was forgotten."""

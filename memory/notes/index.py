@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -23,6 +23,7 @@ from memory.notes.memory_questions import asks_about_memory
 from memory.notes.notes_context import NotesBounds, quoted_notes_async
 from memory.notes.sections import items_of
 from memory.recall.query import QuotedNotes
+from policies.content.write_gate import without_unsavable
 
 _log = logging.getLogger(__name__)
 
@@ -194,4 +195,6 @@ class NoteIndex:
         if self._mask(file.name) != file.name:
             return None  # names are shown unmasked, so a file whose name holds a secret is no note
         note = read_note_blocking(self._workspace, file, self._mask)
-        return None if note is None else (note, items_of(note))
+        if note is None:
+            return None
+        return note, items_of(replace(note, text=without_unsavable(note.text).text))

@@ -42,6 +42,7 @@ _SCHEMA_KEYS: Final = frozenset(
 _MIN_PARAMETERS = 2
 _LABEL: Final = re.compile(r"[\s\-*•>#]{0,12}(?:[^\W\d_]+[ \-]?){1,3}\**\s?[:：]")
 """`Gotcha:`, `**注意**：`."""
+_CLAUSE_END: Final = re.compile(r"(?<=[;；])")
 _POINTER: Final = re.compile(
     rf"{TOOL}|{PARAMETER}|mcp|::|tool|call|guess|input_?validation|工具|调用|呼叫|猜|估计|试出",
     re.IGNORECASE,
@@ -118,7 +119,11 @@ def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
     removed = 0
     kept_lines: list[str] = []
     for line in text.split("\n"):
-        sentences = SENTENCE_END.split(line)
+        sentences = [
+            clause
+            for sentence in SENTENCE_END.split(line)
+            for clause in _CLAUSE_END.split(sentence)
+        ]
         kept = list(_savable(reader, line, sentences))
         removed += len(sentences) - len(kept)
         if len(kept) == len(sentences):

@@ -205,19 +205,19 @@ def test_another_tab_of_the_browser_shows_at_once_what_is_said_in_this_one(
 
 
 def test_replies_are_found_in_the_list_and_in_their_conversation(chat: ChatPage) -> None:
-    chat.ask("remember that my boat is blue")
+    chat.ask("write blue to boat-log.txt")
     chat.ask("list the files")
 
-    chat.get("search").fill("it down IN mem")
+    chat.get("search").fill("i WROTE boat-log")
 
     expect(chat.items).to_have_count(1)
-    expect(chat.items.get_by_test_id("item-match").locator("mark")).to_have_text("it down in mem")
+    expect(chat.items.get_by_test_id("item-match").locator("mark")).to_have_text("I wrote boat-log")
     chat.get("search").fill("")
     chat.page.keyboard.press("Control+Shift+F")
     chat.page.keyboard.type("nowhere at all")
     dialog = chat.page.locator("dialog[open]")
     expect(dialog.get_by_role("status")).to_contain_text("Nothing found")
-    chat.get("find-field").fill("it down")
+    chat.get("find-field").fill("wrote boat")
     expect(chat.get("find-hit")).to_have_count(1)
     chat.get("find-hit").click()
     expect(dialog).to_have_count(0)

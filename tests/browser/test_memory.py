@@ -151,7 +151,7 @@ def test_a_conversation_started_from_one_with_case_memory_has_it_too(
 
 
 def test_what_a_turn_saved_is_shown_and_taken_back(chat: ChatPage, server: LiveServer) -> None:
-    turn = chat.ask(script({"text": "Noted."}, say="remember that my locker is number 12"))
+    turn = chat.ask("remember that my locker is number 12")
     saved = turn.at.get_by_test_id("saved")
     expect(saved).to_contain_text("my locker is number 12")
     asked = {"kind": "fact", "q": "locker"}
@@ -165,8 +165,8 @@ def test_what_a_turn_saved_is_shown_and_taken_back(chat: ChatPage, server: LiveS
 
 def test_what_a_turn_forgot_is_shown_and_told_again(chat: ChatPage, server: LiveServer) -> None:
     for say in ("remember that my kayak is orange", "no, my kayak is red now"):
-        chat.ask(script({"text": "Noted."}, say=say)).expect_end("answered")
-    turn = chat.ask(script({"text": "Gone."}, say="You can drop what I told you about my kayak."))
+        chat.ask(say).expect_end("answered")
+    turn = chat.ask("please forget my kayak")
     forgotten = turn.at.get_by_test_id("forgotten")
     expect(forgotten).to_contain_text("1 forgotten")
     expect(forgotten).to_contain_text("and before that: my kayak is orange")

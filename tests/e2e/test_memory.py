@@ -1,6 +1,7 @@
 """Memory through the whole program: the real server, the real agent process, the demo model."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -56,3 +57,57 @@ async def test_a_note_is_found_after_the_turn_that_it_was_written_in(server: Liv
         await client.wait_until(path, lambda found: found["items"])
         asked = await client.ask(script(ECHO, say="鲸鱼计划谁负责？"))
     assert "小王" in asked["reply"]
+
+
+def called(result: dict[str, Any]) -> list[str]:
+    """Return the tools of memory that a turn called, if all succeeded."""
+    assert {tool["status"] for tool in result["tools"]} <= {"ok"}, result["tools"]
+    return [tool["name"].rpartition("_")[2] for tool in result["tools"]]
+
+
+@pytest.mark.parametrize(
+    ("told", "changed", "question", "old", "new", "forget"),
+    [
+        (
+            "remember that my locker number is 12",
+            "my locker number is 14",
+            "what is my locker number?",
+            "12",
+            "14",
+            "please forget my locker number",
+        ),
+        (
+            "记住我的柜子号是37",
+            "我的柜子号是52",
+            "我的柜子号是什么？",
+            "37",
+            "52",
+            "把我的柜子号忘掉",
+        ),
+    ],
+)
+async def test_plain_requests_are_kept_corrected_and_forgotten_by_calls(
+    server: LiveServer, told: str, changed: str, question: str, old: str, new: str, forget: str
+) -> None:
+    async with server.client() as client:
+        first = await client.ask(told)
+        assert called(first) == ["search", "remember"]
+        (fact,) = first["memory"]["saved"]
+        assert old in (await client.ask(question))["reply"]
+        second = await client.ask(changed)
+        assert called(second) == ["search", "remember"]
+        (newer,) = second["memory"]["saved"]
+        item = await client.get(f"/memory/items/{newer['id']}")
+        assert (item["replaces"], item["evidence"]) == ([fact["id"]], changed)
+        reply = (await client.ask(question))["reply"]
+        assert (new in reply, old in reply) == (True, False)
+        gone = await client.ask(forget)
+        assert called(gone) == ["search", "forget"]
+        (forgotten,) = gone["memory"]["forgotten"]
+        assert (forgotten["id"], forgotten["earlier"]) == (
+            newer["id"],
+            [told[-len(forgotten["earlier"][0]) :]],
+        )
+        reply = (await client.ask(question))["reply"]
+        assert new not in reply
+        assert old not in reply

@@ -1,7 +1,6 @@
 """The process crashes before each statement of remembering: nothing is lost, doubled or half there."""
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -10,17 +9,19 @@ import pytest
 
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
-from memory.fact_keeper import FactKeeper
-from memory.fact_tidier import FactTidier
+from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
-from memory.facts.told import Kept, ToldTurn
+from memory.facts.keeper import FactKeeper
+from memory.facts.rows import put_fact_blocking
+from memory.facts.tidier import FactTidier
+from memory.facts.told import NewFact, ToldTurn
 from memory.forgetting import Forgetting
 from memory.ids import derived_id
 from memory.intents.turns import ChronicleTurns
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.facts import put_fact_blocking
+from memory.stores.sqlite.items import SqliteItemStore
 from tests.support.crash_images import at_points, crashed_everywhere, texts
 from tests.support.episodes import AT, opened_on, recorder_on, turn_intents
 
@@ -32,7 +33,7 @@ COMMANDS = {
 }
 
 TOLD = (
-    "remember that the demo is on Thursday",
+    "the demo is on Thursday",
     "I am Ana and I like short answers",
     "no, the demo is on Friday now",
 )
@@ -68,34 +69,58 @@ async def forget(database: Database) -> bool:
     return await forgetting_on(database).forget(derived_id("epi", "trn_1"), Scope(owner_id="ann"))
 
 
-async def tell(database: Database, number: int, message: str) -> Kept:
-    """Do what the message of a turn asks of memory."""
-    keeper = FactKeeper(
+def keeper_on(database: Database) -> FactKeeper:
+    return FactKeeper(
         database,
+        items=SqliteItemStore(database),
         deliver_to=["vector"],
         recording=recorder_on(database).recording,
         mask=str,
         now=lambda: AT,
-        forgetting=forgetting_on(database),
+        forget_all=forgetting_on(database).forget_all,
     )
-    turn = ToldTurn(
+
+
+def turn_of(number: int, message: str) -> ToldTurn:
+    return ToldTurn(
         message=message,
         scope=Scope(owner_id="ann"),
         conversation_id="cnv_1",
         turn_id=f"trn_{number}",
         occurred_at=AT + timedelta(minutes=number),
     )
-    return await keeper.keep_told(turn)
 
 
-async def keep(database: Database) -> list[str]:
-    """Keep what each message tells."""
-    kept = [await tell(database, number, message) for number, message in enumerate(TOLD)]
-    return [fact.id for told in kept for fact in told.saved]
+async def tell(
+    database: Database, number: int, message: str, *, lasting: bool = False, replaces: str = ""
+) -> Fact:
+    """Keep what the message of a turn says."""
+    turn = turn_of(number, message)
+    new = NewFact(
+        text=message,
+        origin="request",
+        lasting=lasting,
+        evidence=message,
+        replaces=[replaces] if replaces else [],
+    )
+    prove = partial(said_in, messages=[Message(turn.turn_id, message)])
+    return await keeper_on(database).remember(new, turn, prove)
 
 
-async def contradict(database: Database) -> None:
-    """Write facts that contradict each other."""
+async def keep(database: Database) -> None:
+    """Keep what each message tells that is not kept yet; the last one replaces the first."""
+    kept = set(await texts(database, "SELECT body FROM items WHERE kind = 'fact'"))
+    first = derived_id("fac", "ann", "trn_0", TOLD[0])
+    if TOLD[0] not in kept:
+        await tell(database, 0, TOLD[0])
+    if TOLD[1] not in kept:
+        await tell(database, 1, TOLD[1], lasting=True)
+    if TOLD[2] not in kept:
+        await tell(database, 2, TOLD[2], replaces=first)
+
+
+async def overfill(database: Database) -> None:
+    """Write more facts than are to hold."""
     for number in range(UNTIDY):
         fact = Fact(
             id=f"fac_{number}",
@@ -110,7 +135,7 @@ async def contradict(database: Database) -> None:
 
 async def tidy(database: Database) -> int:
     """Tidy the facts."""
-    return await FactTidier(database, deliver_to=["vector"], now=lambda: AT).tidy()
+    return await FactTidier(database, deliver_to=["vector"], now=lambda: AT, most=1).tidy()
 
 
 async def check_whole(database: Database) -> int:
@@ -172,13 +197,10 @@ async def test_a_kill_in_the_middle_of_forgetting_forgets_all_or_nothing(
 
 
 async def check_facts(database: Database) -> list[str]:
-    """Each fact has its item; what holds no longer has its successor. Returns what ended."""
+    """Each fact has its item. Returns what ended."""
     facts = await texts(database, "SELECT fact_id FROM facts ORDER BY fact_id")
     assert facts == await texts(database, "SELECT id FROM items WHERE kind = 'fact' ORDER BY id")
-    ended = await texts(database, "SELECT id FROM items WHERE valid_until NOT NULL ORDER BY id")
-    replaced = "SELECT fact_id FROM facts WHERE superseded_by IN (SELECT fact_id FROM facts)"
-    assert ended == sorted(await texts(database, replaced))
-    return ended
+    return await texts(database, "SELECT id FROM items WHERE valid_until NOT NULL ORDER BY id")
 
 
 @at_points
@@ -190,8 +212,10 @@ async def test_a_kill_while_facts_are_kept_leaves_each_message_whole_or_untouche
         ids = "SELECT ids.value FROM intents, json_each(payload, '$.ids') AS ids WHERE intents.key = 'memory.saved'"
         facts = await texts(database, "SELECT fact_id FROM facts")
         assert sorted(await texts(database, ids)) == sorted(facts)
-        assert len(set(await keep(database))) == len(TOLD)
-        await check_facts(database)
+        replaced = "SELECT fact_id FROM facts WHERE superseded_by IN (SELECT fact_id FROM facts)"
+        assert await check_facts(database) == await texts(database, replaced)
+        await keep(database)
+        assert len(await check_facts(database)) == 1
         (profile,) = await texts(database, "SELECT text FROM profiles")
         assert profile == "- I am Ana and I like short answers"
         assert len(await texts(database, "SELECT fact_id FROM facts")) == len(TOLD)
@@ -200,31 +224,42 @@ async def test_a_kill_while_facts_are_kept_leaves_each_message_whole_or_untouche
 
 
 @at_points
-async def test_a_kill_after_a_request_to_forget_was_done_forgets_nothing_else_at_the_next_start(
+async def test_a_kill_after_a_call_that_forgot_leaves_all_or_nothing_and_is_told_at_the_next_start(
     tmp_path: Path, every: int
 ) -> None:
     told = ["my locker is number 12", "my locker is number 14", "the gym's locker room opens at 6"]
+    words = "forget my locker number"
 
     async def keep_lockers(database: Database) -> None:
-        for number, text in enumerate(told):
-            await tell(database, number, f"remember that {text}")
+        first = await tell(database, 0, told[0])
+        await tell(database, 1, told[1], replaces=first.id)
+        await tell(database, 2, told[2])
 
-    async def forget_one(database: Database) -> list[tuple[str | None, Sequence[str]]]:
-        kept = await tell(database, 3, "forget my locker number")
-        return [(one.text, one.earlier) for one in kept.forgotten]
+    async def forget_one(database: Database) -> None:
+        turn, keeper = turn_of(3, words), keeper_on(database)
+        (fact,) = [one for one in await keeper.store.holding("ann") if one.text == told[1]]
+        prove = partial(said_in, messages=[Message(turn.turn_id, words)])
+        await keeper.forget([fact.id], words, turn, prove)
 
-    async def check(database: Database) -> None:
+    async def check(database: Database) -> bool:
         facts = await texts(database, "SELECT body FROM items WHERE kind = 'fact'")
-        assert set(facts) in (set(told), {told[2]}), (
-            "the earlier value goes in the same transaction"
-        )
+        stands: list[object] = []
         for _ in range(2):
-            assert await forget_one(database) == [(told[1], [told[0]])], "it is told all the same"
-            assert await texts(database, "SELECT body FROM items WHERE kind = 'fact'") == told[2:]
+            kept = await keeper_on(database).conclude(
+                turn_of(3, words), remembered=False, forgot=False
+            )
+            stands = [(one.text, one.earlier) for one in kept.forgotten]
+            assert kept.nothing_forgotten is (not stands)
+            assert stands in ([], [(told[1], [told[0]])])
+        if stands:
+            assert facts == [told[2]], "the earlier value goes in the same transaction"
         await recorder_on(database).record_intents(turn_intents("trn_3", command="ls"))
         assert not await texts(database, "SELECT told FROM forgotten_on_request")
+        return bool(stands)
 
-    await crashed_everywhere(tmp_path, [keep_lockers, forget_one], check, every=every, fewest=4)
+    steps = [keep_lockers, forget_one]
+    outcomes = await crashed_everywhere(tmp_path, steps, check, every=every, fewest=4)
+    assert set(outcomes) == {False, True}
 
 
 @at_points
@@ -237,4 +272,4 @@ async def test_a_kill_while_facts_are_tidied_leaves_whole_steps_in_the_log(
         assert await tidy(database) == UNTIDY - 1 - len(logged)
         assert len(await texts(database, "SELECT fact_id FROM tidied_facts")) == UNTIDY - 1
 
-    await crashed_everywhere(tmp_path, [contradict, tidy], check, every=every, fewest=UNTIDY)
+    await crashed_everywhere(tmp_path, [overfill, tidy], check, every=every, fewest=UNTIDY)

@@ -311,3 +311,23 @@ async def test_prewarmed_agents_that_died_are_not_handed_out(tmp_path: Path) -> 
         kill_agents(server)
         answer = await client.ask(script({"text": "Fresh."}))
         assert (answer["outcome"], answer["reply"]) == ("answered", "Fresh.")
+
+
+async def test_a_killed_server_tells_what_a_call_kept_before_it(tmp_path: Path) -> None:
+    """The call's fact is stored when it returns; the turn never ends."""
+    text = "the tern nests at the pier"
+    keep = {"text": text, "evidence": text}
+    steps = ({"tool": "mcp__memory__memory_remember", "input": keep}, {"hang": True})
+    async with running_server(tmp_path) as first, first.client() as client:
+        async with client.stream(script(*steps, say=f"remember that {text}")) as running:
+            await running.until("tool.finished")
+            first.kill()
+        begun, last_seen = running.seen[0].data, running.seen[-1].id
+    async with running_server(tmp_path) as second, second.client() as client:
+        events = await client.replay(begun["conversation_id"], begun["turn_id"], last_seen)
+        result = events[-1].data
+        assert result["outcome"] == "engine_failed"
+        assert [fact["title"] for fact in result["memory"]["saved"]] == [text]
+        assert "kept_verbatim" not in [notice["code"] for notice in result["notices"]]
+        found = await client.get("/memory/search?q=tern&kinds=fact")
+        assert [item["title"] for item in found["items"]] == [text]

@@ -4,6 +4,8 @@ The owner is the request's user; labels of the request only narrow the owner's m
 owner's item is not found, like an id that never existed.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Annotated
 
@@ -50,6 +52,7 @@ from gateway.turns.case_fields import whole_fields
 from memory.cases.caller import label_of
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal
+from memory.facts.gate import FactRefused
 from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of, required_intent_keys
 from memory.items import KINDS, ItemKind
@@ -171,8 +174,9 @@ async def show_item(context: Context, item_id: str) -> Response:
     memory = context.memory
     episode = await memory.episodes.get(item_id, scope) if item.kind == "episode" else None
     fact = await memory.facts.store.get(item_id, scope) if item.kind == "fact" else None
+    replaces = [] if fact is None else await memory.facts.store.replaced_by(item_id)
     links = await memory.outbox.links_of(item_id)
-    return JsonResponse(item_fields(item, links, episode=episode, fact=fact))
+    return JsonResponse(item_fields(item, links, episode=episode, fact=fact, replaces=replaces))
 
 
 @router.patch("/memory/items/{item_id}", openapi_extra=takes(FactChangeBody))
@@ -180,12 +184,23 @@ async def change_fact(context: Context, item_id: str) -> Response:
     """Change a fact; other items cannot be changed."""
     body = await context.body(FactChangeBody)
     scope = Scope(owner_id=context.user_id)
-    fact = await context.memory.facts.edit(item_id, scope, text=body.text, lasting=body.lasting)
+    facts = context.memory.facts
+    with _refusing_facts():
+        fact = await facts.edit(item_id, scope, text=body.text, lasting=body.lasting)
     if fact is not None:
-        return JsonResponse(fact_fields(fact))
+        return JsonResponse(fact_fields(fact, await facts.store.replaced_by(item_id)))
     if await context.memory.items.get(item_id, scope) is None:
         raise _no_item()
     raise Conflict("Only facts can be changed; this item is of another kind.")
+
+
+@contextmanager
+def _refusing_facts() -> Iterator[None]:
+    """Answer a text that may not become a fact as a mistake in the field `text`."""
+    try:
+        yield
+    except FactRefused as exc:
+        raise bad_field("text", str(exc)) from exc
 
 
 @router.post("/memory/facts", status_code=HTTPStatus.CREATED, openapi_extra=takes(FactBody))
@@ -193,10 +208,11 @@ async def write_fact(context: Context) -> Response:
     """Keep a statement as a fact; the same statement again returns the fact that is there."""
     body = await context.body(FactBody)
     scope = Scope(owner_id=context.user_id, project_id=body.project_id)
-    fact = await context.memory.facts.write(
-        body.text, scope, lasting=body.lasting, earlier=body.earlier
-    )
-    return JsonResponse(fact_fields(fact), status_code=HTTPStatus.CREATED)
+    facts = context.memory.facts
+    with _refusing_facts():
+        fact = await facts.write(body.text, scope, lasting=body.lasting, earlier=body.earlier)
+    replaces = await facts.store.replaced_by(fact.id)
+    return JsonResponse(fact_fields(fact, replaces), status_code=HTTPStatus.CREATED)
 
 
 @router.get("/memory/tidied")

@@ -189,7 +189,9 @@ def _content_of(connection: sqlite3.Connection, new: Recording) -> dict[str, str
     forgotten_at = None
     if new.text is not None:
         payload = json.dumps(new.payload, ensure_ascii=False, allow_nan=False)
-        forgotten_at = forgotten_at_blocking(connection, new.key, payload, new.occurred_at)
+        forgotten_at = forgotten_at_blocking(
+            connection, new.key, payload, new.turn_id, new.occurred_at
+        )
         if forgotten_at is None:
             return {"text": new.text, "payload": payload, "forgotten_at": None}
     return {"text": None, "payload": None, "forgotten_at": forgotten_at}

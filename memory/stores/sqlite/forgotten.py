@@ -17,6 +17,7 @@ from memory.stores.sqlite.database import Database
 
 _ID: Final = re.compile(r"(?:epi|not|cas|fac|trn)_[0-9A-Za-z]{1,100}")
 _TOOLS: Final = ("tool.mcp__memory__", "tool.mcp__memory_case__")
+_WORDS_OF_TURN: Final = ("turn.", "llm.")
 _MENTION: Final = (
     "(key LIKE 'memory.%' AND EXISTS (SELECT 1 FROM json_each(payload, '$.ids') AS one"
     " WHERE one.value IN (SELECT value FROM json_each(:ids)))"
@@ -83,19 +84,28 @@ def note_forgotten_blocking(
 
 
 def forgotten_at_blocking(
-    connection: sqlite3.Connection, key: str, payload: str, occurred_at: datetime
+    connection: sqlite3.Connection,
+    key: str,
+    payload: str,
+    turn_id: str | None,
+    occurred_at: datetime,
 ) -> str | None:
-    """Return when the item that this intent mentions was forgotten; None if it mentions none.
+    """Return when what this intent says was forgotten; None if it was not.
 
-    What came back under its id, such as a note, counts again from then on.
+    That is the item that it mentions, or the turn whose message or answer it holds. What came back under its id,
+    such as a note, counts again from then on.
     """
-    if not key.startswith(("memory.", *_TOOLS)):
+    if key.startswith(("memory.", *_TOOLS)):
+        ids = _ID.findall(payload)
+    elif key.startswith(_WORDS_OF_TURN) and turn_id is not None:
+        ids = [turn_id]
+    else:
         return None
     row = connection.execute(
         "SELECT max(forgotten_at) AS at FROM forgotten_items"
         " WHERE item_id IN (SELECT value FROM json_each(?))"
         " AND (forgotten_at >= ? OR item_id NOT IN (SELECT id FROM items))",
-        (json.dumps(_ID.findall(payload)), rfc3339(occurred_at)),
+        (json.dumps(ids), rfc3339(occurred_at)),
     ).fetchone()
     return None if row["at"] is None else str(row["at"])
 

@@ -97,9 +97,7 @@ async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> N
     assert not any("intent" in line for line in lines)
 
 
-STALE = (
-    "# Bash\n\nParameter schema of the Bash tool: command, timeout. The call format was guessed.\n"
-)
+STALE = "# Bash\n\nParameter schema: command, timeout. A guessed call format.\n"
 DURABLE = "# Bash known issue\n\nKnown issue: no parameter of the Bash tool, and nothing in its schema, keeps a cd; the workaround is full paths.\n"
 
 

@@ -225,8 +225,11 @@ async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_p
             (item,) = await memory.items.get_many([again["turn_id"]], Scope(owner_id=ME))
             assert REPLY not in f"{item.body} {item.summary}"
             await services.change(result["conversation_id"], title="Renamed")
-        await tell(services, "Please remember that my boat is called Ada.")
-        await tell(services, "Please forget that my boat is called Ada.")
+        boat = await tell(services, "Please remember that my boat is called Ada.")
+        words, (named,) = "Please forget that my boat is called Ada.", boat["memory"]["saved"]
+        given = {"ids": [named["id"]], "evidence": words}
+        call = {"tool": "mcp__memory__memory_forget", "input": given}
+        assert (await services.ask(f"{words}\n{script(call)}"))["memory"]["forgotten"]
         last = await tell(services, "The ferry leaves at noon.")
         await until(services, {again["turn_id"], last["turn_id"]})
         records = (await memory.chronicle.page(ME, limit=99)).records

@@ -10,6 +10,7 @@ import pytest
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
+from memory.facts.rows import SqliteFactStore
 from memory.forgetting import Forgetting
 from memory.intents.builders import (
     Happening,
@@ -148,7 +149,12 @@ async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
     (gone,) = await remember(database, "trn_1")
     store = opened_on(database).store
     cases = SqliteCaseStore(database, lambda: LATER, deliver_to=())
-    lines = [one async for one in export_lines(SqliteItemStore(database), store, cases)]
+    lines = [
+        one
+        async for one in export_lines(
+            SqliteItemStore(database), store, cases, SqliteFactStore(database)
+        )
+    ]
     for _ in range(2):
         assert await forgetting_on(database).forget(gone, ANN)
         await database.write(

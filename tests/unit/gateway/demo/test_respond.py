@@ -58,12 +58,45 @@ def test_a_failure_is_never_reported_as_success(prompt: str, claim: str, confess
     assert "blocked by the policy" in reply
 
 
+MEMORY = [f"mcp__memory__memory_{name}" for name in ("search", "remember", "forget")]
+LOCKER = '{"items": [{"id": "fac_1", "kind": "fact", "title": "my locker number is 12"}]}'
+ZH_LOCKER = '{"items": [{"id": "fac_1", "kind": "fact", "title": "我的柜子号是12"}]}'
+OTHER = '{"items": [{"id": "fac_2", "kind": "fact", "title": "the gate is shut on Sundays"}]}'
+FORGET = "please forget my locker number"
+
+
 @pytest.mark.parametrize(
-    "prompt", ["please forget my locker number", "no, it is 14", "把柜子号忘掉", "不对，是14号"]
+    ("prompt", "found", "call"),
+    [
+        ("remember that tea is good", OTHER, ("remember", "tea is good", [])),
+        ("my locker number is 14", LOCKER, ("remember", "my locker number is 14", ["fac_1"])),
+        ("我的柜子号是14", ZH_LOCKER, ("remember", "我的柜子号是14", ["fac_1"])),
+        ("no, my locker number is 14", LOCKER, ("remember", "my locker number is 14", ["fac_1"])),
+        (FORGET, LOCKER, ("forget", FORGET, ["fac_1"])),
+        ("把柜子号忘掉", ZH_LOCKER, ("forget", "把柜子号忘掉", ["fac_1"])),
+        (FORGET, OTHER, None),
+    ],
 )
-def test_what_the_server_alone_does_is_not_claimed(prompt: str) -> None:
-    done = words_of(MODEL.reply(read(user(prompt))))
-    assert done.startswith(("I did nothing myself.", "我自己没有改动任何内容。"))
+def test_what_is_to_be_kept_or_forgotten_is_searched_first(
+    prompt: str, found: str, call: tuple[str, str, list[str]] | None
+) -> None:
+    assert calls_of(MODEL.reply(read(user(prompt), tools=MEMORY)))[0][0] == MEMORY[0]
+    talk = [user(prompt), *called(MEMORY[0], found)]
+    reply = MODEL.reply(read(*talk, tools=MEMORY))
+    if call is None:
+        assert "nothing in memory" in words_of(reply)
+        return
+    ((name, arguments),) = calls_of(reply)
+    tool, words, ids = call
+    assert name == f"mcp__memory__memory_{tool}"
+    assert arguments["evidence"] == words
+    assert arguments["replaces" if tool == "remember" else "ids"] == ids
+
+
+@pytest.mark.parametrize("prompt", [FORGET, "不对，是14号"])
+def test_without_the_tools_nothing_is_claimed(prompt: str) -> None:
+    said = words_of(MODEL.reply(read(user(prompt))))
+    assert said.startswith(("This conversation has no tool", "这次对话没有"))
 
 
 def test_a_write_that_needs_reading_first_reads_and_writes_again() -> None:

@@ -24,7 +24,6 @@ from gateway.turns.typed_commands import (
     read_command,
     starts_afresh,
 )
-from memory.facts.told import Unmet
 from policies.configuration import Concern
 from policies.secrets import mask_secrets
 
@@ -36,7 +35,7 @@ MADE_OF_PARTS = {
     *(f"config_{item}" for item in ("syntax", "unknown_kind")),
     *(f"what_{item}" for item in (429, 529, "not_messages", "relay_lost")),
     *(f"picture_{item}" for item in ("large", "many", *get_args(PictureFault))),
-    *("hours", "minutes", "seconds", *get_args(Unmet)),
+    *("hours", "minutes", "seconds", "kept_verbatim", "nothing_forgotten"),
 }
 """Keys that the code puts together."""
 

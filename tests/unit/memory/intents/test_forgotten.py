@@ -21,10 +21,24 @@ INTENTS: list[tuple[str, dict[str, object], bool]] = [
 ]
 
 
+async def test_the_words_of_a_forgotten_turn_are_forgotten_when_they_come_later(
+    database: Database,
+) -> None:
+    keys = {"turn.received": True, "llm.response": True, "tool.Bash.ok": False}
+
+    def work(connection: sqlite3.Connection) -> list[bool]:
+        note_forgotten_blocking(connection, ["trn_1"], AT)
+        return [
+            forgotten_at_blocking(connection, key, "{}", "trn_1", AT) is not None for key in keys
+        ]
+
+    assert await database.write(work) == list(keys.values())
+
+
 async def test_it_is_known_by_its_id(database: Database) -> None:
     def work(connection: sqlite3.Connection) -> list[bool]:
         note_forgotten_blocking(connection, ["cas_a2"], AT)
         told = [(key, json.dumps(payload, ensure_ascii=False)) for key, payload, _ in INTENTS]
-        return [forgotten_at_blocking(connection, *each, AT) is not None for each in told]
+        return [forgotten_at_blocking(connection, *each, "trn_1", AT) is not None for each in told]
 
     assert await database.write(work) == [tells for *_, tells in INTENTS]

@@ -1,7 +1,7 @@
-"""Tidies in the background: merges repeated facts, marks superseded ones, lets the least shown facts and episodes fade.
+"""Lets the facts and episodes fade that were shown least lately, once a person has too many of them.
 
-Each step is one transaction with its line in the log, so the process may be killed at any moment. A step can
-be undone, and is not done again then.
+Nothing is deleted: what fades is kept, and holds no longer. Each step is one transaction with its line in the
+log, so the process may be killed at any moment. A step can be undone, and is not done again then.
 """
 
 import sqlite3
@@ -9,17 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
-import anyio.to_thread
 
 from memory.clock import Now, from_rfc3339, rfc3339
-from memory.facts.consolidation import MAX_FACTS, TidyAction, Tidying, tidyings
+from memory.facts.fact import Fact
+from memory.facts.rows import SqliteFactStore, fact_blocking, put_fact_blocking
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.facts import SqliteFactStore, fact_blocking, put_fact_blocking
 from memory.stores.sqlite.statements import insert_blocking
 
+TidyAction = Literal["merged", "superseded", "faded"]
+"""What the log may hold; the first two are of earlier releases."""
+
+MAX_FACTS: Final = 1_000
+"""Facts of a person that hold; beyond it those fade that were shown least lately. Lasting ones stay."""
 _EVERY_S: Final = 3_600.0
 _MAX_EPISODES: Final = 5_000
 """Of an owner; those beyond that were shown, or happened, least lately fade."""
@@ -103,12 +107,10 @@ class FactTidier:
     async def _tidy_owner(self, owner_id: str) -> int:
         facts = await self._store.holding(owner_id)
         shown_at = await self._shown_at(owner_id)
-        decide = partial(tidyings, facts, shown_at, most=self._most)
-        steps = await anyio.to_thread.run_sync(lambda: list(decide()))
         now, done = self._now(), 0
-        for step in steps:
-            if await self._database.write(partial(self._step_blocking, step=step, now=now)):
-                self._on_step(step.action)
+        for fact in fading(facts, shown_at, most=self._most):
+            if await self._database.write(partial(self._fade_blocking, fact_id=fact.id, now=now)):
+                self._on_step("faded")
                 done += 1
         return done + await self._fade_episodes(owner_id, shown_at, now)
 
@@ -124,12 +126,12 @@ class FactTidier:
         )
         used = {row["id"]: from_rfc3339(row["occurred_at"]) for row in rows}
         used |= {item_id: max(at, shown_at.get(item_id, at)) for item_id, at in used.items()}
-        fading = sorted(used, key=lambda item_id: used[item_id], reverse=True)
-        for item_id in fading[self._most_episodes :]:
+        oldest = sorted(used, key=lambda item_id: used[item_id], reverse=True)
+        for item_id in oldest[self._most_episodes :]:
             step = {"owner_id": owner_id, "at": rfc3339(now), "action": "faded", "fact_id": item_id}
-            await self._database.write(partial(_fade_blocking, step=step))
+            await self._database.write(partial(_fade_episode_blocking, step=step))
             self._on_step("faded")
-        return max(0, len(fading) - self._most_episodes)
+        return max(0, len(oldest) - self._most_episodes)
 
     async def _shown_at(self, owner_id: str) -> Mapping[str, datetime]:
         rows = await self._database.rows(
@@ -141,26 +143,20 @@ class FactTidier:
         )
         return {str(row["id"]): from_rfc3339(row["at"]) for row in rows}
 
-    def _step_blocking(
-        self, connection: sqlite3.Connection, *, step: Tidying, now: datetime
+    def _fade_blocking(
+        self, connection: sqlite3.Connection, *, fact_id: str, now: datetime
     ) -> bool:
-        """Do one step, unless its facts changed meanwhile or it was undone before."""
-        fact = fact_blocking(connection, step.fact_id)
-        by = None if step.by_id is None else fact_blocking(connection, step.by_id)
+        """Have a fact hold no longer, unless it changed meanwhile or was brought back before."""
+        fact = fact_blocking(connection, fact_id)
         was_undone = connection.execute(
-            "SELECT 1 FROM tidied_facts WHERE fact_id = ? AND undone_at IS NOT NULL",
-            (step.fact_id,),
+            "SELECT 1 FROM tidied_facts WHERE fact_id = ? AND undone_at IS NOT NULL", (fact_id,)
         ).fetchone()
         if fact is None or fact.valid_until is not None or was_undone is not None:
             return False
-        if step.by_id is not None and (by is None or by.valid_until is not None):
-            return False
         ended = replace(fact, valid_until=now, updated_at=now, revision=fact.revision + 1)
-        put_fact_blocking(
-            connection, replace(ended, superseded_by=step.by_id), self._deliver_to, now
-        )
-        row = {"owner_id": fact.scope.owner_id, "at": rfc3339(now), "action": step.action}
-        insert_blocking(connection, "tidied_facts", row | {"fact_id": fact.id, "by_id": step.by_id})
+        put_fact_blocking(connection, ended, self._deliver_to, now)
+        row = {"owner_id": fact.scope.owner_id, "at": rfc3339(now), "action": "faded"}
+        insert_blocking(connection, "tidied_facts", row | {"fact_id": fact.id})
         return True
 
     def _undo_blocking(
@@ -185,7 +181,19 @@ class FactTidier:
         return replace(step, undone_at=now)
 
 
-def _fade_blocking(connection: sqlite3.Connection, step: Mapping[str, str]) -> None:
+def fading(
+    facts: Sequence[Fact], shown_at: Mapping[str, datetime], *, most: int = MAX_FACTS
+) -> Sequence[Fact]:
+    """Return those of a person's facts that are too many: not lasting, and shown or changed least lately.
+
+    `shown_at` has when a fact was last shown to a model.
+    """
+    others = [fact for fact in facts if not fact.lasting]
+    others.sort(key=lambda fact: max(shown_at.get(fact.id, fact.valid_from), fact.updated_at))
+    return others[: max(0, len(facts) - most)]
+
+
+def _fade_episode_blocking(connection: sqlite3.Connection, step: Mapping[str, str]) -> None:
     connection.execute(
         "UPDATE items SET valid_until = ? WHERE id = ?", (step["at"], step["fact_id"])
     )

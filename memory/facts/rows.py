@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -12,7 +12,6 @@ from memory.clock import rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
 from memory.facts.told import Forgotten, ToldTurn
-from memory.items import Item
 from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import note_forgotten_blocking
@@ -20,37 +19,19 @@ from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import deliver_item_blocking
 from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import insert_blocking, placeholders
-from memory.text_lines import without_marks
 
 MAX_HELD: Final = 2_000
 """Facts of one owner that are compared with a new one: the newest."""
 
-_OWN: Final = ("form", "origin", "lasting", "evidence", "superseded_by")
+_OWN: Final = ("form", "origin", "lasting", "evidence", "superseded_by", "saved_turn_id")
 _ON_CONFLICT: Final = (
     f"ON CONFLICT (fact_id) DO UPDATE SET (owner_id, {', '.join(_OWN)})"
     f" = (excluded.owner_id, {', '.join(f'excluded.{name}' for name in _OWN)})"
 )
 _SELECT: Final = (
     f"SELECT {', '.join(f'items.{name} AS {name}' for name in COLUMNS.split(', '))},"  # noqa: S608  names of our own
-    " origin, lasting, evidence, superseded_by FROM facts JOIN items ON items.id = fact_id"
+    " origin, lasting, evidence, superseded_by, saved_turn_id FROM facts JOIN items ON items.id = fact_id"
 )
-
-
-_MADE_OF_TURN_BEFORE: Final = f"""
-    SELECT {COLUMNS} FROM items WHERE owner_id = ?1 AND kind IN ('fact', 'turn', 'episode') AND turn_id = (
-      SELECT turn_id FROM intents WHERE owner_id = ?1 AND conversation_id = ?2 AND turn_id != ?3
-      ORDER BY seq DESC LIMIT 1
-    ) AND (kind != 'episode' OR revision = 1)
-"""  # noqa: S608  names of our own; a later revision of an episode is of other turns as well
-_BEFORE: Final = """
-    SELECT body FROM items WHERE kind = 'note' AND owner_id IN (?1, ?2)
-    UNION ALL SELECT substr(body, 1, instr(body || char(10, 8594), char(10, 8594)) - 1) FROM (
-      SELECT body FROM items WHERE kind = 'turn' AND owner_id = ?1 AND conversation_id = ?3
-      ORDER BY seq DESC LIMIT ?4
-    )
-"""
-_MAX_TURNS: Final = 10
-"""Turns of a conversation in which a correction may find what it corrects: the newest."""
 
 
 class SqliteFactStore:
@@ -75,19 +56,31 @@ class SqliteFactStore:
         before = [fact for old in replaced for fact in await self.older(old.id)]
         return [*before, *replaced]
 
-    async def made_of_turn_before(self, turn: ToldTurn) -> list[Item]:
-        """Return what was made of the turn before this one in its conversation."""
-        values = (turn.scope.owner_id, turn.conversation_id, turn.turn_id)
-        return await self._database.values(item_of, _MADE_OF_TURN_BEFORE, values)
+    async def replaced_by(self, fact_id: str) -> list[str]:
+        """Return the ids of the facts in whose place this one came, oldest first."""
+        sql = "SELECT fact_id FROM facts JOIN items ON items.id = fact_id WHERE superseded_by = ?"
+        rows = await self._database.rows(f"{sql} ORDER BY items.seq", (fact_id,))
+        return [row["fact_id"] for row in rows]
 
-    async def lines_before(self, scope: Scope, conversation_id: str | None) -> list[str]:
-        """Return the lines of a person's notes and of their last messages in a conversation, without marks."""
-        values = (*scope.readable_owners, conversation_id, _MAX_TURNS)
-        rows = await self._database.rows(_BEFORE, values)
-        return [line for row in rows for line in without_marks(row["body"])]
+    async def saved_in(self, turn_id: str) -> list[Fact]:
+        """Return the facts that were kept in a turn and still hold, oldest first."""
+        sql = (
+            f"{_SELECT} WHERE saved_turn_id = ? AND superseded_by IS NULL AND valid_until IS NULL"
+            " ORDER BY items.seq"
+        )
+        return await self._database.values(fact_of, sql, (turn_id,))
+
+    async def episodes_of(self, owner_id: str, turn_ids: Iterable[str | None]) -> list[str]:
+        """Return the ids of an owner's episodes that were made of these turns."""
+        sql = (
+            "SELECT id FROM items WHERE owner_id = ? AND kind = 'episode'"
+            " AND turn_id IN (SELECT value FROM json_each(?)) ORDER BY seq"
+        )
+        rows = await self._database.rows(sql, (owner_id, json.dumps(list(turn_ids))))
+        return [row["id"] for row in rows]
 
     async def forgotten_on_request(self, turn_id: str) -> list[Forgotten]:
-        """Return what the message of a turn had forgotten; nothing once the turn is recorded."""
+        """Return what was forgotten in a turn; nothing once the turn is recorded."""
         sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
         told = await self._database.scalar(sql, (turn_id,))
         return [] if told is None else [Forgotten(**fields) for fields in json.loads(told)]
@@ -160,13 +153,16 @@ def take_fact_blocking(
 
 
 def forgotten_on_request_blocking(
-    connection: sqlite3.Connection, *, turn: ToldTurn, told: Sequence[Forgotten], names_it: bool
+    connection: sqlite3.Connection, *, turn: ToldTurn, told: Sequence[Forgotten]
 ) -> None:
-    """Store what the message of a turn has forgotten, and keep the turn out of the record if it names that."""
-    row = {"turn_id": turn.turn_id, "told": json.dumps([asdict(one) for one in told])}
-    insert_blocking(connection, "forgotten_on_request", row)
-    if names_it:
-        note_forgotten_blocking(connection, [turn.turn_id], turn.occurred_at)
+    """Add to what was forgotten in a turn, and keep the turn out of the record: it names what is forgotten."""
+    sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
+    row = connection.execute(sql, (turn.turn_id,)).fetchone()
+    before = [] if row is None else json.loads(row["told"])
+    after = json.dumps([*before, *(asdict(one) for one in told)])
+    values = {"turn_id": turn.turn_id, "told": after}
+    insert_blocking(connection, "forgotten_on_request", values, verb="INSERT OR REPLACE")
+    note_forgotten_blocking(connection, [turn.turn_id], turn.occurred_at)
 
 
 def profile_blocking(connection: sqlite3.Connection, owner_id: str) -> str:
@@ -199,4 +195,5 @@ def _holding(owner_id: str) -> tuple[str, tuple[object, ...]]:
 def fact_of(row: Row) -> Fact:
     """Return the fact in a row of facts and items."""
     item = item_of(row)
-    return read_value(Fact, row, text=item.body, scope=item.scope, valid_from=item.occurred_at)
+    text = item.body.partition("\n")[0]  # see `Fact.body`
+    return read_value(Fact, row, text=text, scope=item.scope, valid_from=item.occurred_at)

@@ -1,0 +1,25 @@
+"""The gate of facts: what of a statement may become one."""
+
+from typing import Final
+
+from policies.content.write_gate import refuse_worthless, without_unsavable
+
+MAX_FACT_CHARS: Final = 2_000
+
+
+class FactRefused(Exception):
+    """A statement, or a request about facts, was refused; the text is one sentence that says why and what to do."""
+
+
+def savable(text: str) -> str:
+    """Return a statement without the clauses that describe how a tool is called.
+
+    Raise `FactRefused` if nothing of use is left.
+    """
+    kept = without_unsavable(text).text.strip(" \n;；,，")
+    if not kept or refuse_worthless(kept) is not None:
+        raise FactRefused(
+            "The text holds nothing that may be kept: greetings, progress, tool schemas, guessed call"
+            " formats and failed calls are never saved. Leave them out, and keep what a person would want to know."
+        )
+    return kept

@@ -1,0 +1,413 @@
+"""Keeps facts: what the agent is asked to remember or forget, and what persons write over HTTP.
+
+Each change is one transaction with its intent, the searchable item, its deliveries and the person's profile.
+"""
+
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, Protocol
+
+from memory.clock import Now
+from memory.facts.evidence import Prove, plain
+from memory.facts.fact import Fact, Origin
+from memory.facts.gate import MAX_FACT_CHARS, FactRefused, savable
+from memory.facts.openings import asks_to_forget, asks_to_remember
+from memory.facts.profile import Profile, with_fact, without_fact
+from memory.facts.rows import (
+    SqliteFactStore,
+    fact_blocking,
+    forgotten_on_request_blocking,
+    holding_blocking,
+    profile_blocking,
+    put_fact_blocking,
+    put_profile_blocking,
+)
+from memory.facts.told import Forgotten, Kept, NewFact, ToldTurn
+from memory.ids import derived_id, opaque_id
+from memory.intents.builders import Happening, intent_from_memory_saved
+from memory.intents.chronicle import Recording
+from memory.intents.masking import Mask
+from memory.intents.registry import MemoryIntent
+from memory.items import Item
+from memory.itemstore import ItemStore
+from memory.scope import Scope, SearchScope
+from memory.stores.sqlite.chronicle import record_blocking
+from memory.stores.sqlite.database import Database
+from memory.text_lines import flat
+
+MAX_IDS: Final = 50
+"""How many items one call may replace or forget."""
+_FORGETTABLE: Final = frozenset({"fact", "turn", "episode"})
+
+
+class ForgetAll(Protocol):
+    """Forgets items; see `Forgetting.forget_all`."""
+
+    def __call__(
+        self, item_ids: Sequence[str], owner_id: str, first: Callable[[sqlite3.Connection], object]
+    ) -> Awaitable[bool]:
+        """Forget items of an owner in one transaction, in which `first` is called before."""
+
+
+class FactKeeper:
+    """Writes facts and profiles. A method that raises has written nothing."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        items: ItemStore,
+        deliver_to: Sequence[str],
+        recording: Callable[[MemoryIntent], Recording],
+        mask: Mask,
+        now: Now,
+        forget_all: ForgetAll,
+        on_written: Callable[[Sequence[Origin]], None] = lambda _: None,
+    ) -> None:
+        self._database = database
+        self.store = SqliteFactStore(database)
+        self._items = items
+        self._deliver_to = tuple(deliver_to)
+        self._recording = recording
+        self._mask = mask
+        self._now = now
+        self._forget_all = forget_all
+        self._on_written = on_written
+
+    async def remember(self, new: NewFact, turn: ToldTurn, prove: Prove) -> Fact:
+        """Keep a statement for whose evidence a message is found; return the fact, or the one that is there.
+
+        It comes in the place of the facts that it replaces, in whose scope it is kept.
+
+        Raises:
+            FactRefused: it holds a secret or nothing of use, is too long, nobody said it, or replaces no fact
+                that holds.
+        """
+        told_in = await self._proven(new.evidence or "", prove)
+        text = flat(savable(new.text))
+        if len(text) > MAX_FACT_CHARS:
+            raise FactRefused(f"The text is longer than {MAX_FACT_CHARS} characters. Shorten it.")
+        if self._mask(text) != text:
+            raise FactRefused("The text holds a secret, which is never kept. Leave it out.")
+        replaced = await self._to_replace(new.replaces, turn.scope)
+        source = replace(
+            _source(replaced[0].scope if replaced else turn.scope, turn.occurred_at),
+            conversation_id=turn.conversation_id,
+            turn_id=told_in,
+            saved_turn_id=turn.turn_id,
+        )
+        evidence = flat(self._mask(new.evidence or ""))[:MAX_FACT_CHARS]
+        return await self._write(replace(new, text=text, evidence=evidence), source)
+
+    async def forget(
+        self, item_ids: Sequence[str], evidence: str, turn: ToldTurn, prove: Prove
+    ) -> Sequence[Forgotten]:
+        """Forget facts, turns and episodes; a fact with all that it had superseded and the turns that told it.
+
+        The turn itself stays out of the record.
+
+        Raises:
+            FactRefused: nobody said it, or an id is of no item that can be forgotten in this way.
+        """
+        await self._proven(evidence, prove)
+        items = [await self._to_forget(item_id, turn.scope) for item_id in _ids(item_ids)]
+        told: dict[str, Forgotten] = {}
+        order: dict[str, None] = {}
+        for item in items:
+            fact = await self.store.get(item.id, _seen(turn.scope)) if item.kind == "fact" else None
+            older = [] if fact is None else await self.store.older(fact.id)
+            facts = [] if fact is None else [*older, fact]
+            turns = {turn_id for one in facts for turn_id in (one.turn_id, one.saved_turn_id)}
+            episodes = await self.store.episodes_of(turn.scope.owner_id, turns - {None})
+            order |= dict.fromkeys([*(old.id for old in older), item.id, *episodes])
+            told[item.id] = _forgotten(item, fact, [old.text for old in older])
+        note = partial(forgotten_on_request_blocking, turn=turn, told=list(told.values()))
+        await self._forget_all(list(order), turn.scope.owner_id, note)
+        self._on_written([])
+        return list(told.values())
+
+    async def conclude(self, turn: ToldTurn, *, remembered: bool, forgot: bool) -> Kept:
+        """Return what a turn kept and forgot; `remembered` and `forgot` if a call for it succeeded.
+
+        A message that begins with a request to remember, and for which nothing was done, is kept itself. A second
+        call for the same turn returns the same.
+        """
+        saved: Sequence[Fact] = await self.store.saved_in(turn.turn_id)
+        forgotten = await self.store.forgotten_on_request(turn.turn_id)
+        is_verbatim = False
+        if asks_to_remember(turn.message) and not remembered:
+            is_verbatim = not saved or [fact.text for fact in saved] == [self._clean(turn.message)]
+            if is_verbatim:
+                saved = await self._keep_message(turn) or saved
+        return Kept(
+            saved=saved,
+            forgotten=forgotten,
+            kept_verbatim=is_verbatim and bool(saved),
+            nothing_forgotten=asks_to_forget(turn.message) and not (forgot or forgotten),
+        )
+
+    async def write(
+        self, text: str, scope: Scope, *, lasting: bool = False, earlier: Sequence[str] = ()
+    ) -> Fact:
+        """Keep what a person wrote; return the fact, or the one that is there.
+
+        `earlier` are statements to keep as superseded by it, oldest first.
+
+        Raises:
+            FactRefused: it holds nothing that may be kept.
+        """
+        clean = self._clean(savable(text))
+        old = [self._clean(one) for one in earlier]
+        fact = NewFact(text=clean, origin="person", lasting=lasting, earlier=old)
+        return await self._write(fact, _source(scope, self._now()))
+
+    async def restore(self, fact: Fact, *, with_line: bool = True) -> bool:
+        """Keep an exported fact, under its id if that is free; return False if it is held.
+
+        `with_line` adds the line of a lasting one to the profile.
+        """
+        clean = replace(fact, text=self._clean(fact.text))
+        return await self._database.write(
+            lambda writer: self._restore_blocking(writer, clean, self._now(), with_line=with_line)
+        )
+
+    async def edit(
+        self, fact_id: str, scope: Scope, *, text: str | None = None, lasting: bool | None = None
+    ) -> Fact | None:
+        """Change a fact in place; return it, or None if the scope covers no such fact.
+
+        Raises:
+            FactRefused: the text holds nothing that may be kept.
+        """
+        given = {"text": None if text is None else self._clean(savable(text)), "lasting": lasting}
+        changes = {name: value for name, value in given.items() if value is not None}
+        now = self._now()
+        return await self._database.write(
+            lambda writer: self._edit_blocking(writer, fact_id, scope, changes, now)
+        )
+
+    async def put_profile(self, owner_id: str, text: str) -> Profile:
+        """Replace a person's profile; secrets are masked."""
+        clean, now = self._mask(text).strip(), self._now()
+        await self._database.write(
+            lambda writer: put_profile_blocking(writer, owner_id, clean, now)
+        )
+        return Profile(text=clean, updated_at=now)
+
+    async def _keep_message(self, turn: ToldTurn) -> Sequence[Fact]:
+        """Keep the message as it is, but for what is never kept; nothing if nothing is left."""
+        try:
+            text = self._clean(savable(turn.message))
+        except FactRefused:
+            return []
+        source = replace(
+            _source(turn.scope, turn.occurred_at),
+            conversation_id=turn.conversation_id,
+            turn_id=turn.turn_id,
+            saved_turn_id=turn.turn_id,
+        )
+        return [await self._write(NewFact(text=text, origin="request"), source)]
+
+    async def _proven(self, evidence: str, prove: Prove) -> str:
+        """Return the turn in which the person said this; raise `FactRefused` if they did not."""
+        message = await prove(evidence)
+        if message is None:
+            raise FactRefused(
+                "The evidence is in none of the person's messages of this conversation. Copy their own words,"
+                " some six letters at least; words of files and of results are not theirs."
+            )
+        return message.turn_id
+
+    async def _to_replace(self, fact_ids: Sequence[str], scope: Scope) -> list[Fact]:
+        found = []
+        for fact_id in _ids(fact_ids):
+            fact = await self.store.get(fact_id, _seen(scope))
+            if fact is None or fact.scope.owner_id != scope.owner_id:
+                raise FactRefused(f"{fact_id} is no fact in this person's memory.")
+            if fact.valid_until is not None:
+                raise FactRefused(f"{fact_id} holds no longer: another fact has replaced it.")
+            found.append(fact)
+        return found
+
+    async def _to_forget(self, item_id: str, scope: Scope) -> Item:
+        item = await self._items.get(item_id, _seen(scope))
+        if item is not None and item.kind == "note":
+            raise FactRefused(
+                f"{item_id} is a note in {item.source}, which belongs to the workspace. Edit the file."
+            )
+        if item is None or item.kind not in _FORGETTABLE or item.scope.owner_id != scope.owner_id:
+            raise FactRefused(
+                f"{item_id} is nothing in this person's memory that can be forgotten."
+            )
+        return item
+
+    async def _write(self, new: NewFact, source: Fact) -> Fact:
+        now = self._now()
+        fact, is_new = await self._database.write(
+            lambda writer: self._write_blocking(writer, new, source, now)
+        )
+        self._on_written([fact.origin] if is_new else [])
+        return fact
+
+    def _write_blocking(
+        self, connection: sqlite3.Connection, new: NewFact, source: Fact, now: datetime
+    ) -> tuple[Fact, bool]:
+        """Write a fact, and end those that it replaces; the same statement in its scope is one fact."""
+        fact = replace(
+            source,
+            id=_id_of(new, source),
+            text=new.text,
+            origin=new.origin,
+            lasting=new.lasting,
+            evidence=new.evidence,
+        )
+        held = holding_blocking(connection, source.scope.owner_id)
+        same = [old for old in held if old.scope == fact.scope and old.form == fact.form]
+        replaced = [old for old in held if old.id in new.replaces and old not in same]
+        known = same[0] if same else None
+        if known is not None:
+            is_more = fact.lasting and not known.lasting
+            revised = replace(known, lasting=True, updated_at=now, revision=known.revision + 1)
+            fact = revised if is_more else known
+        else:
+            if (
+                fact_blocking(connection, fact.id) is not None
+            ):  # the turn kept and replaced it before
+                fact = replace(fact, id=opaque_id("fac"))
+            fact = replace(fact, lasting=fact.lasting or any(old.lasting for old in replaced))
+        if known is not fact:
+            self._put(connection, fact, replaced, now)
+            self._put_earlier(connection, fact, new.earlier, now)
+            self._record(connection, fact, [old.id for old in replaced])
+        elif replaced:
+            self._put(connection, fact, replaced, now)
+        return fact, known is None
+
+    def _put(
+        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[Fact], now: datetime
+    ) -> None:
+        owner_id = fact.scope.owner_id
+        profile = text = profile_blocking(connection, owner_id)
+        for old in replaced:
+            until = old.until(max(old.valid_from, fact.valid_from), fact.id)
+            put_fact_blocking(connection, until, self._deliver_to, now)
+        lines = [old.text for old in replaced if old.lasting]
+        if fact.lasting:
+            text = with_fact(text, fact.text, lines[0] if lines else None)
+        for line in lines:
+            text = without_fact(text, line) if plain(line) != fact.form else text
+        if text != profile:
+            put_profile_blocking(connection, owner_id, text, now)
+        put_fact_blocking(connection, fact, self._deliver_to, now)
+
+    def _put_earlier(
+        self, connection: sqlite3.Connection, fact: Fact, texts: Sequence[str], now: datetime
+    ) -> None:
+        for text in reversed(texts):
+            old = replace(fact, id=opaque_id("fac"), text=text).until(fact.valid_from, fact.id)
+            put_fact_blocking(connection, old, self._deliver_to, now)
+            self._record(connection, old)
+            fact = old
+
+    def _restore_blocking(
+        self, connection: sqlite3.Connection, fact: Fact, now: datetime, *, with_line: bool
+    ) -> bool:
+        held = holding_blocking(connection, fact.scope.owner_id)
+        if any(old.scope == fact.scope and old.form == fact.form for old in held):
+            return False
+        if fact_blocking(connection, fact.id) is not None:
+            fact = replace(fact, id=opaque_id("fac"))
+        if fact.lasting and with_line:
+            profile = profile_blocking(connection, fact.scope.owner_id)
+            changed = with_fact(profile, fact.text)
+            put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+        put_fact_blocking(connection, fact, self._deliver_to, now)
+        # its conversation may be of another server
+        self._record(connection, replace(fact, conversation_id=None, turn_id=None))
+        return True
+
+    def _record(
+        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()
+    ) -> None:
+        happening = Happening(
+            owner_id=fact.scope.owner_id,
+            occurred_at=fact.updated_at,
+            conversation_id=fact.conversation_id,
+            turn_id=fact.saved_turn_id or fact.turn_id,
+        )
+        intent = intent_from_memory_saved(
+            happening,
+            item_kind="fact",
+            item_id=fact.id,
+            revision=fact.revision,
+            text=fact.text,
+            origin=fact.origin,
+            supersedes=replaced,
+            evidence=fact.evidence,
+        )
+        record_blocking(connection, [self._recording(intent)])
+
+    def _edit_blocking(
+        self,
+        connection: sqlite3.Connection,
+        fact_id: str,
+        scope: Scope,
+        changes: Mapping[str, Any],
+        now: datetime,
+    ) -> Fact | None:
+        fact = fact_blocking(connection, fact_id)
+        if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
+            return None
+        edited = replace(fact, updated_at=now, revision=fact.revision + 1, **changes)
+        if edited.valid_until is None:
+            profile = changed = profile_blocking(connection, fact.scope.owner_id)
+            if edited.lasting:
+                changed = with_fact(profile, edited.text, fact.text if fact.lasting else None)
+            elif fact.lasting:
+                changed = without_fact(profile, fact.text)
+            if changed != profile:
+                put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+        put_fact_blocking(connection, edited, self._deliver_to, now)
+        self._record(connection, edited)
+        return edited
+
+    def _clean(self, text: str) -> str:
+        return flat(self._mask(text))[:MAX_FACT_CHARS]
+
+
+def _ids(item_ids: Sequence[str]) -> list[str]:
+    if len(item_ids) > MAX_IDS:
+        raise FactRefused(f"At most {MAX_IDS} ids in one call.")
+    return list(dict.fromkeys(item_ids))
+
+
+def _seen(scope: Scope) -> SearchScope:
+    """Return what a conversation with this scope sees: also what belongs to no project."""
+    return SearchScope(**asdict(scope), or_without=("project_id",))
+
+
+def _source(scope: Scope, at: datetime) -> Fact:
+    """Return what a new fact has of its source: a fact without id and text."""
+    return Fact(id="", text="", scope=scope, origin="request", valid_from=at, updated_at=at)
+
+
+def _id_of(new: NewFact, source: Fact) -> str:
+    """Return the id of a new fact; the same one if the same turn keeps it again."""
+    if source.saved_turn_id is None:
+        return opaque_id("fac")
+    return derived_id("fac", source.scope.owner_id, source.saved_turn_id, new.text)
+
+
+def _forgotten(item: Item, fact: Fact | None, earlier: Sequence[str]) -> Forgotten:
+    return Forgotten(
+        id=item.id,
+        kind=item.kind,
+        title=item.title,
+        text=None if fact is None else fact.text,
+        project_id=item.scope.project_id,
+        lasting=fact is not None and fact.lasting,
+        earlier=earlier,
+    )
