@@ -144,6 +144,7 @@ async def test_a_server_is_ready_when_each_part_is_that_turns_cannot_do_without(
         assert await client.read("/readyz") == {
             "ready": True,
             "demo": True,
+            "checks_answers": False,
             "model": "candor-demo",
             "version": VERSION,
             "parts": {
