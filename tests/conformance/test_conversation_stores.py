@@ -1,4 +1,4 @@
-"""The stores of conversations, turns and events against their suites, and the suites against deliberately wrong stores."""
+"""The stores of conversations, turns, events and approvals against their suites, and the suites against deliberately wrong stores."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from memory.stores.sqlite.database import Database
+from tests.conformance.suites.approvals import ApprovalStoreSuite
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
@@ -53,6 +54,10 @@ class TestSqliteEvents(_OnSqlite, EventStoreSuite):
     pass
 
 
+class TestSqliteApprovals(_OnSqlite, ApprovalStoreSuite):
+    pass
+
+
 Replacement = Callable[[Database], Any]
 
 
@@ -68,7 +73,12 @@ def opening(directory: Path, name: str, make: Replacement) -> Any:
     return opens
 
 
-CS, TS, ES = ConversationStoreSuite(), TurnStoreSuite(), EventStoreSuite()
+CS, TS, ES, AS = (
+    ConversationStoreSuite(),
+    TurnStoreSuite(),
+    EventStoreSuite(),
+    ApprovalStoreSuite(),
+)
 ENDED_IN_TWO_STEPS = (
     "accept_is_all_or_nothing",
     "ending_and_its_event_are_one",
@@ -81,6 +91,10 @@ TRIGGERS = {
     "title_indexed": "search_knows_what_is_there_now",
     "changed_title_indexed": "search_knows_what_is_there_now",
 }
+APPROVAL_TRIGGERS = {
+    "ended_approvals_emptied": "dropped_when_its_turn_has_ended",
+    "approval_of_run_taken_back": "starts_a_turn_is_stored_with_it",
+}
 NOT_A_CURSOR = {"cursor": urlsafe_b64encode(b"zzz|zzz").decode()}
 WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
     ("conversations", TrustingCursor, CS.test_a_garbage_cursor_is_refused, NOT_A_CURSOR),
@@ -91,6 +105,10 @@ WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
     ("turns", InTwoSteps, named("cancelled_anywhere", TS), {"cut": cut_by_scope}),
     ("turns", Strict, TS.test_an_ending_may_be_written_again, {}),
     *[("turns", without_trigger(name), named(part, CS), {}) for name, part in TRIGGERS.items()],
+    *[
+        ("turns", without_trigger(name), named(part, AS), {})
+        for name, part in APPROVAL_TRIGGERS.items()
+    ],
     ("turns", Remembering, TS.test_what_was_read_is_a_copy, {}),
     ("turns", Remembering, named("the_unfinished_are_the_queued_and_running", TS), {}),
     ("turns", CString, TS.test_a_turn_comes_back_as_it_was_written, {"text": "a\0b"}),
@@ -100,7 +118,7 @@ WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
     *[
         ("database", unshielded, named("cancelled_anywhere", suite), {"cut": cut})
         for cut in (cut_by_scope, cut_by_task)
-        for suite in (CS, TS, ES)
+        for suite in (CS, TS, ES, AS)
     ],
 ]
 
@@ -110,6 +128,7 @@ async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
         return opening(directory, "database", speak)
 
     await expect_all_caught("conversations", tmp_path, speaking, CS, TS, ES)
+    await expect_all_caught("approvals", tmp_path, speaking, AS)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))

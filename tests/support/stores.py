@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gateway.conversations import migrations
+from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
@@ -31,6 +32,7 @@ def stores_on(database: Database) -> Stores:
         conversations=SqliteConversationStore(database),
         turns=SqliteTurnStore(database),
         events=SqliteEventStore(database),
+        approvals=SqliteApprovalStore(database),
     )
 
 

@@ -1,7 +1,7 @@
 """What the suites of this package write, and how they open what they test.
 
-`ConversationStoreSuite`, `TurnStoreSuite` and `EventStoreSuite`, beside this file, hold one test
-for each contract of `gateway.conversations.store`; any new store must pass them. A subclass
+`ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite` and `ApprovalStoreSuite`, beside this file, hold one
+test for each contract of `gateway.conversations.store`; any new store must pass them. A subclass
 supplies the fixture `opens` and nothing else: the suites never ask what they run on. They
 need pytest and pytest-asyncio; nothing that serves imports this package.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
-from gateway.conversations.store import ConversationStore, EventStore, TurnStore
+from gateway.conversations.store import ApprovalStore, ConversationStore, EventStore, TurnStore
 from gateway.ids import ConversationId, TurnId, UserId
 from tests.conformance.suites.opened import OpenedSuite
 
@@ -34,11 +34,12 @@ TEXTS = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """The three stores, open on one place."""
+    """The stores, open on one place."""
 
     conversations: ConversationStore
     turns: TurnStore
     events: EventStore
+    approvals: ApprovalStore
 
 
 OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]
