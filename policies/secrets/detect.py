@@ -90,9 +90,13 @@ def _undivided(text: str) -> Iterator[Span]:
         after = (_AFTER_KEY.match(text, key.end), _QUOTED_AFTER_KEY.match(text, key.end))
         end = max((found.end() for found in after if found is not None), default=key.end)
         yield key.start, end - (end < len(text))  # nothing that follows the end belongs to it
+        if end == len(text):
+            break  # it holds all later ones
     at = 0
     while (begun := _OPEN.search(low, at)) is not None:
         yield begun.span()
+        if begun.end() == len(low):
+            break
         at = begun.start() + 1  # another may begin inside, and reach further
 
 
