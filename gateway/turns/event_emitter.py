@@ -216,7 +216,8 @@ class EventEmitter:
             "output_chars": use.output_chars,
             "ran": use.ran,
         }
-        noted = self._context.chronicle.tool(use, self._context.parts.now())
+        with anyio.CancelScope(shield=True):  # a result that is cut off here would be lost
+            noted = await self._context.chronicle.tool(use, self._context.parts.now())
         self._context.journal.write("tool", frozenset({use.output}), **fields, **noted)
         del fields["summary"]  # the start's event has it
         self._context.events.emit("tool.finished", **fields)

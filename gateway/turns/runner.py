@@ -166,7 +166,7 @@ class TurnWork:
         context = self._context
         answer = await self._read_command()
         named, self._pictures = await read_pictures(context)
-        noted = context.chronicle.received(self._conversation, context.started_at)
+        noted = await context.chronicle.received(self._conversation, context.started_at)
         context.journal.write(
             "request",
             message=context.turn.message,

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from gateway.conversations.model import Conversation, Turn
 from gateway.turns.conversation_memory import CAME_BACK, ConversationTools, do_nothing
 from gateway.turns.evidence import Notice, ToolStatus, ToolUse
+from gateway.turns.sanitizer import off_loop
 from gateway.turns.sentences import describe_end, language_of, say
 from memory.cases.tools import CaseTools
 from memory.context import MemoryReader
@@ -98,14 +99,15 @@ class TurnChronicle:
         self.state: MemoryState = "off" if not is_on else "missing" if memory.is_missing else "on"
         self._intents: list[MemoryIntent] = []
 
-    def received(self, conversation: Conversation | None, at: datetime) -> dict[str, str]:
+    async def received(self, conversation: Conversation | None, at: datetime) -> dict[str, str]:
         """Note the person's message."""
         names = [name for name in LABELS if name != "user_id"]
         labels = {name: value for name in names if (value := getattr(conversation, name, None))}
         message = self._turn.message
-        return self.note(partial(intent_from_turn_received, message=message, labels=labels), at)
+        build = partial(intent_from_turn_received, message=message, labels=labels)
+        return await off_loop(lambda _: self.note(build, at), message)
 
-    def tool(self, use: ToolUse, at: datetime) -> dict[str, str]:
+    async def tool(self, use: ToolUse, at: datetime) -> dict[str, str]:
         """Note the result of a call."""
         if use.status in CAME_BACK:
             self._memory.tools.note(
@@ -121,7 +123,8 @@ class TurnChronicle:
             result=use.output or use.error or "",
             duration_ms=use.duration_ms,
         )
-        return self.note(build, at)
+        said = {"input": use.input, "output": use.output or use.error or ""}
+        return await off_loop(lambda _: self.note(build, at), said)
 
     def recalled(self, fields: Mapping[str, Any], at: datetime) -> dict[str, str]:
         """Note what memory was injected and what was held back."""

@@ -240,9 +240,9 @@ async def _close_crashed(
         await events.note_ending(turn)
     else:
         result = turn.result or {}
-    chronicle.received(conversation, started_at)
+    await chronicle.received(conversation, started_at)
     for use in evidence.tools.values():
-        chronicle.tool(use, now)
+        await chronicle.tool(use, now)
     chronicle.recalled(result["memory"], started_at)
     chronicle.completed(result, evidence.text, now)
     if not await chronicle.record():

@@ -10,6 +10,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
+import anyio.to_thread
+
 from memory.clock import Now
 from memory.facts.evidence import Prove, plain
 from memory.facts.fact import Fact, Origin
@@ -87,10 +89,11 @@ class FactKeeper:
                 that holds.
         """
         told_in = await self._proven(new.evidence or "", prove)
-        text = flat(savable(new.text))
-        if len(text) > MAX_FACT_CHARS:
+        if len(new.text) > MAX_FACT_CHARS:
             raise FactRefused(f"The text is longer than {MAX_FACT_CHARS} characters. Shorten it.")
-        if self._mask(text) != text:
+        text = await anyio.to_thread.run_sync(savable, new.text)
+        (clean, evidence) = await self._clean([text, new.evidence or ""])
+        if clean != flat(text):
             raise FactRefused("The text holds a secret, which is never kept. Leave it out.")
         replaced = await self._to_replace(new.replaces, turn.scope)
         source = replace(
@@ -99,8 +102,7 @@ class FactKeeper:
             turn_id=told_in,
             saved_turn_id=turn.turn_id,
         )
-        evidence = flat(self._mask(new.evidence or ""))[:MAX_FACT_CHARS]
-        return await self._write(replace(new, text=text, evidence=evidence), source)
+        return await self._write(replace(new, text=clean, evidence=evidence), source)
 
     async def forget(
         self, item_ids: Sequence[str], evidence: str, turn: ToldTurn, prove: Prove
@@ -139,9 +141,10 @@ class FactKeeper:
         forgotten = await self.store.forgotten_on_request(turn.turn_id)
         is_verbatim = False
         if asks_to_remember(turn.message) and not remembered:
-            is_verbatim = not saved or [fact.text for fact in saved] == [self._clean(turn.message)]
+            message = await self._message(turn)
+            is_verbatim = not saved or [fact.text for fact in saved] == message
             if is_verbatim:
-                saved = await self._keep_message(turn) or saved
+                saved = [await self._keep_message(text, turn) for text in message]
         return Kept(
             saved=saved,
             forgotten=forgotten,
@@ -159,9 +162,9 @@ class FactKeeper:
         Raises:
             FactRefused: it holds nothing that may be kept.
         """
-        clean = self._clean(savable(text))
-        old = [self._clean(one) for one in earlier]
-        fact = NewFact(text=clean, origin="person", lasting=lasting, earlier=old)
+        saved = await anyio.to_thread.run_sync(savable, text)
+        clean, *older = await self._clean([saved, *earlier])
+        fact = NewFact(text=clean, origin="person", lasting=lasting, earlier=older)
         return await self._write(fact, _source(scope, self._now()))
 
     async def restore(self, fact: Fact, *, with_line: bool = True) -> bool:
@@ -169,7 +172,8 @@ class FactKeeper:
 
         `with_line` adds the line of a lasting one to the profile.
         """
-        clean = replace(fact, text=self._clean(fact.text))
+        (text,) = await self._clean([fact.text])
+        clean = replace(fact, text=text)
         return await self._database.write(
             lambda writer: self._restore_blocking(writer, clean, self._now(), with_line=with_line)
         )
@@ -182,7 +186,11 @@ class FactKeeper:
         Raises:
             FactRefused: the text holds nothing that may be kept.
         """
-        given = {"text": None if text is None else self._clean(savable(text)), "lasting": lasting}
+        clean = None
+        if text is not None:
+            saved = await anyio.to_thread.run_sync(savable, text)
+            (clean,) = await self._clean([saved])
+        given = {"text": clean, "lasting": lasting}
         changes = {name: value for name, value in given.items() if value is not None}
         now = self._now()
         return await self._database.write(
@@ -191,25 +199,29 @@ class FactKeeper:
 
     async def put_profile(self, owner_id: str, text: str) -> Profile:
         """Replace a person's profile; secrets are masked."""
-        clean, now = self._mask(text).strip(), self._now()
+        masked, now = await anyio.to_thread.run_sync(self._mask, text), self._now()
+        clean = masked.strip()
         await self._database.write(
             lambda writer: put_profile_blocking(writer, owner_id, clean, now)
         )
         return Profile(text=clean, updated_at=now)
 
-    async def _keep_message(self, turn: ToldTurn) -> Sequence[Fact]:
-        """Keep the message as it is, but for what is never kept; nothing if nothing is left."""
+    async def _message(self, turn: ToldTurn) -> list[str]:
+        """Return a turn's message without what is never kept; nothing if nothing is left."""
         try:
-            text = self._clean(savable(turn.message))
+            text = await anyio.to_thread.run_sync(savable, turn.message)
         except FactRefused:
             return []
+        return await self._clean([text])
+
+    async def _keep_message(self, text: str, turn: ToldTurn) -> Fact:
         source = replace(
             _source(turn.scope, turn.occurred_at),
             conversation_id=turn.conversation_id,
             turn_id=turn.turn_id,
             saved_turn_id=turn.turn_id,
         )
-        return [await self._write(NewFact(text=text, origin="request"), source)]
+        return await self._write(NewFact(text=text, origin="request"), source)
 
     async def _proven(self, evidence: str, prove: Prove) -> str:
         """Return the turn in which the person said this; raise `FactRefused` if they did not."""
@@ -374,8 +386,11 @@ class FactKeeper:
         self._record(connection, edited)
         return edited
 
-    def _clean(self, text: str) -> str:
-        return flat(self._mask(text))[:MAX_FACT_CHARS]
+    async def _clean(self, texts: Sequence[str]) -> list[str]:
+        """Mask and shorten statements, in a worker thread because that takes time."""
+        return await anyio.to_thread.run_sync(
+            lambda: [flat(self._mask(text))[:MAX_FACT_CHARS] for text in texts]
+        )
 
 
 def _ids(item_ids: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 import anyio
 import anyio.to_thread
@@ -119,10 +119,9 @@ class MemorySearch:
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
         found = weighed_by_evidence(gathered.found, read)
         likely_ids = _ids(found, least=LEAST_CONFIDENCE).keys()
-        superseded = _superseded(
-            read,
-            likely_ids,
-            is_of_a_time=any(question.when and question.when.period for question in questions),
+        is_of_a_time = any(question.when and question.when.period for question in questions)
+        superseded = await anyio.to_thread.run_sync(
+            lambda: _superseded(read, likely_ids, is_of_a_time=is_of_a_time)
         )
         shown, held_back = await split_stale(
             [
@@ -187,6 +186,10 @@ def _ids(
     }
 
 
+_Told: TypeAlias = tuple[AbstractSet[str], datetime | None, str | None]
+"""The words of a text that holds no longer, until when it did, and the turn that told it."""
+
+
 def _superseded(
     items: Sequence[Item], likely_ids: AbstractSet[str], *, is_of_a_time: bool
 ) -> list[Item]:
@@ -205,13 +208,14 @@ def _superseded(
         for item in holding
         if item.id in likely_ids
     ]
+    told = [(set(terms(text)) - STOP_TERMS, until, turn_id) for text, until, turn_id in old]
     telling = [item for item in items if item.kind in _TELLING_KINDS]
     return [
         *ended,
         *(
             item
             for item in telling
-            if any(_says(item, *told) for told in old)
+            if _says_any(item, told)
             or any(_contradicts(fact, item, likely_ids) for fact in holding)
         ),
     ]
@@ -226,13 +230,13 @@ def _contradicts(fact: Item, item: Item, likely_ids: AbstractSet[str]) -> bool:
     )
 
 
-def _says(item: Item, text: str, until: datetime | None, turn_id: str | None) -> bool:
-    """Return whether an item is of the turn that told a text, or said the same before a moment."""
-    if item.turn_id is not None and item.turn_id == turn_id:
+def _says_any(item: Item, told: Sequence[_Told]) -> bool:
+    """Return whether an item is of the turn that told one of these, or said the same before a moment."""
+    if any(turn_id is not None and turn_id == item.turn_id for _, _, turn_id in told):
         return True
-    words = set(terms(text)) - STOP_TERMS
-    is_before = until is not None and item.occurred_at < until
-    return is_before and bool(words) and words <= set(terms(item.summary))
+    earlier = [words for words, until, _ in told if until is not None and item.occurred_at < until]
+    said = set(terms(item.summary)) if earlier else set()
+    return any(words and words <= said for words in earlier)
 
 
 def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:

@@ -1,106 +1,154 @@
-"""Ordinary and hostile text of the greatest length that a route takes keeps the event loop for a moment only."""
+"""Ordinary and hostile text in every field of every route keeps the event loop for a moment only."""
 
-import time
-from collections.abc import AsyncIterator, Mapping
+import gc
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
 from pathlib import Path
-from typing import Any, Final
+from urllib.parse import quote
 
 import anyio
-import anyio.lowlevel
+import anyio.from_thread
+import anyio.to_thread
+import httpx
 import pytest
 
-from tests.service.http.stage import one_client
+from gateway.http.application import create_app
+from tests.service.http.every_route import BODIES, QUERIES, UNKNOWN, body_of
+from tests.support.asgi import served
+from tests.support.hostile_text import UNITS, text_of
+from tests.support.loop_heartbeat import Heartbeat, most_s
+from tests.support.services import running_services
+from tests.support.text_fields import TextField, text_fields, with_text
 
-MOST_S: Final = 0.02
-"""Processor time of the loop's thread between two turns of the loop, on the machine of `ADDITIONS_S`."""
-ADDITIONS_S: Final = 0.05
-"""What a million additions take there."""
-UNITS: Final[Mapping[str, str]] = {
-    "letters": "a",
-    "spaces": " ",
-    "commas": "，",
-    "brackets": "(",
-    "braces": '{"a":',
-    "keys": "A_KEY=",
-    "passwords": "密码：",
-    "questions": "?",
-    "wide questions": "什么？",
-    "lines": "\n",
-    "windows lines": "a\r\n",
-    "quotes": '"',
-    "quotations": "> a\n",
-    "backticks": "`",
-    "fences": "```\n",
-    "mixed fences": "~~~a\n```b\n",
-    "addresses": "http://a.b/c?d=e&",
-    "mails": "a@b.",
-    "pem": "-----BEGIN RSA PRIVATE KEY-----\n",
-    "dashes": "-",
-    "equals": "=",
-    "dots": ".",
-    "digits": "1",
-    "base64": "QUJDREVG",
-    "tables": "|a|b|\n",
-    "emoji": "😀",
-    "invisible": "\u200b",
-    "combining": "e\u0301",
-    "words": "the quick brown fox ",
-    "characters": "我们的记忆里有什么东西",
-    "escapes": "\\u0041",
-    "tabs": "\t\t a",
-}
+MAX_BODY_BYTES = 1_000_000
+"""A little less than a body may have."""
+MAX_ADDRESS_BYTES = 20_000
+LONGEST_CHARS = 1_000_000
+MANY_CHARS = 6_000
+TIMEOUT_S = 60
+ENDLESS = "/conversations/{conversation_id}/events"
 
 
-class Heartbeat:
-    """The longest that the loop's thread computed between two turns of the loop, in seconds."""
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A server on a loop of another thread."""
 
-    longest_s = 0.0
+    client: httpx.Client
+    fields: list[TextField]
+    ids: dict[str, str]
+    portal: anyio.from_thread.BlockingPortal
+    heartbeat: Heartbeat
+    bound_s: float
 
-    async def run(self) -> None:
-        before = time.thread_time()
-        while True:
-            await anyio.lowlevel.checkpoint()
-            now = time.thread_time()
-            self.longest_s = max(self.longest_s, now - before)
-            before = now
+    def longest_s(self) -> float:
+        """Return how long the loop computed at most since the last call."""
+        return self.portal.call(self.heartbeat.longest_s)
+
+    def send(self, field: TextField, text: str) -> int:
+        """Send a request with a text in one field; return the status."""
+        ids, params = {**UNKNOWN, **self.ids}, dict(QUERIES.get(field.template, {}))
+        content = None
+        if field.place == "path":
+            ids[str(field.steps[0])] = quote(text, safe="")
+        elif field.place == "query":
+            params[str(field.steps[0])] = text
+        else:
+            body = with_text(body_of(field.template, self.ids), field, text)
+            content = json.dumps(body, ensure_ascii=False).encode()
+        request = self.client.build_request(
+            field.method,
+            field.template.format(**ids),
+            params=params,
+            content=content,
+            headers={"Content-Type": "application/json"} if content else None,
+        )
+        response = self.client.send(request, stream=True)
+        if field.template != ENDLESS:
+            response.read()
+        response.close()
+        return response.status_code
 
 
 @asynccontextmanager
-async def beating() -> AsyncIterator[Heartbeat]:
+async def serving(directory: Path) -> AsyncIterator[tuple[str, Heartbeat]]:
+    """Run the gateway with a heartbeat on its loop."""
     heartbeat = Heartbeat()
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(heartbeat.run)
-        yield heartbeat
-        tasks.cancel_scope.cancel()
+    async with running_services(directory) as services, anyio.create_task_group() as tasks:
+        app = await anyio.to_thread.run_sync(partial(create_app, services))
+        async with served(app) as port:
+            tasks.start_soon(heartbeat.run)
+            yield f"http://127.0.0.1:{port}", heartbeat
+            tasks.cancel_scope.cancel()
 
 
-def most_s() -> float:
-    """Return `MOST_S` in proportion to this machine."""
-    before, total = time.thread_time(), 0
-    for number in range(1_000_000):
-        total += number
-    return MOST_S * max(1.0, (time.thread_time() - before) / ADDITIONS_S)
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    directory = tmp_path_factory.mktemp("hostile")
+    with (
+        anyio.from_thread.start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(serving(directory)) as (url, heartbeat),
+        httpx.Client(base_url=url, timeout=TIMEOUT_S, trust_env=False) as client,
+    ):
+        description = client.get("/openapi.json").json()
+        fields = list(text_fields(description, BODIES))
+        done = client.post("/chat", json={"message": "hi"}).json()
+        case = client.post("/memory/cases", json=BODIES["/memory/cases"]).json()
+        ids = {name: done[name] for name in ("conversation_id", "turn_id", "log_file")}
+        gc.collect()
+        gc.freeze()  # as the server does
+        yield Live(client, fields, {**ids, "case_id": case["case_id"]}, portal, heartbeat, most_s())
+        gc.unfreeze()
 
 
-def text_of(unit: str, chars: int) -> str:
-    return (unit * (chars // len(unit) + 1))[:chars]
+def fitting_text(field: TextField, unit: str, chars: int) -> str:
+    """Return a text of a shape, as long as wanted unless its field or its place in the request takes less."""
+    if field.place == "body":
+        unit_bytes = len(json.dumps(unit, ensure_ascii=False).encode()) - 2
+        max_bytes = MAX_BODY_BYTES
+    else:
+        unit_bytes, max_bytes = len(quote(unit, safe="")), MAX_ADDRESS_BYTES
+    fitting = max_bytes // field.copies * len(unit) // unit_bytes
+    return text_of(unit, min(field.max_chars, fitting, chars))
 
 
-BODIES: Final[Mapping[str, Any]] = {
-    "/chat": lambda unit: {"message": f"{text_of(unit, 199_998)}.x"},
-    "/memory/context": lambda unit: {"queries": [text_of(unit, 20_000)] * 20},
-}
-
-
-@pytest.mark.parametrize("path", BODIES)
-async def test_long_text_of_any_shape_leaves_the_loop_free(tmp_path: Path, path: str) -> None:
+def blocked(live: Live, field: TextField, units: Iterable[str], chars: int) -> dict[str, float]:
+    """Send texts in a field; return those that kept the loop too long, with the seconds."""
     took: dict[str, float] = {}
-    async with one_client(tmp_path) as client:
-        await client.post(path, json=BODIES[path]("warm "))
-        for name, unit in UNITS.items():
-            async with beating() as heartbeat:
-                await client.post(path, json=BODIES[path](unit))
-            took[name] = heartbeat.longest_s
-    bound_s = most_s()
-    assert {name: took_s for name, took_s in took.items() if took_s > bound_s} == {}, bound_s
+    for name in units:
+        live.longest_s()
+        live.send(field, fitting_text(field, UNITS[name], chars))
+        longest_s = live.longest_s()
+        if longest_s > live.bound_s:
+            took[f"{field}: {name}"] = longest_s
+    return took
+
+
+def test_long_text_of_some_shape_in_any_field_leaves_the_loop_free(live: Live) -> None:
+    """Each shape is in some field; `make soak` tries each in each."""
+    found: dict[str, float] = {}
+    for field, name in zip(live.fields, cycle(UNITS), strict=False):
+        found |= blocked(live, field, [name], LONGEST_CHARS)
+    assert found == {}, live.bound_s
+
+
+def test_text_of_any_shape_in_a_long_field_leaves_the_loop_free(live: Live) -> None:
+    """Enough for what grows faster than its text; of fields of one object that take as much, in the first."""
+    long = [field for field in live.fields if field.place == "body" and field.chars > MANY_CHARS]
+    firsts = {(field.template, field.steps[:-1], field.max_chars): field for field in long[::-1]}
+    assert ("/chat", (), 200_000) in firsts
+    found: dict[str, float] = {}
+    for field in firsts.values():
+        found |= blocked(live, field, UNITS, MANY_CHARS)
+    assert found == {}, live.bound_s
+
+
+@pytest.mark.soak
+def test_long_text_of_any_shape_in_any_field_leaves_the_loop_free(live: Live) -> None:
+    found: dict[str, float] = {}
+    for field in live.fields:
+        found |= blocked(live, field, UNITS, LONGEST_CHARS)
+    assert found == {}, live.bound_s

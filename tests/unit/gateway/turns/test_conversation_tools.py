@@ -46,7 +46,7 @@ async def test_a_call_counts_when_it_came_back_before_a_restart_and_after_it() -
     for status in STATUSES:
         live = ConversationTools()
         chronicle = TurnChronicle(TurnMemory(reader=Memory(None), tools=live), TURN, is_on=True)
-        chronicle.tool(replace(use, status=status), NOON)
+        await chronicle.tool(replace(use, status=status), NOON)
         seeded = ConversationTools(cast("TurnStore", History(status)))
         in_use = ("mcp__x__find(page_size)",) if status in {"ok", "failed"} else ()
         assert await live.of(TURN.conversation_id) == in_use, status
