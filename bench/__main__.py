@@ -2,6 +2,8 @@
 
 `python -m bench aims` runs `first_text`, `flushes` and `streams`, and prints the aims' table.
 
+`python -m bench warm` measures of `first_text` the warm turns alone, in two to five minutes.
+
 `python -m bench locomo --path FILE` needs data that are not kept here.
 """
 
@@ -21,6 +23,7 @@ from bench import (
     page,
     policy,
     streams,
+    warm_turns,
 )
 from bench.person import measure as person
 from bench.report import describe_machine
@@ -39,7 +42,9 @@ BENCHMARKS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench")
-    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, "aims", "locomo", []], default=[])
+    parser.add_argument(
+        "names", nargs="*", choices=[*BENCHMARKS, "aims", "locomo", "warm", []], default=[]
+    )
     parser.add_argument("--rounds", type=int, default=30, help="samples of each kind")
     parser.add_argument("--path", type=Path, help="LoCoMo's file, locomo10.json")
     parser.add_argument(
@@ -55,6 +60,8 @@ def main() -> None:
     for name in options.names or BENCHMARKS:
         if name == "locomo":
             anyio.run(locomo.run, options.path)
+        elif name == "warm":
+            anyio.run(warm_turns.run, options.rounds, options.items)
         elif name in {"aims", "first_text"}:
             measure = aims.run if name == "aims" else first_text.run
             anyio.run(partial(measure, peers=options.peer, items=options.items), options.rounds)

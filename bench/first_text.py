@@ -24,7 +24,7 @@ from bench.per_request import per_request_server
 from bench.report import median, save, show
 from bench.server import Gateway, connection, running_gateway
 from bench.stand_in import stand_in
-from bench.warm_turns import BARE, EMPTY, FILLED, OFF, Questions, Samples, WarmTurns
+from bench.warm_turns import BARE, FILLED, Questions, Samples
 
 MESSAGE = next(iter(Questions()))
 ITEMS = 100_000
@@ -64,13 +64,9 @@ async def run(rounds: int, peers: Sequence[str] = (), items: int = ITEMS) -> Fir
             url = await stack.enter_async_context(stand_in())
             own = await stack.enter_async_context(per_request_server(directory, url))
             others = await stack.enter_async_context(peers_of([f"{PER_REQUEST}={own}", *peers]))
-            model = {
-                "ANTHROPIC_BASE_URL": url,
-                "ANTHROPIC_API_KEY": "none",
-                "CANDOR_MODEL": "candor-demo",
-            }
+            model = warm_turns.model_at(url)
             warm = await warm_turns.measure(directory, model, others, rounds, items)
-            _show_warm(warm, rounds, items)
+            warm.show(rounds, items)
             await fill(directory / "data", items)
             samples = await _measure(directory, model, others, rounds)
     figures = {
@@ -86,6 +82,8 @@ async def run(rounds: int, peers: Sequence[str] = (), items: int = ITEMS) -> Fir
             "items": items,
             "server_mb_with_a_filled_memory": warm.server_mb,
             "server_cpu_ms_a_warm_turn": warm.cpu_ms(),
+            "items_shown_a_turn": warm.shown,
+            "late_recalls": warm.late,
             "medians_ms": medians,
             "samples_ms": {
                 kind: {side: [s * 1000 for s in seconds] for side, seconds in of.items()}
@@ -95,27 +93,6 @@ async def run(rounds: int, peers: Sequence[str] = (), items: int = ITEMS) -> Fir
     )
     plot.bars("first_text", "Time to first text, ms (median)", medians)
     return FirstTexts(medians, warm.cpu_ms(), warm.server_mb)
-
-
-def _show_warm(warm: WarmTurns, rounds: int, items: int) -> None:
-    medians = warm.medians_ms()
-    sides = list(medians[warm_turns.FIRST_TEXT])
-    rows = []
-    for kind, of in medians.items():
-        rows.append([f"{kind}, ms", *(f"{of[side]:.1f}" if side in of else "–" for side in sides)])
-        ratios = (f"{of[side] / of[BARE]:.2f}" if side in of else "–" for side in sides)
-        rows.append([f"{kind}, ratio", *ratios])
-    cpu = warm.cpu_ms()
-    spent = (f"{cpu[side]:.1f}" if side in cpu else "–" for side in sides)
-    rows.append(["server's processor a turn, ms", *spent])
-    show(f"Warm turns, medians of {rounds}; filled: {items} items", ["", *sides], rows)
-    of = medians[warm_turns.FIRST_TEXT]
-    for name in (EMPTY, FILLED):
-        print(
-            f"  {name} above {OFF}: first text {of[name] - of[OFF]:+.1f} ms,"
-            f" server's processor {cpu[name] - cpu[OFF]:+.1f} ms a turn"
-        )
-    print(f"  the server with a {FILLED}: {warm.server_mb:.0f} MB\n", flush=True)
 
 
 def _show(figures: Mapping[str, Mapping[str, float]], sides: Sequence[str], rounds: int) -> None:

@@ -12,13 +12,16 @@ from typing import Any
 import psutil
 
 RESULTS = Path(__file__).with_name("results")
+_LOAD = os.getloadavg()[0]
+"""When the run began: what else the machine did."""
 
 
 def describe_machine() -> str:
     cores, memory = os.cpu_count(), psutil.virtual_memory().total / 2**30
     return (
         f"{platform.system()} {platform.machine()}, {cores} cores, {memory:.0f} GiB, "
-        f"Python {platform.python_version()}, claude-agent-sdk {version('claude-agent-sdk')}"
+        f"Python {platform.python_version()}, claude-agent-sdk {version('claude-agent-sdk')}, "
+        f"load {_LOAD:.1f}"
     )
 
 

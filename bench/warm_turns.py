@@ -4,12 +4,14 @@ A first text, ten turns at once, and the processor time that a server spends on 
 written after a turn, too: it is read over the whole run, less what the idle server spends meanwhile.
 """
 
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import psutil
@@ -20,7 +22,9 @@ from bench.filled_memory import fill
 from bench.made_up_texts import Corpus
 from bench.peers import Conversation, Peer
 from bench.report import median
+from bench.report import show as show_table
 from bench.server import Gateway, connection, running_gateway
+from bench.stand_in import stand_in
 
 AT_ONCE = 10
 BARE, OFF, EMPTY, FILLED = "bare SDK", "memory off", "empty memory", "filled memory"
@@ -32,6 +36,10 @@ _FEWER, _LEAST_ROUNDS = 3, 3
 _SETTLE_S = 0.5
 """After a turn, so that what is written behind it delays no other side's."""
 _SETTLE_AT_ONCE_S = 3.0
+_MOST_SETTLING_S = 30.0
+_LOOK_AGAIN_S = 0.25
+_IDLE_CPU_S = 0.025
+"""A server that spends no more in `_LOOK_AGAIN_S` has settled; two ticks of the system's clock."""
 _IDLE_S = 20.0
 
 Ask = Callable[[str], Awaitable[float]]
@@ -47,6 +55,8 @@ class Side:
     name: str
     conversations: Sequence[Ask]
     server: psutil.Process | None = None
+    recalls: list[dict[str, Any]] = field(default_factory=list)
+    """What memory showed in each turn, as the turn's result has it."""
 
 
 @dataclass
@@ -56,6 +66,10 @@ class WarmTurns:
     samples: dict[str, Samples]
     cpu_s: dict[str, float]
     """Of the server, a turn."""
+    shown: dict[str, float]
+    """Items of memory a turn."""
+    late: dict[str, int]
+    """Turns in which a part of memory did not answer in time, so that their first text did not wait for it."""
     server_mb: float
     """Of the server with a filled memory, before its warm turns."""
 
@@ -68,6 +82,33 @@ class WarmTurns:
     def cpu_ms(self) -> dict[str, float]:
         return {side: 1000 * seconds for side, seconds in self.cpu_s.items()}
 
+    def show(self, rounds: int, items: int) -> None:
+        """Print a table, a column for each side."""
+        medians = self.medians_ms()
+        sides = list(medians[FIRST_TEXT])
+        rows = []
+        for kind, of in medians.items():
+            rows.append(
+                [f"{kind}, ms", *(f"{of[side]:.1f}" if side in of else "–" for side in sides)]
+            )
+            ratios = (f"{of[side] / of[BARE]:.2f}" if side in of else "–" for side in sides)
+            rows.append([f"{kind}, ratio", *ratios])
+        cpu = self.cpu_ms()
+        spent = (f"{cpu[side]:.1f}" if side in cpu else "–" for side in sides)
+        rows.append(["server's processor a turn, ms", *spent])
+        rows.append(["items shown a turn", *(f"{self.shown.get(side, 0):.1f}" for side in sides)])
+        rows.append(
+            [f"recalls that were late, of {rounds}", *(f"{self.late.get(s, 0)}" for s in sides)]
+        )
+        show_table(f"Warm turns, medians of {rounds}; filled: {items} items", ["", *sides], rows)
+        of = medians[FIRST_TEXT]
+        for name in (EMPTY, FILLED):
+            print(
+                f"  {name} above {OFF}: first text {of[name] - of[OFF]:+.1f} ms,"
+                f" server's processor {cpu[name] - cpu[OFF]:+.1f} ms a turn"
+            )
+        print(f"  the server with a {FILLED}: {self.server_mb:.0f} MB\n", flush=True)
+
 
 @dataclass
 class Questions:
@@ -78,6 +119,23 @@ class Questions:
     def __iter__(self) -> Iterator[str]:
         while True:
             yield f"{self._corpus.question()}\n\n{SCRIPT}"
+
+
+def model_at(url: str) -> dict[str, str]:
+    """Return the settings of a gateway whose model is the stand-in there."""
+    return {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "none",
+        "CANDOR_MODEL": "candor-demo",
+    }
+
+
+async def run(rounds: int, items: int) -> None:
+    """Measure warm turns alone, without other servers; print and do not save."""
+    with tempfile.TemporaryDirectory() as name:
+        async with stand_in() as url:
+            warm = await measure(Path(name), model_at(url), [], rounds, items)
+    warm.show(rounds, items)
 
 
 async def measure(
@@ -103,6 +161,8 @@ async def measure(
         server_mb = servers[FILLED].memory_info().rss / 1e6
         idle = await _cpu_rates(servers)
 
+        for side in sides:
+            side.recalls.clear()
         before, began = _cpu(servers), time.perf_counter()
         first: Samples = {side.name: [] for side in sides}
         for _ in range(rounds):
@@ -114,6 +174,7 @@ async def measure(
             name: (after - before[name] - idle[name] * took) / rounds
             for name, after in _cpu(servers).items()
         }
+        recalls = {side.name: list(side.recalls) for side in sides if side.server is not None}
 
         last: Samples = {side.name: [] for side in sides}
         for _ in range(max(_LEAST_ROUNDS, rounds // _FEWER)):
@@ -126,7 +187,13 @@ async def measure(
         for _ in range(max(_LEAST_ROUNDS, rounds // _FEWER)):
             for name, seconds in (await _one_each(others, next(questions))).items():
                 first[name].append(seconds)
-    return WarmTurns({FIRST_TEXT: first, LAST_AT_ONCE: last}, cpu_s, server_mb)
+    return WarmTurns(
+        samples={FIRST_TEXT: first, LAST_AT_ONCE: last},
+        cpu_s=cpu_s,
+        shown={name: sum(len(r["injected"]) for r in of) / rounds for name, of in recalls.items()},
+        late={name: sum(bool(r["degraded"]) for r in of) for name, of in recalls.items()},
+        server_mb=server_mb,
+    )
 
 
 async def _bare_side(stack: AsyncExitStack, options: ClaudeAgentOptions) -> Side:
@@ -148,11 +215,17 @@ async def _gateway_side(
     gateway = await stack.enter_async_context(running_gateway(directory, **model, **room))
     ids = [await _new_conversation(gateway, has_memory=name != OFF) for _ in range(AT_ONCE)]
 
+    recalls: list[dict[str, Any]] = []
+
     async def ask(conversation_id: str, message: str) -> float:
         async with connection(gateway) as link:
-            return (await link.ask({"message": message, "conversation_id": conversation_id}))[0]
+            body = {"message": message, "conversation_id": conversation_id}
+            seconds, result = await link.ask(body)
+        recalls.append(result["memory"])
+        return seconds
 
-    return Side(name, [partial(ask, conversation_id) for conversation_id in ids], gateway.process)
+    conversations = [partial(ask, conversation_id) for conversation_id in ids]
+    return Side(name, conversations, gateway.process, recalls)
 
 
 async def _new_conversation(gateway: Gateway, *, has_memory: bool) -> str:
@@ -168,7 +241,7 @@ async def _one_each(sides: Sequence[Side], message: str) -> dict[str, float]:
     seconds = {}
     for side in sides:
         seconds[side.name] = await side.conversations[0](message)
-        await anyio.sleep(_SETTLE_S)
+        await _settle(side, _SETTLE_S)
     return seconds
 
 
@@ -177,8 +250,23 @@ async def _all_at_once(sides: Sequence[Side], message: str) -> dict[str, float]:
     last = {}
     for side in sides:
         last[side.name] = await _last(side.conversations, message)
-        await anyio.sleep(_SETTLE_AT_ONCE_S)
+        await _settle(side, _SETTLE_AT_ONCE_S)
     return last
+
+
+async def _settle(side: Side, least_s: float) -> None:
+    """Wait, and until the side's server has written what it writes after turns."""
+    await anyio.sleep(least_s)
+    if side.server is not None:
+        with anyio.move_on_after(_MOST_SETTLING_S):
+            while await _spent(side.server, _LOOK_AGAIN_S) > _IDLE_CPU_S:
+                pass
+
+
+async def _spent(server: psutil.Process, during_s: float) -> float:
+    before = sum(server.cpu_times()[:2])
+    await anyio.sleep(during_s)
+    return sum(server.cpu_times()[:2]) - before
 
 
 async def _last(conversations: Sequence[Ask], message: str) -> float:
