@@ -59,7 +59,7 @@ from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules, RulesError, load_rules
 from policies.secrets import mask_secrets
-from policies.tools import ToolGate
+from policies.tools import HERE, ToolGate
 
 _log = logging.getLogger(__name__)
 
@@ -238,6 +238,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         settings.workspace,
         rules=parts.rules,
         can_ask_user=settings.approvals == "on",
+        platform=HERE,
     )
     files = WorkspaceAccess(
         settings.workspace, policy, answers_questions=settings.approvals == "on"

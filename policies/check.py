@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, get_args
 
 from policies.rules import KNOWN_COMMANDS, Rules
-from policies.tools import Platform, ToolCall, ToolGate
+from policies.tools import HERE, Platform, ToolCall, ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
 from policies.visible_text import show
 from policies.web import ANY_HOST, read_listed_host
@@ -26,7 +26,6 @@ MAX_LINE_BYTES = 16 * 1024 * 1024
 MAX_GATES = 256
 """The number of gates kept for the workspaces and settings of earlier lines."""
 
-HERE: Platform = "windows" if os.name == "nt" else "posix"
 SHELL_TOOLS = ("Bash", "PowerShell")
 
 

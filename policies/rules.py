@@ -76,7 +76,7 @@ class Rules:
 
     commands: frozenset[str] = frozenset()
     windows_commands: frozenset[str] = frozenset()
-    """As in `KNOWN_WINDOWS_COMMANDS`; cmd and PowerShell disregard case."""
+    """As in `KNOWN_WINDOWS_COMMANDS`; PowerShell disregards case."""
     offered_tools: frozenset[str] = frozenset()
     """Built-in tools that the agent is offered."""
     tolerated_tools: frozenset[str] = frozenset()

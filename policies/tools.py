@@ -4,6 +4,7 @@ Each tool is known by its exact name and the inputs that it may carry; everythin
 resolves paths but has no state and no other effect, and it never raises.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +23,12 @@ from policies.shell.judge import judge_command
 from policies.verdict import Allow, Ask, Deny, Refused, Verdict
 from policies.visible_text import has_hidden_character, show
 from policies.web import check_url
-from policies.windows.judge import Shell, judge_windows_command
+from policies.windows.judge import judge_windows_command
 from policies.windows.workspace import WindowsWorkspace
 
 Platform = Literal["posix", "windows"]
+"""Whose shell agents get: a POSIX one, or PowerShell."""
+HERE: Platform = "windows" if os.name == "nt" else "posix"
 
 OFFERED_TOOLS: tuple[str, ...] = tuple(sorted(shipped_rules().offered_tools))
 """The tools that an engine should offer; the gate judges a few more, in case one is called."""
@@ -163,8 +166,7 @@ def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
         raise denied("tool_input", call.name, "with too long a timeout")
     command, rules = call.input["command"], gate.rules
     if isinstance(workspace, WindowsWorkspace):
-        shell: Shell = "powershell" if call.name == "PowerShell" else "any"
-        approval = judge_windows_command(command, workspace, rules.windows_commands, shell=shell)
+        approval = judge_windows_command(command, workspace, rules.windows_commands)
     else:
         approval = judge_command(command, workspace, rules.commands)
     kept = {key: call.input[key] for key in ("description", "timeout") if key in call.input}

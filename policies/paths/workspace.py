@@ -51,8 +51,8 @@ def find_form_fault(path: str) -> Refused | None:
 def _below(path: str, root: str) -> tuple[str, ...] | None:
     if path == root:
         return ()
-    prefix = root if root.endswith("/") else f"{root}/"
-    return tuple(path[len(prefix) :].split("/")) if path.startswith(prefix) else None
+    prefix = root if root.endswith(os.sep) else f"{root}{os.sep}"
+    return Path(path[len(prefix) :]).parts if path.startswith(prefix) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,9 @@ class ExtraDirectory:
 
 
 @dataclass(frozen=True, slots=True)
-class _Root:
+class Root:
+    """A folder that calls may work in."""
+
     spelled: str
     real: str
     writable: bool
@@ -146,8 +148,8 @@ class Workspace:
         self.cwd = str(cwd)
         self.is_entered = False
         """Relative paths start from what a call names, so that no other reading of them is possible."""
-        further = [_Root(str(extra.path), str(extra.path), extra.writable) for extra in directories]
-        self._roots = (_Root(self.root, self.real_root, writable=True), *further)
+        further = [Root(str(extra.path), str(extra.path), extra.writable) for extra in directories]
+        self.roots = (Root(self.root, self.real_root, writable=True), *further)
 
     def check_cwd(self) -> None:
         """Refuse everything while the working directory is not inside the workspace."""
@@ -178,6 +180,11 @@ class Workspace:
         from_root = os.path.normpath(os.path.join(self.root, path))  # noqa: PTH118 - the spelling
         if not self.is_entered and self._find_root(from_root) is not root:
             raise denied("cwd_ambiguous", show(path))
+        return self.resolve(path, joined, root, follow=follow)
+
+    def resolve(self, path: str, joined: str, root: Root, *, follow: bool) -> Place:
+        """Return the place of an absolute path that is below a root by its spelling."""
+        absolute = os.path.normpath(joined)
         head, name = os.path.split(joined)
         if follow or name in {"", ".", ".."}:
             real = os.path.realpath(joined)
@@ -192,7 +199,7 @@ class Workspace:
             parts=root.find_parts(absolute) or (),
             real=real,
             real_parts=_below(real, real_root.real) or (),
-            in_workspace=root is real_root is self._roots[0],
+            in_workspace=root is real_root is self.roots[0],
             writable=root.writable and real_root.writable,
         )
 
@@ -207,8 +214,8 @@ class Workspace:
         entered.is_entered = True
         return entered
 
-    def _find_root(self, absolute: str, *, real: bool = False) -> _Root | None:
-        for root in self._roots:
+    def _find_root(self, absolute: str, *, real: bool = False) -> Root | None:
+        for root in self.roots:
             found = _below(absolute, root.real) if real else root.find_parts(absolute)
             if found is not None:
                 return root

@@ -59,8 +59,7 @@ def locate_removed(workspace: Workspace, operand: str) -> Place:
     place = workspace.locate(operand, follow=False)
     if place.is_root:
         raise denied("workspace_root", interrupt=True)
-    here = os.path.realpath(workspace.cwd)
-    if here == place.real or here.startswith(f"{place.real}/"):
+    if Path(workspace.locate(workspace.cwd).real).is_relative_to(place.real):
         raise denied("working_directory")
     place.check_write()
     return place

@@ -84,6 +84,18 @@ async def test_outcomes_of_runs_that_came_to_their_end(tmp_path: Path) -> None:
             assert result["reply"]
 
 
+async def test_the_policy_reads_command_lines_as_the_shell_of_this_system_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = script({"tool": "Bash", "input": {"command": "Get-ChildItem"}}, {"text": "Done."})
+    # the scripted engine lets a call pass on the policy's word, and then has no PowerShell to run it
+    for platform, status in (("posix", "denied"), ("windows", "failed")):
+        monkeypatch.setattr("gateway.assemble.HERE", platform)
+        async with running_services(tmp_path) as services:
+            result = await services.ask(turn)
+        assert [tool["status"] for tool in result["tools"]] == [status]
+
+
 async def test_a_reason_is_told_in_the_persons_language_and_to_the_model_in_english(
     tmp_path: Path,
 ) -> None:

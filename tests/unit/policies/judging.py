@@ -12,7 +12,7 @@ from policies.paths.workspace import Place
 from policies.rules import shipped_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Refused, Verdict
-from policies.windows.judge import KNOWN_COMMANDS, Shell
+from policies.windows.judge import KNOWN_COMMANDS
 
 T = TypeVar("T")
 
@@ -48,17 +48,11 @@ def validate_windows_command(
     *,
     root: Path,
     cwd: Path | str,
-    shell: Shell = "any",
     commands: frozenset[str] = KNOWN_COMMANDS,
 ) -> Verdict:
     """Judge a command line through the gate for Windows."""
-    rules = replace(
-        shipped_rules(),
-        windows_commands=commands,
-        tolerated_tools=shipped_rules().tolerated_tools | {"PowerShell"},
-    )
-    name = "PowerShell" if shell == "powershell" else "Bash"
-    call = ToolCall(name=name, input={"command": command}, cwd=str(cwd))
+    rules = replace(shipped_rules(), windows_commands=commands)
+    call = ToolCall(name="PowerShell", input={"command": command}, cwd=str(cwd))
     return ToolGate(root, rules=rules, platform="windows").judge(call)
 
 

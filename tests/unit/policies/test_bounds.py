@@ -10,8 +10,6 @@ from policies.rules import AskRule, shipped_rules
 from policies.shell.commands import GRAMMARS
 from policies.tools import ToolCall, ToolGate, validate_bash_command
 from policies.verdict import Deny, Verdict
-from policies.windows import wildcards
-from policies.windows.wildcards import read_pattern
 from tests.unit.policies.judging import count_calls, validate_windows_command
 
 LONG = 100_000
@@ -141,7 +139,7 @@ def test_many_patterns_over_many_files_are_judged_in_bounded_work(tmp_path: Path
     calls, verdict = count_line("ls " + "*a*a*a*a*a*a*a*z " * 200, tmp_path)
     assert calls < MOST_CALLS
     assert verdict.rule == "glob_too_wide"
-    windows = validate_windows_command("del a*", root=tmp_path, cwd=tmp_path)
+    windows = validate_windows_command("copy a* b", root=tmp_path, cwd=tmp_path)
     assert windows.rule == "glob_too_wide"
 
 
@@ -175,18 +173,3 @@ def test_hostile_windows_lines_are_judged_in_bounded_work(shared_workspace: Path
 @pytest.mark.soak
 def test_many_hostile_windows_words_are_judged_in_bounded_work(shared_workspace: Path) -> None:
     check_windows_lines(WINDOWS_LINES + SLOW_WINDOWS_LINES, shared_workspace)
-
-
-def test_a_pattern_looks_at_each_place_of_a_name_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = 0
-    pattern = read_pattern("*a" * 16 + "z")
-    fits = wildcards.fits
-
-    def count(sign: str, char: str) -> bool:
-        nonlocal looked
-        looked += 1
-        return fits(sign, char)
-
-    monkeypatch.setattr(wildcards, "fits", count)
-    assert not wildcards.takes(pattern, "a" * 255)
-    assert looked < 4 * 33 * 260

@@ -1,63 +1,65 @@
-"""Command lines for Windows: cmd's four commands and PowerShell's, and names that both read alike."""
+"""Command lines for Windows: PowerShell's five cmdlets and four commands of cmd."""
 
 from pathlib import Path
 
 import pytest
 
+from policies.tools import Platform, ToolCall, ToolGate
 from policies.verdict import Allow, CommandApproval, Deny, Verdict
-from policies.windows.judge import KNOWN_COMMANDS, Shell, judge_windows_command
+from policies.windows.judge import KNOWN_COMMANDS, judge_windows_command
 from policies.windows.workspace import WindowsWorkspace
 from tests.support.tables import read_pairs, read_table_text
 from tests.unit.policies.corpus import build_workspace
 from tests.unit.policies.judging import find_misses, line_of, read_list, validate_windows_command
 
 
-def judge(root: Path, command: str, *, shell: Shell = "any", cwd: str | None = None) -> Verdict:
+def judge(root: Path, command: str, *, cwd: str | None = None) -> Verdict:
     line = command.replace("{WS}", str(root))
-    return validate_windows_command(line, root=root, cwd=cwd or root, shell=shell)
+    return validate_windows_command(line, root=root, cwd=cwd or root)
 
 
-CMD, POWERSHELL = read_pairs("windows-cmd-runs"), read_pairs("windows-powershell-runs")
-
-
-def test_plain_commands_run_quoted_anew_with_every_parameter_named(shared_workspace: Path) -> None:
+def test_plain_commands_run_as_cmdlets_with_every_path_whole(shared_workspace: Path) -> None:
     root = shared_workspace
-    shells: dict[Shell, dict[str, str]] = {"any": CMD, "powershell": POWERSHELL}
-    for shell, runs in shells.items():
-        verdicts = {command: judge(root, command) for command in runs}
-        assert {command: line_of(verdict) for command, verdict in verdicts.items()} == runs
-        again = {c: judge(root, line_of(v), shell=shell) for c, v in verdicts.items()}
-        assert again == verdicts
-    assert isinstance(judge(root, "Get-ChildItem -LiteralPath {WS}"), Allow)
+    shown = str(root).replace("/", "\\")
+    runs = read_pairs("windows-runs")
+    lines = {command: line_of(judge(root, command)) for command in runs}
+    assert {command: line.replace(shown, "{WS}") for command, line in lines.items()} == runs
+    assert {command: line_of(judge(root, line)) for command, line in lines.items()} == lines
 
 
-@pytest.mark.parametrize("table", ["windows-cmd-refused", "windows-powershell-refused"])
-def test_everything_else_is_refused_by_name(shared_workspace: Path, table: str) -> None:
-    misses = find_misses(read_table_text(table), lambda line: judge(shared_workspace, line))
-    assert misses == []
+def test_everything_else_is_refused_by_name(shared_workspace: Path) -> None:
+    table = read_table_text("windows-refused")
+    assert find_misses(table, lambda line: judge(shared_workspace, line)) == []
+
+
+def test_the_platform_given_to_the_gate_decides_whose_commands_are_read(
+    shared_workspace: Path,
+) -> None:
+    def allowed(platform: Platform, tool: str, command: str) -> bool:
+        gate = ToolGate(shared_workspace, platform=platform)
+        call = ToolCall(name=tool, input={"command": command}, cwd=str(shared_workspace))
+        return isinstance(gate.judge(call), Allow)
+
+    for command in ("Remove-Item a.txt", "copy a.txt c.txt"):
+        assert allowed("windows", "PowerShell", command)
+        assert allowed("windows", "Bash", command)
+        assert not allowed("posix", "Bash", command)
+        assert not allowed("posix", "PowerShell", command)
+    assert allowed("posix", "Bash", "rm a.txt")
+    assert not allowed("windows", "PowerShell", "rm a.txt")
 
 
 def test_taking_the_workspace_itself_away_ends_the_run(shared_workspace: Path) -> None:
-    for command in ("del .", "move {WS} docs", "ren . x", "Remove-Item .", "Move-Item . docs"):
+    for command in ("del .", "move {WS} docs", "Remove-Item .", "Move-Item . docs"):
         verdict = judge(shared_workspace, command)
         assert isinstance(verdict, Deny), command
         assert (verdict.rule, verdict.interrupt) == ("workspace_root", True)
 
 
-def test_the_names_of_cmd_are_aliases_where_powershell_alone_gets_the_line(
-    shared_workspace: Path,
-) -> None:
-    for command in ("del a.txt", "MOVE a.txt b.txt", "copy a.txt b.txt", "ren a.txt b.txt"):
-        assert judge(shared_workspace, command, shell="powershell").rule == "alias"
-
-
 def test_only_listing_changes_nothing(shared_workspace: Path) -> None:
-    commands = ("Get-ChildItem", "New-Item x", "Copy-Item a.txt x", "Remove-Item a.txt", *CMD)
+    commands = ("Get-ChildItem", "New-Item x", "Copy-Item a.txt x", "Remove-Item a.txt")
     verdicts = [judge(shared_workspace, command) for command in commands]
-    assert [v.changes for v in verdicts if isinstance(v, Allow)] == [
-        False,
-        *[True] * (3 + len(CMD)),
-    ]
+    assert [v.changes for v in verdicts if isinstance(v, Allow)] == [False, True, True, True]
 
 
 def test_what_a_command_touches_is_told(shared_workspace: Path) -> None:
@@ -66,11 +68,14 @@ def test_what_a_command_touches_is_told(shared_workspace: Path) -> None:
             command, WindowsWorkspace(shared_workspace, shared_workspace), KNOWN_COMMANDS
         )
         assert isinstance(judged, CommandApproval), judged
-        return {Path(path).relative_to(shared_workspace).as_posix() for path in judged.paths}
+        return {
+            Path(shared_workspace, path).relative_to(shared_workspace).as_posix()
+            for path in judged.paths
+        }
 
     assert touched("del a.txt b.txt") == {"a.txt", "b.txt"}
     assert touched("copy data\\*.csv archive") == {"data/1.csv", "data/2.csv", "archive"}
-    assert touched("ren data\\1.csv 1.txt") >= {"data/1.csv", "data/1.txt"}
+    assert touched("ren data\\1.csv 1.txt") == {"data/1.csv", "data/1.txt"}
     assert touched("Get-ChildItem") == {"."}
     assert touched("Move-Item a.txt,b.txt docs") == {"a.txt", "b.txt", "docs"}
 
@@ -86,26 +91,28 @@ LINKS = {
     "archive/2024/up": "../../a.txt",
     "paper/beside": "readme.md",
     "guided/rules.md": "../CLAUDE.md",
+    "inner": "src",
 }
 HERE = r"""
-copied_folder: copy new docs ¦ copy build docs
 protected_path: copy new\* docs ¦ move new .claude
 protected_inside: move new other ¦ move hold other ¦ Copy-Item hold docs -Recurse ¦ del hold ¦ move kept other
-link_outside: Remove-Item -Recurse junc ¦ Remove-Item JUNC\* ¦ Get-ChildItem junc ¦ Get-ChildItem *
+    ¦ copy new docs ¦ Copy-Item . docs -Recurse
+link_outside: Remove-Item -Recurse junc ¦ Remove-Item junc\* ¦ Get-ChildItem junc ¦ Get-ChildItem *
     ¦ Copy-Item a.txt junc ¦ Move-Item a.txt -Destination junc\x ¦ New-Item junc\x -ItemType Directory
-    ¦ del junc\* ¦ del /q JUNC ¦ del junc\keep.txt ¦ copy a.txt junc\ ¦ copy a.txt junc\x.txt
+    ¦ del junc\* ¦ del /q junc ¦ del junc\keep.txt ¦ copy a.txt junc\ ¦ copy a.txt junc\x.txt
     ¦ copy junc docs ¦ copy out.txt b.txt ¦ copy a.txt out.txt ¦ move junc x ¦ del out.*
-link_inside: Get-ChildItem -Recurse ¦ Get-ChildItem build -Depth 2 ¦ Copy-Item build docs -Recurse
-    ¦ move guided guide
-switch_not_allowed: del /s /q build\*.tmp
+link_inside: Get-ChildItem -Recurse . ¦ Get-ChildItem build -Depth 2 ¦ Copy-Item build docs -Recurse
+    ¦ Remove-Item build -Recurse ¦ move guided guide
+link_itself: del inner ¦ Remove-Item -Recurse inner ¦ move inner x ¦ copy inner docs
 hard_link: copy a.txt shared.txt ¦ Copy-Item -Recurse src double ¦ move shared.txt x ¦ ren shared.txt x
     ¦ Move-Item double twice
 secret_file: copy .ssh\nothing* docs ¦ Get-ChildItem .ssh\* ¦ Copy-Item .ssh\n* docs
-link_turned: move archive\2024\up . ¦ Move-Item archive\2024 . ¦ Copy-Item archive\2024 . -Recurse
+link_turned: Move-Item archive\2024 . ¦ Copy-Item archive\2024 . -Recurse
 allowed: Get-ChildItem build ¦ copy shared.txt own.txt ¦ del shared.txt ¦ ren archive\2024 x ¦ move paper papers
+    ¦ del inner\main.py
 """
 BELOW = r"""
-working_directory: move {WS}\src docs ¦ ren {WS}\src x ¦ del {WS}\src
+working_directory: move {WS}\src docs ¦ del {WS}\src
 glob_root: del *
 allowed: del main.py
 """
@@ -127,18 +134,21 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_an_operand_leads_to_or_holds_decides(scene: Path) -> None:
     assert find_misses(HERE, lambda line: judge(scene, line)) == []
-    assert "holds 配置\\a.pem, which" in judge(scene, "move kept other").reason
+
+
+def test_a_recursive_listing_without_a_path_is_inspected_too(scene: Path) -> None:
+    assert judge(scene, "Get-ChildItem -Recurse").rule == "link_inside"
 
 
 def test_the_folder_that_the_command_runs_in_stays(shared_workspace: Path) -> None:
-    cwd = f"{shared_workspace}\\SRC"
+    cwd = f"{shared_workspace}\\src"
     assert find_misses(BELOW, lambda line: judge(shared_workspace, line, cwd=cwd)) == []
 
 
-def test_patterns_may_take_protected_files_by_their_short_names(workspace: Path) -> None:
-    (workspace / "CLAUDE.md").unlink()
-    lines = "copy e* docs ¦ copy en* x.txt ¦ copy ??v* docs ¦ copy *~? x.txt ¦ move cl*.* x"
-    for line in read_list(lines):
+def test_patterns_take_no_hidden_and_no_protected_names(workspace: Path) -> None:
+    (workspace / "CLAUDE.md").rename(workspace / "claude.md")
+    assert ".env" not in line_of(judge(workspace, "Get-ChildItem *"))
+    for line in read_list("copy e* docs ¦ copy .e* docs ¦ copy *~? x.txt ¦ move cl*.* x"):
         assert isinstance(judge(workspace, line), Deny), line
 
 
@@ -160,12 +170,13 @@ def test_only_listed_commands_run(shared_workspace: Path) -> None:
         for command in ("copy a.txt c.txt", "get-childitem", "del a.txt")
     ]
     assert [isinstance(verdict, Allow) for verdict in verdicts] == [True, True, False]
-    assert getattr(verdicts[-1], "hint", "") == "Allowed are copy, Get-ChildItem."
+    assert getattr(verdicts[-1], "hint", "") == "Allowed are Get-ChildItem, copy."
 
 
 def test_too_many_files_or_words_are_refused(tmp_path: Path) -> None:
-    for i in range(2100):
+    for i in range(600):
         (tmp_path / f"file{i}.tmp").touch()
+    (tmp_path / "one.txt").touch()
     assert judge(tmp_path, "del f*.tmp").rule == "glob_too_wide"
     assert judge(tmp_path, "del " + "*?" * 20).rule == "glob_too_wide"
     assert judge(tmp_path, "del " + "a " * 600).rule == "too_many_words"
