@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 import idna
 
 from policies.denials import denied
-from policies.patterns import read_patterns
 from policies.visible_text import has_hidden_character, show
 
 ANY_HOST = "*"
@@ -27,7 +26,15 @@ _MAX_OCTET = 255
 _UNSAFE = re.compile(r"[\s\\<>\"`{}|^]")
 _READ_DIFFERENTLY = "ẞ"
 """`ss` to programs with tables from before Unicode 15.1, `ß` to later ones: two different hosts."""
-_LOCAL_NAMES = frozenset(read_patterns(__file__)["local_names"].split())
+_LOCAL_NAMES = frozenset(
+    # local names
+    "local localhost localdomain internal intranet private corp home lan home.arpa onion test invalid "
+    "alt in-addr.arpa ip6.arpa svc intern consul lab localnet fritz.box mshome.net "
+    # names that resolve to this machine, or to the address that stands in the name
+    "nip.io sslip.io xip.io traefik.me localtest.me lvh.me vcap.me lacolhost.com localho.st fuf.me "
+    "1u.ms rbndr.us xip.name localhost.direct local.gd smackaho.st localdev.me metadata.tencentyun.com "
+    "localhost.domaincontrol.com spoofed.burpcollaborator.net".split()
+)
 """Neither these names nor what lies below them is public."""
 _ADDRESS_INSIDE = re.compile(r"(?<!\d)(?=(\d{1,3}(?:[.-]\d{1,3}){3})(?!\d))")
 """Looks ahead, so that overlapping addresses are found."""

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from policies.patterns import read_patterns
-
 MAX_PARAMETERS: Final = 20
 """Of one tool."""
 _NAME: Final = re.compile(r"-{0,2}[A-Za-z_]\w{0,62}", re.ASCII)
@@ -21,7 +19,15 @@ PARAMETER: Final = "\ue002"
 PARAMETER_WORD: Final = "\ue003"
 """Stands for one that is an ordinary word as well."""
 _ANYWHERE: Final = r"(?<![\w-])NAME(?![\w-])"
-_AS_NAME: Final = read_patterns(__file__)["as_name"]
+# NAME stands for the names; where a parameter that is an ordinary word stands as a name.
+_AS_NAME: Final = (
+    r"""[`\"'“「]NAME[`\"'”」]|(?:(?m:^)[\s\-*•]*|[.!?:：。！？,;、，；(（一-鿿]\s*"""
+    r"|\b(?:and|or|set|pass|give|use|send|raise|omit|specify|without|parameter|argument"
+    r"|option|flag|field)\s+)NAME(?![\w-])(?!\s*[:：])"
+    r"|(?<![\w-])NAME(?:\s*=|\s+(?:parameter|argument|option|flag|field)\b|\s*[:：(（]\s*"
+    r"(?:(?:an?|the)\s+)?(?:string|int|number|bool|array|list|object|required|optional"
+    "|字符串|整数|数组|布尔|必填|可选))"
+)
 
 
 def parameter_names(given: Iterable[str]) -> list[str]:

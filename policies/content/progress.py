@@ -3,16 +3,28 @@
 import re
 from typing import Final
 
-from policies.patterns import read_patterns
-
 _SPINNER: Final = re.compile(r"^\s{0,16}(?:[⠀-⣿◐◓◑◒◜◝◞◟]|[|/\\\-](?=\s+\S+\s*(?:\.{3}|…)\s*$))")
 _BAR: Final = re.compile(r"[=#>█▓▒░▏▎▍▌▋▊▉━╸╺─•.*\-]{3,}")
 _SHARE: Final = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3})?\s?[%％]")
-_PATTERNS = read_patterns(__file__)
-_AMOUNT: Final = re.compile(_PATTERNS["amount"])
-_MOVING: Final = re.compile(_PATTERNS["moving"], re.IGNORECASE)
-_LAYER: Final = re.compile(_PATTERNS["layer"])
-_VARYING: Final = re.compile(_PATTERNS["varying"])
+_AMOUNT: Final = re.compile(
+    r"\d+(?:\.\d+)?\s?(?:[kKMGT]i?)?[bB]?\s?/\s?\d+(?:\.\d+)?\s?(?:[kKMGT]i?)?[bB]?(?!\w)",
+)
+_MOVING: Final = re.compile(
+    r"\b(?:downloading|uploading|receiving|resolving|counting|compressing|writing"
+    "|extracting|unpacking"
+    "|fetching|installing|loading|copying|progress|building|processing|indexing"
+    r"|transferring|reading)\b|下载|上传|进度|加载|安装中|处理中|解压|已完成|正在",
+    re.IGNORECASE,
+)
+_LAYER: Final = re.compile(
+    r"^\s{0,4}[0-9a-f]{12}:\s+(?:Pulling fs layer|Waiting|Downloading|Verifying Checksum"
+    "|Download complete|Extracting|Pull complete|Already exists|Preparing|Pushing|Pushed"
+    "|Layer already exists)",
+)
+_VARYING: Final = re.compile(
+    r"[\d.,:%％/\s\[\](){}<>=#>█▓▒░▏▎▍▌▋▊▉━╸╺─•*|\\\-⠀-⣿◐◓◑◒◜◝◞◟]+"
+    r"|(?<=\d)[kKMGT]i?[bB]?(?!\w)",
+)
 _SAYING: Final = re.compile(r"[，。；！？]|[,;!?](?=\s)|\.\s+[A-Z]")
 _WORD: Final = re.compile(r"[A-Za-z]{2,}|[一-鿿]{2}")
 _MOST_WORDS = 8

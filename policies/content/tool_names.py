@@ -11,14 +11,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from policies.patterns import read_patterns
-
 _INVISIBLE: Final = re.compile(r"[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-_PATTERNS = read_patterns(__file__)
-_TRADITIONAL_CHARACTERS: Final = _PATTERNS["traditional_characters"]
-_SIMPLIFIED: Final = str.maketrans(_TRADITIONAL_CHARACTERS, _PATTERNS["simplified_characters"])
+_SIMPLIFIED_CHARACTERS = (
+    "参数调马证凭据负责败误题级径报变规绕过临时决办权归属护联系络钥对应结构说类义顺范传选"
+    "请项约语签样"
+    "栏为体内阵维风险当记团队账号码储档单经验训显发现执运从会无关开录务问谁给错试输实终将"
+    "换逻辑检环"
+)
+_TRADITIONAL_CHARACTERS: Final = (
+    "參數調馬證憑據負責敗誤題級徑報變規繞過臨時決辦權歸屬護聯繫絡鑰對應結構說類義順範傳選"
+    "請項約語簽樣"
+    "欄為體內陣維風險當記團隊帳號碼儲檔單經驗訓顯發現執運從會無關開錄務問誰給錯試輸實終將"
+    "換邏輯檢環"
+)
+_SIMPLIFIED: Final = str.maketrans(_TRADITIONAL_CHARACTERS, _SIMPLIFIED_CHARACTERS)
 _TRADITIONAL: Final = re.compile(f"[{_TRADITIONAL_CHARACTERS}]")
-_SAME_THINGS: Final = dict(pair.split("=") for pair in _PATTERNS["same_things"].split())
+# Words of Taiwan, with characters simplified, and those of the mainland.
+_SAME_THINGS: Final = dict(
+    pair.split("=")
+    for pair in "栏位=字段 呼叫=调用 引数=参数 字串=字符串 阵列=数组 物件=对象 布林=布尔 回传=返回 "
+    "传回=返回 函式=函数".split()
+)
 _OTHER_WORD: Final = re.compile("|".join(_SAME_THINGS))
 
 
@@ -43,7 +56,13 @@ _PART_END: Final = re.compile(r"[-_]|(?<=[a-z0-9])(?=[A-Z])")
 _CJK: Final = re.compile(r"[一-鿿]")
 _TOOL_FOLLOWS: Final = r"(?=[`\"']?\s?(?:tool\b|[一-鿿]))"
 _MIN_MCP_PARTS: Final = 3
-_AGENT_TOOL: Final = re.compile(_PATTERNS["agent_tool"])
+# Names that only an agent's tools have; no class has a member with a hyphen.
+_AGENT_TOOL: Final = re.compile(
+    r"(?<![A-Za-z0-9_])mcp__[A-Za-z0-9]\w*(?:-\w+)*"
+    r"|(?<![\w:\-])[a-z]\w{0,40}::(?!first-|file-selector|view-)[a-z]\w{0,30}-[\w\-]{1,60}"
+    r"|(?<![\w\-])(?:Bash|Edit|Glob|Grep|Read|Skill|Task|TodoWrite|ToolSearch|WebFetch"
+    r"""|WebSearch|Write)(?=[`\"'」”]?\s?(?:tool\b|工具))""",
+)
 
 
 @dataclass(frozen=True, slots=True)

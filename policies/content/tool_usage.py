@@ -23,7 +23,6 @@ from zlib import crc32
 
 from policies.content.parameters import PARAMETER, PARAMETER_WORD, Parameters, split_signature
 from policies.content.tool_names import TOOL, WORD, ToolNames, mark_agent_tools, normalize
-from policies.patterns import read_patterns
 
 JOINT: Final = " § "
 """Stands between the sentence that names a tool and a later one of the same paragraph."""
@@ -46,10 +45,20 @@ _UNLIKE_WORD: Final = re.compile(r"[_\-:\d]|[a-z][A-Z]")
 _TYPES: Final = frozenset("string str integer int boolean bool array float enum dict".split())
 _STEM_CHARS: Final = 6
 _MIN_PLURAL_CHARS: Final = 4
-_PATTERNS = read_patterns(__file__)
-SENTENCE_END: Final = re.compile(_PATTERNS["sentence_end"], re.IGNORECASE)
+SENTENCE_END: Final = re.compile(
+    r"(?<=[。！？!?])\s*|(?<=\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bno\.)\s+",
+    re.IGNORECASE,
+)
 
-_MARKER: Final = _PATTERNS["marker"]
+_MARKER: Final = (
+    r"(?:(?:parameter|argument|tool|input|call|request|response)[ \-]schemas?"
+    "|call(?:ing)? format|usage reference"
+    "|(?:tool|call) (?:usage|signature)|api doc(?:s|umentation)|field mappings?"
+    r"|failed (?:tool[ \-]?)?calls?"
+    r"|guessed (?:tool[ \-]?)?calls?|(?:参数|调用|接口)(?:的)?(?:格式|模式|结构|说明|方式"
+    "|签名|文档)"
+    "|字段(?:的)?映射|失败(?:的)?(?:工具)?调用|猜测的(?:调用|参数|格式)|工具用法)"
+)
 _MARKED_TOOL: Final = re.compile(
     rf"(?:{TOOL}[`\"'*]{{0,3}}(?: tool|'s)?|{WORD}[`\"'*]{{0,3}}\s?(?:tool|工具))"
     rf"(?:{JOINT}(?:the|its) |\s?的?\s?){_MARKER}"

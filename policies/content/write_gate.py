@@ -21,20 +21,56 @@ from policies.content.tool_usage import (
     describes_call,
     is_durable,
 )
-from policies.patterns import read_patterns
 
 Refusal = Literal["empty", "greeting", "heartbeat", "progress", "tool_schema", "never_saved"]
 """Why a text may not become memory, in a word that goes out over HTTP."""
 
-_PATTERNS = read_patterns(__file__)
-_GREETING: Final = re.compile(_PATTERNS["greeting"], re.IGNORECASE)
+_TYPE_WORD = (
+    "(?:string|str|integer|int|number|float|boolean|bool|array|object|list|dict|enum|null"
+    "|字符串|整数|数字|浮点数?|布尔值?|数组|对象|列表)"
+)
+_GREETING: Final = re.compile(
+    r"(?:[\s\W_]|\b(?:hi|hello|hey|hiya|yo|there|good (?:morning|afternoon|evening|night"
+    "|day)|greetings"
+    "|thanks?|thank you|thx|cheers|very much|so much|a lot|ok|okay|bye|goodbye|see you"
+    "|later|welcome"
+    "|you'?re welcome|you are welcome|how are you(?: doing)?|how can i help(?: you)?"
+    "|today|got it|sure|great"
+    "|nice to meet you|no problem|everyone|all|team|claude|done|understood|noted|alright"
+    r"|fine|yes|no|yep|nope)\b"
+    "|你好|您好|大家好|早上好|上午好|中午好|下午好|晚上好|早安|晚安|早|谢谢|多谢|感谢"
+    "|再见|拜拜|辛苦了|不客气|不用谢"
+    "|收到|在吗|哈喽|哈啰|嗨|明白了?|了解|好的|嗯+|完成了?|是的?|对的?|没问题|没事|您|你"
+    "|大家|各位|请问|有什么可以帮(?:助|到)?(?:您|你)的?|[吗啊呀呢吧哈了])+",
+    re.IGNORECASE,
+)
 _MAX_GREETING_CHARS = 300
 
-_HEARTBEAT: Final = re.compile(_PATTERNS["heartbeat"], re.IGNORECASE)
-_ALL_WELL: Final = re.compile(_PATTERNS["all_well"], re.IGNORECASE)
+_HEARTBEAT: Final = re.compile(
+    "(?:heart-?beats?|ping|pong|keep-?alive|still (?:alive|running|waiting|here)|alive"
+    "|health[ -]?checks?|liveness|readiness|心跳|保活|健康检查|存活检查)",
+    re.IGNORECASE,
+)
+_ALL_WELL: Final = re.compile(
+    r"(?:[\s\d\W_]|(?<=\d)[TZ]|\b(?:ok|okay|pass(?:ed)?|success(?:ful)?|healthy|received"
+    "|sent|from|to|at|seq|no"
+    r"|info|debug|trace|[tz]|ms|s|true|alive|status|node|worker|service|check)\b"
+    "|正常|通过|成功|收到|发送|检测|信息|服务|节点|运行中|一切)*",
+    re.IGNORECASE,
+)
 
-_PARAMETER: Final = re.compile(_PATTERNS["parameter"], re.IGNORECASE)
-_SCHEMA_HEAD: Final = re.compile(_PATTERNS["schema_head"], re.IGNORECASE)
+_PARAMETER: Final = re.compile(
+    r"""^[\s\-*•|]{0,12}[`\"']?[\w.\-]{1,64}[`\"']?\s?(?:[(（:：|]"""
+    rf"""|-)[\s`\"']{{0,4}}{_TYPE_WORD}(?![A-Za-z]).*$""",
+    re.IGNORECASE,
+)
+_SCHEMA_HEAD: Final = re.compile(
+    r"^[\s#*\-`>]{0,12}(?:tool|name|description|parameters?|arguments?|args"
+    "|input[_ ]?schema|inputs?|schema|required"
+    r"|returns?|usage|mcp__\w+|[\w\-]+::[\w\-]+|工具|名称|描述|说明|参数|入参|必填"
+    "|返回)(?![A-Za-z]).{0,200}$",
+    re.IGNORECASE,
+)
 _FENCE: Final = re.compile(r"^\s{0,8}(?:```|~~~)\w{0,16}\s*$")
 _SCHEMA_KEYS: Final = frozenset(
     {"input_schema", "inputSchema", "parameters", "properties", "$schema"}

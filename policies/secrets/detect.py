@@ -8,7 +8,6 @@ a key block. Text that is cut only where `settled_chars` allows gives in pieces 
 import re
 from collections.abc import Iterator, Sequence
 
-from policies.patterns import read_patterns
 from policies.secrets.formats import token_spans
 from policies.secrets.keys import CHINESE_KEYS, keys_in
 from policies.secrets.known import mask_known
@@ -22,8 +21,14 @@ MOST_BLOCK_CHARS = 16_384
 """The longest key blocks are a little shorter."""
 
 _SIGNS = r"(?:[ \t\"'\\*_`~\[\]){}|<>=:：,→+“「『‘\-]|是|为|為|爲|\r?\n[ \t]{0,40}(?=[\"'\w]|\Z))"
-_PATTERNS = read_patterns(__file__)
-_LINK_WORDS = _PATTERNS["link_words"]
+_LINK_WORDS = (
+    "(?:has|have|been|is|was|are|were|will|be|now|still|currently|just|again|temporarily"
+    "|always|set|changed?"
+    "|reset|updated?|rotated?|switched|back|to|v[a-z]{0,4}|none|(?:for|of|on|in"
+    r"|at)(?:[ \t]{1,4}[^\s…]{1,40}){0,5})(?![A-Za-z0-9])|[(（][^()（）\n…]{0,40}[)）]?|"
+    "[已经經现現在目前应應该該就还還仍依然默认認暂暫时時临臨统統一被都将將会會要重新先又"
+    "再修改变變更换換设設置定调調整配成到如下发發告诉訴给給你用了]{1,12}"
+)
 _BEFORE_QUOTE = r"[\s=:：(\[{,>|是为為爲了给給到成\\*_`~+]"
 _BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
 _ASSIGNED_BEFORE = "|".join(rf"(?<=[=:：>|是为為爲][ \t]{{{blanks}}})" for blanks in range(6))
@@ -52,7 +57,15 @@ _OPEN = re.compile(
     r"|<(?:[a-z_:][a-z0-9_:.\-]{0,63}(?:[ \t][^<>…\n]{0,200})?(?:>[^<>\s…]*(?:</?)?)?)?"
 )
 """For a text in small letters, as is `_LINE`: ignoring the case takes three times as long."""
-_LINE = re.compile(_PATTERNS["line"])
+# What makes the rest of its line wait: it may hold a password anywhere.
+_LINE = re.compile(
+    "(?:(?:cookie|authorization|identified|sshpass|mysql|mysqldump|mysqladmin|mariadb"
+    "|redis-cli|curl|docker|podman|helm|7z|7za|7zr|rar|unrar|zip|unzip|sqlcmd|bcp"
+    "|mosquitto_[ps]ub|openssl"
+    "|htpasswd|requirepass|masterauth|ssh-keygen|smbclient|smbmap|rpcclient"
+    r"|ldap[a-z]{3,6}|echo|printf|convertto-securestring)(?![a-z0-9_])|(?<![^ \t])(?:-u"
+    r"|--user(?:name)?)(?![a-z0-9_]))[^\n]*+",
+)
 
 
 def settled_chars(text: str) -> int:

@@ -1,14 +1,12 @@
-"""Tokens of providers, found by their form alone; `formats.txt` lists the known ones."""
+"""Tokens of providers, found by their form alone; `token_formats` lists the known ones."""
 
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 from policies.secrets.looks import is_mixed, looks_made
 from policies.secrets.text import MASK, Span, words
-
-_FORMATS_FILE = Path(__file__).with_name("formats.txt")
+from policies.secrets.token_formats import KNOWN_FORMATS
 
 _BORDERS = (
     r"(?<![A-Za-z0-9]{0})",
@@ -26,10 +24,7 @@ def _border(word: str = "") -> str:
 
 def _read_formats() -> Iterator[tuple[str, str]]:
     """Yield a word that is in each token of a format, and the pattern of the whole token."""
-    for line in _FORMATS_FILE.read_text(encoding="ascii").splitlines():
-        if line.startswith("#"):
-            continue
-        listed, _, rest = line.partition(": ")
+    for listed, rest in KNOWN_FORMATS:
         for entry in listed.split():
             word = entry.removeprefix("~")
             if word != entry:  # no prefix: the pattern has its own border

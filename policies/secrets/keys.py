@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from policies.patterns import read_patterns
 from policies.secrets.text import Plain, lowered, words
 
-_PATTERNS = read_patterns(__file__)
-_CHINESE_PHRASES = tuple(_PATTERNS["chinese_phrases"].split("|"))
-_CHINESE_TOKENS = words(_PATTERNS["chinese_tokens"])
+# The second line: as wide as the names beside them.
+_CHINESE_PHRASES = tuple(
+    "密码|密碼|口令|通行码|通行碼|提取码|提取碼|密 码|密  码|密 碼|密  碼|口 令".split("|")
+)
+_CHINESE_TOKENS = words(
+    "密钥 密鑰 秘钥 秘鑰 金鑰 令牌 权杖 權杖 私钥 私鑰 凭证 憑證 凭据 憑據 授权码 授權碼 "
+    "激活码 啟用碼"
+)
 CHINESE_KEYS = (*_CHINESE_PHRASES, *_CHINESE_TOKENS)
 
 
@@ -26,12 +30,38 @@ def any_of(words: tuple[str, ...]) -> str:
 
 
 _PHRASE_KEYS = rf"pass(?:word|wd|phrase|code)|pwd|{any_of(_CHINESE_PHRASES)}"
-_OPAQUE_KEYS = f"{_PATTERNS['opaque_keys']}|{any_of(_CHINESE_TOKENS)}"
-_LOOSE_KEYS = _PATTERNS["loose_keys"]
+_OPAQUE_KEYS = (
+    r"token|secret[_\-]?key[_\-]?base|secret[_\-]?key|secret|api[_\- ]?key"
+    r"|access[_\-]?key(?:[_\-]?id)?|private[_\-]?key|account[_\-]?key"
+    r"|shared[_\-]?access[_\-]?key"
+    r"|auth[_\-]?key|client[_\-]key[_\-]data|signing[_\-]?key|encryption[_\-]?key"
+    r"|license[_\-]?key|credentials?"
+    rf"|{any_of(_CHINESE_TOKENS)}"
+)
+# Much stands under these that is no secret: the name before them decides, or the value.
+_LOOSE_KEYS = (
+    "pass(?![a-z0-9])|pw(?![a-z0-9])|psk(?![a-z0-9])"
+    r"|key(?<=[a-z0-9][_\-]key)(?![a-z0-9_])|key(?<=[a-z0-9]key)(?![a-z0-9_])"
+    r"|pat(?<=_pat)(?![a-z0-9])|auth(?<=[_\"]auth)(?![a-z0-9_])"
+)
 _KEY = re.compile(rf"(?P<phrase>{_PHRASE_KEYS})|(?P<opaque>{_OPAQUE_KEYS})|{_LOOSE_KEYS}")
-_LOGINS = words(_PATTERNS["logins"])
-_LOCKS = words(_PATTERNS["locks"])
-_OPENS_NOTHING = words(_PATTERNS["opens_nothing"])
+# `SMTP_PASS`, `dbPass`, `root_pw` mean as much as the whole word.
+_LOGINS = words(
+    "admin become bind db ftp imap ldap login mail mysql pg postgres redis root smtp ssh "
+    "sudo wifi wpa"
+)
+# Keys that open something in any spelling: `MASTER_KEY`, `appKey`, `x-functions-key`.
+_LOCKS = words(
+    "admin aes app application bot client consumer deploy developer device function hmac "
+    "ingest jwt master openai "
+    "project role root sas server service storage subscription webhook write anthropic "
+    "gemini"
+)
+# Other settings in capitals, `ACME_KEY`, are keys whose value decides; `CACHE_KEY`, `GPG_KEY` are none.
+_OPENS_NOTHING = words(
+    "public pub cache primary partition sort foreign idempotency host object row range "
+    "hash dedup group lookup known gpg pgp ssh index map"
+)
 _KEY_WORDS = ("pass", "pw", "psk", "_pat", "auth", "token", "secret", "key", "credential")
 """One of them is in every ASCII text with a key; a search for plain words is the fastest."""
 

@@ -2,16 +2,47 @@
 
 import re
 
-from policies.patterns import read_patterns
-
-_PATTERNS = read_patterns(__file__)
-ORDINARY_VALUES = frozenset(_PATTERNS["ordinary"].split())
+ORDINARY_VALUES = frozenset(
+    "true false none null nil undefined empty unset set missing required optional invalid expired "
+    "valid changed reset updated rejected accepted incorrect wrong denied failed masked redacted "
+    "hidden omitted string str text bytes int bool boolean number any object type optional[str] "
+    "str|none yes no on off default example changeme placeholder your-password "
+    "your_password".split()
+)
 _RULES = re.compile(r"[a-z_]+(?::[\w,./\-]+)?(?:\|[a-z_]+(?::[\w,./\-]+)?)+")
-CODE = re.compile(_PATTERNS["code"])
+CODE = re.compile(
+    r"[\$\{<%\[(*]|![A-Za-z]\w*\Z|[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+[,;)?]*\Z"
+    r"|[A-Za-z_][\w.]*[\[(]|(?:x{4,}|\*{3,}|\.{3,})\Z",
+)
 NAME_OF_A_KEY = re.compile(r"[A-Za-z_]*(?:pass|pwd|secret|token|key|cred)[A-Za-z_]*", re.IGNORECASE)
-_TECHNICAL = re.compile(_PATTERNS["technical"], re.IGNORECASE)
-_MEASURED = re.compile(_PATTERNS["measured"], re.IGNORECASE)
-_ELSEWHERE = re.compile(_PATTERNS["elsewhere"], re.ASCII)
+# What prose says behind "the password is" although it has digits.
+_TECHNICAL = re.compile(
+    "(?<![a-z0-9])(?:"
+    r"(?:base|b)(?:16|32|58|62|64)(?:url)?|sha-?[1235]\d{0,2}(?:sum)?|md[45](?:sum|crypt)?"
+    "|argon2(?:id|i|d)?"
+    r"|pbkdf2|[rhep]s\d{3}|aes-?\d{0,3}|rsa-?\d{0,4}|x?ed25519|x25519|x509|pkcs\d{1,2}|p12"
+    r"|o?auth[0-3](?:\.\d)?"
+    "|http[123]|utf-?(?:8|16|32)|ipv[46]|ntlmv?[12]|crc32|blake[23][bs]?|k8s|i18n|l10n"
+    r"|v\d{1,3}(?:(?:alpha|beta|rc)\d{0,2})?"
+    "|1password|office365|win(?:32|64)|x86|[236]fa|bcrypt|scrypt|jwt|ldap|vault"
+    "|hash(?:ed)?|plaintext)(?![0-9])",
+    re.IGNORECASE,
+)
+# `12-characters-long`, `3600s`, `8-64`.
+_MEASURED = re.compile(
+    r"\d{1,6}(?:[\-+.~]\d{1,6})?[\-+]?"
+    "(?:chars?|characters?|bits?|bytes?|days?|hours?|min(?:ute)?s?|sec(?:ond)?s?|[smhdkx]"
+    "|ms|[kmg]i?b|st|nd|rd|th)?(?:-[A-Za-z]+){0,4}",
+    re.IGNORECASE,
+)
+# Paths, addresses, options, dates, versions.
+_ELSEWHERE = re.compile(
+    r"[/.~@#\-+]|.*://|[\w.+\-]+@[\w\-]+(?:\.[\w\-]+)+\Z|[a-z][a-z\-]*@[a-z][\w.\-]*\Z"
+    r"|[\w./\-]+\.(?:py|js|ts|tsx|md|txt|json|ya?ml|toml|sh|go|rs|java|html?|css|png|log"
+    r"|conf|cfg|ini|sql|csv|xml|pem|key|crt|db|sqlite3?|env|lock|gz|zip|rst|ps1|php|rb)\Z"
+    r"|\d{4}-\d\d-\d\d|\d{1,3}(?:\.\d{1,3}){2,3}",
+    re.ASCII,
+)
 _JOINTS = re.compile(r"[\-_./:,=+()\[\]{}|?]+")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^A-Za-z0-9]", re.ASCII)
 _SIGN_INSIDE = re.compile(r"[A-Za-z0-9][!@#$%^~*]+[A-Za-z0-9]", re.ASCII)

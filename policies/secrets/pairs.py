@@ -8,7 +8,6 @@ decides how much the value itself must look like a secret.
 import re
 from collections.abc import Iterator
 
-from policies.patterns import read_patterns
 from policies.secrets.keys import Key, any_of, keys_in
 from policies.secrets.looks import (
     CODE,
@@ -25,9 +24,37 @@ from policies.secrets.looks import (
 )
 from policies.secrets.text import MASK, Span
 
-_PATTERNS = read_patterns(__file__)
-MARKS = _PATTERNS["marks"]
-AND_INSIDE = _PATTERNS["and_inside"]
+# Markdown between a name and its value.
+MARKS = "[*_`~]{0,3}"
+# An `&` within a value; before `name=` the next value of an address begins.
+AND_INSIDE = (
+    r"""&(?=[^\s\"'\\&;<>，。；、！？“”「」『』…])(?![A-Za-z0-9_.\-\[\]%]{1,64}=|[a-z]{2,4};"""
+    "|#)"
+)
+_BLANKS = r"[ \t]{1,4}"
+_FOR_WHOM = (
+    rf"(?:{_BLANKS}(?:for|of|on|in|at)(?:{_BLANKS}[^\s…|:：=]{{1,40}}){{1,5}}?"
+    r"|[ \t]?[(（][^()（）\n…]{1,40}[)）])?"
+)
+_TO = r"(?:set|changed?|reset|updated?|rotated?|switched)[ \t](?:back[ \t])?to"
+_IS = (
+    r"(?:has[ \t]been|have[ \t]been|is|was|are|were|will[ \t]be)"
+    r"(?:[ \t](?:now|still|currently|just|again|temporarily"
+    rf"|always))?(?:[ \t]{_TO})?[ \t]?[:：]?"
+)
+_CHINESE_IS = (
+    "[已经經现現在目前应應该該就还還仍依然默认認暂暫时時临臨统統一被都将將会會要重新先又"
+    "再]{0,6}"
+    "(?:(?:修改|改|变更|變更|更改|更换|更換|更新|换|換|设置|設置|设定|設定|设|設|重置"
+    "|调整|調整|定|配置)"
+    "[成为為爲到]|[是为為爲]|如下|(?:发|發|告诉|告訴)?[给給]?你|[先就]用)[了：:]?"
+)
+# ASCII without blanks, quotes, backslashes, `;`, `<`, `>` and `|`: Chinese goes on behind it.
+_TOLD_CHAR = rf"(?:[!#-%(-:=?-\[\]-{{}}~]|{AND_INSIDE})"
+_QUOTE = r"""\\{0,7}[\"']"""
+_SPACE = r"[ \t]{0,8}"
+_GAP = r"[ \t]{0,8}(?:\r?\n[ \t]{0,40})?"
+_BELOW = r"[ \t]{0,4}\r?\n[ \t]{1,40}"
 _SEPARATORS = rf"=>|:=|[=:：]|{any_of(('是', '为', '為', '爲', '：'))}"
 _INDEX = r"(?:(?<=[\"'])\](?=[ \t]{0,4}=[ \t]{0,4}[\"']))?"
 """`os.environ["DB_PASSWORD"] = "…"`."""
@@ -55,14 +82,24 @@ _REST = {
 _IDENTIFIER = re.compile(r"_*[A-Za-z]{1,16}(?:[_\-][A-Za-z]{1,16})+")
 _ASCII_WORD = re.compile(r"[A-Za-z0-9]")
 _NAME = re.compile(r"[A-Za-z_]+")
-_NAME_OF_A_TYPE = re.compile(_PATTERNS["name_of_a_type"])
-_NO_VALUE = re.compile(_PATTERNS["no_value"])
+_NAME_OF_A_TYPE = re.compile(
+    r"[A-Za-z_]{1,12}\d{0,5}[A-Za-z_]{0,12}(?:Key|Token|Secret|Password)\d?",
+)
+# Asterisks, and the places that templates leave open.
+_NO_VALUE = re.compile(
+    r"[*:.•\-_x# ]+|\{\{[^{}]*\}\}|\$\{[^{}]*\}|\$\([^()]*\)|%\([^()]*\)s|<%[^%]*%>"
+    "|<[^<>]*>",
+)
 _CODE_GOES_ON = re.compile(r"[ \t]*(?:=|,[ \t]*[A-Za-z_])|[(\[.]")
 """`password = user, password`: the value is a name in a program."""
 _CODE_AFTER_QUOTE = re.compile(r"[,)\]}:;+][ \t,)\]}:;+]")
 """`prompt="Password: ", stream=None`: the quote closes a text and opens none."""
 _TRAILING = ",;.)]}>:!?）"
-_MESSAGE = re.compile(_PATTERNS["message"], re.IGNORECASE)
+# `"password": "password must be at least 8 characters"`: what a form says of a field.
+_MESSAGE = re.compile(
+    "(?:(?:the|your|this) )?(?:password|passphrase|passcode)s? [a-z]",
+    re.IGNORECASE,
+)
 _IS_WORD = re.compile("[是为為爲]")
 _LONG_TOKEN_CHARS = 20
 _SHORT_TOKEN_CHARS = 8
@@ -162,8 +199,16 @@ def _is_name_in_code(match: re.Match[str], key: Key, value: str) -> bool:
     return key_is_quoted or unpacked or goes_on is not None
 
 
-_TOLD_CHAR = _PATTERNS["told_char"]
-_TOLD = re.compile(_PATTERNS["told"], re.IGNORECASE)
+# 64 is `_JUDGED_CHARS`.
+_TOLD = re.compile(
+    rf"""[\"']?{MARKS}[\"']?"""
+    rf"(?:{_FOR_WHOM}(?:{_BLANKS}(?P<is>{_IS})|[ \t]{{0,4}}(?P<zh>{_CHINESE_IS})"
+    rf"|{_BLANKS}(?:{_TO}|to|now)[ \t]?:?"
+    r"|[ \t]{0,4}(?:\||[=:：]|->|=>|→))[*_]{0,3}[ \t]{0,4}|(?P<blank>[ \t]{1,8}"
+    "|(?<=[^!-~])))"
+    rf"""(?P<opening>(?:\*\*|\"|'|`{{1,3}}|[“「『‘])?)(?P<value>{_TOLD_CHAR}{{1,64}})""",
+    re.IGNORECASE,
+)
 _TOLD_REST = re.compile(rf"{_TOLD_CHAR}*+")
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "「": "」", "『": "』", "‘": "’"}
 _MIN_DIGITS = 6
@@ -202,7 +247,22 @@ def _told(text: str, key: Key) -> Span | None:
     return start, start + len(value) if rest is None else rest.end()
 
 
-_PAIRED = re.compile(_PATTERNS["paired"], re.IGNORECASE)
+_PAIRED = re.compile(
+    rf"""(?:(?P<call>\([\"'])|(?P<argument>[\"'],{_SPACE}[\"'])"""
+    # attributes, and members of an object
+    rf"|{_QUOTE}(?:[ \t]{{1,8}}value{_SPACE}={_SPACE}"
+    rf"|{_GAP},{_GAP}{_QUOTE}value{_QUOTE}{_SPACE}:{_SPACE}){_QUOTE}"
+    rf"|{_QUOTE}{_SPACE}>"
+    rf"|{_QUOTE}{_SPACE}:{_SPACE}\{{{_GAP}{_QUOTE}value{_QUOTE}{_SPACE}:{_SPACE}{_QUOTE}"
+    # a type between: `api_key: str = "…"`
+    r"|:[ \t]{0,4}[A-Za-z_][A-Za-z0-9_.\[\]|]{0,40}(?:[ \t]\|[ \t][A-Za-z]{1,16})?"
+    rf"""{_SPACE}={_SPACE}[\"']"""
+    # YAML: another entry, or the text below
+    rf"""|[\"']?(?:{_BELOW}|,[ \t]{{1,8}})value:[ \t]{{1,8}}[\"']?"""
+    rf"|:{_SPACE}(?:[|>][+\-]?)?{_BELOW})"
+    r"""(?P<value>[^\s\"'\\<>…]{7,2048})""",
+    re.IGNORECASE,
+)
 _NAME_BEFORE = re.compile(r"[A-Za-z0-9_.\-]{0,64}\Z")
 _ASKS = re.compile(r"(?:get|find|fetch|read|load|has|lookup|resolve)\w*\Z", re.IGNORECASE)
 

@@ -1,15 +1,21 @@
 """Places where only secrets stand: headers, addresses, command lines, elements and key blocks."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
-from policies.patterns import read_patterns
 from policies.secrets.looks import is_mixed, is_placeholder, looks_chosen, looks_random
+from policies.secrets.pairs import AND_INSIDE
 from policies.secrets.text import MASK, Span
 
-_PARTS = read_patterns(__file__)
-_PLACES_FILE = Path(__file__).with_name("places.txt")
+_STOP = r"""\s\"'\\;&|<>，。；、！？“”「」『』（）…"""
+_ARGUMENT = rf"(?P<value>[^{_STOP}\-](?:[^{_STOP}]|{AND_INSIDE}){{3,2047}})"
+_HEADER_VALUE = rf"(?P<value>[^{_STOP},]{{6,4096}})"
+_ASSIGN = r"""\\{0,7}[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\{0,7}[\"']?"""
+_OPTIONS = r"(?![A-Za-z0-9_])[^\n|;&…]{0,200}?[ \t]"
+_SCHEMES = "(?:bearer|basic|token|digest|apikey)"
+_KIND = "(?:pass(?:word|wd|phrase|code)|token|secret|api-?key)"
+_HEAD = "(?<![A-Za-z0-9_])"
+_GAP = r"[ \t]{1,4}"
 _LONG_CHARS = 20
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
 _NAME_OF_A_SCHEME = re.compile(r"[A-Z][A-Z0-9]*(?:-[A-Z0-9]+){1,3}")
@@ -27,32 +33,206 @@ def _is_no_word(value: str) -> bool:
     return (is_mixed(bare) or len(bare) >= _LONG_CHARS) and not is_placeholder(value)
 
 
-_ACCEPTS: Mapping[str, Callable[[str], bool]] = {
-    # however plain it looks: nothing else stands there
-    "any": lambda value: value != "password" and _VARIABLE.fullmatch(value) is None,
-    "plain": lambda value: not is_placeholder(value),
-    "mixed": lambda value: is_mixed(value) and not is_placeholder(value),
-    "token": lambda value: not (_WORD_WITH_NUMBER.fullmatch(value) or is_placeholder(value)),
-    "chosen": lambda value: looks_chosen(value) or looks_random(value),
-    # where prose stands as often
-    "no_word": _is_no_word,
-}
+def _is_no_variable(value: str) -> bool:
+    """Accept however plain a value looks: nothing else stands there."""
+    return value != "password" and _VARIABLE.fullmatch(value) is None
+
+
+def _is_no_placeholder(value: str) -> bool:
+    return not is_placeholder(value)
+
+
+def _is_mixed_value(value: str) -> bool:
+    return is_mixed(value) and not is_placeholder(value)
+
+
+def _is_token(value: str) -> bool:
+    return not (_WORD_WITH_NUMBER.fullmatch(value) or is_placeholder(value))
+
+
+def _is_chosen(value: str) -> bool:
+    return looks_chosen(value) or looks_random(value)
+
+
 _Place = tuple[tuple[str, ...], re.Pattern[str], Callable[[str], bool]]
 
 
-def _read_places() -> Iterator[_Place]:
-    table = _PLACES_FILE.read_text(encoding="utf-8")
-    for entry in re.split(r"\n(?=\w)", table.strip())[1:]:
-        head, *lines = entry.splitlines()
-        accepts, _, words = head.partition(" ")
-        pattern = "".join(line[1:] for line in lines)
-        for name, part in _PARTS.items():
-            pattern = pattern.replace(f"{{{name.upper()}}}", part)
-        alternatives = tuple(words.replace("_", " ").split("|"))
-        yield alternatives, re.compile(pattern, re.IGNORECASE), _ACCEPTS[accepts]
+def _place(words: str, accepts: Callable[[str], bool], pattern: str) -> _Place:
+    return tuple(words.split("|")), re.compile(pattern, re.IGNORECASE), accepts
 
 
-_PLACES = tuple(_read_places())
+_PLACES = (
+    # words of which one is in each such text, what the value must be, and the expression
+    _place(
+        "://",
+        _is_no_placeholder,
+        r"""://[^\s/:@"'…]{0,128}:(?P<value>[^\s/"'<>…]{1,256})(?=@)""",
+    ),
+    _place(
+        "://",
+        _is_mixed_value,
+        r"""://(?P<value>[^\s/:@"'…]{16,256})(?=@)""",
+    ),
+    _place(
+        "sig|x-amz-|code=|auth=",
+        _is_no_placeholder,
+        "[?&](?:sig|signature|x-amz-signature|x-amz-credential|code"
+        r"|auth)=(?P<value>[A-Za-z0-9%._~+/\-]{16,})",
+    ),
+    _place(
+        "key=",
+        _is_mixed_value,
+        r"[?&]key=(?P<value>(?-i:(?=[A-Za-z0-9_.\-]{0,80}[A-Z])(?=[A-Za-z0-9_.\-]{0,80}[a-z]))"
+        r"[A-Za-z0-9_.\-]{20,})",
+    ),
+    _place(
+        "hook",
+        _is_no_placeholder,
+        r"(?:/api/webhooks/[0-9]{10,22}/|\.webhook\.office\.com/webhookb2/|/bot/v2/hook/"
+        r"|/webhook/send\?key=)"
+        r"(?P<value>[A-Za-z0-9_\-@/]{20,})",
+    ),
+    _place(
+        "cookie",
+        _is_no_placeholder,
+        rf"""{_HEAD}(?:set-)?cookie{_ASSIGN}(?P<value>[A-Za-z0-9_\-.]{{1,64}}=[^\n"'\\…]{{4,}})""",
+    ),
+    _place(
+        "authorization",
+        _is_no_word,
+        rf"{_HEAD}authorization{_ASSIGN}(?:(?:{_SCHEMES}|key|negotiate){_GAP}"
+        rf"|[A-Za-z][A-Za-z0-9\-]{{1,30}}{_GAP}(?=[A-Za-z._~+/:=\-]{{0,200}}[0-9])(?="
+        rf"[A-Za-z0-9._~+/:=\-]{{16}}))?{_HEADER_VALUE}",
+    ),
+    _place(
+        "bearer|basic|token|digest|apikey",
+        _is_token,
+        rf"{_HEAD}{_SCHEMES}{_GAP}(?P<value>(?=[A-Za-z._~+/\-]{{0,200}}[0-9=])[A-Za-z0-9._~+/=\-]"
+        r"{12,})",
+    ),
+    _place(
+        "--|pass|-token|-secret|-apikey",
+        _is_no_word,
+        r"(?<![A-Za-z0-9_\-])--?[A-Za-z0-9_\-]{0,40}"
+        rf"(?:{_KIND}|(?:access|secret|private|auth)-?key|storepass|keypass"
+        rf"""|(?<=-)pass){_GAP}(?!(?:pass|env|file|fd):)["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "sshpass",
+        _is_no_variable,
+        rf"""{_HEAD}(?-i:sshpass{_GAP}-p[ \t]{{0,4}})["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "mysql|mariadb",
+        _is_no_variable,
+        rf"""{_HEAD}(?-i:(?:mysql|mysqldump|mysqladmin|mariadb){_OPTIONS}-p)["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "redis-cli",
+        _is_no_variable,
+        rf"""{_HEAD}(?-i:redis-cli{_OPTIONS}-a{_GAP})["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "7z|rar ",
+        _is_no_variable,
+        rf"""{_HEAD}(?-i:(?:7z[ar]?|rar|unrar){_OPTIONS}-h?p)["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "zip |sqlcmd|bcp|mosquitto",
+        _is_no_variable,
+        rf"{_HEAD}(?-i:(?:zip|unzip|sqlcmd|bcp|mosquitto_(?:pub"
+        rf"""|sub)){_OPTIONS}-P[ \t]{{0,4}})["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "openssl",
+        _is_no_variable,
+        rf"""{_HEAD}(?-i:openssl{_OPTIONS}(?:-k{_GAP}|pass:))["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "htpasswd",
+        _is_no_variable,
+        rf"{_HEAD}(?-i:htpasswd{_GAP}-[A-Za-z]{{0,8}}b[A-Za-z]{{0,8}}{_GAP}[^\s…]{{1,256}}{_GAP}"
+        rf"""[^\s…]{{1,128}}{_GAP})["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "ldap",
+        _is_no_variable,
+        rf"{_HEAD}(?-i:ldap(?:search|add|modify|delete|passwd"
+        rf"""|whoami){_OPTIONS}-w{_GAP})["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "ssh-keygen",
+        _is_no_variable,
+        rf"""{_HEAD}(?-i:ssh-keygen{_OPTIONS}-[NP]{_GAP})["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "smb|rpcclient",
+        _is_no_variable,
+        rf"{_HEAD}(?-i:(?:smbclient|smbmap"
+        rf"""|rpcclient){_OPTIONS}-U[ \t]{{0,4}}["']?[^\s%"'…]{{1,64}}%)["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "convertto-securestring",
+        _is_no_variable,
+        rf"""{_HEAD}convertto-securestring{_GAP}(?:-string{_GAP})?["']{_ARGUMENT}""",
+    ),
+    _place(
+        "docker|podman|helm",
+        _is_no_variable,
+        rf"{_HEAD}(?-i:(?:docker|podman"
+        rf"""|helm){_GAP}(?:registry{_GAP})?login{_OPTIONS}-p{_GAP})["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "curl",
+        _is_no_variable,
+        rf"{_HEAD}(?-i:curl(?![A-Za-z0-9_])[^\n|;…]{{0,400}}?[ \t](?:-u|--user|-U"
+        rf"""|--proxy-user)[ \t=]{{0,4}}["']?[^\s:"'…]{{1,128}}:)["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "requirepass|masterauth",
+        _is_chosen,
+        rf"""{_HEAD}(?:requirepass|masterauth){_GAP}["']?{_ARGUMENT}""",
+    ),
+    _place(
+        " -p",
+        _is_chosen,
+        r"(?<![^ \t])(?-i:(?:-u|--user(?:name)?)[ \t=]{1,4}[^\s…]{1,128}[ \t]"
+        rf"""(?:[^\n|;&…]{{0,100}}?[ \t])?-p){_GAP}["']?{_ARGUMENT}""",
+    ),
+    _place(
+        "echo |printf ",
+        _is_no_variable,
+        rf"""{_HEAD}(?:echo|printf){_GAP}(?:-n{_GAP})?["']?(?P<value>[^\s"'|…]{{4,256}})"""
+        r"""(?=["']?[ \t]{0,4}\|[ \t]{0,4}"""
+        r"(?:sudo[ \t][^\n|…]{0,40}-[A-Za-z]{0,4}S|[^\n|…]{1,200}--?(?:with-token"
+        rf"|{_KIND})(?:-?stdin)?(?![A-Za-z0-9])))",
+    ),
+    _place(
+        "auth=(",
+        _is_no_placeholder,
+        r"""(?<![A-Za-z0-9])auth=\(["'][^"'\n…]{0,128}["'],[ \t]?["'](?P<value>[^"'\s…]{4,256})"""
+        """(?=["'])""",
+    ),
+    _place(
+        "identified|password",
+        _is_no_placeholder,
+        rf"{_HEAD}(?:identified{_GAP}(?:with{_GAP}[^\s…]{{1,64}}{_GAP})?(?:by|as)|(?:with"
+        rf"|encrypted|login|by){_GAP}password){_GAP}"
+        r"""["'](?P<value>[^"'\n…]{4,256})(?=["'])""",
+    ),
+    _place(
+        "login",
+        _is_no_variable,
+        rf"{_HEAD}(?-i:login[ \t]{{1,8}}[^\s…]{{1,128}}[ \t]{{1,8}}password)[ \t]{{1,8}}(?P<value>"
+        r"[^\s，。；、！？“”「」『』（）…]{4,512})",
+    ),
+    _place(
+        "</",
+        _is_no_placeholder,
+        rf"<[A-Za-z0-9_:.\-]{{0,64}}(?:{_KIND}|密码|密钥"
+        r"|令牌)(?:[ \t][^<>…\n]{0,200})?>(?P<value>[^<>\s…]{4,2048})(?=</)",
+    ),
+)
 BLOCK_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 BLOCK_REST = re.compile(r"[A-Za-z0-9+/=:,\s\\]*+")

@@ -9,6 +9,28 @@ from typing import Any
 
 _Values = Mapping[str, re.Pattern[str]]
 
+_KINDS: Mapping[str, str] = {
+    "BLOCK_SIZE": r"\d{0,9}[KMGTkmgt]?B?|human-readable|si",
+    "COUNT": r"[-+]?\d{1,9}",
+    "DATE": r"(?a)[\w :+\-./,]{1,64}",
+    "DEPTH": r"\d{1,4}",
+    "FILE_SIZE": r"[-+]?\d{1,9}[bcwkMG]?",
+    "FILE_TYPES": r"[bcdflps](?:,[bcdflps])*",
+    "KEPT": "(?:mode|ownership|timestamps|all)(?:,(?:mode|ownership|timestamps|all))*",
+    "LEAST_SIZE": r"-?\d{1,9}[KMGT]?",
+    "MODE": "0?[0-7]{3}|[ugoa]*[-+=][rwxX]*(?:,[ugoa]*[-+=][rwxX]*)*",
+    # not a path: where an option takes no value (`ls -I` on macOS) it would be an operand
+    "NAME_PATTERN": "[^-/][^/]*",
+    "NUMBER": r"\d{1,9}",
+    "SOME_TEXT": "(?s).+",
+    "STAMP": r"\d{8,12}(?:\.\d\d)?",
+    "TEXT": "(?s).*",
+    "UPDATE": "all|none|none-fail|older",
+    "WHEN": "always|auto|never",
+    "WORD": "(?s)[^-].*",
+}
+"""What the value of an option may be, by the name that `commands.toml` uses."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
@@ -32,10 +54,15 @@ class Grammar:
     """The number of operands; `None`: no limit."""
 
 
-def _read_grammar(told: Mapping[str, Any], patterns: Mapping[str, str]) -> Grammar:
+def _read_kind(told: str) -> re.Pattern[str]:
+    """Return what a value may be: a kind, or one of the words in the table."""
+    return re.compile(_KINDS.get(told, told))
+
+
+def _read_grammar(told: Mapping[str, Any]) -> Grammar:
     def values(key: str) -> _Values:
         texts: Mapping[str, str] = told.get(key, {})
-        return {name: re.compile(patterns.get(text, text)) for name, text in texts.items()}
+        return {name: _read_kind(text) for name, text in texts.items()}
 
     return Grammar(
         flags=told.get("flags", ""),
@@ -52,14 +79,14 @@ def _read_grammar(told: Mapping[str, Any], patterns: Mapping[str, str]) -> Gramm
 
 _TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 GRAMMARS: Mapping[str, Grammar] = {
-    name: _read_grammar(told, _TOLD["patterns"]) for name, told in _TOLD["commands"].items()
+    name: _read_grammar(told) for name, told in _TOLD["commands"].items()
 }
 """Every command that the policy knows."""
 FIND_WORDS = frozenset(_TOLD["find"]["words"].split())
 """The parts of an expression of `find` that stand alone."""
 FIND_VALUES: Mapping[str, re.Pattern[str]] = {
-    word: re.compile(text)
-    for text, words in _TOLD["find"]["values"].items()
+    word: _read_kind(kind)
+    for kind, words in _TOLD["find"]["values"].items()
     for word in words.split()
 }
 """Those that take a value, and what it may be."""
