@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, get_args
 from memory.cases.case import FAILURE_LAYERS, CaseContent, CaseMetadata, FailureLayer
 from memory.cases.results import CaseRefused, sentence
 from memory.text_lines import flat, one_line
-from policies.patterns import read_patterns
 from policies.secrets import mask_secrets_counted
 
 TextField = Literal["symptom_summary", "diagnosis", "resolution", "root_cause"]
@@ -38,15 +37,29 @@ _READ_FACTOR: Final = 4
 """A text is read, and secrets are looked for, in at most this multiple of the characters that are kept."""
 _MAX_READ_NAME: Final = MAX_NAME_CHARS * _READ_FACTOR
 
-_PATTERNS: Final = read_patterns(__file__)
-_PLACEHOLDERS: Final = frozenset(_PATTERNS["placeholders"].split("|"))
+_PLACEHOLDERS: Final = frozenset(
+    "unknown|n/a|na|none|null|nil|todo|tbd|undefined|to be filled|to be determined|not available"
+    "|not known|待补充|待填写|待定|待确认|未知|不详|不明|无|暂无|没有|空".split("|")
+)
 _AROUND: Final = " \t\n.。,，;；:：!！?？-–—_*`'\"“”‘’()（）[]【】<>《》…"
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 _SEPARATOR: Final = re.compile(r"[,，;；、\n]")
 _WORD: Final = re.compile(r"[a-z][a-z0-9]*|[\u4e00-\u9fff]+")
+_LAYER_WORDS: Final[Mapping[FailureLayer, str]] = {
+    "jvm": "jvm java gc heap 虚拟机",
+    "k8s": "k8s kubernetes kube pod cluster container orchestration 容器 集群 编排",
+    "network": "network networking net dns tcp tls http loadbalancer lb proxy firewall 网络 "
+    "域名解析 防火墙",
+    "db": "db database sql 数据库",
+    "application": "application app code service frontend backend 应用 代码 业务 前端 后端",
+    "os": "os kernel linux windows host node hardware cpu memory disk storage filesystem 操作系统 "
+    "系统 内核 主机 磁盘 存储 内存",
+    "middleware": "middleware cache queue broker messaging 中间件 缓存 消息队列",
+}
+"""What belongs to each layer. A word that is missing here is no fault: it becomes a tag."""
 _LAYERS: Final[Mapping[str, FailureLayer]] = {
-    name: layer for layer in FAILURE_LAYERS for name in _PATTERNS.get(layer, "").split()
+    name: layer for layer, words in _LAYER_WORDS.items() for name in words.split()
 }
 _METADATA: Final = frozenset(CaseMetadata.__dataclass_fields__)
 

@@ -10,15 +10,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from memory.cases.case import CaseMetadata
-from policies.patterns import read_patterns
 
 _NAME: Final = re.compile(r"k8s|[^\W\d_]{2,}")
 _BREAK: Final = re.compile(r"[\W_]+")
-_PATTERNS: Final = read_patterns(__file__)
-_FAMILY: Final = {
-    word: group.split()[0] for group in _PATTERNS["runtimes"].splitlines() for word in group.split()
-}
-_GENERIC: Final = frozenset(_PATTERNS["generic"].split())
+# a runtime and its other names
+_RUNTIMES: Final = (
+    "java jvm jdk jre openjdk hotspot graalvm corretto temurin zulu dragonwell springboot spring tomcat",
+    "python cpython py pypy",
+    "go golang",
+    "node nodejs js javascript typescript",
+    "dotnet net clr csharp",
+    "kubernetes k8s kube",
+    "linux ubuntu debian centos rhel alpine",
+    "php fpm",
+    "ruby mri",
+)
+_FAMILY: Final = {word: group.split()[0] for group in _RUNTIMES for word in group.split()}
+_GENERIC: Final = frozenset(
+    "service services svc server app application api system prod production staging".split()
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

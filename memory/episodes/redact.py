@@ -5,16 +5,22 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Final
 
-from policies.patterns import read_patterns
 from policies.secrets import Masked, mask_secrets_counted
 
-_PATTERNS = read_patterns(__file__)
-_INNER_ENDS: Final = _PATTERNS["inner_ends"]
+_INNER_ENDS: Final = r"(?:internal|intranet|intra|corp|lan|local|localdomain|private|home\.arpa)"
 _INNER_LABELS: Final = frozenset({"internal", "intranet", "intra", "corp", "lan"})
-_CODE: Final = frozenset(_PATTERNS["code"].split())
+_CODE: Final = frozenset(
+    "self this cls super window module settings config options threading werkzeug".split()
+)
 """Names before a dot in code, as in `self.local`."""
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "[::1]"})  # noqa: S104  named, not bound
-_INNER_NETWORKS: Final = tuple(map(ip_network, _PATTERNS["inner_networks"].split()))
+_INNER_NETWORKS: Final = tuple(
+    ip_network(network)
+    for network in (
+        *("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "169.254.0.0/16"),
+        *("fc00::/7", "fe80::/10"),
+    )
+)
 
 
 def redact(text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False) -> Masked:
@@ -60,21 +66,73 @@ def _host(match: re.Match[str]) -> str:
 
 _Place = tuple[str, re.Pattern[str], Callable[[re.Match[str]], str]]
 
+# an address with a scheme, also `jdbc:mysql://…`
+_URL: Final = re.compile(
+    r"""(?ai)(?<![\w+])(?:[a-z][a-z0-9+\-]{1,20}:){1,2}//(?:[^\s/@\"'<>，。；）]{1,300}@)?"""
+    r"(?P<host>\[[0-9a-fA-F:.]{2,45}\]|[\w.\-]{1,253})(?P<port>:\d{1,5})?"
+    r"""(?P<rest>(?:[/?#][^\s\"'<>`，。；、！？）」』】]*)?)""",
+)
+# `user:password@` before a host
+_CREDENTIALS: Final = re.compile(
+    r"""(?a)(?<![\w/:.@+\-])[\w.+\-]{1,64}:[^\s@/:\"'<>,，。]{3,128}@"""
+    r"(?=(?:[A-Za-z][\w\-]*(?:\.[\w\-]+)+|localhost|\d{1,3}(?:\.\d{1,3}){3})\b)(?!sha256)",
+)
+# with a mask or a port
+_IPV4: Final = re.compile(
+    r"(?a)(?<![\w.\-])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+    r"(?:/\d{1,2}|:\d{1,5})?(?![\w]|\.\d)",
+)
+# a name below an inner domain
+_HOST: Final = re.compile(
+    rf"(?ai)(?<![\w./\-])(?:[a-z0-9](?:[a-z0-9\-]{{0,62}})\.){{1,8}}{_INNER_ENDS}(?::\d{{1,5}})?"
+    r"(?![\w(\-]|\.\w)",
+)
+# of a private network or a link
+_IPV6: Final = re.compile(
+    r"(?ai)(?<![\w:.])(?:f[cd][0-9a-f]{2}"
+    r"|fe[89ab][0-9a-f])(?::{1,2}[0-9a-f]{0,4}){1,7}(?:%\w{1,16})?(?:/\d{1,3})?(?![\w:])",
+)
+# `user name: …`
+_ACCOUNT: Final = re.compile(
+    "(?ai)(?P<head>(?:账号|帐号|账户名|登录名|用户名"
+    r"""|(?<![A-Za-z0-9])user[_ \-]?name)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)"""
+    r"(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})",
+)
+# a share of Windows
+_SHARE: Final = re.compile(
+    r"(?a)(?<![\w:\\.])\\\\[A-Za-z0-9][\w.\-]{1,63}\\[\w$.\-]+(?:\\[\w$.\-]+)*",
+)
+# an address of a person
+_EMAIL: Final = re.compile(
+    r"(?a)(?<![\w.+\-/:@])[A-Za-z0-9][\w.+\-]{0,63}@(?:[A-Za-z0-9\-]{1,63}\.){1,6}[A-Za-z]"
+    r"{2,24}(?![\w\-]|:[\w/~])",
+)
+# with a country, of North America, a Chinese mobile, a Chinese landline
+_PHONE: Final = re.compile(
+    r"(?a)(?<![\w.+/:\-])(?:\+\d{1,3}(?:[ .\-]?\(?\d{2,4}\)?){2,5}|(?:\(\d{3}\) ?"
+    r"|\d{3}[ \-])\d{3}[ \-]\d{4}"
+    r"|1[3-9]\d[ \-]?\d{4}[ \-]?\d{4}|0\d{2,3}-\d{7,8})(?![\w\-/:]|\.\d)",
+)
+# `account: …`, where contacts are masked, too
+_LOGIN: Final = re.compile(
+    r"(?ai)(?P<head>(?<![\w\-])(?:account|login|账户"
+    r"""|登录)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})""",
+)
 _PLACES: Sequence[_Place] = (
-    ("://", re.compile(_PATTERNS["url"]), _url),
-    ("@", re.compile(_PATTERNS["credentials"]), lambda _: "[internal credentials]@"),
-    (".", re.compile(_PATTERNS["ipv4"]), _address),
-    (".", re.compile(_PATTERNS["host"]), _host),
-    (":", re.compile(_PATTERNS["ipv6"]), lambda _: "[internal address]"),
-    ("", re.compile(_PATTERNS["account"]), lambda match: f"{match['head']}[account]"),
-    ("\\\\", re.compile(_PATTERNS["share"]), lambda _: "[internal share]"),
+    ("://", _URL, _url),
+    ("@", _CREDENTIALS, lambda _: "[internal credentials]@"),
+    (".", _IPV4, _address),
+    (".", _HOST, _host),
+    (":", _IPV6, lambda _: "[internal address]"),
+    ("", _ACCOUNT, lambda match: f"{match['head']}[account]"),
+    ("\\\\", _SHARE, lambda _: "[internal share]"),
 )
 """A text that must be present for the pattern to be tried, the pattern, the replacement."""
 
 _CONTACTS: Sequence[_Place] = (
-    ("@", re.compile(_PATTERNS["email"]), lambda _: "[e-mail]"),
-    ("", re.compile(_PATTERNS["phone"]), lambda _: "[phone]"),
-    ("", re.compile(_PATTERNS["login"]), lambda match: f"{match['head']}[account]"),
+    ("@", _EMAIL, lambda _: "[e-mail]"),
+    ("", _PHONE, lambda _: "[phone]"),
+    ("", _LOGIN, lambda match: f"{match['head']}[account]"),
 )
 
 
