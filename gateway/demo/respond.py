@@ -1,7 +1,6 @@
 """Recognises plain requests in English and Chinese, and answers them with real tool calls.
 
-`phrases.toml` holds the requests that are understood and the sentences of the answers. A pattern must fit the
-whole message, so that a sentence that merely mentions a file is not taken for a request.
+`plain_requests` holds the requests that are understood, `phrases.toml` the sentences of the answers.
 """
 
 import json
@@ -10,16 +9,15 @@ import shlex
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gateway.demo.answer import Reply, ToolCall, call, say
 from gateway.demo.conversation import Conversation, ToolOutcome
+from gateway.demo.plain_requests import QUOTES, requests
 
 NOTES_PATH = "memory/notes.md"
 
-_QUOTES = "`'\"“”‘’「」『』《》"
 _MAX_CHARS = 4000
 _MAX_FILES_READ = 5
 _MAX_QUOTED_CHARS = 3000
@@ -30,10 +28,6 @@ _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _POLITE = re.compile(
     r"(?:(?:please|hi|hello|can you|could you)(?!\w)[,!\s]*|(?:你好|您好)[，,！!\s]*|请(?!使用技能)(?:你|帮我)?|帮我)*",
     re.IGNORECASE,
-)
-_NAME = (
-    r"(?:(?:the\s+|a\s+|an\s+)?(?:empty\s+)?file\s+(?:named\s+|called\s+)?|the\s+|文件\s+|文件(?=\w*[\u4e00-\u9fff]\w*\.))?"
-    rf"(?:[{_QUOTES}](?P<NAME_quoted>[^{_QUOTES}]+)[{_QUOTES}]|(?P<NAME>[^\s{_QUOTES}，。！？；：]{{1,200}}?))"
 )
 _PLAN_FIRST = re.compile(r"(?:Plan first: .+? follows\.|请先做计划：.+?如下。)\s*", re.DOTALL)
 _PLAN_FILE = re.compile(r" at (/[^'\"]+?/\.plans/[\w-]+\.md)")
@@ -68,27 +62,11 @@ class PlainRequest:
         return str(_PHRASES[self.language]["done"][self.kind]).format(**self.fields)
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
-    for place in ("path", "target"):
-        pattern = pattern.replace(f"{{{place.upper()}}}", _NAME.replace("NAME", place))
-    return re.compile(rf"(?:{pattern})[\s.?!。？！]*(?:please)?", re.IGNORECASE | re.DOTALL)
-
-
-@cache
-def _requests() -> Sequence[tuple[str, str, re.Pattern[str]]]:
-    """Return kind, language and pattern of each request, compiled when the first message comes: it takes 60 ms."""
-    return [
-        (kind, language, _compile(pattern))
-        for language, phrases in _PHRASES.items()
-        for kind, pattern in phrases["requests"]
-    ]
-
-
 def recognise(message: str) -> PlainRequest:
     """Return the request in `message`."""
     asked = _PLAN_FIRST.sub("", message.strip(), count=1)
     text = _POLITE.sub("", asked, count=1).strip() if len(message) <= _MAX_CHARS else ""
-    for kind, language, pattern in _requests() if text else ():
+    for kind, language, pattern in requests() if text else ():
         if found := pattern.fullmatch(text):
             return PlainRequest(kind, language, _fields(found.groupdict()))
     return PlainRequest("help", "zh" if _CHINESE.search(message) else "en", {})
@@ -109,7 +87,7 @@ def find_key(message: str) -> str | None:
 
 def _fields(groups: Mapping[str, str | None]) -> dict[str, str]:
     return {
-        key: groups.get(f"{key}_quoted") or (value or "").strip().strip(_QUOTES)
+        key: groups.get(f"{key}_quoted") or (value or "").strip().strip(QUOTES)
         for key, value in groups.items()
         if not key.endswith("_quoted")
     }

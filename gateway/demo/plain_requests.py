@@ -1,0 +1,103 @@
+"""The requests that the demo model understands, in English and Chinese.
+
+An expression must fit the whole message, so that a sentence that merely mentions a file is not taken for a request.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+QUOTES = "`'\"“”‘’「」『』《》"
+_NAME = (
+    r"(?:(?:the\s+|a\s+|an\s+)?(?:empty\s+)?file\s+(?:named\s+|called\s+)?|the\s+|文件\s+"
+    r"|文件(?=\w*[\u4e00-\u9fff]\w*\.))?"
+    rf"(?:[{QUOTES}](?P<NAME_quoted>[^{QUOTES}]+)[{QUOTES}]"
+    rf"|(?P<NAME>[^\s{QUOTES}，。！？；：]{{1,200}}?))"
+)
+"""The name of a file: a bare word, or anything in quotes; a noun before it is skipped."""
+_FORMS: Mapping[str, Sequence[tuple[str, str]]] = {
+    # kinds and expressions in the order in which they are tried; {PATH} and {TARGET} stand for a file's name
+    "en": (
+        (
+            "skill",
+            r"use the skill (?P<name>[\w:-]+): call the skill tool .+? follows\.(?P<text>.*)",
+        ),
+        ("skill", r"use the (?P<name>[\w:-]+) skill(?:\s*:(?P<text>.+))?"),
+        ("cases", "(?:search|find) (?:the |memory )*cases? (?:for |about |on )?(?P<text>.+)"),
+        ("recall", "what (?:do|can) you (?:still )?remember.*|what(?:'s| is) in your memory"),
+        ("what_is_my", "what(?:'s| is) my (?P<key>.+?)"),
+        ("remember", r"(?:remember|note)(?: that|\s*:)?\s+(?P<text>.+)"),
+        (
+            "forget",
+            (
+                r"(?:forget|erase|don't (?:remember|save|store|keep))\b(?P<text>.*)|(?:delete"
+                "|remove) .+ from (?:your )?memory"
+            ),
+        ),
+        ("correct", r"(?:no|nope|actually|correction)[,:]?\s+(?P<text>.+)"),
+        ("list", "(?:list|show)(?: me)?(?: all)?(?: the)? files(?: here| in {PATH}(?: folder)?)?"),
+        ("list", "ls(?: {PATH})?|(?:what|which) files are (?:there|here)"),
+        ("write", "(?:write|save|put) (?P<text>.+) (?:to|into|as) {PATH}"),
+        ("write", "(?:create|make|write) {PATH}(?:,? (?:with|containing|saying) (?P<text>.+))?"),
+        ("move", "(?:move|rename|mv) {PATH} (?:to |into )?{TARGET}"),
+        ("delete", r"(?:delete|remove|rm) (?!(?:all|everything|it|that|them|this)\W*$){PATH}"),
+        ("read", "(?:read|open|cat|show(?: me)?|what(?:'s| is) in) {PATH}"),
+        ("tell_my", r"my (?P<key>\w[\w ]{0,40}?) is (?P<text>[^\n,;!?]+?)(?:\.\s.*)?"),
+    ),
+    "zh": (
+        ("skill", r"请?使用技能\s*(?P<name>[\w:-]+)：先用这个名称调用.+?附在后面。(?P<text>.*)"),
+        ("cases", r"(?:搜索|查找|搜)(?:一下)?(?:记忆)?案例[：:\s]*(?P<text>.+)"),
+        ("recall", "你?(?:还|都)?记(?:得|住了?).*(?:什么|哪些|啥|吗)"),
+        ("recall", "(?:查看|看看)?(?:你的)?记忆(?:系统)?(?:里|中)?(?:都?有(?:什么|哪些).*)?"),
+        ("what_is_my", "我的(?P<key>[^，。？！]+?)(?:是|叫)(?:什么|啥|多少|谁)"),
+        ("remember", r"(?:记住|记下来?|记得)[：:，,\s]*(?P<text>.+)"),
+        (
+            "forget",
+            (
+                "(?:你?(?:忘掉|忘记|忘了)|(?:别|不要)记).*|把.+(?:忘掉|忘了|忘记"
+                "|从记忆[里中]?删[掉除])吧?"
+            ),
+        ),
+        ("correct", r"(?:不对|不是|更正|错了|其实)[，,：:\s]*(?P<text>.+)"),
+        (
+            "list",
+            (
+                r"(?:列出|显示|看看|查看)\s*(?:{PATH}\s*(?:目录|文件夹)?[里中下]面?的?)?(?:所有"
+                "|全部)?文件"
+            ),
+        ),
+        (
+            "list",
+            (
+                r"(?:看看)?(?:(?:当前|这里|工作区|{PATH})\s*(?:目录"
+                "|文件夹)?[里中下]?面?)?都?有(?:哪些|什么)(?:文件|东西)?"
+            ),
+        ),
+        ("write", r"(?:把|将)\s*(?P<text>.+?)\s*(?:写入|写到|写进|保存到|存到)\s*{PATH}\s*[里中]?"),
+        ("write", r"(?:新建|创建)\s*{PATH}(?:[，,\s]+(?:内容[为是]?[：:\s]*|写着?)(?P<text>.+))?"),
+        ("move", r"(?:把|将)\s*{PATH}\s*(?:移动?到|改名为|重命名为)\s*{TARGET}"),
+        ("delete", r"(?:删除|删掉)\s*(?!所有|全部|一切|它){PATH}"),
+        ("delete", r"(?:把|将)\s*{PATH}\s*(?:删除|删掉)"),
+        ("read", r"(?:读取|读一下|读|打开)\s*{PATH}(?:\s*的内容)?"),
+        ("tell_my", r"我的(?P<key>[^\s，。？！是叫]{1,20})(?:是|叫)\s*(?P<text>[^\n，。；？！]+)"),
+    ),
+}
+
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    for place in ("path", "target"):
+        pattern = pattern.replace(f"{{{place.upper()}}}", _NAME.replace("NAME", place))
+    return re.compile(rf"(?:{pattern})[\s.?!。？！]*(?:please)?", re.IGNORECASE | re.DOTALL)
+
+
+@cache
+def requests() -> Sequence[tuple[str, str, re.Pattern[str]]]:
+    """Return kind, language and pattern of each request.
+
+    They are compiled when the first message comes: it takes 60 ms.
+    """
+    return [
+        (kind, language, _compile(pattern))
+        for language, forms in _FORMS.items()
+        for kind, pattern in forms
+    ]
