@@ -1,4 +1,6 @@
-"""The entry of a checkout: `python app.py` is the command `candor`, with its files beside this one."""
+"""The entry of a checkout: `python app.py` is the command `candor`, with its files
+beside this one.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Choose the engine: real agents on a real model, or on the demo model.
 
-Turns settings and the environment's credentials into an engine, and decides what its agents get of the
-machine: which variables, directories and ports.
+Turns settings and the environment's credentials into an engine, and decides what its agents get of
+the machine: which variables, directories and ports.
 """
 
 import logging
@@ -95,8 +95,8 @@ async def open_agents(
 ) -> AsyncIterator[tuple[MakeEngine, ModelAccess]]:
     """Yield the factory of the engine and the model access; serve the demo model if planned.
 
-    Raise `StartError` if there is no agent program, the policy file has a mistake, the data directory cannot
-    be written, or a required sandbox does not work.
+    Raise `StartError` if there is no agent program, the policy file has a mistake, the data
+    directory cannot be written, or a required sandbox does not work.
     """
     try:
         program = await anyio.to_thread.run_sync(require_agent_program)
@@ -253,7 +253,8 @@ def _no_room(settings: Settings, exc: OSError) -> StartError:
 def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
     """Create the agent's own HOME; None if its login is in the person's home.
 
-    It contains nothing of the person's except, for a model in a cloud, a link to that cloud's login.
+    It contains nothing of the person's except, for a model in a cloud, a link to that cloud's
+    login.
     """
     if plan.takes_login and plan.login_dir is None:
         return None

@@ -2,8 +2,8 @@
 
     database → event log → journal → engine → pool → lanes → chat
 
-A start after a crash ends the agent processes that were left, completes the turns that were cut off, and
-queues those that waited.
+A start after a crash ends the agent processes that were left, completes the turns that were cut
+off, and queues those that waited.
 """
 
 import logging
@@ -110,8 +110,8 @@ class Services:
     async def cut_short(self) -> None:
         """Hurry a shutdown, also while the services are closing.
 
-        Running turns are stopped at once; soon after their agents are killed. When this returns each
-        turn has its result, unless nothing can be stored.
+        Running turns are stopped at once; soon after their agents are killed. When this returns
+        each turn has its result, unless nothing can be stored.
         """
         with anyio.move_on_after(_AT_ONCE_S):
             await self.chat.intake.shut_down(grace_s=0)
@@ -144,8 +144,8 @@ async def open_services(
 ) -> AsyncIterator[Services]:
     """Open everything that serves turns; on leaving, end running turns and close it.
 
-    The directories exist already. Raise `StartError` if another server uses the data directory, or the policy
-    file has a mistake; `StoreUnavailable` if the database cannot be opened.
+    The directories exist already. Raise `StartError` if another server uses the data directory, or
+    the policy file has a mistake; `StoreUnavailable` if the database cannot be opened.
     """
     rules = await anyio.to_thread.run_sync(load_policy_blocking, settings)
     lock = await anyio.to_thread.run_sync(InstanceLock, settings.data_dir)

@@ -1,7 +1,8 @@
-"""The command line: `candor`, and `python app.py` in a checkout. It serves unless a sub-command is named.
+"""The command line: `candor`, and `python app.py` in a checkout. It serves unless a sub-command is
+named.
 
-The only module that reads the environment and the `.env` file. Relative paths and `.env` belong to one
-directory: the current one for `candor`, the checkout for `app.py`.
+The only module that reads the environment and the `.env` file. Relative paths and `.env` belong to
+one directory: the current one for `candor`, the checkout for `app.py`.
 """
 
 import argparse
@@ -31,7 +32,8 @@ EXIT_INTERRUPTED = 130
 
 _STANDARD_ERROR = 2
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
-"""Importing makes 200 000 objects that last; by default the collector visits them for a fifth of a start."""
+"""Importing makes 200 000 objects that last; by default the collector visits them for a fifth of a
+start."""
 _WITH_OWN_ARGUMENTS = {"logs", "memory", "policy"}
 """Commands that parse their own arguments, options included."""
 
@@ -83,7 +85,9 @@ def _run(words: list[str], home: Path | None) -> int:
 
 
 def _open_missing_streams() -> None:
-    """Open the null device for each closed standard stream, so that no other file gets its number."""
+    """Open the null device for each closed standard stream, so that no other file
+    gets its number.
+    """
     while (null := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
         pass
     os.close(null)
@@ -92,7 +96,9 @@ def _open_missing_streams() -> None:
 
 
 def _discard_output() -> None:
-    """Send the rest of the output to the null device: its reader left (`| head`), or the disk is full."""
+    """Send the rest of the output to the null device: its reader left (`| head`), or the disk is
+    full.
+    """
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -284,8 +290,8 @@ def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[st
 def _add_token_line(path: Path, name: str, line: str) -> None:
     """Append a line to the tokens file; a new file is readable by its owner alone.
 
-    Raise `StartError` if the name has a token already, or the file is not as it should be; `OSError` if it
-    cannot be written.
+    Raise `StartError` if the name has a token already, or the file is not as it should be;
+    `OSError` if it cannot be written.
     """
     from gateway.http.tokens import load_tokens  # noqa: PLC0415
 

@@ -32,10 +32,11 @@ class Credential:
 
 
 def find_credential(environ: Mapping[str, str], home: Path) -> Credential:
-    """Return the credential that the agent program would use: a provider, a key, a server or a login.
+    """Return the credential that the agent program would use: a provider, a key, a server or a
+    login.
 
-    `server` is an address without a key. `login` is the person's login with the agent program on this
-    machine; sessions then stay in the agent's own directory, where the login is.
+    `server` is an address without a key. `login` is the person's login with the agent program on
+    this machine; sessions then stay in the agent's own directory, where the login is.
     """
     for name in _PROVIDERS:
         if environ.get(name, "").strip().lower() not in _FALSE:

@@ -49,12 +49,14 @@ _NOT_TRUSTED = (
 )
 
 _WITHOUT_RELAY = (
-    "Agent processes hold the credential, prewarmed ones are less warm, and failures of the model's "
+    "Agent processes hold the credential, prewarmed ones are less warm, and failures of the "
+    "model's "
     "service are known later."
 )
 
 _DAMAGED = (
-    "Damaged records in the database: {count}. The server starts and leaves them out; restore a backup if"
+    "Damaged records in the database: {count}. The server starts and leaves them out; restore a "
+    "backup if"
     " they matter."
 )
 
@@ -150,18 +152,14 @@ def _running_findings(settings: Settings, holder: str) -> Iterator[Finding]:
     """Report the running server, its address and whether it answers."""
     address = next(filter(_is_alive, _addresses(settings, holder)), None)
     if address is None:
-        yield (
-            "note",
-            f"A Candor server ({holder}) runs on this data directory, but answers at no known address.",
-        )
+        silent = "runs on this data directory, but answers at no known address."
+        yield "note", f"A Candor server ({holder}) {silent}"
         return
     yield "ok", f"A Candor server ({holder}) runs on this data directory and answers at {address}."
     port = int(address.rpartition(":")[2])
     if settings.port not in {0, port}:
-        yield (
-            "note",
-            f"It does not listen on CANDOR_PORT={settings.port}; that takes effect at its next start.",
-        )
+        given = f"CANDOR_PORT={settings.port}"
+        yield "note", f"It does not listen on {given}; that takes effect at its next start."
 
 
 def _addresses(settings: Settings, holder: str) -> Iterator[str]:

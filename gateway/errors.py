@@ -1,8 +1,8 @@
 """Errors of requests, with messages for the person who sent them.
 
     GatewayError
-      UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) · Overloaded
-      · ShuttingDown · NotStored · WorkspaceUnavailable
+      UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) ·
+      Overloaded · ShuttingDown · NotStored · WorkspaceUnavailable
 
 A turn that went wrong is not an error: its turn result reports it. Messages never contain exception
 text, stacks or paths of the server; the server's log has those under the same request id.

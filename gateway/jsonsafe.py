@@ -1,7 +1,7 @@
 """Write any value as valid JSON.
 
-SDK objects, exceptions, cycles, NaN, bytes, lone surrogates, and objects that raise when they are read
-all become JSON. Values that are not plain JSON already are bounded in depth and in items.
+SDK objects, exceptions, cycles, NaN, bytes, lone surrogates, and objects that raise when they are
+read all become JSON. Values that are not plain JSON already are bounded in depth and in items.
 """
 
 import dataclasses

@@ -18,15 +18,16 @@ DATABASE: Final = "candor.sqlite3"
 def refuse_lost_database_blocking(settings: Settings) -> None:
     """Refuse to create a new database if there are traces of earlier conversations.
 
-    Agent sessions are in the data directory beside the database, so without it they are orphans. Logs may be
-    kept elsewhere and for longer: they count only if the database file is there and empty, and are a warning if
-    it is missing. Raise `StartError` if the database is missing or empty, and there are earlier conversations;
-    or it is a database of something else.
+    Agent sessions are in the data directory beside the database, so without it they are orphans.
+    Logs may be kept elsewhere and for longer: they count only if the database file is there and
+    empty, and are a warning if it is missing. Raise `StartError` if the database is missing or
+    empty, and there are earlier conversations; or it is a database of something else.
     """
     path = settings.data_dir / DATABASE
     if _is_foreign(path):
         raise StartError(
-            f"The file {DATABASE} in CANDOR_DATA_DIR is a database without conversations: it belongs to"
+            f"The file {DATABASE} in CANDOR_DATA_DIR is a database without conversations: it "
+            "belongs to"
             " another program or part. Put the right file in its place, or move this one away."
         )
     if not holds_nothing_blocking(path):
@@ -42,7 +43,8 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
             _log.warning("database_begun_anew", extra={"reason": "there are logs of earlier turns"})
         return
     raise StartError(
-        f"The database {DATABASE} is {state}, but there are {traces}. Restore it from a backup, or begin"
+        f"The database {DATABASE} is {state}, but there are {traces}. Restore it from a backup, or "
+        "begin"
         " anew: move the contents of CANDOR_DATA_DIR and CANDOR_LOG_DIR to another place."
     )
 
@@ -72,7 +74,9 @@ _UNREADABLE: Final = (
 
 
 def count_damaged_blocking(settings: Settings) -> int:
-    """Return how many stored events and results are damaged; 0 if there is no database, or all of it is."""
+    """Return how many stored events and results are damaged; 0 if there is no database, or all of
+    it is.
+    """
     path = settings.data_dir / DATABASE
     if not path.exists():
         return 0

@@ -1,7 +1,7 @@
 """Open memory for the server, and report what of it works.
 
-A memory that cannot be opened does not keep the server from serving: turns run without it, and the log,
-`/readyz` and `/memory/health` report it.
+A memory that cannot be opened does not keep the server from serving: turns run without it, and the
+log, `/readyz` and `/memory/health` report it.
 """
 
 import contextlib
@@ -56,7 +56,8 @@ _log = logging.getLogger(__name__)
 
 _PARTS = 1_000_000
 _WHAT_TO_DO = (
-    "Restore memory.sqlite3 from a backup, or move it and the files beside it out of the data directory to"
+    "Restore memory.sqlite3 from a backup, or move it and the files beside it out of the data "
+    "directory to"
     " begin with an empty memory; then restart the server."
 )
 _BACKENDS: Mapping[Memu, Sequence[str]] = {
@@ -182,8 +183,8 @@ async def open_server_memory(
 ) -> AsyncIterator[ServerMemory]:
     """Open memory while the block runs; if it cannot be opened, report that and go on without.
 
-    With `has_history` an empty database file counts as damaged. A missing file is created. Raise `StartError`
-    if the memory policy file has a mistake.
+    With `has_history` an empty database file counts as damaged. A missing file is created. Raise
+    `StartError` if the memory policy file has a mistake.
     """
     plan = MemoryPlan(
         data_dir=settings.data_dir,
@@ -231,7 +232,9 @@ def _refuse_emptied_blocking(path: Path) -> None:
 
 
 def _remove_empty_blocking(path: Path) -> None:
-    """Remove the empty file that a failed creation left: the next start would take it for emptied."""
+    """Remove the empty file that a failed creation left: the next start would take
+    it for emptied.
+    """
     with contextlib.suppress(OSError):
         if holds_nothing_blocking(path):
             for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
@@ -244,7 +247,8 @@ def embedder_choice(settings: Settings) -> EmbedderChoice:
     if settings.embedder == "openai":
         if settings.embeddings_url is None or settings.embeddings_model is None:
             raise StartError(
-                "CANDOR_EMBEDDER=openai: set CANDOR_EMBEDDINGS_URL and CANDOR_EMBEDDINGS_MODEL, too."
+                "CANDOR_EMBEDDER=openai: set CANDOR_EMBEDDINGS_URL and CANDOR_EMBEDDINGS_MODEL, "
+                "too."
             )
         key = settings.embeddings_key
         server = Embeddings(
@@ -260,8 +264,8 @@ def embedder_choice(settings: Settings) -> EmbedderChoice:
 async def try_embedder(settings: Settings, mask: Mask) -> str:
     """Embed one text as memory would, and return a sentence about the vector.
 
-    Raise `StartError` if the embedder needs a setting that is not set, `BackendUnavailable` if it made no
-    vector.
+    Raise `StartError` if the embedder needs a setting that is not set, `BackendUnavailable` if it
+    made no vector.
     """
     choice = embedder_choice(settings)
     embedder = await make_embedder(choice, settings.data_dir, mask=mask, now=utc_now)

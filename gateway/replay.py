@@ -1,4 +1,6 @@
-"""Serve the model's replies of a turn from its log, so that the turn runs again without the model."""
+"""Serve the model's replies of a turn from its log, so that the turn runs again
+without the model.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

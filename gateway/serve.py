@@ -1,8 +1,8 @@
 """The server's life: sockets, signals, and the order of start and stop.
 
-Start: directories, workspace, socket, agents, lock and database; then the address is announced. Stop, on
-SIGTERM or Ctrl-C: no new turns; running ones get a bounded time and an honest end, sent to connected clients;
-then connections and agents close. A second signal skips all waiting.
+Start: directories, workspace, socket, agents, lock and database; then the address is announced.
+Stop, on SIGTERM or Ctrl-C: no new turns; running ones get a bounded time and an honest end, sent to
+connected clients; then connections and agents close. A second signal skips all waiting.
 """
 
 import contextlib
@@ -55,15 +55,15 @@ _LAST_WORDS_S = 0.5
 SKILLS = Path(__file__).resolve().parent.parent / ".claude" / "skills"
 
 _SWITCH_S = 0.0001
-"""How long a computing thread may keep the loop waiting, at each socket that the loop writes: with the default of
-5 ms all streams stall when many turns end together."""
+"""How long a computing thread may keep the loop waiting, at each socket that the loop writes: with
+the default of 5 ms all streams stall when many turns end together."""
 
 
 def prepare_blocking(settings: Settings) -> None:
     """Create the directories and check that this server may use them.
 
-    Raise `StartError` if the policy file holds a mistake, a directory cannot be made or written, another server
-    uses it, or its database was lost.
+    Raise `StartError` if the policy file holds a mistake, a directory cannot be made or written,
+    another server uses it, or its database was lost.
     """
     load_policy_blocking(settings)
     try:
@@ -111,7 +111,9 @@ def listen_blocking(settings: Settings) -> socket.socket:
 
 
 def address_of(host: str, port: int) -> str:
-    """Return the address that a person on this machine opens; the server refuses other host names."""
+    """Return the address that a person on this machine opens; the server refuses
+    other host names.
+    """
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -130,7 +132,9 @@ async def serve(
     *,
     announce: Callable[[str, AgentPlan], None],
 ) -> None:
-    """Serve until a signal stops the server. Raise `StartError` if the server cannot start, or not go on."""
+    """Serve until a signal stops the server. Raise `StartError` if the server cannot start, or not
+    go on.
+    """
     sys.setswitchinterval(_SWITCH_S)
     check_exposure(settings)
     plan = plan_agents(settings, environ, home_of(environ))

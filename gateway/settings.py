@@ -1,7 +1,8 @@
 """The settings: one frozen value from the `CANDOR_*` variables, and the table in the README.
 
-Only the command line reads the environment. An unknown `CANDOR_…` variable is an error that names the
-nearest known one; the error of a wrong value names the variable, the fault and the accepted form.
+Only the command line reads the environment. An unknown `CANDOR_…` variable is an error that names
+the nearest known one; the error of a wrong value names the variable, the fault and the accepted
+form.
 """
 
 import difflib

@@ -1,8 +1,9 @@
 """The workspace's own configuration, and which of it a person approved.
 
-Read before every start of an agent, and by the command `policy trust`. Each file is read once, judged and
-hashed, never through a link, within bounds of number and size. An approval holds for the exact content of a
-path; approvals are in the data directory, where the agent cannot write. Everything here blocks.
+Read before every start of an agent, and by the command `policy trust`. Each file is read once,
+judged and hashed, never through a link, within bounds of number and size. An approval holds for the
+exact content of a path; approvals are in the data directory, where the agent cannot write.
+Everything here blocks.
 """
 
 import contextlib
@@ -22,8 +23,8 @@ from policies.paths.protected import INSTRUCTIONS, fold
 
 MAX_FILES = 5000
 MAX_ENTRIES = 10_000
-"""Of the workspace that are searched for deeper `.claude` folders, so that a start stays quick. Beyond them
-only the options of the agent program protect."""
+"""Of the workspace that are searched for deeper `.claude` folders, so that a start stays quick.
+Beyond them only the options of the agent program protect."""
 MAX_FILE_BYTES = 1024 * 1024
 MAX_APPROVALS_BYTES = 16 * 1024 * 1024
 _APPROVALS = "trusted.json"
@@ -98,8 +99,8 @@ def review_blocking(settings: Settings) -> TrustReport:
 def trust_blocking(settings: Settings, report: TrustReport | None = None) -> TrustReport:
     """Approve exactly the contents that a report shows, and return a new report.
 
-    Idempotent. A link or a file that is too large stays a concern. Raise `StartError` if the approvals cannot
-    be read or written.
+    Idempotent. A link or a file that is too large stays a concern. Raise `StartError` if the
+    approvals cannot be read or written.
     """
     shown = report or review_blocking(settings)
     file = approvals_file(settings.data_dir.resolve())
@@ -154,7 +155,9 @@ def _find_files(workspace: Path, deeper: Iterable[Path]) -> Iterator[Found]:
 
 
 def _search(workspace: Path) -> tuple[list[Path], bool]:
-    """Return the `.claude` folders of subfolders, up to a bound, and whether instructions may be in the workspace."""
+    """Return the `.claude` folders of subfolders, up to a bound, and whether instructions may be in
+    the workspace.
+    """
     folders = deque([str(workspace)])
     found: list[Path] = []
     left, may_instruct = MAX_ENTRIES, False

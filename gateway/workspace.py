@@ -1,9 +1,10 @@
 """Prepare the agent's workspace: `memory/`, and Candor's skills under `.claude/skills`.
 
-Called once at the start, before any agent runs. A skill is one `SKILL.md`. The SHA-256 of every version
-written is kept in `.claude/skills/.candor.json`, so that an untouched skill is updated and a changed one
-is left alone. Files are written atomically and hashes are stored before their files, so the next start
-repairs a killed one. Nothing is written through a link, and nothing a person wrote is overwritten.
+Called once at the start, before any agent runs. A skill is one `SKILL.md`. The SHA-256 of every
+version written is kept in `.claude/skills/.candor.json`, so that an untouched skill is updated and
+a changed one is left alone. Files are written atomically and hashes are stored before their files,
+so the next start repairs a killed one. Nothing is written through a link, and nothing a person
+wrote is overwritten.
 """
 
 import contextlib
@@ -45,10 +46,11 @@ def skill_names(source: Path) -> tuple[str, ...]:
 def prepare_workspace_blocking(workspace: Path, skills_source: Path) -> None:
     """Create what is missing: the folder, `memory/` with its README, and the skills.
 
-    Idempotent. A skill is written if it is missing and updated if it is an untouched older version of ours;
-    anything else of that name is left alone. If everything is in place `.claude` may be read-only, the
-    workspace and `memory/` never. Raise `StartError` if the workspace cannot be created, read or written, is
-    not a folder, or a link is in the place of one of our folders; or the skills in `skills_source` are missing.
+    Idempotent. A skill is written if it is missing and updated if it is an untouched older version
+    of ours; anything else of that name is left alone. If everything is in place `.claude` may be
+    read-only, the workspace and `memory/` never. Raise `StartError` if the workspace cannot be
+    created, read or written, is not a folder, or a link is in the place of one of our folders; or
+    the skills in `skills_source` are missing.
     """
     skills = _read_skills(skills_source)
     with _as_start_error(workspace):
@@ -99,8 +101,8 @@ def _make_root(workspace: Path) -> None:
 def _make_folder(parent: Path, name: str) -> Path:
     """Create a folder of ours; a link in its place is refused.
 
-    A link out of the workspace would redirect our files; one inside would give `.claude` a second name
-    under which the agent could write.
+    A link out of the workspace would redirect our files; one inside would give `.claude` a second
+    name under which the agent could write.
     """
     folder = parent / name
     if not os.path.lexists(folder):

@@ -92,8 +92,8 @@ async def open_memory(
 ) -> AsyncIterator[Memory]:
     """Open memory and run its loops while the block runs.
 
-    Raise `StoreUnavailable` if its database cannot be opened, `IntentRefused` if the policy file holds a
-    mistake.
+    Raise `StoreUnavailable` if its database cannot be opened, `IntentRefused` if the policy file
+    holds a mistake.
     """
     told = events or MemoryEvents()
     policy = await _policy(plan)
@@ -330,7 +330,9 @@ async def _vectors(
     now: Now,
     reading: ReadingBreakers,
 ) -> VectorIndexer | None:
-    """Return the vector index; None without an embedder, and then what an earlier one left is removed."""
+    """Return the vector index; None without an embedder, and then what an earlier one left is
+    removed.
+    """
     directory = plan.data_dir / _VECTORS_DIR
     embedder = await make_embedder(
         plan.embedder,

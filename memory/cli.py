@@ -1,4 +1,4 @@
-"""The command `memory`: browses, writes, exports and repairs memory, also beside a running server."""
+"""The command `memory`: browses, writes, exports, repairs memory, also beside a running server."""
 
 import argparse
 import json
@@ -396,4 +396,5 @@ def _number(text: str) -> int:
 
 def _told(one: Delivery) -> str:
     error = f"  {one.last_error}" if one.last_error else ""
-    return f"{one.id}  {one.status}  {one.operation} {one.item_id} → {one.backend}, tries {one.attempts}{error}"
+    goal = f"{one.item_id} → {one.backend}"
+    return f"{one.id}  {one.status}  {one.operation} {goal}, tries {one.attempts}{error}"

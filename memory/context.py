@@ -1,7 +1,7 @@
 """The interface between a turn and memory.
 
-The gateway asks before each run, within a deadline, and injects `ContextPack.text` beside the prompt. Slow
-or broken parts of memory are named in `degraded` and never break the turn.
+The gateway asks before each run, within a deadline, and injects `ContextPack.text` beside the
+prompt. Slow or broken parts of memory are named in `degraded` and never break the turn.
 """
 
 from typing import Protocol

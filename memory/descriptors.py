@@ -1,6 +1,8 @@
-"""Open what lies below a folder without following a link, so that nothing can be swapped in on the way.
+"""Open what lies below a folder without following a link, so that nothing can be swapped in on the
+way.
 
-Each component is opened relative to the one before. Only the path of the root itself may contain links.
+Each component is opened relative to the one before. Only the path of the root itself may contain
+links.
 """
 
 import os

@@ -5,7 +5,9 @@ The texts are for people and name no path, statement or value.
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be read or written: full, read-only, damaged, closed, or of a newer program."""
+    """The store cannot be read or written: full, read-only, damaged, closed, or of
+    a newer program.
+    """
 
 
 class StoreDamaged(StoreUnavailable):

@@ -1,7 +1,7 @@
 """Opaque ids: a prefix and 128 bits.
 
-Most are random. An intent's id is derived from its content, so that recording it again, for example after a
-crash, has no effect.
+Most are random. An intent's id is derived from its content, so that recording it again, for example
+after a crash, has no effect.
 """
 
 import hashlib

@@ -1,6 +1,7 @@
 """The unit of search: a note, a fact, an episode, a case or a turn as one item.
 
-The item has what is searched, ranked and shown; its source (sections, fields) has tables of its own.
+The item has what is searched, ranked and shown; its source (sections, fields) has tables of its
+own.
 """
 
 from dataclasses import dataclass

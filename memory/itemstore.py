@@ -74,8 +74,8 @@ class WordSearching(Protocol):
 
         What was seen takes no place of others.
 
-        Cancellation stops the search. Never waits for a writer or another reader. Raise `StoreUnavailable` if
-        the store cannot be read.
+        Cancellation stops the search. Never waits for a writer or another reader. Raise
+        `StoreUnavailable` if the store cannot be read.
         """
 
 

@@ -56,7 +56,8 @@ class MemoryPlan:
     extract: bool = False
     """True to have a model add decisions and pitfalls to episodes."""
     serves_vectors: bool = True
-    """True if this process serves the vector index, where there is an embedder; only one process may."""
+    """True if this process serves the vector index, where there is an embedder; only one process
+    may."""
     served_elsewhere: Sequence[str] = ()
     """Backends that another process serves."""
     tends: bool = True
@@ -78,7 +79,9 @@ class MemoryEvents:
 
 
 def recorded_in(queue: IntentQueue, events: MemoryEvents, now: Now) -> MemoryEvents:
-    """Return the same events, with deliveries and changes of breakers also recorded in the chronicle."""
+    """Return the same events, with deliveries and changes of breakers also recorded in the
+    chronicle.
+    """
 
     def on_delivery(delivery: Delivery, result: DeliveryResult, error: str | None) -> None:
         queue.put(

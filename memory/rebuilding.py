@@ -1,4 +1,5 @@
-"""Rebuilds what is derived from stored items: the full-text index, the vectors, and what a backend has.
+"""Rebuilds what is derived from stored items: the full-text index, the vectors, and what a backend
+has.
 
 It works in small transactions, so that a server running beside it never waits long.
 """
@@ -23,8 +24,8 @@ _Work = Callable[[sqlite3.Connection, list[sqlite3.Row]], None]
 async def rebuild(database: Database) -> int:
     """Index all items again and have the vectors rebuilt; return the number of items.
 
-    The server rebuilds the vectors, while it runs or at its next start. Raise `StoreUnavailable` if the
-    database cannot be written; what was done before stays done.
+    The server rebuilds the vectors, while it runs or at its next start. Raise `StoreUnavailable` if
+    the database cannot be written; what was done before stays done.
     """
     count = await _for_all_items(database, _index_blocking)
     states = SqliteIndexState(database)

@@ -1,8 +1,8 @@
 """Owner and labels of what is remembered.
 
-The server sets the owner; no argument does, and nothing is found, shown or changed across owners. A query
-with a label finds items with this label (and, if it says so, items without); a query without labels finds
-all of the owner's items. The workspace's notes belong to everybody who works in it.
+The server sets the owner; no argument does, and nothing is found, shown or changed across owners. A
+query with a label finds items with this label (and, if it says so, items without); a query without
+labels finds all of the owner's items. The workspace's notes belong to everybody who works in it.
 """
 
 from collections.abc import Mapping

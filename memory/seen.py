@@ -1,4 +1,6 @@
-"""What an agent's model has in the history of its conversation, so that memory need not show it again."""
+"""What an agent's model has in the history of its conversation, so that memory need not show it
+again.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,9 +18,11 @@ class Seen:
     """Items by id, with the revision that was shown."""
 
     def has(self, item: Item) -> bool:
-        """Return whether the model has an item: it was shown as it is now, or made of what was said there.
+        """Return whether the model has an item: it was shown as it is now, or made of what was said
+        there.
 
-        A turn and its episode count whatever became of them; of all else a changed one says something new.
+        A turn and its episode count whatever became of them; of all else a changed one says
+        something new.
         """
         if item.turn_id in self.turns and (item.kind in {"turn", "episode"} or item.revision == 1):
             return True

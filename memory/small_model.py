@@ -53,7 +53,9 @@ class RestingModel:
             return None
 
     def count(self, *, was_of_use: bool) -> None:
-        """Count an answer of the model, which may be missing or of another form than was asked for."""
+        """Count an answer of the model, which may be missing or of another form than
+        was asked for.
+        """
         if was_of_use:
             self._breaker.succeeded()
         else:

@@ -1,8 +1,9 @@
 """Splits mixed Chinese and English text into terms, for the index and for questions alike.
 
-Text is normalised (NFKC, case folded) and split where scripts meet. A compound name (`ERR_CONN_RESET`,
-`v2.3.1`, `getUserName`) yields its parts and itself. A run of Chinese, Japanese or Korean characters yields
-each pair of neighbours, or its only character. Stemming is left to the full-text index (porter).
+Text is normalised (NFKC, case folded) and split where scripts meet. A compound name
+(`ERR_CONN_RESET`, `v2.3.1`, `getUserName`) yields its parts and itself. A run of Chinese, Japanese
+or Korean characters yields each pair of neighbours, or its only character. Stemming is left to the
+full-text index (porter).
 """
 
 import re
@@ -43,7 +44,9 @@ def characters(text: str) -> list[str]:
 
 
 def is_chinese(text: str) -> bool:
-    """Return whether a fifth of a text or more is Chinese, Japanese or Korean characters: less is names in another."""
+    """Return whether a fifth of a text or more is Chinese, Japanese or Korean characters: less is
+    names in another.
+    """
     return _CHINESE_PART * sum(map(len, _CJK_RUN.findall(text))) >= len(text) > 0
 
 
@@ -53,7 +56,9 @@ def is_character(term: str) -> bool:
 
 
 def beginning(term: str) -> str:
-    """Return what other forms of a word begin with as well: three characters, or three fifths of it."""
+    """Return what other forms of a word begin with as well: three characters, or three fifths of
+    it.
+    """
     return term[: max(3, len(term) * 3 // 5)]
 
 

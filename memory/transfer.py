@@ -1,7 +1,9 @@
-"""Exports what is remembered as JSON lines, and reads episodes, facts, cases and profiles from such lines.
+"""Exports what is remembered as JSON lines, and reads episodes, facts, cases and profiles from such
+lines.
 
-The lines hold no secrets: these were masked before anything was stored. An episode is read with its id and
-with what was merged into it, a fact with its id and its turn. The lines of other kinds are for readers: notes are copied as files.
+The lines hold no secrets: these were masked before anything was stored. An episode is read with its
+id and with what was merged into it, a fact with its id and its turn. The lines of other kinds are
+for readers: notes are copied as files.
 """
 
 import json
@@ -101,7 +103,8 @@ async def _line_of(
 
 
 def read_entries(lines: Iterable[str], owner_id: str | None = None) -> Iterator[Entry | None]:
-    """Yield what exported lines hold, None for a line that is left out; `owner_id` replaces their owners.
+    """Yield what exported lines hold, None for a line that is left out; `owner_id` replaces their
+    owners.
 
     Raise `NotTransferable` if a line is of no exported kind; those before it were yielded.
     """

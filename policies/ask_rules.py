@@ -1,7 +1,8 @@
 """Return whether a rule wants a person to be asked about a call that is otherwise allowed.
 
-Patterns are compared with the spelling and with where it leads, without regard to case. A folder counts as
-touched by everything that is or may be below it, so a rule asks too often rather than too rarely.
+Patterns are compared with the spelling and with where it leads, without regard to case. A folder
+counts as touched by everything that is or may be below it, so a rule asks too often rather than too
+rarely.
 """
 
 import fnmatch
@@ -48,9 +49,11 @@ def _touches(rule: AskRule, places: Sequence[Place] | None) -> bool:
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str], *, is_folder: bool) -> bool:
-    """Return whether a path, something above it or, for a folder, something below it fits a pattern.
+    """Return whether a path, something above it or, for a folder, something below it fits a
+    pattern.
 
-    Keeps all positions in the pattern that are possible so far: the work is their number times the parts'.
+    Keeps all positions in the pattern that are possible so far: the work is their number times the
+    parts'.
     """
     at = _skip_any_depth(pattern, {0})
     for part in parts:

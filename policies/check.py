@@ -1,9 +1,10 @@
 """The judgement of tool calls that come as lines of JSON: one line in, one line out, in order.
 
-A call is `{"id", "tool", "input"}`, optionally with `"workspace"`, `"hook_cwd"` (where relative paths start),
-`"platform"` (`posix`, `windows`, or `any` for this system) and `"config"` (changes to the rules for this call
-alone). Other keys are ignored. A verdict is `{"id", "verdict", "rule", "reason", "runs"}`, where `runs` is the
-command that would run in place of the one that was judged.
+A call is `{"id", "tool", "input"}`, optionally with `"workspace"`, `"hook_cwd"` (where relative
+paths start), `"platform"` (`posix`, `windows`, or `any` for this system) and `"config"` (changes to
+the rules for this call alone). Other keys are ignored. A verdict is
+`{"id", "verdict", "rule", "reason", "runs"}`, where `runs` is the command that would run in place
+of the one that was judged.
 
 A line that is not a call is denied under the rule `bad_call`; no input ends the program.
 """
@@ -74,7 +75,9 @@ class Checker:
         return json.dumps(answer)
 
     def read(self, told: Mapping[str, Any]) -> Request:
-        """Return the call of a JSON object. Raise `BadCall` if a key is missing or has a wrong value."""
+        """Return the call of a JSON object. Raise `BadCall` if a key is missing or has a wrong
+        value.
+        """
         tool = _take_text(told, "tool", None)
         if "input" not in told:
             raise BadCall('The key "input" is missing.')
@@ -172,7 +175,9 @@ def _read_platform(told: Mapping[str, Any]) -> Platform:
 
 
 def _apply_config(rules: Rules, config: Mapping[str, object]) -> tuple[Rules, bool]:
-    """Return the rules as changed by a call's settings, and whether a person can answer questions."""
+    """Return the rules as changed by a call's settings, and whether a person
+    can answer questions.
+    """
     can_ask_user = False
     for key, value in config.items():
         match key:

@@ -1,18 +1,18 @@
 """Concerns about a workspace's own configuration, which the agent program would load.
 
-The agent program reads `.claude`, `.mcp.json` and `CLAUDE.md` in the folder that it works in, and much of
-this *acts*: hooks and helpers are shell commands, `env` redirects requests and programs, servers are
-processes. Their author would run code with the gateway's rights before a tool is ever called. So each file
-is judged by what would act in it:
+The agent program reads `.claude`, `.mcp.json` and `CLAUDE.md` in the folder that it works in, and
+much of this *acts*: hooks and helpers are shell commands, `env` redirects requests and programs,
+servers are processes. Their author would run code with the gateway's rights before a tool is ever
+called. So each file is judged by what would act in it:
 
-- Text is content. CLAUDE.md, rules, output styles and skills without special keys only inform the model,
-  which is not trusted anyway.
-- A key of the settings or of a front matter that is not known to be harmless is a concern, and so is each
-  file of an unknown kind, a link, and whatever cannot be read or understood.
+- Text is content. CLAUDE.md, rules, output styles and skills without special keys only inform the
+  model, which is not trusted anyway.
+- A key of the settings or of a front matter that is not known to be harmless is a concern, and so
+  is each file of an unknown kind, a link, and whatever cannot be read or understood.
 
-The agent program reads a front matter with a full YAML parser. Here it is understood only if no parser could
-read it otherwise: each line begins a plain key at the margin, continues the last one (indented, or as an item
-of a list), is a comment, or is empty. Anything else is a concern.
+The agent program reads a front matter with a full YAML parser. Here it is understood only if no
+parser could read it otherwise: each line begins a plain key at the margin, continues the last one
+(indented, or as an item of a list), is a comment, or is empty. Anything else is a concern.
 
 A person can approve a concern by the file's exact content. This module does not access the disk.
 """
@@ -239,7 +239,9 @@ def _acting_text(content: bytes, harmless: frozenset[str]) -> Iterator[str]:
 
 
 def _find_acting_keys(text: str, harmless: frozenset[str]) -> list[str] | None:
-    """Return the keys of a front matter that are not known to be harmless; `None` if it is unclear."""
+    """Return the keys of a front matter that are not known to be harmless; `None` if
+    it is unclear.
+    """
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if not _BEGIN.match(plain):
         return []
@@ -254,7 +256,9 @@ def _find_acting_keys(text: str, harmless: frozenset[str]) -> list[str] | None:
 
 
 def _read_keys(lines: list[str]) -> list[str] | None:
-    """Return the keys at the margin; `None` if a line is something else, or the first is not a key."""
+    """Return the keys at the margin; `None` if a line is something else, or the first is
+    not a key.
+    """
     keys: list[str] = []
     for line in lines:
         if found := _KEY.fullmatch(line):

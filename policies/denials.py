@@ -16,12 +16,16 @@ def denied(key: str, *shown: object, interrupt: bool = False) -> Refused:
 
 
 def refused_signs(table: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the signs of one table, each with the arguments of its `Refused`, the longer signs first."""
+    """Return the signs of one table, each with the arguments of its `Refused`, the longer signs
+    first.
+    """
     return {sign: tuple(denial) for sign, denial in _TOLD["signs"][table].items()}
 
 
 def refused_commands(shell: str) -> Mapping[str, str]:
-    """Return the key of the denial of each command that a shell knows and the policy never allows."""
+    """Return the key of the denial of each command that a shell knows and the
+    policy never allows.
+    """
     return {name: key for key, names in _TOLD["commands"][shell].items() for name in names.split()}
 
 

@@ -24,7 +24,9 @@ _ANSWERS = {
 
 
 def printable(text: str) -> str:
-    """Return a text fit for a terminal: control and invisible characters escaped, and cut if it is long."""
+    """Return a text fit for a terminal: control and invisible characters escaped, and cut if it is
+    long.
+    """
     shown = text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}…"
     if has_hidden_character(shown):
         shown = "".join(
@@ -105,7 +107,8 @@ def list_rules(rules: Rules, file: Path | None) -> Iterator[str]:
     yield from _wrapped("never read or written: ", f"{secrets} (but {readable})")
     yield from _wrapped(
         "read but never written: ",
-        ".claude .mcp.json CLAUDE.md .git, start-up files of shells and editors, hooks, the journal",
+        ".claude .mcp.json CLAUDE.md .git, start-up files of shells and editors, hooks, the "
+        "journal",
     )
 
 

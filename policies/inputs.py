@@ -1,6 +1,7 @@
 """The inputs that each tool may carry, and their types.
 
-An input that is not listed is refused, because a newer tool may give it a meaning that nobody judged.
+An input that is not listed is refused, because a newer tool may give it a meaning that nobody
+judged.
 """
 
 import re
@@ -57,7 +58,9 @@ PARAMETERS = {tool: tuple(inputs.checks) for tool, inputs in _INPUTS.items()}
 
 
 def is_too_deep(given: object) -> bool:
-    """Return whether an input is nested deeper than any tool needs; an engine may have cut what lies below."""
+    """Return whether an input is nested deeper than any tool needs; an engine may have cut what
+    lies below.
+    """
     level: list[Any] = [given]
     for _ in range(MAX_DEPTH + 1):
         level = [value for value in level if isinstance(value, Mapping | list)]

@@ -11,7 +11,9 @@ _NAME = re.compile("<<([a-z_]+)>>")
 
 
 def read_patterns(module_file: str) -> Mapping[str, str]:
-    """Return the expressions of a module, given as its `__file__`, by name; `<<name>>` stands for another one."""
+    """Return the expressions of a module, given as its `__file__`, by name; `<<name>>` stands for
+    another one.
+    """
     file = Path(module_file)
     told = _read(file.with_name("patterns.toml"))[file.stem]
     patterns: dict[str, str] = {}

@@ -1,8 +1,8 @@
 """What a person's yes covers beyond the call they were asked about.
 
-The gate describes each call that it lets through as an `Effect`. `permits_for` offers the rules that a yes may
-stand for, the narrowest first; a later call passes unasked if a rule that the person chose covers its effect.
-A rule never lets a call pass that the policy denies.
+The gate describes each call that it lets through as an `Effect`. `permits_for` offers the rules
+that a yes may stand for, the narrowest first; a later call passes unasked if a rule that the person
+chose covers its effect. A rule never lets a call pass that the policy denies.
 """
 
 import json
@@ -27,9 +27,11 @@ class Effect:
     options: tuple[str, ...] | None = ()
     """The command's options as they run; `None`: not known one by one."""
     what: str = ""
-    """What tells it from other calls with the same paths: the whole line or input; empty: nothing."""
+    """What tells it from other calls with the same paths: the whole line or input; empty:
+    nothing."""
     paths: frozenset[Parts] | None = None
-    """Each path it touches, by its spelling and with its links followed; `None`: not known, or partly outside."""
+    """Each path it touches, by its spelling and with its links followed; `None`: not known, or
+    partly outside."""
     shown: str = ""
     """The line or path as a person reads it."""
 

@@ -1,6 +1,8 @@
-"""A file of rules. Each error names the file, the line and the fix in one sentence; `rule_file.toml` has them.
+"""A file of rules. Each error names the file, the line and the fix in one sentence;
+`rule_file.toml` has them.
 
-`tomllib` does not keep line numbers, so the line of a wrong key or value is looked up in the text again.
+`tomllib` does not keep line numbers, so the line of a wrong key or value is looked up in the text
+again.
 """
 
 import difflib
@@ -73,7 +75,9 @@ class RuleFile:
         return RulesError(f"The policy file {show_path(self.path)}{where}: {what}; {fix}.")
 
     def find_line(self, table: str, key: str = "", value: str = "", *, nth: int = 0) -> int | None:
-        """Return the line of a value, else of its key, else of its table; `nth` counts tables of one name."""
+        """Return the line of a value, else of its key, else of its table; `nth` counts tables of
+        one name.
+        """
         begin = self._find_header(table, nth)
         if not key:
             return begin or self._find_from(0, _key_pattern(table))

@@ -1,7 +1,7 @@
 """What is allowed here: the shipped rules, and what a file of one's own adds and takes away.
 
-A file decides on names from known lists, on hosts, on further directories and on what a person is asked
-about. It cannot change the checks of paths, options and protected names.
+A file decides on names from known lists, on hosts, on further directories and on what a person is
+asked about. It cannot change the checks of paths, options and protected names.
 """
 
 import functools
@@ -106,8 +106,9 @@ def load_rules(
 ) -> Rules:
     """Return the shipped rules as changed by a file; without a file, as they are.
 
-    A further directory must not overlap with the workspace or what is private to the server, and the file must
-    not lie in the workspace. Raise `RulesError` if the file cannot be used; the text names file, line and fix.
+    A further directory must not overlap with the workspace or what is private to the server, and
+    the file must not lie in the workspace. Raise `RulesError` if the file cannot be used; the text
+    names file, line and fix.
     """
     if path is None:
         return shipped_rules()

@@ -1,7 +1,7 @@
 """The decision on one tool call: `ToolGate`.
 
-Each tool is known by its exact name and the inputs that it may carry; everything else is denied. The gate
-resolves paths but has no state and no other effect, and it never raises.
+Each tool is known by its exact name and the inputs that it may carry; everything else is denied.
+The gate resolves paths but has no state and no other effect, and it never raises.
 """
 
 import os
@@ -91,7 +91,9 @@ def _locate_file(call: ToolCall, workspace: Workspace, key: str) -> Place:
 
 
 def _is_plan(place: Place) -> bool:
-    """Return whether a file is a plan. Writing one changes nothing yet: a person is asked about the plan."""
+    """Return whether a file is a plan. Writing one changes nothing yet: a person is asked about the
+    plan.
+    """
     match place.parts:
         case (folder, name) if place.in_workspace and place.parts == place.real_parts:
             return folder == PLANS and name.endswith(".md")
@@ -144,7 +146,8 @@ def _judge_grep(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
     if "type" in call.input and not _TYPE_NAME.fullmatch(call.input["type"]):
         raise denied("tool_input", call.name, "with an unknown file type")
     for start in (workspace.find(workspace.cwd), place):
-        # a folder may make names in it secrets, and ripgrep does not match the name of where it starts
+        # a folder may make names in it secrets, and ripgrep does not match the name of where it
+        # starts
         if start is not None and may_hold_secret(start.real_parts):
             raise denied("search_start", show(start.real_parts[-1]))
     glob = call.input.get("glob", "")
@@ -273,9 +276,11 @@ class ToolGate:
         can_ask_user: bool = False,
         platform: Platform = "posix",
     ) -> None:
-        """Take the folder that every path must lie in, and the rules of one gateway; `None`: the shipped ones.
+        """Take the folder that every path must lie in, and the rules of one gateway; `None`: the
+        shipped ones.
 
-        With `can_ask_user` a person can answer `AskUserQuestion`; commands and paths are those of `platform`.
+        With `can_ask_user` a person can answer `AskUserQuestion`; commands and paths are those of
+        `platform`.
         """
         self.root = workspace_root
         self.rules = shipped_rules() if rules is None else rules

@@ -1,8 +1,8 @@
 """What the policy says about one call: `Allow`, `Ask` or `Deny`.
 
-Plain values. Every verdict names the rule that decided, for logs and tests, and gives a reason in one
-English sentence that helps a model do better. An `updated_input` replaces the tool's input: whoever acts
-on the verdict runs that and nothing else.
+Plain values. Every verdict names the rule that decided, for logs and tests, and gives a reason in
+one English sentence that helps a model do better. An `updated_input` replaces the tool's input:
+whoever acts on the verdict runs that and nothing else.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,8 @@ class _Passed:
     updated_input: Mapping[str, object] | None = None
     """The whole input to run instead; `None`: run the input that was judged."""
     changes: bool = True
-    """Return whether the call changes anything; a gateway with approvals may ask a person about those alone."""
+    """Return whether the call changes anything; a gateway with approvals may ask a person about
+    those alone."""
     effect: Effect | None = field(default=None, compare=False, repr=False)
     """What a rule for further calls compares; `None`: the input alone."""
     paths: tuple[str, ...] | None = field(default=(), compare=False)

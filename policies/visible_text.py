@@ -20,12 +20,16 @@ def show(text: str) -> str:
 
 
 def has_hidden_character(text: str) -> bool:
-    """Return whether a text holds a control, format, surrogate, private or line-separating character."""
+    """Return whether a text holds a control, format, surrogate, private or line-separating
+    character.
+    """
     return any(unicodedata.category(c) in _HIDDEN_CATEGORIES for c in text)
 
 
 def check_command_text(command: str) -> None:
-    """Refuse a command that is too long or not plainly visible; line breaks are left to the caller."""
+    """Refuse a command that is too long or not plainly visible; line breaks are left
+    to the caller.
+    """
     if len(command) > MAX_COMMAND_CHARS:
         raise denied("command_too_long.command_text", MAX_COMMAND_CHARS)
     refused = _HIDDEN_CATEGORIES | {"Zs"}

@@ -1,11 +1,14 @@
-"""The judgement of an address that the WebFetch tool would open: `https`, a public name, a listed host.
+"""The judgement of an address that the WebFetch tool would open: `https`, a public name, a listed
+host.
 
-The agent's process resolves the name and fetches by itself, so a name that resolves to a private address
-cannot be seen here, except for the services that resolve every name to the address in it. A list of exact
-hosts is the remedy, also against sending data out in an address; the rules require one to offer the tool.
+The agent's process resolves the name and fetches by itself, so a name that resolves to a private
+address cannot be seen here, except for the services that resolve every name to the address in it. A
+list of exact hosts is the remedy, also against sending data out in an address; the rules require
+one to offer the tool.
 
-Names are compared as they will be opened: letters beyond ASCII are mapped as the URL standard says (UTS 46,
-not transitional), and not as Python's `idna` codec does it, by which `fußball.de` is `fussball.de`.
+Names are compared as they will be opened: letters beyond ASCII are mapped as the URL standard says
+(UTS 46, not transitional), and not as Python's `idna` codec does it, by which `fußball.de` is
+`fussball.de`.
 """
 
 import ipaddress
@@ -28,11 +31,13 @@ _READ_DIFFERENTLY = "ẞ"
 """`ss` to programs with tables from before Unicode 15.1, `ß` to later ones: two different hosts."""
 _LOCAL_NAMES = frozenset(
     # local names
-    "local localhost localdomain internal intranet private corp home lan home.arpa onion test invalid "
+    "local localhost localdomain internal intranet private corp home lan home.arpa onion test "
+    "invalid "
     "alt in-addr.arpa ip6.arpa svc intern consul lab localnet fritz.box mshome.net "
     # names that resolve to this machine, or to the address that stands in the name
     "nip.io sslip.io xip.io traefik.me localtest.me lvh.me vcap.me lacolhost.com localho.st fuf.me "
-    "1u.ms rbndr.us xip.name localhost.direct local.gd smackaho.st localdev.me metadata.tencentyun.com "
+    "1u.ms rbndr.us xip.name localhost.direct local.gd smackaho.st localdev.me "
+    "metadata.tencentyun.com "
     "localhost.domaincontrol.com spoofed.burpcollaborator.net".split()
 )
 """Neither these names nor what lies below them is public."""
@@ -64,7 +69,9 @@ def _write_in_ascii(host: str) -> str | None:
 
 
 def _holds_inner_address(host: str) -> bool:
-    """Return whether an IPv4 address that is not public stands in a name, as `10.0.0.1` or `10-0-0-1`."""
+    """Return whether an IPv4 address that is not public stands in a name, as `10.0.0.1` or
+    `10-0-0-1`.
+    """
     for match in _ADDRESS_INSIDE.finditer(host):
         octets = [int(octet) for octet in re.split("[.-]", match[1])]
         if max(octets) <= _MAX_OCTET:

@@ -1,4 +1,6 @@
-"""What a person is asked about calls: list it, answer it, and the rules that answers left behind."""
+"""What a person is asked about calls: list it, answer it, and the rules that
+answers left behind.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,15 +41,16 @@ class Approvals:
         return await self._parts.approvals.listed(user_id, conversation)
 
     async def answer(self, user_id: UserId, approval_id: str, reply: Reply) -> TurnId | None:
-        """Take a person's answer; return the turn in which it counts, None if nothing runs because of it.
+        """Take a person's answer; return the turn in which it counts, None if nothing runs because
+        of it.
 
         If no run waits for it, a yes starts one, and so does a no with a word for the agent.
 
         Raises:
             NotFound: there is no such approval.
             Conflict: it was answered already, or cannot be answered any more.
-            UnprocessableEntity: a yes cannot reach that far, or the agent did not ask what is answered.
-            Overloaded, ShuttingDown: no run can be started now; nothing was stored.
+            UnprocessableEntity: a yes cannot reach that far, or the agent did not ask what is
+            answered. Overloaded, ShuttingDown: no run can be started now; nothing was stored.
         """
         desk = self._parts.approvals
         live = await desk.answer(user_id, approval_id, reply)
@@ -86,7 +89,9 @@ class Approvals:
         return expires_at
 
     async def input(self, user_id: UserId, approval_id: str) -> str:
-        """Return the whole input of a call that can be answered, as text; raises as `answer` does."""
+        """Return the whole input of a call that can be answered, as text; raises
+        as `answer` does.
+        """
         approval = await self._parts.approvals.find(user_id, approval_id)
         return pretty_json(approval.input)
 
@@ -96,6 +101,8 @@ class Approvals:
         return self._parts.approvals.rules.of(conversation.id)
 
     async def withdraw_rule(self, user_id: UserId, conversation_id: str, approval_id: str) -> None:
-        """Ask again about what a rule covers. Raise `NotFound` if the conversation has no such rule."""
+        """Ask again about what a rule covers. Raise `NotFound` if the conversation has no such
+        rule.
+        """
         conversation = await self._access.find(user_id, conversation_id)
         self._parts.approvals.rules.withdraw(conversation.id, approval_id)

@@ -27,7 +27,9 @@ _HISTORY_TURNS = 50
 
 
 class Conversations:
-    """The conversations of users. A method that is given the id of no conversation of the user raises `NotFound`."""
+    """The conversations of users. A method that is given the id of no conversation of the user
+    raises `NotFound`.
+    """
 
     def __init__(self, parts: ChatParts, access: ConversationAccess, intake: Intake) -> None:
         self._parts = parts
@@ -92,7 +94,8 @@ class Conversations:
         return await self.get(user_id, conversation_id)
 
     async def delete(self, user_id: UserId, conversation_id: str) -> None:
-        """End its process, delete its messages, events and the agent's sessions; nothing finds them again.
+        """End its process, delete its messages, events and the agent's sessions; nothing finds them
+        again.
 
         The conversation itself is deleted last: if something before fails it is still there, and
         deleting it again continues.
@@ -172,7 +175,9 @@ class Conversations:
         return await self._parts.memory.tools_of(conversation.id)
 
     async def query_in(self, user_id: UserId, conversation_id: str, query: QueryPack) -> QueryPack:
-        """Return a query as a turn of a conversation would ask it, in its project unless one is named."""
+        """Return a query as a turn of a conversation would ask it, in its project unless one is
+        named.
+        """
         conversation = await self._access.find(user_id, conversation_id)
         is_labelled = bool(query.scope.labels)
         return replace(

@@ -160,7 +160,9 @@ class Intake:
         store: Callable[..., Awaitable[Turn]],
         start_fields: StartFields,
     ) -> None:
-        """Start a turn in a free lane and store it with its start; the model waits until it is stored."""
+        """Start a turn in a free lane and store it with its start; the model waits until it is
+        stored.
+        """
         turn = replace(turn, state="running", started_at=turn.created_at)
         events = self._parts.log.open_new_turn(turn)
         ticket = Ticket(turn=turn, events=events, conversation=conversation)

@@ -1,4 +1,6 @@
-"""What the server is doing now: for whoever runs it, and for each user without what is another's."""
+"""What the server is doing now: for whoever runs it, and for each user without
+what is another's.
+"""
 
 from typing import Any
 

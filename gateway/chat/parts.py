@@ -43,8 +43,8 @@ class ChatParts:
     now: Now
     on_opened: OnOpened | None = None
     start_fields: StartFields | None = None
-    """With it a message for a free lane is stored together with the start of its turn; without, each
-    turn is queued first."""
+    """With it a message for a free lane is stored together with the start of its turn; without,
+    each turn is queued first."""
 
 
 class ConversationAccess:

@@ -1,12 +1,12 @@
 """Write the events of all turns: stored first, then shown to readers.
 
 Each turn has one `TurnEvents` that numbers its events. One writer task commits in batches what was
-emitted meanwhile; deltas of a turn that wait one after another are joined into one. Readers get an event
-only when it is stored: what a client has seen is there after a crash.
+emitted meanwhile; deltas of a turn that wait one after another are joined into one. Readers get an
+event only when it is stored: what a client has seen is there after a crash.
 
-If the store cannot be written it is tried again until it can. Meanwhile nothing is lost and nothing is
-shown: events wait in order. What waits is bounded by what the running turns produce; new turns are not
-accepted because storing them fails, and a turn that ends keeps its lane until it is stored.
+If the store cannot be written it is tried again until it can. Meanwhile nothing is lost and nothing
+is shown: events wait in order. What waits is bounded by what the running turns produce; new turns
+are not accepted because storing them fails, and a turn that ends keeps its lane until it is stored.
 """
 
 import asyncio
@@ -146,8 +146,8 @@ class TurnEvents:
     async def note_ending(self, turn: Turn) -> None:
         """Store how the turn ended, still as running, before `complete`.
 
-        Recovery after a crash in between completes the turn with this ending, so `complete` with the
-        same one need not be synced. Waits as `complete` does.
+        Recovery after a crash in between completes the turn with this ending, so `complete` with
+        the same one need not be synced. Waits as `complete` does.
         """
         await self._store(self._entry(None, replace(turn, state="running")))
 
@@ -245,8 +245,8 @@ class EventLog:
     ) -> None:
         """Store a new turn's first event in the transaction of `store`, which gets it, and show it.
 
-        Meanwhile what is emitted is kept. While events cannot be stored `store` gets none, and the event
-        is stored later like any other. If `store` raises, nothing is shown and the turn is refused.
+        Meanwhile what is emitted is kept. While events cannot be stored `store` gets none, and the
+        event is stored later like any other. If `store` raises, the turn is refused and not shown.
         """
         events.hold()
         first = events.make_event(kind, fields)
@@ -315,10 +315,10 @@ class EventLog:
         return True
 
     def _next_batches(self) -> list[list[_Entry]]:
-        """Return what to store next: the head of the queue in two batches, of which either may be empty.
+        """Return what to store next: the head of the queue in two batches; either may be empty.
 
-        If several turns end, what other turns do goes ahead and each ending is stored by itself: it takes
-        milliseconds. What was handed to the store before stays first, and so keeps its numbers.
+        If several turns end, what other turns do goes ahead and each ending is stored by itself: it
+        takes milliseconds. What was handed to the store before stays first, with its numbers.
         """
         if sum(entry.ending is not None for entry in self._queue) <= 1:
             return [list(islice(self._queue, self._batch))]

@@ -17,7 +17,8 @@ _MAX_NEWS = 32
 _WINDOW_CHARS = 1_000_000
 _FIRST_READ = 16
 _READ_CHARS = 65_536
-"""A reader gets no more at once, unless one event is larger: it holds that while its client does not read."""
+"""A reader gets no more at once, unless one event is larger: it holds that while its client does
+not read."""
 
 
 class Channel:
@@ -97,7 +98,9 @@ class EventFeed:
             self._channels[conversation_id].show(own)
 
     def wake(self, conversation_id: ConversationId) -> None:
-        """Wake the readers of a conversation without an event: it was deleted, or they must look up."""
+        """Wake the readers of a conversation without an event: it was deleted, or they must look
+        up.
+        """
         channel = self._channels.get(conversation_id)
         if channel is not None:
             channel.call()
@@ -215,7 +218,9 @@ class Subscription:
         return list(channel.news)[-count:] if count and self._turn_id is None else []
 
     def _ring_by(self, at: float, channel: Channel) -> None:
-        """Ring the alarm at a time of the loop, or earlier: a timer each time costs more than the reading."""
+        """Ring the alarm at a time of the loop, or earlier: a timer each time costs more than the
+        reading.
+        """
         if self._timer is not None and self._timer.when() > at:
             self._timer.cancel()
             self._timer = None

@@ -58,7 +58,9 @@ def fresh_conversation(
     title: str = "",
     project_id: str | None = None,
 ) -> Conversation:
-    """Return a new conversation with the settings of the one that it follows, and no memory of it."""
+    """Return a new conversation with the settings of the one that it follows, and no
+    memory of it.
+    """
     return Conversation(
         id=new_conversation_id(),
         user_id=user_id,
@@ -123,7 +125,8 @@ class Turn:
 
 
 ApprovalState = Literal["open", "answered", "withdrawn", "lost"]
-"""`open`: can be answered. `withdrawn`: its turn was stopped. `lost`: the same call was asked about again."""
+"""`open`: can be answered. `withdrawn`: its turn was stopped. `lost`: the same call was asked about
+again."""
 Decision = Literal["allow", "deny"]
 
 
@@ -143,7 +146,8 @@ class Approval:
     language: str
     """Of the turn's message."""
     input: dict[str, Any]
-    """What would run, whole, without the secrets that the server knows; empty when it is no longer needed."""
+    """What would run, whole, without the secrets that the server knows; empty when it is no longer
+    needed."""
     hidden: Sequence[Mapping[str, Any]] = ()
     """Where such secrets were: `path` and `chars`."""
     fingerprint: str
@@ -231,7 +235,8 @@ class Branch:
     """Another conversation of the same line, from where it differs."""
 
     after_turn_id: TurnId | None
-    """The last turn that both have, by its id in the conversation asked about; None: they share none."""
+    """The last turn that both have, by its id in the conversation asked about; None: they share
+    none."""
     conversation_id: ConversationId
     turn_id: TurnId | None
     message: str | None

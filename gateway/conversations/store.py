@@ -1,9 +1,9 @@
 """The protocols of the stores of conversations, turns and events.
 
-SQLite implements them; another store must pass the same suites (`tests/conformance`). Times are aware
-and kept to the millisecond. Texts are any Unicode without lone surrogates. Reads are independent values.
-Every write is atomic, whenever it is cancelled or the process is killed. Every method raises
-`memory.errors.StoreUnavailable` if the store cannot be read or written.
+SQLite implements them; another store must pass the same suites (`tests/conformance`). Times are
+aware and kept to the millisecond. Texts are any Unicode without lone surrogates. Reads are
+independent values. Every write is atomic, whenever it is cancelled or the process is killed. Every
+method raises `memory.errors.StoreUnavailable` if the store cannot be read or written.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,8 @@ KEY_OUTLIVES = timedelta(days=7)
 
 
 MAX_SHOWN_TURNS = 100
-"""In how many turns of a session memory looks for what it has shown; older ones may be summarised."""
+"""In how many turns of a session memory looks for what it has shown; older ones may be
+summarised."""
 
 
 class UnknownCursor(ValueError):
@@ -95,8 +96,9 @@ class ConversationStore(Protocol):
     ) -> Page:
         """List a user's conversations by last activity, newest first; `limit` is at least 1.
 
-        `query` keeps those whose title, messages (withdrawn ones apart) or replies hold it as it stands, letter
-        case ignored in all scripts. Raise `UnknownCursor` if this user was not given such a cursor.
+        `query` keeps those whose title, messages (withdrawn ones apart) or replies hold it as it
+        stands, letter case ignored in all scripts. Raise `UnknownCursor` if this user was not given
+        such a cursor.
         """
 
     async def pinned(self, user_id: UserId) -> Sequence[Conversation]:
@@ -113,7 +115,9 @@ class ConversationStore(Protocol):
     async def find(
         self, conversation_id: ConversationId, query: str, *, limit: int
     ) -> Sequence[TextMatch]:
-        """Return the first place in each turn whose message or reply holds `query`, the latest turn first."""
+        """Return the first place in each turn whose message or reply holds `query`, the latest turn
+        first.
+        """
 
     async def branches(self, conversation: Conversation) -> Sequence[Branch]:
         """List the other branches of the conversation's line, oldest first.
@@ -127,7 +131,8 @@ class ConversationStore(Protocol):
     async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
         """Set the agent session that the model's memory is in; clears a pending fork.
 
-        A cut of the power may lose it until a synced write follows, as that of the turn's ending does.
+        A cut of the power may lose it until a synced write follows, as that of the turn's ending
+        does.
         """
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
@@ -156,11 +161,11 @@ class TurnStore(Protocol):
     ) -> Turn:
         """Store a queued or running turn with its first events, atomically.
 
-        `create` is stored with it, so is `answer`, the answer that starts the turn, and so is `project_id` as the
-        conversation's, unless it is None. The turn's `seq` is assigned here, from 1 within its conversation without
-        gaps. The conversation's last activity moves, never back, and an empty title is set from the message.
-        Raise `StoreConflict` if the key or an id is taken, there is no such conversation, or the approval that is
-        answered is not open.
+        `create` is stored with it, so is `answer`, the answer that starts the turn, and so is
+        `project_id` as the conversation's, unless it is None. The turn's `seq` is assigned here,
+        from 1 within its conversation without gaps. The conversation's last activity moves, never
+        back, and an empty title is set from the message. Raise `StoreConflict` if the key or an id
+        is taken, there is no such conversation, or the approval that is answered is not open.
         """
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
@@ -177,9 +182,10 @@ class TurnStore(Protocol):
     ) -> None:
         """Store how turns ended (state, times, result, session) and events, all or none.
 
-        The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not `is_synced`,
-        a cut of the power, not the end of the process, may lose it until a synced write follows. Raise
-        `StoreConflict` if an event's `seq`, or its `n` in its turn, is another's.
+        The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not
+        `is_synced`, a cut of the power, not the end of the process, may lose it until a synced
+        write follows. Raise `StoreConflict` if an event's `seq`, or its `n` in its turn, is
+        another's.
         """
 
     async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
@@ -191,8 +197,9 @@ class TurnStore(Protocol):
     async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
         """List all queued and running turns, for a start after a crash.
 
-        Each conversation's in the order in which they were accepted, whatever the clock said. One that is
-        damaged is left out, and `on_damaged` called for it; if its result alone is, it has none.
+        Each conversation's in the order in which they were accepted, whatever the clock said. One
+        that is damaged is left out, and `on_damaged` called for it; if its result alone is, it has
+        none.
         """
 
     async def history(
@@ -220,8 +227,8 @@ class TurnStore(Protocol):
     ) -> None:
         """Create `target` with copies of the completed turns up to `until_seq`, ids their own.
 
-        The copies keep their order, times and sessions, and belong to `target`'s user. Events are not copied.
-        Raise `StoreConflict` if the target's id is taken.
+        The copies keep their order, times and sessions, and belong to `target`'s user. Events are
+        not copied. Raise `StoreConflict` if the target's id is taken.
         """
 
 
@@ -253,10 +260,11 @@ class FileChangeStore(Protocol):
     """What turns changed in the workspace."""
 
     async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:
-        """Store a turn's changes, a JSON object; replaces earlier ones. No error if the turn is gone.
+        """Store a turn's changes, a JSON object; replaces earlier ones. No error if the turn is
+        gone.
 
-        They go with their turn, and a fork copies them. A cut of the power may lose them until the next
-        `TurnStore.finish`.
+        They go with their turn, and a fork copies them. A cut of the power may lose them until the
+        next `TurnStore.finish`.
         """
 
     async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
@@ -312,9 +320,9 @@ class EventStore(Protocol):
     async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
         """Store events, all or none; each carries its `seq`, higher than any stored before.
 
-        Idempotent: an event that is stored already is left as it is. Events of a conversation that is gone are
-        left out. `is_synced` as in `TurnStore.finish`. Raise `StoreConflict` if an event's `seq`, or its `n` in
-        its turn, is another's.
+        Idempotent: an event that is stored already is left as it is. Events of a conversation that
+        is gone are left out. `is_synced` as in `TurnStore.finish`. Raise `StoreConflict` if an
+        event's `seq`, or its `n` in its turn, is another's.
         """
 
     async def last_n(self, turn_id: TurnId) -> int:
@@ -337,8 +345,9 @@ class EventStore(Protocol):
         """
 
     async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
-        """List the `tool.started` and `tool.finished` events of the call `index` of a turn, in order.
+        """List the `tool.started` and `tool.finished` events of the call `index` of a turn, in
+        order.
 
-        Of a turn that a fork copied, those of the turn that was copied first; none if it was deleted.
-        Events without an `index` are listed with every call.
+        Of a turn that a fork copied, those of the turn that was copied first; none if it was
+        deleted. Events without an `index` are listed with every call.
         """

@@ -1,4 +1,5 @@
-"""The gateway's prompt after a person allowed a call whose run had ended: the demo model makes that call.
+"""The gateway's prompt after a person allowed a call whose run had ended: the demo model makes that
+call.
 
 The prompt holds the call in a fenced `tool-call` block: `{"name": …, "input": {…}}`.
 """

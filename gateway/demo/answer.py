@@ -1,4 +1,6 @@
-"""What one model call is answered with: values, and the Messages API's JSON of them, which `server` sends."""
+"""What one model call is answered with: values, and the Messages API's JSON of them, which `server`
+sends.
+"""
 
 import json
 import re
@@ -27,7 +29,9 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call. A script may use any JSON value as name, input and id; None leaves the name or id out."""
+    """A tool call. A script may use any JSON value as name, input and id; None leaves the name or
+    id out.
+    """
 
     name: object
     arguments: object
@@ -110,7 +114,8 @@ JsonObject: TypeAlias = dict[str, object]
 
 _CHARS_PER_TOKEN = 4
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-# A chunk is a few words or Chinese characters; long texts get larger chunks, so that they end in time.
+# A chunk is a few words or Chinese characters; long texts get larger chunks, so that they end in
+# time.
 _PIECES_PER_CHUNK = 4
 _MAX_CHUNKS = 600
 _PIECE = re.compile(r"[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]{1,40}\s?|\s+")

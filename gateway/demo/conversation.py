@@ -1,8 +1,9 @@
-"""Read a Messages request: the person's prompts, what happened since, and what the agent process added.
+"""Read a Messages request: the person's prompts, what happened since, and what the agent process
+added.
 
-The agent process adds text of its own. Hook context and reminders come as `system` messages or as `<system-reminder>`
-blocks around the prompt, adjacent user messages are merged, and an empty answer leaves only a request to try again.
-`read_conversation` sorts the blocks by what they are.
+The agent process adds text of its own. Hook context and reminders come as `system` messages or as
+`<system-reminder>` blocks around the prompt, adjacent user messages are merged, and an empty answer
+leaves only a request to try again. `read_conversation` sorts the blocks by what they are.
 """
 
 import re
@@ -16,9 +17,11 @@ _RETRY_NOTICE = re.compile(
     r"\s*(?:\[Your previous response had no visible output|Output token limit hit"
     r"|Your response above was stopped by a safety classifier)"
 )
-"""The agent process asks again after an answer it cannot use. An empty answer leaves no other trace."""
+"""The agent process asks again after an answer it cannot use. An empty answer leaves no other
+trace."""
 _MACHINE_TEXT = re.compile(
-    r"\s*(?:\[Request interrupted|\[Image[: ]|\(no content\)|Base directory for this skill:|Skill /\S+ is already loaded|<command-name>"
+    r"\s*(?:\[Request interrupted|\[Image[: ]|\(no content\)|Base directory for this skill:"
+    r"|Skill /\S+ is already loaded|<command-name>"
     r"|<local-command-|<task-notification>|<user-prompt-submit-hook>|Caveat: The messages below"
     r"|This session is being continued from a previous conversation)"
 )
@@ -26,7 +29,8 @@ _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTA
 _APPENDED_REMINDER = re.compile(r"\s*<system-reminder>(.*?)</system-reminder>\s*\Z", re.DOTALL)
 _HOOK_CONTEXT = re.compile(
     r"UserPromptSubmit hook additional context:\s*(?P<text>.*?)"
-    r"(?=\n\n(?:\w+(?::\w+)? hook additional context:|Today's date is|Attribution for git|<total_tokens>)|\Z)",
+    r"(?=\n\n(?:\w+(?::\w+)? hook additional context:|Today's date is|Attribution for git"
+    r"|<total_tokens>)|\Z)",
     re.DOTALL,
 )
 

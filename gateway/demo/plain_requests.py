@@ -1,6 +1,7 @@
 """The requests that the demo model understands, in English and Chinese.
 
-An expression must fit the whole message, so that a sentence that merely mentions a file is not taken for a request.
+An expression must fit the whole message, so that a sentence that merely mentions a file is not
+taken for a request.
 """
 
 import re
@@ -16,7 +17,8 @@ _NAME = (
 )
 """The name of a file: a bare word, or anything in quotes; a noun before it is skipped."""
 _FORMS: Mapping[str, Sequence[tuple[str, str]]] = {
-    # kinds and expressions in the order in which they are tried; {PATH} and {TARGET} stand for a file's name
+    # kinds and expressions in the order in which they are tried; {PATH} and {TARGET} stand for a
+    # file's name
     "en": (
         (
             "skill",

@@ -1,6 +1,7 @@
 """Recognises plain requests in English and Chinese, and answers them with real tool calls.
 
-`plain_requests` holds the requests that are understood, `phrases.toml` the sentences of the answers.
+`plain_requests` holds the requests that are understood, `phrases.toml` the sentences of the
+answers.
 """
 
 import json
@@ -26,7 +27,8 @@ _ALIKE = 0.4
 """Share of pairs of characters by which a message means a fact."""
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 _POLITE = re.compile(
-    r"(?:(?:please|hi|hello|can you|could you)(?!\w)[,!\s]*|(?:你好|您好)[，,！!\s]*|请(?!使用技能)(?:你|帮我)?|帮我)*",
+    r"(?:(?:please|hi|hello|can you|could you)(?!\w)[,!\s]*|(?:你好|您好)[，,！!\s]*"
+    r"|请(?!使用技能)(?:你|帮我)?|帮我)*",
     re.IGNORECASE,
 )
 _PLAN_FIRST = re.compile(r"(?:Plan first: .+? follows\.|请先做计划：.+?如下。)\s*", re.DOTALL)
@@ -51,7 +53,8 @@ class PlainRequest:
     kind: str
     language: str
     fields: Mapping[str, str]
-    """The parts that the pattern names: `path`, `target`, `text`, `name` or `key`; some may be empty."""
+    """The parts that the pattern names: `path`, `target`, `text`, `name` or `key`; some may be
+    empty."""
 
     def sentence(self, key: str, **further: str) -> str:
         """Return a sentence of the answer in the request's language."""
@@ -105,7 +108,9 @@ def answer_plainly(conversation: Conversation) -> Reply:
 
 
 def _calls_due(request: PlainRequest, conversation: Conversation) -> Sequence[ToolCall]:
-    """Return the next calls; in plan mode, the plan and its approval come before a change or a look at files."""
+    """Return the next calls; in plan mode, the plan and its approval come before a change or a look
+    at files.
+    """
     outcomes, message = conversation.last.outcomes, conversation.last.text
     is_planned = _PLAN_FIRST.match(message) and request.kind in {"write", *_SINGLE_CALLS}
     plan_files = _PLAN_FILE.findall(str(conversation.messages)) if is_planned else ()
@@ -122,7 +127,9 @@ def _calls_due(request: PlainRequest, conversation: Conversation) -> Sequence[To
 def _next_calls(
     request: PlainRequest, conversation: Conversation, outcomes: Sequence[ToolOutcome]
 ) -> Sequence[ToolCall]:
-    """Return the calls to make after the outcomes so far; empty when the request is done or has failed."""
+    """Return the calls to make after the outcomes so far; empty when the request is done or has
+    failed.
+    """
     fields = request.fields
     match request.kind:
         case "write":
@@ -221,7 +228,9 @@ def _pairs(text: str) -> set[str]:
 
 
 def _note(fact: str, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
-    """Add a line to the notes. Reading a missing file would be a failed call, so they are looked for first."""
+    """Add a line to the notes. Reading a missing file would be a failed call, so they are looked
+    for first.
+    """
     if not outcomes:
         return (ToolCall("Glob", {"pattern": NOTES_PATH}),)
     last = outcomes[-1]

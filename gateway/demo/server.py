@@ -1,7 +1,7 @@
 """The demo model as a server: `POST /v1/messages` and `/v1/messages/count_tokens`, on loopback.
 
-`serve_demo` runs it inside the caller's event loop, without touching signals or logging. The agent process reaches it
-through `ANTHROPIC_BASE_URL`. It checks no key and calls no other service.
+`serve_demo` runs it inside the caller's event loop, without touching signals or logging. The agent
+process reaches it through `ANTHROPIC_BASE_URL`. It checks no key and calls no other service.
 """
 
 import asyncio
@@ -76,7 +76,9 @@ class DemoModel:
             return say(f"candor-demo cannot play this script: {exc}")
 
     def _scripted(self, conversation: Conversation) -> Reply | None:
-        """Return the reply of the prompt's own script, or of the last script's steps for followups."""
+        """Return the reply of the prompt's own script, or of the last script's
+        steps for followups.
+        """
         own, answered = find_script(conversation.last.text), conversation.last.answered_count
         if own is not None:
             index = len(conversation.prompts) - 1
@@ -105,7 +107,9 @@ class DemoModel:
         )
 
     def _count_attempt(self, key: Hashable, step_index: int) -> int:
-        """Count an attempt and return how many there were before; the least recently used are forgotten."""
+        """Count an attempt and return how many there were before; the least recently used are
+        forgotten.
+        """
         before = self._attempts.pop((key, step_index), 0)
         self._attempts[key, step_index] = before + 1
         if len(self._attempts) > _MAX_COUNTED:
@@ -120,7 +124,9 @@ _GRACE_S = 1
 
 @asynccontextmanager
 async def run_server(app: ASGIApp, listener: socket.socket) -> AsyncIterator[None]:
-    """Serve `app` on `listener` while the block runs; closes the socket and every connection at its end."""
+    """Serve `app` on `listener` while the block runs; closes the socket and every connection at its
+    end.
+    """
     config = uvicorn.Config(
         app,
         http=_ReachableProtocol,
@@ -148,7 +154,9 @@ async def run_server(app: ASGIApp, listener: socket.socket) -> AsyncIterator[Non
 
 
 async def cut_connection(request: Request) -> None:
-    """Close the connection of `request` after what has been written, and return when it is closed."""
+    """Close the connection of `request` after what has been written, and return when
+    it is closed.
+    """
     transport: asyncio.Transport = getattr(request.state, _TRANSPORT)
     transport.close()
     while (await request.receive())["type"] != "http.disconnect":
@@ -185,7 +193,9 @@ _SESSION_HEADER = "x-claude-code-session-id"
 def create_demo_app(
     *, cadence_ms: int = DEFAULT_CADENCE_MS, replies: Sequence[Answer] = ()
 ) -> Starlette:
-    """Return the demo model as an ASGI application; `cadence_ms` is the pause between streamed chunks."""
+    """Return the demo model as an ASGI application; `cadence_ms` is the pause between streamed
+    chunks.
+    """
     demo = _Demo(cadence_ms, replies)
     return Starlette(
         routes=[

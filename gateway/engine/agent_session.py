@@ -1,4 +1,6 @@
-"""What an agent's messages say about its session: its id, mode and cost, and the run in progress."""
+"""What an agent's messages say about its session: its id, mode and cost, and the
+run in progress.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -89,9 +91,11 @@ class AgentSession:
             run.queue.put(ClientLost(exit_code=exit_code, stderr=stderr))
 
     def may_leave_commands(self, message: Message) -> bool:
-        """Return whether a command may still run that changes something, although its end is reported.
+        """Return whether a command may still run that changes something, although its end is
+        reported.
 
-        The agent program reports a call that took too long, or was interrupted, before it ends the command.
+        The agent program reports a call that took too long, or was interrupted, before it ends the
+        command.
         """
         if self.run is None or not isinstance(message, UserMessage | ResultMessage):
             return False
@@ -114,7 +118,8 @@ class AgentSession:
         if run is not None:
             run.hear(message)
         if run is not None and not isinstance(message, StreamEvent):
-            # A piece is not recorded: the whole message follows, and secrets are not recognised in pieces.
+            # A piece is not recorded: the whole message follows, and secrets are not recognised in
+            # pieces.
             run.queue.put(Observed(message=message, solicited=solicited))
         if run is None or not solicited:
             self.on_unsolicited(message)
@@ -140,7 +145,9 @@ class AgentSession:
                     run.queue.put(event)
 
     def _own_cost(self, total: float) -> float:
-        """Return the run's own cost: the agent program reports the cost of the whole session so far."""
+        """Return the run's own cost: the agent program reports the cost of the whole session so
+        far.
+        """
         before = self._cost_usd if total >= self._cost_usd else 0.0  # it counts from zero again
         self._cost_usd = total
         return total - before

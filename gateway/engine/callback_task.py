@@ -15,9 +15,10 @@ _running: set[asyncio.Task[None]] = set()
 async def run_shieldable(work: Callable[[], Awaitable[T]]) -> T:
     """Run `work` in a task of its own and return its result.
 
-    When the agent program takes a question back, the SDK cancels the callback's task by asyncio, perhaps twice,
-    and a shield of anyio does not keep that off. Here it becomes a cancellation by anyio: the callback ends at
-    once, and `work` still finishes what it shields, such as storing that a question is over.
+    When the agent program takes a question back, the SDK cancels the callback's task by asyncio,
+    perhaps twice, and a shield of anyio does not keep that off. Here it becomes a cancellation by
+    anyio: the callback ends at once, and `work` still finishes what it shields, such as storing
+    that a question is over.
     """
     scope = anyio.CancelScope()
     results: list[T] = []

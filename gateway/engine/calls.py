@@ -1,9 +1,10 @@
 """Identifies the tool calls of a run.
 
-A call is identified by its position among the calls of the turn. Its `tool_use_id` comes from the model,
-which may repeat it, leave it out or send something else. The message stream, the hooks and the results
-name a call by that id alone; `RunCalls` pairs them by id, name and input, in order of occurrence.
-If a pairing is ambiguous, no result is attributed, so that no call counts as done that may not have run.
+A call is identified by its position among the calls of the turn. Its `tool_use_id` comes from the
+model, which may repeat it, leave it out or send something else. The message stream, the hooks and
+the results name a call by that id alone; `RunCalls` pairs them by id, name and input, in order of
+occurrence. If a pairing is ambiguous, no result is attributed, so that no call counts as done that
+may not have run.
 """
 
 import os
@@ -125,7 +126,9 @@ class RunCalls:
         return None if call is None else call.shown
 
     async def allow(self, call: ToolCall, verdict: Allow) -> None:
-        """Record that a call runs, once no other call with its id does: results carry the id alone."""
+        """Record that a call runs, once no other call with its id does: results carry
+        the id alone.
+        """
         one = self._by_index[call.index]
         others = [other for other in self._under(call.tool_use_id) if other is not one]
         while not self._has_ended and any(other.is_running for other in others):
@@ -205,7 +208,9 @@ class RunCalls:
         candidates: Sequence[_Call],
         grade: "_Grade",
     ) -> _Call | None:
-        """Return the best match, the first of equals; if that is a guess, mark all calls of the id uncertain."""
+        """Return the best match, the first of equals; if that is a guess, mark all calls of the id
+        uncertain.
+        """
         if not candidates:
             return None
         grades = [grade(call) for call in candidates]
@@ -237,7 +242,9 @@ _Grade = Callable[[_Call], int]
 def _grade(
     call: _Call, name: str, full: Mapping[str, Any], given: Mapping[str, Any], cwd: str
 ) -> int:
-    """Grade how well a call's name and input match; lower is better. `full` may complete `given`."""
+    """Grade how well a call's name and input match; lower is better. `full`
+    may complete `given`.
+    """
     if call.name != name:
         return _OTHER
     if full == given:

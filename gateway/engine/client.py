@@ -1,8 +1,8 @@
 """A live agent process behind the SDK, owned by one task.
 
-The owner task connects, sends and disconnects; other tasks send it commands, because the SDK's cancel
-scopes must not cross tasks (SDK #378, #454, #776). A reader task always drains the messages: the SDK's
-inner queue of 100 messages, once full, blocks the permission requests too (SDK #779).
+The owner task connects, sends and disconnects; other tasks send it commands, because the SDK's
+cancel scopes must not cross tasks (SDK #378, #454, #776). A reader task always drains the messages:
+the SDK's inner queue of 100 messages, once full, blocks the permission requests too (SDK #779).
 """
 
 import logging
@@ -157,7 +157,9 @@ class SdkClient:
         return run
 
     def _withdraw(self, command: Send) -> None:
-        """Withdraw a prompt whose caller was cancelled; if it was sent already, the client is given up."""
+        """Withdraw a prompt whose caller was cancelled; if it was sent already, the client is given
+        up.
+        """
         command.is_withdrawn = True
         self.session.end(command.run)
         if command.is_taken:
@@ -308,7 +310,8 @@ class SdkClient:
             return None
 
     async def _settle(self, message: Message) -> None:
-        """Wait until what a message tells is so: that the relay reported it, or that a command is gone.
+        """Wait until what a message tells is so: that the relay reported it, or that a command is
+        gone.
 
         If the processes cannot be seen to end, the client ends.
         """

@@ -4,8 +4,9 @@ The SDK starts its child with the server's whole environment. The names that the
 passed to the launcher in the variable `KEEPS`, and the launcher drops all others before it becomes
 the agent.
 
-`environment.toml` lists the variables. `pins` are the variables that the workspace's own settings could otherwise
-set for the agent and its shell; the flag settings, which take precedence, fix each at its value here. Everything is pure.
+`environment.toml` lists the variables. `pins` are the variables that the workspace's own settings
+could otherwise set for the agent and its shell; the flag settings, which take precedence, fix each
+at its value here. Everything is pure.
 """
 
 import json
@@ -14,7 +15,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 KEEPS = "AGENT_KEEPS_OF_CANDOR"
-"""Names, separated by one space. Not `CANDOR_…`: that would be a setting. The launcher knows it too."""
+"""Names, separated by one space. Not `CANDOR_…`: that would be a setting. The launcher knows it
+too."""
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin"
 """Where the agent's shell finds programs: the system's own directories."""
@@ -31,7 +33,8 @@ def _names(*keys: str) -> tuple[str, ...]:
 PROVIDERS: Mapping[str, tuple[str, ...]] = {
     switch: tuple(prefixes.split()) for switch, prefixes in _TOLD["providers"].items()
 }
-"""Each provider's switch, and how the names begin that belong to it: kept while the switch is on."""
+"""Each provider's switch, and how the names begin that belong to it: kept while the switch is
+on."""
 
 _OFF = {"", "0", "false", "no", "off"}
 
@@ -68,7 +71,8 @@ def agent_environment(
 ) -> dict[str, str]:
     """Return the part of the server's environment that the agent may have, except `without`.
 
-    A cloud's variables are included only if its switch is on. With `demo`, no model's variables are.
+    A cloud's variables are included only if its switch is on. With `demo`, no model's variables
+    are.
     """
     prefixes = [*_AGENT_PREFIXES]
     for switch, of_provider in PROVIDERS.items():
@@ -89,15 +93,17 @@ def _reaches_a_model(name: str) -> bool:
 
 
 def kept_names(given: Iterable[str], inherited: Iterable[str]) -> str:
-    """Return the value of `KEEPS`: what is set for the agent, what it inherits, what the SDK sets."""
+    """Return the value of `KEEPS`: what is set for the agent, what it inherits, what
+    the SDK sets.
+    """
     return " ".join(sorted({*given, *inherited, *_OF_THE_SDK, "HOME"}))
 
 
 def pins(env: Mapping[str, str], shell_commands: Iterable[str]) -> dict[str, str]:
     """Return the variables that no settings file of the workspace may change, with their values.
 
-    `env` is the agent's own environment. Of what is set there for reaching the model only the address is
-    included: flag settings are part of a command line that other users can read.
+    `env` is the agent's own environment. Of what is set there for reaching the model only the
+    address is included: flag settings are part of a command line that other users can read.
     """
     held = dict.fromkeys(_CODE, "")
     held |= {name: "" for name in _ROUTES if not env.get(name)}

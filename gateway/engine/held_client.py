@@ -1,4 +1,6 @@
-"""A conversation's client in the pool: what it is, what it does, and how it came to be; the pool's bounds."""
+"""A conversation's client in the pool: what it is, what it does, and how it came to be; the pool's
+bounds.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -108,7 +110,9 @@ class HeldClient:
 
     @property
     def worth(self) -> tuple[bool, bool, float]:
-        """The order in which idle clients are ended: stale, unused, then the least recently used."""
+        """The order in which idle clients are ended: stale, unused, then the
+        least recently used.
+        """
         return self.stale_since is None, not self.is_unused, self.idle_since
 
     @property

@@ -1,8 +1,8 @@
 """The callbacks of the agent process: the policy's gate and memory's context.
 
-Fail closed: the policy is asked in a `PreToolUse` hook that only ever denies (with `on_failure="block"`)
-and again in `can_use_tool`, which every call reaches (`permissions.ask: ["*"]`) and which decides.
-Without a run in progress everything is denied.
+Fail closed: the policy is asked in a `PreToolUse` hook that only ever denies (with
+`on_failure="block"`) and again in `can_use_tool`, which every call reaches (`permissions.ask:
+["*"]`) and which decides. Without a run in progress everything is denied.
 """
 
 import logging
@@ -87,7 +87,8 @@ class RunHooks:
         self._on_accepted = on_accepted
         """Called when the model may see the prompt."""
         self.is_compacting = False
-        """True while the agent program summarises the session: what the model calls then never runs."""
+        """True while the agent program summarises the session: what the model calls then never
+        runs."""
         self._prompt: Prompt | None = None
         self._calls: RunCalls | None = None
         self._denied: dict[int, Deny] = {}
@@ -174,7 +175,9 @@ class RunHooks:
         }
 
     async def _judge(self, told: dict[str, Any], tool_use_id: str) -> Deny | None:
-        """Return the denial of a call, or None; an interrupting denial is left to `can_use_tool`."""
+        """Return the denial of a call, or None; an interrupting denial is
+        left to `can_use_tool`.
+        """
         prompt, calls = self._prompt, self._calls
         if prompt is None or calls is None or len(calls) >= _MAX_CALLS:
             return _NO_RUN

@@ -1,10 +1,11 @@
 """The program that the server starts as its agent; it sets up the sandbox and becomes the agent.
 
-It is run by the script that `launch_script_blocking` writes and never imported by the gateway. It uses
-little of the standard library, because each start of an agent pays for it. It gives the agent a session
-of its own, so that Ctrl-C at the server's terminal reaches the server only; asks the kernel (Linux) to
-end the agent when the server dies; and applies the kernel's sandbox to the agent and its children.
-`gateway.engine.sandbox` computes what the sandbox allows; this program makes the system calls for it:
+It is run by the script that `launch_script_blocking` writes and never imported by the gateway. It
+uses little of the standard library, because each start of an agent pays for it. It gives the agent
+a session of its own, so that Ctrl-C at the server's terminal reaches the server only; asks the
+kernel (Linux) to end the agent when the server dies; and applies the kernel's sandbox to the agent
+and its children. `gateway.engine.sandbox` computes what the sandbox allows; this program makes the
+system calls for it:
 
     writable:PATH         mounted writable for the agent; everything else is mounted read-only
     handle:FS:NET:SCOPES  what Landlock forbids, as bit masks
@@ -27,7 +28,8 @@ KEEPS = "AGENT_KEEPS_OF_CANDOR"
 _SIGTERM = 15
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38  # linux/prctl.h
 _POWERS_KEPT = 5
-"""The first five capabilities concern files and their owners; a workspace may belong to another user."""
+"""The first five capabilities concern files and their owners; a workspace may belong to another
+user."""
 _MOST_POWERS = 64
 
 # the same numbers on every architecture
@@ -66,7 +68,9 @@ def _write(path: str, text: str) -> None:
 
 
 def _leave_for_own_mounts() -> None:
-    """Create a mount namespace; without root this needs a user namespace that maps the same user."""
+    """Create a mount namespace; without root this needs a user namespace that maps
+    the same user.
+    """
     if (uid := os.getuid()) == 0:
         _done(_libc.unshare(_CLONE_NEWNS), "unshare")
         return
@@ -172,7 +176,9 @@ def _kept_environment() -> dict[str, str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Become the agent. Arguments: the server's pid, the sandbox's words, `--`, the program and its arguments."""
+    """Become the agent. Arguments: the server's pid, the sandbox's words, `--`, the program and its
+    arguments.
+    """
     end = arguments.index("--")
     server_pid, *words = arguments[:end]
     program = list(arguments[end + 1 :])

@@ -1,8 +1,8 @@
 """Separates the messages of the turn that a prompt started from unsolicited ones.
 
 Background work wakes the agent for turns of its own (SDK #1190), and such a turn may begin before a
-prompt and end after it. Results are matched by the prompt's uuid. Other messages name a uuid only when
-it changes, so the last one named applies until the next.
+prompt and end after it. Results are matched by the prompt's uuid. Other messages name a uuid only
+when it changes, so the last one named applies until the next.
 """
 
 from claude_agent_sdk import AssistantMessage, Message, ResultMessage, StreamEvent, UserMessage
@@ -49,7 +49,8 @@ class MessageFilter:
                 return self._run_uuid is not None
 
     def _is_own_result(self, result: ResultMessage) -> bool:
-        """Return whether a result is the run's; without a uuid it is, unless another turn is in progress.
+        """Return whether a result is the run's; without a uuid it is, unless another turn is in
+        progress.
 
         An interrupted turn may list no uuid, and so may an error.
         """

@@ -1,8 +1,8 @@
 """The SDK's options for one client: what is fixed when the agent process starts.
 
-The workspace's own settings are loaded, because skills come with them. So everything in them that could
-act is also disabled here: hooks are off, helpers empty, servers none, and the flag settings, which take
-precedence, pin each variable that could redirect the agent or its shell.
+The workspace's own settings are loaded, because skills come with them. So everything in them that
+could act is also disabled here: hooks are off, helpers empty, servers none, and the flag settings,
+which take precedence, pin each variable that could redirect the agent or its shell.
 """
 
 import json
@@ -29,18 +29,20 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line read from the agent; the SDK's default of 1 MiB breaks the session (SDK #58)."""
 
 _KEEP_SESSIONS_DAYS = 36_500
-"""The agent program deletes sessions after 30 days by default; only the user deletes a conversation."""
+"""The agent program deletes sessions after 30 days by default; only the user deletes a
+conversation."""
 
 HOST_ROUTES = "CLAUDE_CODE_PROVIDER_MANAGED_BY_HOST"
-"""With it the agent takes no provider, address, proxy, key or helper from a settings file, and keeps its
-key out of the commands that it starts. A login does not work with it."""
+"""With it the agent takes no provider, address, proxy, key or helper from a settings file, and
+keeps its key out of the commands that it starts. A login does not work with it."""
 
 _NOT_LOOKED_INTO = "CLAUDE_CODE_AUTOMOUNT_ROOTS"
-"""The agent looks for skills, agents and CLAUDE.md in each folder above its own, up to HOME, except in those
-named here."""
+"""The agent looks for skills, agents and CLAUDE.md in each folder above its own, up to HOME, except
+in those named here."""
 
 NO_INSTRUCTIONS = {"CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1"}
-"""With it the agent reads no CLAUDE.md and prepares for none, which takes some 70 ms of processor time."""
+"""With it the agent reads no CLAUDE.md and prepares for none, which takes some 70 ms of processor
+time."""
 
 _HELPERS = (
     *("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh"),
@@ -55,7 +57,8 @@ _NOT_FOR_AGENTS = (
     *("BashOutput", "KillShell", "KillBash", "PowerShell", "LSP", "ToolSearch", "WebSearch"),
     *("ListMcpResourcesTool", "ReadMcpResourceTool", "SlashCommand", "MultiEdit"),
 )
-"""Further tools of the agent program. The list of offered tools excludes them too; this is a second check."""
+"""Further tools of the agent program. The list of offered tools excludes them too; this is a second
+check."""
 
 _SANDBOXED_BASH: SandboxSettings = {
     "enabled": True,
@@ -64,7 +67,8 @@ _SANDBOXED_BASH: SandboxSettings = {
 }
 
 _BUILT_IN_PLUGINS_OFF = {"cc-plugin-plugin-authoring@builtin": False}
-"""It brings a skill that changes the agent program; the built-in plugin that reads AGENTS.md stays."""
+"""It brings a skill that changes the agent program; the built-in plugin that reads AGENTS.md
+stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +83,8 @@ class AgentSetup:
     shell_commands: Sequence[str]
     owner: str
     home: Path | None = None
-    """The agent's HOME, so that no person's profile or tool configuration is read; None: the server's own, for
-    a login that is kept there."""
+    """The agent's HOME, so that no person's profile or tool configuration is read; None: the
+    server's own, for a login that is kept there."""
     inherited: Collection[str] = ()
     """Names of the server's environment that the agent may have; see `environment`."""
     model_env: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +104,8 @@ class AgentSetup:
     max_agent_steps: int | None = None
     max_budget_usd: float | None = None
     relay: RelayProcess | None = None
-    """Stands between the agents and the model's service; None: the agents reach the service themselves."""
+    """Stands between the agents and the model's service; None: the agents reach the service
+    themselves."""
 
 
 def mark_of(setup: AgentSetup, client_id: str) -> str:
@@ -126,7 +131,9 @@ def _environment(setup: AgentSetup, client_id: str, token: str | None) -> dict[s
 
 
 def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) -> str:
-    """Return the settings that override the workspace's: ask for every call, run nothing from a file."""
+    """Return the settings that override the workspace's: ask for every call, run nothing from a
+    file.
+    """
     inherited = dict.fromkeys(setup.inherited, "set")  # never their values
     return json.dumps(
         {
@@ -155,7 +162,8 @@ def _hidden_skills(setup: AgentSetup, spec: ClientSpec) -> list[str]:
 def _secrets_as_globs() -> list[str]:
     """Return a glob of what `@path` in a CLAUDE.md may not include: the files that Grep leaves out.
 
-    The agent program compiles each glob at its start, which takes 85 ms for 140 of them and 10 for one.
+    The agent program compiles each glob at its start, which takes 85 ms for 140 of them and 10 for
+    one.
     """
     names = [pattern.removeprefix("!") for pattern in secret_exclusions().split()]
     return ["**/{" + ",".join(names).replace("[!", "[^") + "}{,/**}"]
@@ -179,8 +187,8 @@ def _mount_tool(full_name: str, tool: OwnTool, hooks: RunHooks) -> SdkMcpTool[An
 def advisory_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of an object whose fields accept anything.
 
-    The SDK validates a call before the tool sees it and answers in its validator's words. So the types stay for
-    the model to read, and the tool itself says what is wrong with a value.
+    The SDK validates a call before the tool sees it and answers in its validator's words. So the
+    types stay for the model to read, and the tool itself says what is wrong with a value.
     """
     fields = {
         name: {"description": field.get("description", ""), "anyOf": [dict(field), {}]}
@@ -197,7 +205,9 @@ def build_options(
     client_id: str,
     token: str | None = None,
 ) -> ClaudeAgentOptions:
-    """Return the options, with the relay's token; the caller adds the callback for standard error."""
+    """Return the options, with the relay's token; the caller adds the callback
+    for standard error.
+    """
     env = _environment(setup, client_id, token)
     return ClaudeAgentOptions(
         cli_path=setup.cli_path,

@@ -1,6 +1,7 @@
 """The gateway's own tools as an engine offers them to an agent: names, descriptions and schemas.
 
-Each run brings the caller that answers its calls, so a reused client never acts for another conversation.
+Each run brings the caller that answers its calls, so a reused client never acts for another
+conversation.
 """
 
 import logging

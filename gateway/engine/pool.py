@@ -1,15 +1,16 @@
 """The pool of live agent clients, at most one for each conversation.
 
-A client is reused while its options stay the same. A new conversation takes a prewarmed client if there
-is one. A conversation is put to sleep (its process ends, its session stays) when it has been idle for
-long, or is the least recently used one when there are too many processes or they use too much memory; it
-wakes by resuming its session. A client counts until its processes are gone, so there are never more than
-`max_live` besides the prewarmed ones.
+A client is reused while its options stay the same. A new conversation takes a prewarmed client if
+there is one. A conversation is put to sleep (its process ends, its session stays) when it has been
+idle for long, or is the least recently used one when there are too many processes or they use too
+much memory; it wakes by resuming its session. A client counts until its processes are gone, so
+there are never more than `max_live` besides the prewarmed ones.
 
-A conversation that somebody opens is woken before its message comes (`wake`), in a place that nobody needs.
+A conversation that somebody opens is woken before its message comes (`wake`), in a place that
+nobody needs.
 
-Leaving a conversation makes its client stale: it is not used again and ends after a grace. Two processes
-never write one session (CC #39151): the old one is gone before the session is resumed.
+Leaving a conversation makes its client stale: it is not used again and ends after a grace. Two
+processes never write one session (CC #39151): the old one is gone before the session is resumed.
 """
 
 import logging
@@ -108,8 +109,9 @@ class ClientPool:
     ) -> Lease:
         """Return the conversation's client: the live one, or a woken, prewarmed or new one.
 
-        Wait while `max_live` clients are busy, in order of arrival. Cancellation leaves nothing behind. Raise
-        `EngineUnavailable` if no agent could be started, or the pool or the conversation was closed.
+        Wait while `max_live` clients are busy, in order of arrival. Cancellation leaves nothing
+        behind. Raise `EngineUnavailable` if no agent could be started, or the pool or the
+        conversation was closed.
         """
         self._opened_at.pop(conversation_id, None)
         waking = self._claims.get(conversation_id)
@@ -141,9 +143,9 @@ class ClientPool:
     def wake(self, conversation_id: str, spec: ClientSpec, session: SessionOrigin) -> None:
         """Have the client of a conversation started that somebody opened, before a message comes.
 
-        It takes a free slot, or the one of the oldest such client that no turn has used: there are at most
-        `max_woken`. Otherwise nothing happens. The next `acquire` returns it with what there is to report of it,
-        and meets the error itself if it could not be started.
+        It takes a free slot, or the one of the oldest such client that no turn has used: there are
+        at most `max_woken`. Otherwise nothing happens. The next `acquire` returns it with what
+        there is to report of it, and meets the error itself if it could not be started.
         """
         since = anyio.current_time() - _OPENED_AGAIN_S
         lately = {name: at for name, at in self._opened_at.items() if at > since}
@@ -241,7 +243,9 @@ class ClientPool:
             self._wake_tender()
 
     async def drop(self, conversation_id: str) -> None:
-        """End the client, also one that is being started, and return when its processes are gone."""
+        """End the client, also one that is being started, and return when its
+        processes are gone.
+        """
         while (claim := self._claims.get(conversation_id)) is not None:
             claim.scope.cancel()
             await claim.done.wait()

@@ -1,8 +1,8 @@
 """Prewarmed clients, connected before they are needed.
 
-The number follows the demand: if several conversations begin at once, as many clients are kept ready for some
-minutes. Prewarming waits, up to a bound, for the first texts of turns whose clients are being connected or were
-just taken, and pauses longer after each failure.
+The number follows the demand: if several conversations begin at once, as many clients are kept
+ready for some minutes. Prewarming waits, up to a bound, for the first texts of turns whose clients
+are being connected or were just taken, and pauses longer after each failure.
 """
 
 import logging
@@ -34,8 +34,8 @@ class _Warming:
 class PrewarmPool:
     """Prewarmed clients with the same options. `run` must be running.
 
-    There are `size`. After more were asked for before the pool was full again, there are as many as were asked
-    for, but not more than `most` returns.
+    There are `size`. After more were asked for before the pool was full again, there are as many as
+    were asked for, but not more than `most` returns.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class PrewarmPool:
     async def take(self, spec: ClientSpec) -> AgentClient | None:
         """Return a client with these options that is ready or being connected, else None.
 
-        Wait for one that is being connected, since it started earlier than a new one would; None if it
-        fails. Cancellation leaves the client in the pool.
+        Wait for one that is being connected, since it started earlier than a new one would; None if
+        it fails. Cancellation leaves the client in the pool.
         """
         if spec.fingerprint != self._spec.fingerprint:
             return None
@@ -106,7 +106,9 @@ class PrewarmPool:
         self._without_text.add(conversation_id)
 
     def resume(self, conversation_id: str) -> None:
-        """Report that a turn has its first text, or has ended: a new client does not delay it any more."""
+        """Report that a turn has its first text, or has ended: a new client does not delay it any
+        more.
+        """
         if conversation_id in self._without_text:
             self._without_text.remove(conversation_id)
             self._notify()
@@ -140,7 +142,9 @@ class PrewarmPool:
         return max(self._size, min(self._demand, self._most()))
 
     async def end_surplus(self) -> None:
-        """End the clients that are ready and not wanted any more; to be called from time to time."""
+        """End the clients that are ready and not wanted any more; to be called from
+        time to time.
+        """
         for warming in list(self._warmings):
             is_surplus = warming in self._warmings and len(self._warmings) > self._wanted()
             if is_surplus and warming.client is not None:

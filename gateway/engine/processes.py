@@ -1,9 +1,9 @@
 """Finds, measures and ends the agents' processes by a mark in their environment.
 
-Every agent process is started with `MARK=<owner>:<client_id>` in its environment, which its children
-inherit even if they detach. So a whole tree is found without the SDK, and after a crash the next server
-finds exactly the processes of the last one: the owner names the data directory. Everything here blocks;
-callers use a worker thread.
+Every agent process is started with `MARK=<owner>:<client_id>` in its environment, which its
+children inherit even if they detach. So a whole tree is found without the SDK, and after a crash
+the next server finds exactly the processes of the last one: the owner names the data directory.
+Everything here blocks; callers use a worker thread.
 """
 
 import contextlib
@@ -37,7 +37,8 @@ def owner_of(data_dir: Path) -> str:
 def _mark_of(process: psutil.Process) -> str | None:
     """Return a process's mark; None if it has none, has ended, or belongs to another user.
 
-    Raise `OSError` if its environment could not be read for another reason, such as no free descriptor.
+    Raise `OSError` if its environment could not be read for another reason, such as no free
+    descriptor.
     """
     try:
         mark: str | None = process.environ().get(MARK)
@@ -75,7 +76,9 @@ def tree_blocking(root: psutil.Process) -> list[psutil.Process]:
 
 
 def memory_bytes_blocking(root: psutil.Process) -> int:
-    """Return the proportional memory of an agent's tree, or its resident memory if that is unknown."""
+    """Return the proportional memory of an agent's tree, or its resident memory if
+    that is unknown.
+    """
     total = 0
     for process in tree_blocking(root):
         try:
@@ -107,10 +110,11 @@ def is_running(pid: int) -> bool:
 
 
 def kill_client_blocking(mark: str, known: Iterable[psutil.Process] = ()) -> int:
-    """Kill all processes with this mark, including detached children, and those `known` to belong to it.
+    """Kill all processes with this mark, including detached children, and those `known` to belong
+    to it.
 
-    Repeats until none is found, because a process can start others meanwhile. Returns their number. Raise
-    `OSError` if the processes could not be listed; some may be left.
+    Repeats until none is found, because a process can start others meanwhile. Returns their number.
+    Raise `OSError` if the processes could not be listed; some may be left.
     """
     return _kill_all(lambda one: one == mark, known)
 
@@ -174,7 +178,9 @@ def _kill_all(wanted: Callable[[str], bool], known: Iterable[psutil.Process]) ->
 
 
 def _with_descendants(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Add the attached descendants: a child may have cleared its environment, including the mark."""
+    """Add the attached descendants: a child may have cleared its environment,
+    including the mark.
+    """
     return list(dict.fromkeys(process for root in roots for process in tree_blocking(root)))
 
 

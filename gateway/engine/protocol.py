@@ -1,7 +1,7 @@
 """The interface between the gateway and the engine that runs agents.
 
-It is implemented by the Claude Agent SDK with its agent process, and in tests by a scripted engine; one
-suite runs on both. No caller of this interface knows the SDK.
+It is implemented by the Claude Agent SDK with its agent process, and in tests by a scripted engine;
+one suite runs on both. No caller of this interface knows the SDK.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -54,7 +54,9 @@ class ToolGatekeeper(Protocol):
         """
 
     async def decide(self, call: ToolCall) -> Allow | Deny:
-        """Decide on a call that `judge` did not deny; may wait for a person, and for other calls."""
+        """Decide on a call that `judge` did not deny; may wait for a person, and
+        for other calls.
+        """
 
     def returned(self, index: int) -> None:
         """Take note that a call has ended, or at least runs no more. Idempotent."""
@@ -77,8 +79,8 @@ class Prompt:
     """Content blocks for the model, before the text."""
     gatekeeper: ToolGatekeeper
     context: Context | None = None
-    """Shown with the text, never inside it. Called when the agent has taken the text, so that a search in
-    progress still counts; the model waits for it."""
+    """Shown with the text, never inside it. Called when the agent has taken the text, so that a
+    search in progress still counts; the model waits for it."""
     call_own: OwnToolCaller | None = None
     """Answers the gateway's own tools; None: the run has none."""
     calls_before: int = 0
@@ -124,10 +126,11 @@ class AgentRun(Protocol):
 
     @property
     def silent_since(self) -> float:
-        """Clock time since which the model's service has sent nothing of an answer; infinite if it is not asked.
+        """Clock time since which the model's service has sent nothing of an answer; infinite if it
+        is not asked.
 
-        Without the relay, the time of the agent process's last message; infinite while it compacts the
-        session, because it sends nothing meanwhile.
+        Without the relay, the time of the agent process's last message; infinite while it compacts
+        the session, because it sends nothing meanwhile.
         """
 
     def events(self) -> AsyncIterator[EngineEvent]:
@@ -175,7 +178,9 @@ class AgentClient(Protocol):
         """End the process and its children at once. Idempotent. The run gets `ClientLost`."""
 
     def memory_bytes_blocking(self) -> int:
-        """Return the proportional memory of the process and its children; 0 if it cannot be read."""
+        """Return the proportional memory of the process and its children; 0 if it
+        cannot be read.
+        """
 
     def stderr_tail(self) -> Sequence[str]:
         """Return the last lines of the process's standard error, oldest first."""
@@ -189,15 +194,17 @@ class Engine(Protocol):
 
         Raises:
             SessionGone: the session to resume does not exist.
-            WorkspaceUntrusted: configuration that the agent would load from the workspace is not approved.
-            EngineUnavailable: the agent could not be started.
+            WorkspaceUntrusted: configuration that the agent would load from the workspace is not
+            approved. EngineUnavailable: the agent could not be started.
         """
 
     async def forget_session(self, session_id: str) -> None:
         """Delete a session's files, if there are any."""
 
     async def end_orphans(self) -> int:
-        """End the agent processes of an earlier, crashed run of this server; return their number."""
+        """End the agent processes of an earlier, crashed run of this server;
+        return their number.
+        """
 
     async def ping(self) -> str | None:
         """Return None if agents can be started, else a sentence that says why not."""

@@ -27,7 +27,8 @@ from gateway.relay.supervisor import RelayProcess
 
 _REPORT_GRACE_S = 0.25
 _GROUP_S = 0.008
-"""How long a piece of text that follows another one waits for more at most, while few streams run."""
+"""How long a piece of text that follows another one waits for more at most, while few streams
+run."""
 _MOST_GROUPS = 4
 """A piece that is woken for alone costs as much as several that are joined."""
 _FEW_READERS = 8
@@ -35,12 +36,14 @@ _FEW_READERS = 8
 
 
 class EventQueue:
-    """Keeps a run's events until they are read, however late; `RunFinished` or `ClientLost` ends it.
+    """Keeps a run's events until they are read, however late; `RunFinished` or `ClientLost` ends
+    it.
 
-    It is unbounded: an agent that had to wait for a reader could not ask for permission either (SDK #779).
-    The first piece of a text wakes the reader at once, later ones at the next tick, the same for all queues
-    so that their readers run together. Pieces of a kind that wait together are joined. A piece that ends in
-    half a character, as UTF-16 cuts it, leaves that half to the next one.
+    It is unbounded: an agent that had to wait for a reader could not ask for permission either (SDK
+    #779). The first piece of a text wakes the reader at once, later ones at the next tick, the same
+    for all queues so that their readers run together. Pieces of a kind that wait together are
+    joined. A piece that ends in half a character, as UTF-16 cuts it, leaves that half to the next
+    one.
     """
 
     def __init__(self) -> None:
@@ -188,7 +191,9 @@ class SdkRun:
         self._silent_since = anyio.current_time() - report.silent_s if is_silent else math.inf
 
     async def await_report(self, message: Message) -> None:
-        """Wait a moment for the relay's report of a failure that the agent tells: it may be under way."""
+        """Wait a moment for the relay's report of a failure that the agent tells: it may be under
+        way.
+        """
         if self._relay and isinstance(message, SystemMessage) and message.subtype == "api_retry":
             with anyio.move_on_after(_REPORT_GRACE_S):
                 await self._reported.wait()
@@ -244,7 +249,9 @@ class Send:
 
 @dataclass(eq=False, slots=True)
 class Rewind:
-    """The command to take the session back to before a run's prompt; once `done` is set, `rewound` tells."""
+    """The command to take the session back to before a run's prompt; once `done` is set, `rewound`
+    tells.
+    """
 
     run: SdkRun
     done: anyio.Event = field(default_factory=anyio.Event)

@@ -1,4 +1,6 @@
-"""The engine on the Claude Agent SDK: real agent processes, and their session files' cost and deletion."""
+"""The engine on the Claude Agent SDK: real agent processes, and their session files' cost and
+deletion.
+"""
 
 import json
 import logging
@@ -146,10 +148,12 @@ class SdkEngine:
         return client
 
     async def _resume(self, spec: ClientSpec, origin: SessionOrigin, session_id: str) -> SdkClient:
-        """Start a client that continues a session, and count its cost from what the session had cost.
+        """Start a client that continues a session, and count its cost from what the session had
+        cost.
 
         The agent reads that while it starts. A session that is forked may have an agent that ends
-        meanwhile and writes its own cost: then it is not known what was read, and another is started.
+        meanwhile and writes its own cost: then it is not known what was read, and another is
+        started.
         """
         for _ in range(_MOST_STARTS):
             before = await self._spent_usd(session_id)

@@ -1,7 +1,8 @@
 """Asks a small model one question outside of all conversations.
 
-Each question gets its own agent process, in the same sandbox and environment as any other, without tools
-and the workspace's instructions, and with a gatekeeper that denies everything. Its session is deleted.
+Each question gets its own agent process, in the same sandbox and environment as any other, without
+tools and the workspace's instructions, and with a gatekeeper that denies everything. Its session is
+deleted.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,9 @@ _NO_TOOLS = Deny("side_query", "A side query has no tools.", "Answer in words.")
 
 
 class SideQuery:
-    """See `AskModel`. `make_engine` creates the engine of one question in the question's task group."""
+    """See `AskModel`. `make_engine` creates the engine of one question in the question's task
+    group.
+    """
 
     def __init__(self, make_engine: Callable[[TaskGroup], Engine], model: str | None) -> None:
         self._make_engine = make_engine

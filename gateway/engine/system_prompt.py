@@ -1,8 +1,8 @@
 """The system prompt of an agent.
 
-It replaces the agent program's preset, which describes a terminal, a memory folder that the gate forbids,
-and programs that may not be started. It depends on the setup alone, so that every conversation of a
-server sends the same bytes and the model's service can cache them.
+It replaces the agent program's preset, which describes a terminal, a memory folder that the gate
+forbids, and programs that may not be started. It depends on the setup alone, so that every
+conversation of a server sends the same bytes and the model's service can cache them.
 """
 
 import tomllib

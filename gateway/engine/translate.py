@@ -41,7 +41,8 @@ _SYNTHETIC = "<synthetic>"
 """The model name of the agent program's own messages."""
 
 _GOES_ON = "tool_use"
-"""The stop reason of the agent program's message that a picture was removed: it asks again without it."""
+"""The stop reason of the agent program's message that a picture was removed: it asks again without
+it."""
 
 _READ = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 """What a model has read, by how it is charged."""
@@ -138,7 +139,9 @@ def as_object(value: object) -> Mapping[str, Any]:
 
 
 def _unreadable(value: object) -> str | None:
-    """Return the text of an input that the agent program could not read as JSON; None if it could."""
+    """Return the text of an input that the agent program could not read as JSON; None
+    if it could.
+    """
     told = value.get(_UNPARSED) if isinstance(value, dict) and len(value) == 1 else None
     raw = told.get("raw") if isinstance(told, dict) else None
     return raw if isinstance(raw, str) else None

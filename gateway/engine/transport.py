@@ -1,7 +1,7 @@
 """Repairs the agent program's output before the SDK reads it.
 
-A model's tool input is passed on verbatim. Deep nesting would make the SDK's reader fail and end the
-session; the SDK's parser drops a call or a result that lacks a field.
+A model's tool input is passed on verbatim. Deep nesting would make the SDK's reader fail and end
+the session; the SDK's parser drops a call or a result that lacks a field.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -40,8 +40,9 @@ _SESSION_IS_GONE = (
 class AgentTransport(SubprocessCLITransport):
     """The SDK's transport with lines bounded in depth.
 
-    Pieces of text go to `deliver` at once, past the SDK's own tasks and queue, which take longer than all the
-    rest of the reading; but only if the stream event before them has been `received`, so that the order holds.
+    Pieces of text go to `deliver` at once, past the SDK's own tasks and queue, which take longer
+    than all the rest of the reading; but only if the stream event before them has been `received`,
+    so that the order holds.
     """
 
     def __init__(
@@ -88,7 +89,9 @@ class AgentTransport(SubprocessCLITransport):
 
 
 class BoundedLines(TextReceiveStream):
-    """Reads whole lines from a text stream and bounds each in depth; the last one may be incomplete."""
+    """Reads whole lines from a text stream and bounds each in depth; the last one may be
+    incomplete.
+    """
 
     def __init__(self, stream: TextReceiveStream, max_chars: int) -> None:
         super().__init__(stream.transport_stream)
@@ -97,7 +100,9 @@ class BoundedLines(TextReceiveStream):
         self._pending_chars = 0
 
     async def receive(self) -> str:
-        """Return the next lines; a line that is too long is returned in pieces, which the reader refuses."""
+        """Return the next lines; a line that is too long is returned in pieces, which the reader
+        refuses.
+        """
         while True:
             try:
                 chunk = await super().receive()
@@ -126,7 +131,9 @@ class BoundedLines(TextReceiveStream):
 
 
 def repair(refused: MessageParseError) -> Message | None:
-    """Return the message that the SDK's parser refused, with its blocks completed; None if that fails."""
+    """Return the message that the SDK's parser refused, with its blocks completed; None if that
+    fails.
+    """
     data = refused.data or {}
     message = data.get("message")
     content = message.get("content") if isinstance(message, dict) else None

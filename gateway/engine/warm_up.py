@@ -1,8 +1,9 @@
 """Runs a prewarmed client once, so that its first turn is as quick as its second.
 
-Code that runs for the first time costs the agent program some 100 ms. With the relay, a prompt is answered by
-the relay and then rewound; without it, the hook blocks a prompt, which warms less. What is left of the prompt
-is a transcript for the caller to delete; the agent program begins a new one with the first turn.
+Code that runs for the first time costs the agent program some 100 ms. With the relay, a prompt is
+answered by the relay and then rewound; without it, the hook blocks a prompt, which warms less. What
+is left of the prompt is a transcript for the caller to delete; the agent program begins a new one
+with the first turn.
 """
 
 import secrets

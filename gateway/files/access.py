@@ -1,8 +1,9 @@
-"""What a person may read and add in the workspace: exactly what the agent's Read, Glob and Write may.
+"""What a person may read and add in the workspace: exactly what the agent's Read, Glob and Write
+may.
 
-The policy judges the path that was asked for and, if links lead elsewhere, the path that they lead to.
-What is opened is the judged path itself, component by component without following links, so a file that
-was swapped for a link meanwhile is not opened. Everything here blocks.
+The policy judges the path that was asked for and, if links lead elsewhere, the path that they lead
+to. What is opened is the judged path itself, component by component without following links, so a
+file that was swapped for a link meanwhile is not opened. Everything here blocks.
 """
 
 import os
@@ -57,8 +58,8 @@ class WorkspaceAccess:
     def __init__(self, root: Path, policy: ToolGate, *, answers_questions: bool) -> None:
         """Take the workspace and the policy that its agents are under.
 
-        With `answers_questions` (approvals are on) a call that the policy asks a person about is allowed,
-        because a person makes it; without approvals it is denied, as for the agent.
+        With `answers_questions` (approvals are on) a call that the policy asks a person about is
+        allowed, because a person makes it; without approvals it is denied, as for the agent.
         """
         self.root = root
         self._policy = policy
@@ -216,7 +217,9 @@ def _kind_of(status: os.stat_result) -> EntryKind:
 
 
 def _rank(parts: Sequence[str], words: Sequence[str]) -> tuple[bool, bool, int, str]:
-    """Return the place of a match: names that begin with the first word, then names that hold it."""
+    """Return the place of a match: names that begin with the first word, then names
+    that hold it.
+    """
     name, first = parts[-1].casefold(), words[0] if words else ""
     return (not name.startswith(first), first not in name, len(parts), "/".join(parts).casefold())
 

@@ -21,7 +21,8 @@ class LineDiff:
     """The difference of two texts."""
 
     text: str
-    """The hunks of a unified diff, without the lines that name the files; empty: the texts are equal."""
+    """The hunks of a unified diff, without the lines that name the files; empty: the texts are
+    equal."""
     added: int
     removed: int
 
@@ -51,7 +52,10 @@ def _hunks(old: Sequence[str], new: Sequence[str], start: int, left_out: int) ->
     a, b = (lines[start : len(lines) - left_out] for lines in (old, new))
     for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(_CONTEXT):
         (_, a_from, _, b_from, _), (_, _, a_to, _, b_to) = group[0], group[-1]
-        yield f"@@ -{_range(start + a_from, a_to - a_from)} +{_range(start + b_from, b_to - b_from)} @@"
+        yield (
+            f"@@ -{_range(start + a_from, a_to - a_from)} "
+            f"+{_range(start + b_from, b_to - b_from)} @@"
+        )
         for tag, a_from, a_to, b_from, b_to in group:
             if tag == "equal":
                 yield from (f" {line}" for line in a[a_from:a_to])

@@ -1,4 +1,6 @@
-"""Open a picture before a model is shown it: kind, dimensions, animation, and that its data are whole. Blocks."""
+"""Open a picture before a model is shown it: kind, dimensions, animation, and that its data are
+whole. Blocks.
+"""
 
 import warnings
 from dataclasses import dataclass
@@ -9,10 +11,12 @@ from PIL import Image, UnidentifiedImageError
 MAX_SIDE: Final = 8_000
 """Pixels of width or height that the Messages API takes."""
 MAX_PIXELS: Final = 36_000_000
-"""What is decoded at most: some 140 MB of memory for a moment. A file of a few bytes can claim any size."""
+"""What is decoded at most: some 140 MB of memory for a moment. A file of a few bytes can claim any
+size."""
 
 PictureFault = Literal["other", "side", "animated", "broken"]
-"""Not a picture that can be opened; too many pixels; several frames; data that are missing or damaged."""
+"""Not a picture that can be opened; too many pixels; several frames; data that are missing or
+damaged."""
 
 _MEDIA_TYPES: Final = {
     "PNG": "image/png",

@@ -1,9 +1,9 @@
 """The state of files before a turn changes them, and what was changed in the end.
 
-`ChangeRecorder.note_blocking` is called before each call that may change something, with every path that the
-policy knows the call to touch. What lies there is remembered once a turn: names and times of all of it, and
-contents within a budget. `changes_blocking` looks at the same places again. Changes by others at the same time
-look like this turn's. Files that hold secrets are never read.
+`ChangeRecorder.note_blocking` is called before each call that may change something, with every path
+that the policy knows the call to touch. What lies there is remembered once a turn: names and times
+of all of it, and contents within a budget. `changes_blocking` looks at the same places again.
+Changes by others at the same time look like this turn's. Files that hold secrets are never read.
 """
 
 import errno
@@ -30,7 +30,8 @@ _ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 Kind = Literal["created", "modified", "deleted", "moved"]
 Unread = Literal["binary", "too_large", "secret", "unknown_before"]
-"""Why there is no text: no UTF-8, more than the limits, a protected name, or not remembered in time."""
+"""Why there is no text: no UTF-8, more than the limits, a protected name, or not remembered in
+time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,9 @@ class ChangeRecorder:
     def _origins(
         self, changed: Sequence[str], after: Mapping[str, _State], contents: Mapping[str, bytes]
     ) -> dict[str, str]:
-        """Return where each moved file came from: the same inode, or the same content, not empty."""
+        """Return where each moved file came from: the same inode, or the same
+        content, not empty.
+        """
         gone = {path: state for path, state in self._before.items() if path not in after}
         origins: dict[str, str] = {}
         for path in changed:
@@ -254,5 +257,7 @@ def _text(state: _State | None, content: bytes | None) -> str | None:
 
 
 def _is_filled_folder(path: str, changed: Sequence[str]) -> bool:
-    """Return whether a folder was made or removed together with what is in it, which tells enough."""
+    """Return whether a folder was made or removed together with what is in it,
+    which tells enough.
+    """
     return any(other.startswith(f"{path}/") for other in changed)

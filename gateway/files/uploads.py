@@ -1,4 +1,6 @@
-"""Store uploaded files in the workspace's `uploads` folder, so that the agent can read them. Blocks."""
+"""Store uploaded files in the workspace's `uploads` folder, so that the agent can read them.
+Blocks.
+"""
 
 import errno
 import unicodedata

@@ -50,7 +50,8 @@ def create_app(
 ) -> FastAPI:
     """Return the application. Reads the tokens file, if there is one; blocking.
 
-    Without tokens only `local_users` are served; None: every client is. Raises as `check_exposure` does.
+    Without tokens only `local_users` are served; None: every client is. Raises as `check_exposure`
+    does.
     """
     settings = services.settings
     limits = limits or HttpLimits()

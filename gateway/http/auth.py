@@ -37,10 +37,11 @@ class TooManyAttempts(GatewayError, code="too_many_attempts", status=HTTPStatus.
 
 
 def check_exposure(settings: Settings) -> TokenFile | None:
-    """Return the configured tokens; None on loopback, where every client is the local user. Blocking.
+    """Return the configured tokens; None on loopback, where every client is the local user.
+    Blocking.
 
-    Raise `StartError` if other machines can reach the server and no tokens are configured, or the tokens cannot
-    be read.
+    Raise `StartError` if other machines can reach the server and no tokens are configured, or the
+    tokens cannot be read.
     """
     if settings.tokens_file is not None:
         return TokenFile(settings.tokens_file)
@@ -56,8 +57,8 @@ def check_exposure(settings: Settings) -> TokenFile | None:
 class TokenGuard:
     """Puts the user's id into the request's state; refuses requests without a known token.
 
-    Unknown tokens are rate-limited by address. A known token always passes: behind a proxy all users
-    have one address, and a token of 256 bits cannot be guessed.
+    Unknown tokens are rate-limited by address. A known token always passes: behind a proxy all
+    users have one address, and a token of 256 bits cannot be guessed.
     """
 
     def __init__(self, app: ASGIApp, *, tokens: TokenFile | None) -> None:

@@ -1,7 +1,7 @@
 """Request bodies: bounded in size and time, then parsed as strict JSON.
 
-`BodyLimit` refuses a body whose `Content-Length` is too large unread, and counts the bytes of any other as
-they arrive. Routes read bodies with `read_body`.
+`BodyLimit` refuses a body whose `Content-Length` is too large unread, and counts the bytes of any
+other as they arrive. Routes read bodies with `read_body`.
 """
 
 import json
@@ -38,8 +38,8 @@ class BodyLimit:
 
     A form that is sent to `UPLOADS` may have `max_upload_bytes` instead.
 
-    Refuses a body with two framings as well: a proxy in front may trust the other one and take a part of
-    the body for the next request.
+    Refuses a body with two framings as well: a proxy in front may trust the other one and take a
+    part of the body for the next request.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, max_upload_bytes: int) -> None:
@@ -63,7 +63,8 @@ class BodyLimit:
         if len(length.lstrip("0")) > len(str(max_bytes)) or int(length) > max_bytes:
             raise _too_large(max_bytes)
         if scope["method"] not in _READING_METHODS and headers.get("content-type"):
-            # another site can send a form without a body, too; `HostGuard` has refused that for uploads
+            # another site can send a form without a body, too; `HostGuard` has refused that for
+            # uploads
             _check_type(headers, _FORM if scope["path"] == UPLOADS else _JSON)
         seen = 0
 
@@ -88,8 +89,8 @@ def _too_large(max_bytes: int) -> TooLarge:
 async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> BodyT | None:
     """Read the body as JSON and validate it as `model`; return None if it is empty.
 
-    Raise `UnprocessableEntity` if it is not valid, `TooLarge` if it is over the limit, `BodyTimeout` if it
-    did not arrive within `deadline_s`.
+    Raise `UnprocessableEntity` if it is not valid, `TooLarge` if it is over the limit,
+    `BodyTimeout` if it did not arrive within `deadline_s`.
     """
     try:
         with anyio.fail_after(deadline_s):
@@ -103,7 +104,9 @@ async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> 
 
 
 def _check_type(headers: Headers, wanted: str = _JSON) -> None:
-    """Refuse other types: another site's page can make a browser send some without a preflight request."""
+    """Refuse other types: another site's page can make a browser send some without a preflight
+    request.
+    """
     if _media_type(headers) != wanted or len(headers.getlist("content-type")) != 1:
         raise UnprocessableEntity(f"Send the body as {wanted}, with that Content-Type.")
 
@@ -115,8 +118,8 @@ def _media_type(headers: Headers) -> str:
 async def read_uploads(request: Request, deadline_s: float) -> FormData:
     """Read the body as a form of files; the caller closes it.
 
-    Raise `UnprocessableEntity` if it is no form, or holds something else than 1 to `MAX_UPLOADS` named files;
-    else as `read_body` does.
+    Raise `UnprocessableEntity` if it is no form, or holds something else than 1 to `MAX_UPLOADS`
+    named files; else as `read_body` does.
     """
     _check_type(request.headers, _FORM)
     try:
@@ -162,7 +165,9 @@ def _json_value(raw: bytes) -> Any:
 
 
 def _refuse_invalid_text(value: Any, loc: tuple[str, ...] = ()) -> None:
-    """Refuse NUL, at which databases and files cut a text, and lone surrogates, which have no UTF-8."""
+    """Refuse NUL, at which databases and files cut a text, and lone surrogates, which have no
+    UTF-8.
+    """
     if isinstance(value, dict):
         for name, item in value.items():
             _refuse_invalid_text(name, loc)

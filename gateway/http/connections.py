@@ -1,11 +1,13 @@
 """Limits on client connections: how long one may be idle, and how many there may be.
 
-Uvicorn limits only the pause between two requests. Here a client that sends no complete request, or does not
-read its answer, is disconnected after `patience_s`. At the limit of connections the one that has been idle
-longest is closed for the new one. Malformed HTTP is answered in the one error shape.
+Uvicorn limits only the pause between two requests. Here a client that sends no complete request, or
+does not read its answer, is disconnected after `patience_s`. At the limit of connections the one
+that has been idle longest is closed for the new one. Malformed HTTP is answered in the one error
+shape.
 
-Uvicorn has no public hook for its answer to malformed HTTP, so `Connection` extends uvicorn's HTTP/1.1 protocol
-instead of wrapping it. Besides asyncio's own callbacks it uses `send_400_response`, `transport` and `conn`.
+Uvicorn has no public hook for its answer to malformed HTTP, so `Connection` extends uvicorn's
+HTTP/1.1 protocol instead of wrapping it. Besides asyncio's own callbacks it uses
+`send_400_response`, `transport` and `conn`.
 """
 
 import asyncio
@@ -26,13 +28,15 @@ from gateway.http.middleware import PROTECTION
 from gateway.ids import new_request_id
 
 SEND_BUFFER_BYTES = 65_536
-"""Of the kernel, for each connection; unset, it grows to megabytes for a client that does not read."""
+"""Of the kernel, for each connection; unset, it grows to megabytes for a client that does not
+read."""
 _MAX_CONNECTIONS = 800
 _MAX_AT_ONCE = 40
 _CONNECTIONS_SHARE = 1 / 2
 """Of the free descriptors; the rest is for agents, databases and files."""
 _ACCEPT_SHARE = 1 / 16
-"""Of that rest: so many are accepted in each round of the loop, and it takes four rounds to close others."""
+"""Of that rest: so many are accepted in each round of the loop, and it takes four rounds to close
+others."""
 _UVICORN_KEEP_ALIVE_S = 3600
 """Never reached: `patience_s` is shorter."""
 

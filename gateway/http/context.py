@@ -19,7 +19,8 @@ from gateway.ids import UserId
 from memory.memory import Memory
 
 UNAVAILABLE: Final = "unavailable"
-"""The `state` of an optional part that does not work; a part that turns need answers its ping with a text."""
+"""The `state` of an optional part that does not work; a part that turns need answers its ping with
+a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

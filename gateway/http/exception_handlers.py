@@ -1,6 +1,7 @@
 """Exceptions to responses: the errors that only HTTP knows, and the one error shape.
 
-A client never sees the text of an unexpected exception; the server's log has it under the request id.
+A client never sees the text of an unexpected exception; the server's log has it under the request
+id.
 """
 
 import logging

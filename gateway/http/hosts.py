@@ -1,8 +1,9 @@
 """Checks of `Host` and `Origin` against the server's own names.
 
-Another site's page can make a browser send requests here, and its DNS name can be made to point here
-(rebinding). Neither can forge `Host` or `Origin`. An IP address as `Host` cannot be rebound: on a wildcard
-address, where the machine's own addresses are not known, every IP address is accepted.
+Another site's page can make a browser send requests here, and its DNS name can be made to point
+here (rebinding). Neither can forge `Host` or `Origin`. An IP address as `Host` cannot be rebound:
+on a wildcard address, where the machine's own addresses are not known, every IP address is
+accepted.
 """
 
 import ipaddress
@@ -18,7 +19,8 @@ from gateway.errors import Forbidden
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _DIAGRAMS = re.compile(r"/static/(?:[\w.-]+/)?diagram/")
-"""Public files of the frame that draws diagrams. The frame has no origin, so its requests say `null`."""
+"""Public files of the frame that draws diagrams. The frame has no origin, so its requests say
+`null`."""
 _OWN_SITES = frozenset({"same-origin", "none"})
 _AUTHORITY = re.compile(
     r"(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9.\-_]+))(?::(?P<port>[0-9]{0,5}))?"

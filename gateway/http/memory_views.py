@@ -107,7 +107,9 @@ def _fact_fields(fact: Fact, replaces: Sequence[str]) -> dict[str, Any]:
 
 
 def tidied_fields(step: TidiedFact) -> dict[str, Any]:
-    """Return one step of tidying; `fact_id` is the name that `item_id` had when only facts were tidied."""
+    """Return one step of tidying; `fact_id` is the name that `item_id` had when only facts were
+    tidied.
+    """
     names = ("action", "fact_id", "by_id", "at", "undone_at")
     kind = "episode" if step.fact_id.startswith("epi_") else "fact"
     return {"id": str(step.id), "item_id": step.fact_id, "kind": kind, **fields_of(step, names)}

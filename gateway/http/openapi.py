@@ -1,4 +1,5 @@
-"""What the OpenAPI description says beyond what FastAPI finds: request bodies and the one error shape.
+"""What the OpenAPI description says beyond what FastAPI finds: request bodies and the one error
+shape.
 
 Routes read their bodies themselves, within limits, so FastAPI does not see them.
 """

@@ -1,8 +1,9 @@
-"""The files of the chat page as of one moment: their version, their types and their compressed forms.
+"""The files of the chat page as of one moment: their version, their types and their compressed
+forms.
 
-The page is kept as small modules. `make page` writes them as one script and one style sheet, with the
-digest of what they were made of (`bundle.json`). A bundle that is not current is left aside, and the
-page loads its modules one by one.
+The page is kept as small modules. `make page` writes them as one script and one style sheet, with
+the digest of what they were made of (`bundle.json`). A bundle that is not current is left aside,
+and the page loads its modules one by one.
 """
 
 import gzip
@@ -52,7 +53,9 @@ class PageFile:
 
     @cached_property
     def gzip(self) -> bytes | None:
-        """The content compressed, the same bytes each time; None if that does not pay. Blocking at first."""
+        """The content compressed, the same bytes each time; None if that does not pay. Blocking at
+        first.
+        """
         is_text = Path(self.name).suffix in _TOLD["compressed"]
         return gzip.compress(self.content, mtime=0) if is_text else None
 
@@ -110,7 +113,9 @@ def _paths(folder: Path) -> list[Path]:
 
 
 def _bundled_sources(contents: Mapping[str, bytes]) -> str | None:
-    """Return the digest that the bundle was made of; None if there is none, or it cannot be read."""
+    """Return the digest that the bundle was made of; None if there is none, or it
+    cannot be read.
+    """
     try:
         told = json.loads(contents.get(f"{BUNDLE}.json", b"{}"))
     except ValueError:  # a conflict of a merge

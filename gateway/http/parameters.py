@@ -1,7 +1,7 @@
 """Query parameters that several routes share, and the errors about wrong fields.
 
-An empty parameter counts as not given. A validation error of pydantic becomes one sentence that names the
-field; it holds nothing that the client sent except the field's name, clipped.
+An empty parameter counts as not given. A validation error of pydantic becomes one sentence that
+names the field; it holds nothing that the client sent except the field's name, clipped.
 """
 
 import tomllib

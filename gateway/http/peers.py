@@ -1,10 +1,11 @@
 """Which user of this machine is at the other end of a loopback connection.
 
-All users of a machine share its loopback addresses, so without tokens an address proves nothing. Linux
-knows the owner of each socket: it answers questions about one (sock_diag(7)), and lists all in `/proc/net/tcp`
-and `tcp6` (proc(5)), which takes milliseconds and serves where questions are forbidden. The user who runs the
-server is served, and root, who can read the server's memory anyway. Every other user is refused, and so is a
-peer that is not found or has no inode: no process holds that socket any more, and its owner reads as root.
+All users of a machine share its loopback addresses, so without tokens an address proves nothing.
+Linux knows the owner of each socket: it answers questions about one (sock_diag(7)), and lists all
+in `/proc/net/tcp` and `tcp6` (proc(5)), which takes milliseconds and serves where questions are
+forbidden. The user who runs the server is served, and root, who can read the server's memory
+anyway. Every other user is refused, and so is a peer that is not found or has no inode: no process
+holds that socket any more, and its owner reads as root.
 """
 
 import ipaddress
@@ -30,7 +31,8 @@ _log = logging.getLogger(__name__)
 Endpoint: TypeAlias = tuple[str, int]
 """An address and a port."""
 OwnerLookup: TypeAlias = Callable[[Endpoint, Endpoint], int | None]
-"""Returns the uid of the first one's socket, which is connected to the second; None if it finds none."""
+"""Returns the uid of the first one's socket, which is connected to the second; None if it finds
+none."""
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST, _ERROR = 4, 20, 1, 2
 """Netlink's protocol, the type of a question and its answer, its flag, and the type of an error."""
@@ -46,7 +48,8 @@ _READERS = 2
 def ask_kernel(peer: Endpoint, own: Endpoint) -> int | None:
     """Return what `find_owner` does, for the sockets of this machine; never waits.
 
-    Raise `OSError` or `AttributeError` if the system does not answer, `ValueError` as `find_owner` does.
+    Raise `OSError` or `AttributeError` if the system does not answer, `ValueError` as `find_owner`
+    does.
     """
     source, target = (ipaddress.ip_address(host) for host, _ in (peer, own))
     family = socket.AF_INET6 if source.version == 6 else socket.AF_INET  # noqa: PLR2004  IP's version
@@ -80,7 +83,8 @@ _LOOKUPS: tuple[OwnerLookup, ...] = (
 def find_owner(table: str, peer: Endpoint, own: Endpoint) -> int | None:
     """Return the uid of the socket that connects `peer` to `own` in the text of `/proc/net/tcp*`.
 
-    None: no row has it, or no process holds it. Raise `ValueError` if `peer` or `own` is not an IP address.
+    None: no row has it, or no process holds it. Raise `ValueError` if `peer` or `own` is not an IP
+    address.
     """
     ends = f" {_spell(peer)} {_spell(own)} "
     row = next((line.split() for line in table.splitlines() if ends in line), [])

@@ -1,7 +1,8 @@
 """Event streams: stored events are sent at once and in order, comments fill the silence.
 
-A stream is one ASGI response with four tasks: one sends, the others wait for the client to leave, the
-server to stop and the token to be revoked. Its end closes the subscription and never touches the turn.
+A stream is one ASGI response with four tasks: one sends, the others wait for the client to leave,
+the server to stop and the token to be revoked. Its end closes the subscription and never touches
+the turn.
 """
 
 import asyncio
@@ -23,7 +24,8 @@ from gateway.jsonsafe import json_text
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _KEEP_ALIVE = b": keep-alive\n\n"
 _CHECK_EVERY_S = 1.0
-"""A reader of one turn also wakes at events of others; the check for a deleted conversation is limited."""
+"""A reader of one turn also wakes at events of others; the check for a deleted conversation is
+limited."""
 _PIECE_CHARS = 16_384
 
 
@@ -133,8 +135,8 @@ class EventStream(Response):
 def stream_pieces(events: Iterable[TurnEvent]) -> Iterator[bytes]:
     """Yield events as the text of a stream, in pieces of bounded size.
 
-    The server waits after each piece until the client has read enough, so at most one piece is held for
-    a client that does not read. The data of an event is one line of JSON.
+    The server waits after each piece until the client has read enough, so at most one piece is held
+    for a client that does not read. The data of an event is one line of JSON.
     """
     text = ""
     for event in events:

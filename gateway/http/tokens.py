@@ -84,7 +84,8 @@ class TokenFile:
                 self._changed = anyio.Event()
 
     def look_blocking(self) -> bool:
-        """Read a file that changed and then stayed the same for one period; return whether it was read.
+        """Read a file that changed and then stayed the same for one period; return whether it was
+        read.
 
         An editor may have written only half of it before. Blocking.
         """

@@ -21,7 +21,9 @@ LOG = ("log_file", "conversation_id", "turn_id", "started_at", "size_bytes", "ou
 
 
 def conversation_fields(view: ConversationView) -> dict[str, Any]:
-    """Return a conversation as an item of a list; `match` is there if a search found it by a message."""
+    """Return a conversation as an item of a list; `match` is there if a search found it by a
+    message.
+    """
     conversation = view.conversation
     match = {} if view.match is None else {"match": fields_of(view.match, MATCH)}
     return {

@@ -1,7 +1,7 @@
 """The journal's files: their names, and appending so that no crash spoils what follows.
 
-A file belongs to one turn. A line is written whole or removed again. A torn last line of a crash gets
-its newline before the next line, and numbering continues after the last readable line.
+A file belongs to one turn. A line is written whole or removed again. A torn last line of a crash
+gets its newline before the next line, and numbering continues after the last readable line.
 """
 
 import json
@@ -94,7 +94,8 @@ class LogFile:
         """Append lines in order; return how many were lost, and the last error.
 
         The file and its directories are created if missing (0600 and 0700). After an error only
-        `response` lines are tried. A second response, of a turn recovered after a crash, is dropped.
+        `response` lines are tried. A second response, of a turn recovered after a crash, is
+        dropped.
         """
         before, fault = self._unwritten, None
         try:

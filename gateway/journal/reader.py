@@ -1,7 +1,7 @@
 """Read the journal: the list of logs, newest first, and one log line by line.
 
-Everything here blocks; run it in a thread. Names from outside must have the exact form of a log file,
-and symbolic links are not followed. The caller decides who may read which log.
+Everything here blocks; run it in a thread. Names from outside must have the exact form of a log
+file, and symbolic links are not followed. The caller decides who may read which log.
 """
 
 import os
@@ -32,7 +32,8 @@ _ENVELOPE = re.compile(
     rb'^\{"ts":"([0-9T:.\-]{23}Z)","seq":\d+,"conversation_id":"([\w\-]{1,128})",',
     re.MULTILINE | re.ASCII,
 )
-"""How each line begins. Matched instead of parsed: a first line may be long, and there are many files."""
+"""How each line begins. Matched instead of parsed: a first line may be long, and there are many
+files."""
 _CURSOR = re.compile(
     rf"({DATE_DIRECTORY.pattern})\|([0-9T:.\-]{{23}}Z)\|({TURN_ID.pattern})", re.ASCII
 )
@@ -88,8 +89,8 @@ def list_logs(
 ) -> LogPage:
     """List all logs or those of one conversation, newest first, at most `limit` (1 to `MAX_LIMIT`).
 
-    A cursor stays valid while logs are added and deleted. Raise `ValueError` if the cursor was not returned by
-    this function.
+    A cursor stays valid while logs are added and deleted. Raise `ValueError` if the cursor was not
+    returned by this function.
     """
     limit = max(1, min(limit, MAX_LIMIT))
     before = _parse_cursor(cursor)

@@ -1,8 +1,8 @@
 """Write the journal: turns add lines on the event loop, one thread writes them in batches.
 
-A turn never waits for the disk and never fails because of it. Lines that cannot be kept, because the
-queue is full or the disk takes nothing, are counted. The next line that can be written is preceded by
-one that reports the loss.
+A turn never waits for the disk and never fails because of it. Lines that cannot be kept, because
+the queue is full or the disk takes nothing, are counted. The next line that can be written is
+preceded by one that reports the loss.
 """
 
 import errno
@@ -73,10 +73,10 @@ class TurnJournal:
     ) -> None:
         """Add a line. Never blocks, never raises.
 
-        Texts in `masked` were masked before and are written as they are. The values are read later, in another
-        thread: they must not be changed after this call.
-        If the queue is full the line is dropped and counted in `lost`, unless it is a `response`.
-        After `close` every line is dropped.
+        Texts in `masked` were masked before and are written as they are. The values are read later,
+        in another thread: they must not be changed after this call. If the queue is full the line
+        is dropped and counted in `lost`, unless it is a `response`. After `close` every line is
+        dropped.
         """
         line = Line(
             at=self._journal.now(),
@@ -125,7 +125,8 @@ class Journal:
     """The journal of all turns below one directory. For one event loop.
 
     At most `max_waiting` lines and about `max_waiting_bytes` wait for the disk, and each turn's
-    response. `on_lost` is called with the number of lost lines, on the event loop; it must not raise.
+    response. `on_lost` is called with the number of lost lines, on the event loop; it must not
+    raise.
     """
 
     def __init__(
@@ -158,8 +159,8 @@ class Journal:
     def open(self, conversation_id: str, turn_id: str, at: datetime) -> TurnJournal:
         """Return the journal of one turn. Never touches the disk.
 
-        An existing file, of before a crash, is continued after its last line. Raise `ValueError` if `turn_id`
-        is not shaped like one.
+        An existing file, of before a crash, is continued after its last line. Raise `ValueError` if
+        `turn_id` is not shaped like one.
         """
         log_file = log_file_name(turn_id, at)
         envelope = {"conversation_id": conversation_id, "turn_id": turn_id}

@@ -1,4 +1,6 @@
-"""What a turn did, in a few words for people, from the figures of its result. Pure; accepts any result."""
+"""What a turn did, in a few words for people, from the figures of its result. Pure; accepts any
+result.
+"""
 
 from collections import Counter
 from collections.abc import Mapping

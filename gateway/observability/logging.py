@@ -1,7 +1,7 @@
 """The server's log: structlog on standard error, with one formatter for all loggers.
 
-Records of the standard library (ours, uvicorn's, the agent SDK's) and of structlog look alike. They have
-what `structlog.contextvars` holds, and their secrets are masked as the last step.
+Records of the standard library (ours, uvicorn's, the agent SDK's) and of structlog look alike. They
+have what `structlog.contextvars` holds, and their secrets are masked as the last step.
 """
 
 import io
@@ -31,8 +31,8 @@ _Kind = tuple[str, int, str]
 class RepeatLimit(logging.Filter):
     """Drops records whose kind repeats too often; the next one that passes has their count.
 
-    A kind is a logger, a level and a message without its arguments. No record is dropped of a kind that
-    occurs less often than every `_EVERY_S` seconds. Thread-safe.
+    A kind is a logger, a level and a message without its arguments. No record is dropped of a kind
+    that occurs less often than every `_EVERY_S` seconds. Thread-safe.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,7 +44,9 @@ class RepeatLimit(logging.Filter):
         self._left_out: Counter[_Kind] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record passes; its `left_out` is the number of dropped ones before it."""
+        """Return whether the record passes; its `left_out` is the number of dropped
+        ones before it.
+        """
         kind = (record.name, record.levelno, _message_of(record))
         with self._lock:
             if not self._limit.take(kind):
@@ -70,7 +72,8 @@ _TALKATIVE = ("aiosqlite", "asyncio", "chromadb", "httpcore", "httpx", "mcp")
 
 _MANY_ROWS = frozenset({"exception", "stack"})
 _MAX_VALUE_CHARS = 4_000
-"""Lines are masked on the event loop, and hostile text takes long: longer values lose their middle."""
+"""Lines are masked on the event loop, and hostile text takes long: longer values lose their
+middle."""
 _READ_CHARS = 5_000
 
 
@@ -81,7 +84,8 @@ class _OurHandler(logging.StreamHandler[TextIO]):
 def configure_logging(
     *, json: bool, mask: Mask = mask_secrets, stream: TextIO | None = None
 ) -> None:
-    """Send all logs from `INFO` on to `stream` (standard error), as JSON lines or as columns for a person.
+    """Send all logs from `INFO` on to `stream` (standard error), as JSON lines or as columns for a
+    person.
 
     The last call counts. Other handlers of the root logger stay.
     """

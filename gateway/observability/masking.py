@@ -1,7 +1,8 @@
 """Masks the secrets in a value leaf by leaf, so that it stays valid JSON.
 
 A mask on a finished line could remove a quote or a brace. Each string and each key is masked by the
-callable; in addition every value in a secret place is masked (`policies/secrets/fields.py`), as in `{"password": "hunter2"}`.
+callable; in addition every value in a secret place is masked (`policies/secrets/fields.py`), as in
+`{"password": "hunter2"}`.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,8 +37,8 @@ def clip(text: str, limit: int) -> str:
 def mask_leaves(value: Any, mask: Mask, masked: AbstractSet[str] = frozenset()) -> Any:
     """Return a value made by `json_safe` with all its strings and keys masked. Never raises.
 
-    The result has the same shape. Nearly every value holds no secret, so the mask first runs once over all its
-    strings together, without those in `masked`: the same mask made them.
+    The result has the same shape. Nearly every value holds no secret, so the mask first runs once
+    over all its strings together, without those in `masked`: the same mask made them.
     """
     strings: list[str] = []
     if _collect(value, strings):
@@ -47,7 +48,9 @@ def mask_leaves(value: Any, mask: Mask, masked: AbstractSet[str] = frozenset()) 
 
 
 def _collect(value: Any, strings: list[str]) -> bool:
-    """Add the strings of a value to `strings`; return whether anything in it stands in a secret place."""
+    """Add the strings of a value to `strings`; return whether anything in it stands in a secret
+    place.
+    """
     found = False
     if isinstance(value, str):
         strings.append(value)

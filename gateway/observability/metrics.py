@@ -1,7 +1,7 @@
 """The gateway's metrics, on a registry of their own.
 
-Each attribute is named as its metric, without the prefix `candor_`. Where a label could take any text, a method
-bounds its values, so that no model and no client can create series without end.
+Each attribute is named as its metric, without the prefix `candor_`. Where a label could take any
+text, a method bounds its values, so that no model and no client can create series without end.
 """
 
 import logging

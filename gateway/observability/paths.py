@@ -15,7 +15,9 @@ _REST = r"""(?:[/\\][^\s'"`,;:)\]}>]*)?(?![\w-])"""
 
 
 class PathView:
-    """Rewrites the paths in a text. The workspace goes first: it may be inside a folder of the server."""
+    """Rewrites the paths in a text. The workspace goes first: it may be inside a folder of the
+    server.
+    """
 
     def __init__(self, workspace: Collection[str], server: Collection[str] = ()) -> None:
         ends = rf"(?P<below>{_GOES_ON})|(?P<stop>{_FULL_STOP})|{_ENDS}"
@@ -43,7 +45,9 @@ class PathView:
         return len(text) - max(lengths, default=0)
 
     def shown(self, text: str) -> str:
-        """Return a text with relative paths for the workspace and its siblings, and the server's hidden."""
+        """Return a text with relative paths for the workspace and its siblings, and the server's
+        hidden.
+        """
         own = self._server.sub(HIDDEN, self._workspace.sub(_from_workspace, text))
         return self._above.sub(lambda found: self._ways_up[found["folder"]], own)
 
@@ -59,7 +63,9 @@ def _spelled(folders: Iterable[str]) -> set[str]:
 
 
 def _folders_above(workspace: str) -> Iterator[tuple[str, str]]:
-    """Yield the folders above the workspace with the relative path to each, except top ones such as `/home`."""
+    """Yield the folders above the workspace with the relative path to each, except top ones such as
+    `/home`.
+    """
     for count, folder in enumerate(PurePath(workspace).parents, start=1):
         if len(folder.parts) > _TOP_PARTS:
             yield str(folder), "/".join([".."] * count)
@@ -72,7 +78,9 @@ def _from_workspace(found: re.Match[str]) -> str:
 
 
 def make_path_view_blocking(workspace: PurePath, server: Iterable[PurePath] = ()) -> PathView:
-    """Return the view of a server's paths, each folder by its spelling and by its resolved links."""
+    """Return the view of a server's paths, each folder by its spelling and by
+    its resolved links.
+    """
     return PathView(_spellings([workspace]), _spellings(server))
 
 

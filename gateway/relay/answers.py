@@ -1,8 +1,10 @@
-"""Reads the service's answers as they pass: repairs what would crash the agent program, notes what is wrong.
+"""Reads the service's answers as they pass: repairs what would crash the agent program, notes what
+is wrong.
 
-Every line is passed on as it came, except one: the start of a tool call whose name is no string, at which the
-agent program crashes; it gets the name `unnamed`, which no tool has, so that the call fails and the turn goes
-on. An incomplete line waits for its end, because no reader of an event stream can use it before. Pure.
+Every line is passed on as it came, except one: the start of a tool call whose name is no string, at
+which the agent program crashes; it gets the name `unnamed`, which no tool has, so that the call
+fails and the turn goes on. An incomplete line waits for its end, because no reader of an event
+stream can use it before. Pure.
 """
 
 import json

@@ -107,7 +107,9 @@ def origin(location: str) -> str:
 
 
 def seconds_to_wait(retry_after: str) -> float | None:
-    """Return the seconds of a `Retry-After`, which may be a date; None if it is neither, or not to be meant."""
+    """Return the seconds of a `Retry-After`, which may be a date; None if it is neither, or not to
+    be meant.
+    """
     with contextlib.suppress(ValueError):
         return meant_wait(float(retry_after))
     with contextlib.suppress(ValueError, OverflowError):  # the latter of a year beyond the calendar

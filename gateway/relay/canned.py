@@ -1,4 +1,6 @@
-"""The relay's own answer to the warm-up prompt of a prewarmed agent: one short text that costs nothing."""
+"""The relay's own answer to the warm-up prompt of a prewarmed agent: one short text that costs
+nothing.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,6 @@
-"""Hides the keys of the service where its answer repeats them, also if a key arrives in two pieces. Pure."""
+"""Hides the keys of the service where its answer repeats them, also if a key arrives in two pieces.
+Pure.
+"""
 
 from collections.abc import Sequence
 
@@ -24,8 +26,8 @@ class KeyMask:
 class KeyFilter:
     """Hides the keys in one answer's body.
 
-    Only the beginning of a key at the end of a piece waits for the next piece. An event ends with a line
-    break, which no key begins with, so that no event waits.
+    Only the beginning of a key at the end of a piece waits for the next piece. An event ends with a
+    line break, which no key begins with, so that no event waits.
     """
 
     def __init__(self, mask: KeyMask) -> None:

@@ -1,4 +1,6 @@
-"""Whether the relay can stand between the agents and the model's service, and what it needs for that. Pure."""
+"""Whether the relay can stand between the agents and the model's service, and what it needs for
+that. Pure.
+"""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -48,7 +50,9 @@ def plan_relay(url: str, credential: Credential, environ: Mapping[str, str]) -> 
 
 
 def _headers(environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the credential and the operator's own headers, as the agent program would send them."""
+    """Return the credential and the operator's own headers, as the agent program
+    would send them.
+    """
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = environ.get("ANTHROPIC_AUTH_TOKEN", "").strip()
     own = [line.partition(":") for line in environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()]
@@ -75,7 +79,8 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def agent_variables(url: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that lead an agent to the relay at `url`, past the environment's proxies.
+    """Return the variables that lead an agent to the relay at `url`, past the environment's
+    proxies.
 
     The proxies stay for the agent's commands, without user name and password, which the relay has.
     """

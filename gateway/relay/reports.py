@@ -1,6 +1,8 @@
-"""What the relay reports of the model's service, and a report as a line between the two processes. Pure.
+"""What the relay reports of the model's service, and a report as a line between the two processes.
+Pure.
 
-A report is bounded where it is made, and checked where it is read: what the service says becomes part of it.
+A report is bounded where it is made, and checked where it is read: what the service says becomes
+part of it.
 """
 
 import json
@@ -26,9 +28,10 @@ class ServiceReport:
     """A failure of the service in one call of an agent, or a pause."""
 
     kind: Kind
-    """`unreachable`: no answer began; `refused`: with a status that is an error; `redirected`: elsewhere; `cut`:
-    the connection broke in an answer; `not_messages`: a successful answer is not of the Messages API;
-    `relay_lost`: the relay itself ended. `silent`: no content has come for some time; `heard`: this is over."""
+    """`unreachable`: no answer began; `refused`: with a status that is an error; `redirected`:
+    elsewhere; `cut`: the connection broke in an answer; `not_messages`: a successful answer is not
+    of the Messages API; `relay_lost`: the relay itself ended. `silent`: no content has come for
+    some time; `heard`: this is over."""
     detail: str = ""
     """Why it could not be reached or broke, such as ECONNREFUSED; where it redirects to."""
     status: int | None = None

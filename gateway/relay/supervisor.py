@@ -32,7 +32,8 @@ _CHECK_S = 2.0
 """How often the process is asked for a sign of life."""
 _TRY_S = 0.5
 _TRIES = 10
-"""So often it is asked, with a wait of `_TRY_S` each, before it counts as hung: a server that was held up itself has used one."""
+"""So often it is asked, with a wait of `_TRY_S` each, before it counts as hung: a server that was
+held up itself has used one."""
 _FIRST_TRIES = 120
 _PRIVATE = ("ANTHROPIC_", "CLAUDE_", "CANDOR_", "PYTHON")
 
@@ -99,7 +100,8 @@ class RelayProcess:
     def hold(self, client_id: str, *, is_held: bool) -> None:
         """Let the client's requests wait until it is no longer held.
 
-        This holds for each request that the agent makes because of anything that it is sent afterwards.
+        This holds for each request that the agent makes because of anything that it is sent
+        afterwards.
         """
         client = self._clients.get(client_id)
         if client is not None and client.is_held != is_held:

@@ -82,7 +82,9 @@ class _Connection(asyncio.StreamReaderProtocol):
         super().connection_lost(None if isinstance(exc, ConnectionError) else exc)
 
     def has_more(self) -> bool:
-        """Return whether a request is being sent, or anything came after the response, be it the end."""
+        """Return whether a request is being sent, or anything came after the response, be it the
+        end.
+        """
         transport, unread = self.writer.transport, self.unread or self.state.trailing_data[0]
         if unread or transport.is_closing() or transport.get_write_buffer_size():
             return True
@@ -156,8 +158,8 @@ class Service:
     async def ask(self, method: bytes, path: bytes, headers: Headers, body: bytes) -> Answer:
         """Send a request and return its answer once its head is there.
 
-        A kept connection that the service closes meanwhile says nothing of it, so another one is tried. Raise
-        `ServiceUnreachable` if no answer began.
+        A kept connection that the service closes meanwhile says nothing of it, so another one is
+        tried. Raise `ServiceUnreachable` if no answer began.
         """
         while True:
             connection = await self._connect()
@@ -298,7 +300,8 @@ def _proxy_credential(proxy: SplitResult) -> bytes:
 
 
 def tls_context(certificates: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a context that trusts the system, the same list as browsers, and what the variables name.
+    """Return a context that trusts the system, the same list as browsers, and what the variables
+    name.
 
     Raise `StartError` if a file cannot be used.
     """

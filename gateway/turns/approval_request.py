@@ -60,7 +60,8 @@ class ApprovalRequester:
     def __init__(self, context: TurnContext) -> None:
         self._context = context
         self._grant: Approval | None = None
-        """The waiting approval whose answer started the turn: a yes lets exactly its call pass, once."""
+        """The waiting approval whose answer started the turn: a yes lets exactly its call pass,
+        once."""
 
     async def __call__(self, call: ToolCall, effect: Effect) -> Answer:
         """Ask, wait, and report how the question ended."""
@@ -156,7 +157,9 @@ class ApprovalRequester:
             await self._context.parts.approvals.withdraw_approval(question.id)
 
     async def _wait_until_seen(self, call: ToolCall) -> None:
-        """Wait until the run's reader has reached the call, so that its start comes before the question."""
+        """Wait until the run's reader has reached the call, so that its start comes before the
+        question.
+        """
         context = self._context
         with anyio.move_on_after(_WAIT_S):
             while call.index not in context.evidence.tools:
@@ -192,7 +195,9 @@ class ApprovalRequester:
         self._context.events.emit("approval.extended", **{name: fields[name] for name in names})
 
     def _resolved(self, approval_id: str | None, call: ToolCall, answer: Answer) -> None:
-        """Report an answer; without an id nobody was asked, because an earlier yes covers the call."""
+        """Report an answer; without an id nobody was asked, because an earlier yes
+        covers the call.
+        """
         if self._context.is_over:
             return
         more: dict[str, Any] = {

@@ -1,7 +1,8 @@
 """Approvals: a tool call that waits for a person's answer, and what an answer covers later.
 
-An approval is stored before it is shown. While its run waits for the answer it is *pending*. If the run ends first,
-because the time is over or the server stops, the approval is *waiting*: an answer then starts a new run.
+An approval is stored before it is shown. While its run waits for the answer it is *pending*. If the
+run ends first, because the time is over or the server stops, the approval is *waiting*: an answer
+then starts a new run.
 """
 
 import logging
@@ -41,7 +42,7 @@ class Answer:
 
     decision: Decision
     by: Literal["user", "remembered", "turn_ended", "waiting", "not_stored"]
-    """`remembered`: a rule that an earlier yes left. `waiting`: the run ends, and the answer may come later."""
+    """`remembered`: by a rule of an earlier yes. `waiting`: the run ends, the answer may come."""
     message: str = ""
     permit: dict[str, Any] | None = None
     """The rule that it left behind or passed by, as clients see it."""
@@ -135,7 +136,7 @@ class ApprovalDesk:
     def __init__(
         self, store: ApprovalStore, *, timeout_s: float, now: Now, is_on: bool = True
     ) -> None:
-        """Without `is_on` nobody is asked about changes, so that a waiting approval cannot be answered."""
+        """Without `is_on` nobody is asked about changes, and no waiting approval is answered."""
         self._store = store
         self._timeout_s = timeout_s
         self._now = now
@@ -156,9 +157,9 @@ class ApprovalDesk:
     ) -> Answer:
         """Ask a person and wait for the answer.
 
-        No question is asked about what a rule of the conversation covers. Whoever asked withdraws the approval
-        after an answer by `turn_ended`, and after a cancellation. Raise `StoreUnavailable` if the approval cannot
-        be stored.
+        No question is asked about what a rule of the conversation covers. Whoever asked withdraws
+        the approval after an answer by `turn_ended`, and after a cancellation. Raise
+        `StoreUnavailable` if the approval cannot be stored.
         """
         rule = self.rules.covering(conversation_id, asked.effect)
         if rule is not None:
@@ -222,7 +223,7 @@ class ApprovalDesk:
     async def listed(
         self, user_id: UserId, conversation_id: ConversationId | None
     ) -> list[dict[str, Any]]:
-        """Return what clients see of a user's approvals: the pending ones, and then those whose run has ended."""
+        """Return a user's approvals for clients: the pending ones, then those whose run ended."""
         live = set(self._open)
         stored = await self._store.listed(
             user_id, conversation_id, lost_since=self._now() - _LOST_LISTED
@@ -260,7 +261,7 @@ class ApprovalDesk:
         Raises:
             NotFound: it is another user's.
             Conflict: it was answered already.
-            UnprocessableEntity: a yes cannot reach that far, or the agent did not ask what is answered.
+            UnprocessableEntity: a yes cannot reach that far, or the agent did not ask that.
         """
         waiting = self._open.get(approval_id)
         if waiting is None or not waiting.is_shown:
@@ -306,7 +307,7 @@ class ApprovalDesk:
         return question
 
     def extend(self, user_id: UserId, approval_id: str) -> Question | None:
-        """Give a pending approval its whole time again; return None if no run waits for the answer."""
+        """Give a pending approval its whole time again; None if no run waits for the answer."""
         waiting = self._open.get(approval_id)
         if waiting is None or not waiting.is_shown or waiting.answer is not None:
             return None
@@ -333,7 +334,7 @@ class ApprovalDesk:
         return next((one for one in found if one.call_index == index and one.state == "open"), None)
 
     async def withdraw_approval(self, approval_id: ApprovalId) -> None:
-        """Note that an approval's turn was stopped; if that cannot be stored, it can still be answered."""
+        """Note that an approval's turn was stopped; unless stored, it can still be answered."""
         with anyio.CancelScope(shield=True):
             try:
                 await self._store.withdraw(approval_id, self._now())

@@ -1,7 +1,8 @@
-"""What would run, for the person who is asked about it: whole, but for the secrets that the server knows.
+"""What would run, for the person who is asked about it: whole, but for the secrets that the server
+knows.
 
-A person's own eyes are no leak, and a mask that goes by the look of a text could hide what the call does. So only
-known values are hidden, each place is marked, and how long it was is told.
+A person's own eyes are no leak, and a mask that goes by the look of a text could hide what the call
+does. So only known values are hidden, each place is marked, and how long it was is told.
 """
 
 import json
@@ -84,7 +85,9 @@ def _hide_text(secrets: Sequence[str], hidden: list[dict[str, Any]], text: str, 
 
 
 def cut_input(tool_input: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return an input as a list holds it, its long texts cut in the middle, and how long the whole is."""
+    """Return an input as a list holds it, its long texts cut in the middle, and how long the whole
+    is.
+    """
     chars = len(json_text(tool_input))
     cut, left = tool_input, chars
     for limit in _CUT_CHARS:

@@ -41,7 +41,9 @@ def search_fields(answer: SearchAnswer) -> dict[str, Any]:
 
 
 def short_search_fields(answer: SearchAnswer) -> dict[str, Any]:
-    """Return the answer of a search for an agent: rows of at most `MAX_ROW_CHARS`, without empty fields."""
+    """Return the answer of a search for an agent: rows of at most `MAX_ROW_CHARS`, without empty
+    fields.
+    """
     return search_fields(answer) | {"cases": [_short(case) for case in answer.cases]}
 
 

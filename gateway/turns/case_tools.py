@@ -1,7 +1,7 @@
 """The four case tools of an agent, bound to the conversation by the server.
 
-Owner, app, environment and conversation never come from the model. Answers have the form of the HTTP
-routes, except whole cases, which are Markdown.
+Owner, app, environment and conversation never come from the model. Answers have the form of the
+HTTP routes, except whole cases, which are Markdown.
 """
 
 import json
@@ -90,7 +90,9 @@ def _given(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _unknown_names(form: ToolForm, arguments: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that the tool does not have; the server sets owner, scope and conversation."""
+    """Return the arguments that the tool does not have; the server sets owner, scope and
+    conversation.
+    """
     unknown = [name for name in arguments if name not in form.input_schema["properties"]]
     shown = [_shown_name(name) for name in unknown[:_MAX_NAMES]]
     more = len(unknown) - _MAX_NAMES

@@ -32,7 +32,9 @@ from gateway.turns.turn_memory import TurnMemory
 def own_servers(
     memory: TurnMemory, conversation: Conversation | None = None
 ) -> Iterator[OwnServer]:
-    """Yield the servers of the gateway's own tools that a conversation has, a new one by default."""
+    """Yield the servers of the gateway's own tools that a conversation has, a new
+    one by default.
+    """
     if memory.lookup is not None and (conversation is None or conversation.memory_enabled):
         yield MEMORY_SERVER if memory.fact_tools is not None else READING_MEMORY_SERVER
     if memory.cases is not None and conversation is not None and conversation.uses_cases:
@@ -104,7 +106,9 @@ class ClientLease:
         return None
 
     async def renew(self, conversation: Conversation) -> Cause | None:
-        """Take a client with another session than the one that the conversation had; return why if there is none."""
+        """Take a client with another session than the one that the conversation had; return why if
+        there is none.
+        """
         with anyio.CancelScope(shield=True):
             await self._context.parts.pool.discard(conversation.id)
         self._lease = None

@@ -1,4 +1,6 @@
-"""`/compact`: the agent program summarises the conversation, and the model goes on with the summary."""
+"""`/compact`: the agent program summarises the conversation, and the model goes on with the
+summary.
+"""
 
 import anyio
 

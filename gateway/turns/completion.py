@@ -1,7 +1,7 @@
 """Complete a turn: make its result from evidence, store it and publish it, once.
 
-The result is stored before memory and the journal get it, and readers get it last, so that a crash in
-between leaves nothing published that recovery could contradict.
+The result is stored before memory and the journal get it, and readers get it last, so that a crash
+in between leaves nothing published that recovery could contradict.
 """
 
 import logging
@@ -79,7 +79,9 @@ class TurnCompletion:
         return await self._made(self._context.evidence, ending, memory, finished_at)
 
     async def _bare_result(self, finished_at: datetime) -> dict[str, Any]:
-        """Return a result that reports an internal fault, without the evidence that may have caused it."""
+        """Return a result that reports an internal fault, without the evidence that may have caused
+        it.
+        """
         evidence = self._context.evidence
         known = Evidence(model=evidence.model, changes=evidence.changes)
         ending = replace(self._ending(), cause="internal")
@@ -109,7 +111,9 @@ class TurnCompletion:
         return safe
 
     async def _compare_files(self) -> None:
-        """Store what the turn changed in the workspace; if that fails, the result says that it is not known."""
+        """Store what the turn changed in the workspace; if that fails, the result says that it is
+        not known.
+        """
         changes = await self._context.file_changes.compare()
         self._context.evidence.changes = changes.summary()
         if not changes.files:

@@ -70,7 +70,8 @@ class TurnParts:
     paths: PathView
     default_model: str | None
     charges: bool
-    """True if the model costs money: the demo model does not, whatever the agent program calculates."""
+    """True if the model costs money: the demo model does not, whatever the agent program
+    calculates."""
     limits: TurnLimits
     now: Now
     turn_ended: Callable[[Turn], None] = lambda _: None

@@ -43,9 +43,9 @@ _KNOWN: Final[Mapping[str, Iterable[str]]] = {**PARAMETERS, **OWN_TOOLS}
 class ConversationTools:
     """The tools in use by conversation, and the names of their parameters.
 
-    Those `offered` to every agent are in use from the start, others from their first returned call on. At most
-    20 called ones a conversation are kept, the latest one last; conversations used least recently are dropped.
-    After a restart tools are read from the stored results.
+    Those `offered` to every agent are in use from the start, others from their first returned call
+    on. At most 20 called ones a conversation are kept, the latest one last; conversations used
+    least recently are dropped. After a restart tools are read from the stored results.
     """
 
     def __init__(self, turns: TurnStore | None = None, offered: Iterable[str] = ()) -> None:
@@ -66,7 +66,8 @@ class ConversationTools:
         self._used.pop(conversation_id, None)
 
     async def of(self, conversation_id: str) -> tuple[str, ...]:
-        """Return the signatures of a conversation's tools, sorted, then those used, the last one at the end.
+        """Return the signatures of a conversation's tools, sorted, then those used, the last one at
+        the end.
 
         Raise `StoreUnavailable` if its history cannot be read.
         """
@@ -92,7 +93,8 @@ class ConversationTools:
 
 
 async def seen_in(turns: TurnStore, conversation: Conversation) -> Seen:
-    """Return what the conversation's agent has in its session: turns, and what memory showed in them.
+    """Return what the conversation's agent has in its session: turns, and what memory showed in
+    them.
 
     Raise `StoreUnavailable` if its history cannot be read.
     """

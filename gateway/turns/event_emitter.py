@@ -149,7 +149,9 @@ class EventEmitter:
         return await off_loop(masker.feed, text, more_chars=masker.waiting_chars)
 
     def _emit_text(self, text: str) -> None:
-        """Emit masked text. Blank text waits for what follows, so that a block has none around it."""
+        """Emit masked text. Blank text waits for what follows, so that a block has
+        none around it.
+        """
         self._blank.append(text)
         if not text.strip():
             return
@@ -175,7 +177,9 @@ class EventEmitter:
             self._open_chars["thinking"] += len(text)
 
     def _void(self) -> dict[str, int]:
-        """Give up what was shown of unfinished blocks; return what readers must drop, for a notice."""
+        """Give up what was shown of unfinished blocks; return what readers must drop,
+        for a notice.
+        """
         self._text_masker.rest()
         self._thinking_masker.rest()
         self._begin_block()

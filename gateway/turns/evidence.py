@@ -139,7 +139,8 @@ class Evidence:
     model: str = ""
     last_entry_id: str | None = None
     usage: dict[str, int] = field(default_factory=dict)
-    """Tokens of all runs by kind, and of the last answer alone `context_tokens` and `context_window`."""
+    """Tokens of all runs by kind, and of the last answer alone `context_tokens` and
+    `context_window`."""
     changes: Mapping[str, Any] = field(default_factory=NO_CHANGES.copy)
     """What the turn changed in the workspace, in figures."""
     has_picture: bool = False
@@ -192,7 +193,9 @@ class Evidence:
 
     @property
     def context_full(self) -> bool:
-        """True if the model's context window ended the run: the prompt or the answer did not fit."""
+        """True if the model's context window ended the run: the prompt or the answer
+        did not fit.
+        """
         return self.prompt_too_long or self.model_stop == _CONTEXT_FULL
 
     @property
@@ -275,7 +278,9 @@ class Evidence:
             self.tools[index].allowed_by = allowed_by
 
     def call_began(self, index: int, now_s: float) -> None:
-        """Restart a call's clock: until now it may have stood behind one that waited for a person."""
+        """Restart a call's clock: until now it may have stood behind one that waited
+        for a person.
+        """
         use = self.tools.get(index)
         if use is not None:
             use.started_s = now_s
@@ -333,7 +338,8 @@ class Evidence:
         self.model_failure = None
 
     def _tool_returned(self, event: ToolReturned, now_s: float) -> None:
-        """Add what a call returned. The agent program's text about a call that did not run is dropped.
+        """Add what a call returned. The agent program's text about a call that did not run is
+        dropped.
 
         A denied call is denied whatever is returned. A result without a call is ignored.
         """

@@ -1,4 +1,6 @@
-"""The files that one turn changed: noted at the gate before each call, compared when the turn ends."""
+"""The files that one turn changed: noted at the gate before each call, compared when
+the turn ends.
+"""
 
 import logging
 from collections.abc import Sequence
@@ -47,7 +49,9 @@ class TurnChanges:
 
 
 class TurnFileChanges:
-    """Records one turn's changes. Never fails a call or the turn: what is not known makes it incomplete."""
+    """Records one turn's changes. Never fails a call or the turn: what is not known makes it
+    incomplete.
+    """
 
     def __init__(self, workspace: Path, sanitizer: OutputSanitizer) -> None:
         self._recorder = ChangeRecorder(workspace)
@@ -108,7 +112,9 @@ class TurnFileChanges:
         return TurnChanges(files=files, complete=changes.complete and self._complete)
 
     def _fields(self, changed: ChangedFile) -> dict[str, Any]:
-        """Return a changed file as clients get it; each text is masked before the two are compared."""
+        """Return a changed file as clients get it; each text is masked before the
+        two are compared.
+        """
         shown = self._sanitizer.text
         fields: dict[str, Any] = {
             "path": shown(changed.path),

@@ -1,9 +1,9 @@
 """The gate of one turn: the policy, the doom-loop guard, and a person's answer.
 
-`judge` is called in the agent's hook for every call; `decide` makes the final decision. A call that changes
-something runs under the lock of the workspace, from its last verdict until the engine says that it has ended;
-nobody holds the lock while a person is asked. Denials are added to the evidence with their reasons, every final
-verdict to the journal.
+`judge` is called in the agent's hook for every call; `decide` makes the final decision. A call that
+changes something runs under the lock of the workspace, from its last verdict until the engine says
+that it has ended; nobody holds the lock while a person is asked. Denials are added to the evidence
+with their reasons, every final verdict to the journal.
 """
 
 import logging
@@ -96,7 +96,8 @@ class TurnGate:
     before_call: Callable[[Allow], Awaitable[None]]
     """Called with each final permission; the call runs when it returns."""
     refuse: Callable[[ToolCall], Awaitable[Deny | None]]
-    """Called with each permitted call; returns why it must not run although the policy allows it."""
+    """Called with each permitted call; returns why it must not run although the policy allows
+    it."""
     describe: Callable[[Deny], str]
     """Returns a denial's reason as the person sees it."""
     tools_forbidden: bool = False
@@ -125,8 +126,8 @@ class TurnGate:
     async def judge_unasked(self, call: ToolCall) -> None:
         """Judge a call that the agent program refused without asking; add a denial to the evidence.
 
-        The program looks at the file before it asks. Its own reason would reveal what is outside the
-        workspace.
+        The program looks at the file before it asks. Its own reason would reveal what is outside
+        the workspace.
         """
         if call.index in self._asked or call.name not in _LOOKS_FIRST:
             return
@@ -281,7 +282,9 @@ def _allowed(verdict: Allow | Ask) -> Allow:
 
 
 def _is_same(one: Allow | Ask, other: Allow | Ask) -> bool:
-    """Return whether two verdicts on a call let it do the same, by what runs and where its paths lead."""
+    """Return whether two verdicts on a call let it do the same, by what runs and where its paths
+    lead.
+    """
     return one == other and one.effect == other.effect
 
 

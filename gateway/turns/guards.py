@@ -25,7 +25,8 @@ class DoomLoop:
         self._threshold = threshold
         self._recent: deque[bytes] = deque(maxlen=_LONGEST_CYCLE)
         self._repeats = dict.fromkeys(range(1, _LONGEST_CYCLE + 1), 0)
-        """For each length of a cycle: how many calls in a row equal the one that many calls before."""
+        """For each length of a cycle: how many calls in a row equal the one that many calls
+        before."""
         self._seen: set[int] = set()
 
     def observe(self, index: int, name: str, tool_input: Mapping[str, Any]) -> bool:
@@ -44,7 +45,9 @@ class DoomLoop:
 
 
 def without_comments(name: str, tool_input: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a call does: the agent's own tools do the same whatever description and timeout."""
+    """Return what a call does: the agent's own tools do the same whatever
+    description and timeout.
+    """
     is_comment = {"description", "timeout"} if not name.startswith(_OWN_PREFIX) else set()
     return {key: value for key, value in tool_input.items() if key not in is_comment}
 

@@ -1,9 +1,10 @@
 """Go on when the model's service refuses the history of a conversation.
 
-A block that the service cannot read, or a history that no summary can shorten, would be refused with every
-later message as well. The turn then asks once more in a new session, with a summary made of the record.
-It does so by itself only if nothing is done twice: the turn has shown no text and called no tool. If the
-service refuses that too, the history was not the reason, and the old session stays.
+A block that the service cannot read, or a history that no summary can shorten, would be refused
+with every later message as well. The turn then asks once more in a new session, with a summary made
+of the record. It does so by itself only if nothing is done twice: the turn has shown no text and
+called no tool. If the service refuses that too, the history was not the reason, and the old session
+stays.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,8 @@ _REPLY_CHARS: Final = 800
 _REFUSED: Final = 400
 _ANSWERED: Final = frozenset({"answered", "answered_with_failures"})
 _HEAD: Final = (
-    "The session that held this conversation could not be read any more. This is a summary of its last"
+    "The session that held this conversation could not be read any more. This is a summary of its "
+    "last"
     " messages, made of the record; say so if something that is missing here matters."
 )
 

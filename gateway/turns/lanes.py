@@ -1,7 +1,7 @@
 """One lane per conversation: its turns run one after another. Lanes never wait for each other.
 
-A lane exists while it has work. Waiting turns are in the store as well; the lane is only the order in
-which this server runs them.
+A lane exists while it has work. Waiting turns are in the store as well; the lane is only the order
+in which this server runs them.
 """
 
 import logging
@@ -104,7 +104,8 @@ class Lanes:
         return [ticket for ticket in lane.waiting if ticket is not current] if lane else []
 
     def join(self, ticket: Ticket) -> int:
-        """Put a turn at the end of its lane; return its place: 0 runs at once, 1 is next, and so on.
+        """Put a turn at the end of its lane; return its place: 0 runs at once, 1 is next, and so
+        on.
 
         A turn that is running already needs a free lane, and open lanes.
         """
@@ -123,7 +124,9 @@ class Lanes:
         return 0
 
     def take_back(self, conversation_id: ConversationId, turn_id: TurnId) -> Ticket | None:
-        """Remove a turn that has not begun from its lane; return None if it is not there (any more)."""
+        """Remove a turn that has not begun from its lane; return None if it is not there (any
+        more).
+        """
         lane, ticket = self._lanes.get(conversation_id), self._tickets.get(turn_id)
         if lane is None or ticket is None or ticket not in lane.waiting:
             return None

@@ -1,7 +1,8 @@
-"""Pictures of the workspace that reach the model: named in a message in backticks, or read by the agent.
+"""Pictures of the workspace that reach the model: named in a message in backticks, or read by the
+agent.
 
-Each is opened first: the model's service refuses a whole request because of one picture that it cannot
-use, and does so again with every later one.
+Each is opened first: the model's service refuses a whole request because of one picture that it
+cannot use, and does so again with every later one.
 """
 
 import os
@@ -51,8 +52,9 @@ _Found = tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 async def read_pictures(context: TurnContext) -> _Found:
     """Read the pictures that a message names, up to the first that is one too many.
 
-    Returns what the journal keeps of each, with `left_out`, the reason, if the model does not see it;
-    and the content blocks for the model. A file that is missing or that the policy denies is in neither.
+    Returns what the journal keeps of each, with `left_out`, the reason, if the model does not see
+    it; and the content blocks for the model. A file that is missing or that the policy denies is in
+    neither.
     """
     access, paths = context.parts.pictures, dict.fromkeys(_NAMED.findall(context.turn.message))
     if access is None or not paths:
@@ -95,7 +97,9 @@ def tell_left_out(context: TurnContext, path: str, reason: str) -> None:
 
 
 async def refuse_picture(context: TurnContext, call: ToolCall) -> Deny | None:
-    """Return, and report, why an allowed Read must not show its picture to the model; None if it may."""
+    """Return, and report, why an allowed Read must not show its picture to the model; None if it
+    may.
+    """
     access, path = context.parts.pictures, call.input.get("file_path")
     if access is None or call.name != "Read" or not isinstance(path, str):
         return None

@@ -24,7 +24,8 @@ def question_texts(tool_input: Mapping[str, Any]) -> list[str]:
 def answers_to(
     asked: Mapping[str, Any], shown: Mapping[str, Any], answers: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return answers by the questions as the agent asked them; people answer them as they are shown.
+    """Return answers by the questions as the agent asked them; people answer them as they are
+    shown.
 
     Raise `UnprocessableEntity` if the call has no such question.
     """

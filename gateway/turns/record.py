@@ -1,8 +1,9 @@
 """Brings memory's record of turns up to date with the conversations.
 
-The conversations note which turns changed; the record takes each change over and drops the note, so that
-neither a crash nor a failure in between loses or doubles anything. The newest changes come first: a turn
-that just ended or was just deleted does not wait for the history that an older server left.
+The conversations note which turns changed; the record takes each change over and drops the note, so
+that neither a crash nor a failure in between loses or doubles anything. The newest changes come
+first: a turn that just ended or was just deleted does not wait for the history that an older server
+left.
 """
 
 import logging
@@ -71,7 +72,9 @@ class RecordWorker:
             pass
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Take over all changes, then wait for more, until cancelled; what a full disk refused is tried again."""
+        """Take over all changes, then wait for more, until cancelled; what a full disk refused is
+        tried again.
+        """
         task_status.started()
         while True:
             self._woken = anyio.Event()

@@ -1,7 +1,7 @@
 """The reply of a turn: outcome, stop reason and text, decided from evidence.
 
-Order of precedence: what ended the turn from outside (the model's service, a crash, a stop, a limit),
-then text, then failed tools, then a run that broke off, and last "finished without text".
+Order of precedence: what ended the turn from outside (the model's service, a crash, a stop, a
+limit), then text, then failed tools, then a run that broke off, and last "finished without text".
 """
 
 import math
@@ -212,7 +212,9 @@ def outcome_of(evidence: Evidence, ending: Ending) -> Outcome:
 
 
 def _service_failed(evidence: Evidence, reason: StopReason) -> bool:
-    """Return whether the model's service ended the turn; an answer cut by a full context is an answer."""
+    """Return whether the model's service ended the turn; an answer cut by a full context is an
+    answer.
+    """
     if reason == "context_window":
         return evidence.prompt_too_long or evidence.last_was_tool or not evidence.text
     return reason in SERVICE_FAILURES
@@ -225,7 +227,9 @@ def build_reply_text(evidence: Evidence, ending: Ending) -> str:
 
 
 def closing_text(evidence: Evidence, ending: Ending) -> str:
-    """Return the gateway's own words at the end of the reply; empty if the model's text stands alone."""
+    """Return the gateway's own words at the end of the reply; empty if the model's text stands
+    alone.
+    """
     outcome = outcome_of(evidence, ending)
     if outcome in {"answered", "answered_with_failures"}:
         return ""

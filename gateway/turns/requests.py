@@ -73,7 +73,8 @@ def finished_result(turn: Turn, *, is_shutting_down: bool) -> dict[str, Any]:
             retry_after_s=RETRY_AFTER_S,
         )
     raise NotStored(
-        "The server's storage cannot be written right now. The message was taken; its answer stands among the"
+        "The server's storage cannot be written right now. The message was taken; its answer "
+        "stands among the"
         " conversation's messages as soon as there is room, if the server is not stopped before.",
         details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
     )

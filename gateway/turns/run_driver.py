@@ -1,9 +1,9 @@
 """Drive one prompt through the agent.
 
-Events are emitted to readers and folded into evidence. To stop a run: ask the agent to stop, drain to
-its result for a bounded time, then kill the process; the next turn resumes the session. A model service that is silent,
-or keeps failing, for too long stops the turn: see `ServiceWatch`. The turn is over
-when the agent has really stopped, not when it was asked to.
+Events are emitted to readers and folded into evidence. To stop a run: ask the agent to stop, drain
+to its result for a bounded time, then kill the process; the next turn resumes the session. A model
+service that is silent, or keeps failing, for too long stops the turn: see `ServiceWatch`. The turn
+is over when the agent has really stopped, not when it was asked to.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,8 @@ from gateway.turns.sanitizer import OUTPUT_CHARS, off_loop
 from policies.tools import ToolCall
 
 NOTICE_S = 15.0
-"""Silence is reported to the person after so long, or after half of the limit where that is less."""
+"""Silence is reported to the person after so long, or after half of the limit where that is
+less."""
 
 
 class ServiceWatch:
@@ -61,7 +62,9 @@ class ServiceWatch:
                 self._context.control.stop("api_error")
 
     async def watch(self, run: AgentRun) -> None:
-        """Wait for a silence that is too long and stop the turn; cancel it when the run has ended."""
+        """Wait for a silence that is too long and stop the turn; cancel it when the
+        run has ended.
+        """
         silent_s = self._silent_s(run)
         while silent_s < self._limit_s:
             if silent_s >= self._notice_s and not self._noticed:
@@ -192,7 +195,9 @@ class RunDriver:
         reading.cancel()
 
     async def _take(self, event: EngineEvent) -> None:
-        """Process an event; the result of an unreadable call waits for the reason why its message ended."""
+        """Process an event; the result of an unreadable call waits for the reason why its message
+        ended.
+        """
         call = self._calls.get(event.index or 0) if isinstance(event, ToolReturned) else None
         if call is not None and call.is_unreadable and isinstance(event, ToolReturned):
             self._unreadable.append(event)

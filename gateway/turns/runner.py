@@ -3,11 +3,11 @@
     started → client → the prompt → guards → result → published
                          memory ↗
 
-A turn that a crash finds queued was never sent and may run again: its prompt waits until the start is
-stored. The prompt of a turn that starts at once waits neither for that nor for memory, but the model does:
-the hook that the agent calls before it asks the model answers when both are there. If the turn cannot be
-stored the hook blocks the prompt, its client is ended, and the turn leaves no result. Whatever happens in between, the turn
-ends with exactly one result, made from evidence.
+A turn that a crash finds queued was never sent and may run again: its prompt waits until the start
+is stored. The prompt of a turn that starts at once waits neither for that nor for memory, but the
+model does: the hook that the agent calls before it asks the model answers when both are there. If
+the turn cannot be stored the hook blocks the prompt, its client is ended, and the turn leaves no
+result. Whatever happens in between, the turn ends with exactly one result, made from evidence.
 """
 
 import logging
@@ -93,7 +93,9 @@ class TurnRunner:
         return {"model": self._model_of(conversation), "log_file": log_file}
 
     def wake(self, conversation: Conversation) -> None:
-        """Have the agent of a conversation started that somebody opened; a fork has no session of its own yet."""
+        """Have the agent of a conversation started that somebody opened; a fork has no session of
+        its own yet.
+        """
         if conversation.session_id is not None and conversation.fork_at is None:
             self._parts.pool.wake(*client_of(self._parts, conversation))
 

@@ -1,4 +1,6 @@
-"""Make text safe to show and store: no secrets, no paths of the server, valid UTF-8, bounded length."""
+"""Make text safe to show and store: no secrets, no paths of the server, valid UTF-8, bounded
+length.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -43,8 +45,8 @@ Mask = Callable[[str], str]
 _T = TypeVar("_T")
 
 _THREADS = anyio.CapacityLimiter(2)
-"""Masking computes all the time: more threads at once only take the interpreter from the loop, so that
-all streams stall when many turns end together. Two, because one hostile text takes long."""
+"""Masking computes all the time: more threads at once only take the interpreter from the loop, so
+that all streams stall when many turns end together. Two, because one hostile text takes long."""
 
 
 class OutputSanitizer:
@@ -82,7 +84,9 @@ class OutputSanitizer:
         return self.line(json_text(without_secret_fields))
 
     def input(self, tool_input: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a tool's input with every string clipped and masked, and the values of secret keys."""
+        """Return a tool's input with every string clipped and masked, and the values of secret
+        keys.
+        """
         masked: dict[str, Any] = mask_leaves(json_safe(tool_input), self.clipped)
         return masked
 
@@ -96,8 +100,9 @@ class OutputSanitizer:
 class StreamMasker:
     """Sanitizes one block of text that arrives in pieces.
 
-    A piece may end inside a secret or a path, and half of one is not recognised. So the part that may
-    still become one is held back: mostly the unfinished word, more after a word such as `password`.
+    A piece may end inside a secret or a path, and half of one is not recognised. So the part that
+    may still become one is held back: mostly the unfinished word, more after a word such as
+    `password`.
     """
 
     def __init__(self, sanitizer: OutputSanitizer, blocks: dict[str, str]) -> None:
@@ -129,7 +134,8 @@ class StreamMasker:
             return ""
         at = self._sanitizer.paths.settled_chars(text[: settled_chars(text)])
         self._held = text[at:]
-        # Each look reads all held text. Long text is looked at again when it has grown by an eighth.
+        # Each look reads all held text. Long text is looked at again when it has grown by an
+        # eighth.
         held = len(self._held)
         self._look_at_chars = held + held // 8 if held > _SHORT_CHARS else 0
         return self._sanitizer.text(text[:at])

@@ -46,7 +46,8 @@ DENIALS: Final[dict[str, str]] = _CATALOGUE["denials"]["zh"]
 
 
 def describe_end(stop_reason: str, cause: str | None) -> str:
-    """Return for the model what ended a turn that was cut off, and that it was not the person if so.
+    """Return for the model what ended a turn that was cut off, and that it was not the person if
+    so.
 
     The agent program writes "interrupted by user" into its session whoever had it stopped.
     """

@@ -45,7 +45,9 @@ class StandingRules:
         self._rules.setdefault(conversation_id, []).append(rule)
 
     def withdraw(self, conversation_id: ConversationId, approval_id: str) -> None:
-        """Ask again about what a rule covers. Raise `NotFound` if the conversation has no such rule."""
+        """Ask again about what a rule covers. Raise `NotFound` if the conversation has no such
+        rule.
+        """
         left = [rule for rule in self.of(conversation_id) if rule.id != approval_id]
         if len(left) == len(self.of(conversation_id)):
             raise NotFound("There is no such rule.")

@@ -1,8 +1,9 @@
-"""The steps of a turn: text, thinking, tool calls and approvals in the order in which they happened.
+"""The steps of a turn: text, thinking, tool calls and approvals in the order in which they
+happened.
 
 A step's text is unfinished until its block is done: a model's answer that begins again makes the
-unfinished part of the earlier one void. After an answer that broke off behind a finished block the agent
-program asks the model to go on; if the model repeats that block instead, it counts once.
+unfinished part of the earlier one void. After an answer that broke off behind a finished block the
+agent program asks the model to go on; if the model repeats that block instead, it counts once.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,7 +95,9 @@ class Steps:
         self._unended, self._repeatable = [], []
 
     def is_repeated(self, text: str) -> bool:
-        """Return whether a block is the one that the answer before, which broke off, had in its place."""
+        """Return whether a block is the one that the answer before, which broke off, had in its
+        place.
+        """
         return bool(self._repeatable) and self._repeatable[0].strip() == text.strip()
 
     def drop_last(self, chars: int, *, is_thinking: bool) -> None:
@@ -174,14 +177,18 @@ class Steps:
         by: str | None,
         more: Mapping[str, Any] = _NOTHING,
     ) -> None:
-        """Set how a question ended; see `_Approval.more`. `decision` is None if it can still be answered."""
+        """Set how a question ended; see `_Approval.more`. `decision` is None if it can still be
+        answered.
+        """
         for step in self._steps:
             if isinstance(step, _Approval) and step.approval_id == approval_id:
                 step.decision, step.by = decision, by
                 step.more = {key: more[key] for key in _KEPT if more.get(key)}
 
     def fields(self, closing: str = "") -> list[dict[str, Any]]:
-        """Return the steps as the turn result has them; `closing` is the gateway's own last text."""
+        """Return the steps as the turn result has them; `closing` is the gateway's
+        own last text.
+        """
         fields = [
             _fields(step)
             for step in self._steps

@@ -1,7 +1,7 @@
 """Ask memory for a turn's context, within a deadline and never at the turn's expense.
 
-The agent takes the prompt some milliseconds before it asks for the context to show beside it. Memory is
-asked in the meantime. The model is not asked until memory has answered.
+The agent takes the prompt some milliseconds before it asks for the context to show beside it.
+Memory is asked in the meantime. The model is not asked until memory has answered.
 """
 
 import logging
@@ -33,7 +33,10 @@ _SILENT: Final = frozenset(
 )
 """Reasons for which memory may have said less than it knows; without vectors words still answer."""
 _SILENCE: Final = "Memory backend degraded"
-_MAY_HAVE_MORE: Final = "It did not answer for this message, or not with everything. Do not say that nothing is remembered."
+_MAY_HAVE_MORE: Final = (
+    "It did not answer for this message, or not with everything. Do not say that "
+    "nothing is remembered."
+)
 
 
 class TurnRecall:

@@ -1,8 +1,8 @@
 """Complete turns that do not run (any more): withdrawn, or cut off by a crash of the server.
 
-Each gets a turn result that reports what stored events prove. A turn whose end was stored before the
-crash is completed with that end. One whose rows are damaged gets what can be read of it, and keeps no
-other turn from being recovered.
+Each gets a turn result that reports what stored events prove. A turn whose end was stored before
+the crash is completed with that end. One whose rows are damaged gets what can be read of it, and
+keeps no other turn from being recovered.
 """
 
 import logging
@@ -39,7 +39,8 @@ _log = logging.getLogger(__name__)
 _ALL_EVENTS = 1_000_000
 
 _NOT_RECOVERED = (
-    "{turns} could not be recovered after the last stop, because what is stored of them is damaged. The server's log"
+    "{turns} could not be recovered after the last stop, because what is stored of them is "
+    "damaged. The server's log"
     " names them; the rest works. Restore a backup if they matter."
 )
 
@@ -47,7 +48,9 @@ Withdrawal = Literal["withdrawn", "withdrawn_left"]
 
 
 def evidence_of(stored: Sequence[TurnEvent]) -> Evidence:
-    """Fold a turn's stored events back into evidence, without damaged ones; the calls are not settled."""
+    """Fold a turn's stored events back into evidence, without damaged ones; the calls are not
+    settled.
+    """
     evidence = Evidence()
     for event in stored:
         data = read_event(event)
@@ -196,7 +199,8 @@ async def _waiting_approvals(
 ) -> Sequence[Approval]:
     """Return the approvals of a turn that can still be answered.
 
-    A yes of which readers were not told had no effect, because the call waits for that; it is taken back.
+    A yes of which readers were not told had no effect, because the call waits for that; it is taken
+    back.
     """
     told = {data["approval_id"] for data in _of_type(stored, "approval.resolved")}
     waiting = []
@@ -336,7 +340,9 @@ def _of_type(stored: Sequence[TurnEvent], kind: str) -> list[dict[str, Any]]:
 
 
 async def close_withdrawn(turn: Turn, events: TurnEvents, why: Withdrawal, now: datetime) -> None:
-    """Complete a turn that never ran, because its message was withdrawn or its conversation left."""
+    """Complete a turn that never ran, because its message was withdrawn or
+    its conversation left.
+    """
     result = turn_result(
         Evidence(stopped_by="user_interrupt"),
         Ending(

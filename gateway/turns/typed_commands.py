@@ -1,10 +1,10 @@
 """Typed commands: a message that is `/name`, with or without words after it.
 
-The agent program never gets one as a command, because it would expand the workspace's texts past the gate,
-except `/compact`, which the gateway writes anew.
-`/plan words` asks for a plan first. `/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
-`/clear` starts a new conversation, in `gateway.chat`. Unknown commands are answered without the model.
-Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
+The agent program never gets one as a command, because it would expand the workspace's texts past
+the gate, except `/compact`, which the gateway writes anew. `/plan words` asks for a plan first.
+`/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
+`/clear` starts a new conversation, in `gateway.chat`. Unknown commands are answered without the
+model. Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
 """
 
 import re
@@ -36,7 +36,9 @@ class PlanRequest:
 
 @dataclass(frozen=True, slots=True)
 class CompactRequest:
-    """The person asks for a summary in the place of the conversation's messages; the words say what to keep."""
+    """The person asks for a summary in the place of the conversation's messages; the words say what
+    to keep.
+    """
 
     words: str
 

@@ -1,7 +1,7 @@
 """The lock of a workspace: one call that changes it runs at a time, whichever conversation made it.
 
-The policy's verdict on a call is true for the files as they were. Under the lock no other call can change them
-between the verdict and the end of the call.
+The policy's verdict on a call is true for the files as they were. Under the lock no other call can
+change them between the verdict and the end of the call.
 """
 
 from typing import Final

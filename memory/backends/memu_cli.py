@@ -1,8 +1,9 @@
 """memU in this process: the package `memu-cli`, with its files in a directory of ours.
 
-Each item is one recall file, named by the item's id, in a scope of its own (the owner as `user_id`, the
-item as `agent_id`), so that it can be replaced and removed without reading the owner's other files. The
-package's own embedding clients are not used, since they read settings and proxies from the environment.
+Each item is one recall file, named by the item's id, in a scope of its own (the owner as `user_id`,
+the item as `agent_id`), so that it can be replaced and removed without reading the owner's other
+files. The package's own embedding clients are not used, since they read settings and proxies from
+the environment.
 """
 
 import logging
@@ -158,7 +159,9 @@ class MemuCliBackend:
         return await run(abandon_on_cancel=abandon_on_cancel)
 
     def _run_blocking(self, work: Callable[[Memu], T]) -> T:
-        """Run `work`; raise `BackendUnavailable` when the package is not installed or fails in any way."""
+        """Run `work`; raise `BackendUnavailable` when the package is not installed or fails in any
+        way.
+        """
         try:
             with self._using:
                 if self._memu is None:

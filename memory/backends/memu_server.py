@@ -1,13 +1,16 @@
-"""memU as a server over HTTP: `POST /memorize`, `GET /memorize/status/{id}`, `POST /retrieve`, `POST /clear`.
+"""memU as a server over HTTP: `POST /memorize`, `GET /memorize/status/{id}`, `POST /retrieve`,
+`POST /clear`.
 
-The server knows no idempotency key and makes a new task of each request. So each item has a scope of its
-own there (the owner as `user_id`, the item as `agent_id`), which is cleared before the item is written. A
-task that was begun is stored as a link and waited for, also after a restart, before another one begins.
-Only if its name never arrived here, because the process or the connection broke off, a task may run twice.
+The server knows no idempotency key and makes a new task of each request. So each item has a scope
+of its own there (the owner as `user_id`, the item as `agent_id`), which is cleared before the item
+is written. A task that was begun is stored as a link and waited for, also after a restart, before
+another one begins. Only if its name never arrived here, because the process or the connection broke
+off, a task may run twice.
 
-A simpler server answers `/memorize` and `/retrieve` at once, without a task and perhaps without `result` around
-the answer, and may have no `/clear`. Then the delivery is done with the answer, and an earlier revision stays
-in the server. What the answers name of resources, items and categories is kept as links.
+A simpler server answers `/memorize` and `/retrieve` at once, without a task and perhaps without
+`result` around the answer, and may have no `/clear`. Then the delivery is done with the answer, and
+an earlier revision stays in the server. What the answers name of resources, items and categories is
+kept as links.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -46,10 +49,14 @@ _TASK: Final = "task"
 _BEGUN_FOR: Final = "begun_for"
 """The link to a delivery whose task may still run."""
 LEFT_BEHIND: Final = (
-    "The memU server has cleared what it made of this, but has no way to remove the text that it was"
+    "The memU server has cleared what it made of this, but has no way to remove the text that it "
+    "was"
     " sent: delete its conversation file in the server's storage by hand."
 )
-NEVER_CLEARED: Final = "The memU server has no way to remove what it was sent: delete it in the server's storage by hand."
+NEVER_CLEARED: Final = (
+    "The memU server has no way to remove what it was sent: delete it in the "
+    "server's storage by hand."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +132,9 @@ class MemuServerBackend:
         raise DeliveryRefused(LEFT_BEHIND if is_cleared else NEVER_CLEARED)
 
     async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
-        """See `RetrievingBackend.retrieve`; a server may find items of all users, so others' are dropped."""
+        """See `RetrievingBackend.retrieve`; a server may find items of all users, so others' are
+        dropped.
+        """
         if not query.strip():
             return []
         body = {"query": query, "user_id": scope.owner_id}
@@ -160,7 +169,9 @@ class MemuServerBackend:
         await self._service.close()
 
     async def _begin_anew(self, item: Item) -> list[Link]:
-        """Clear an item's scope and have it memorized; return links to its task, or to what was made at once."""
+        """Clear an item's scope and have it memorized; return links to its task, or to what was
+        made at once.
+        """
         await self._clear(item.id)
         text = f"{description_of(item)}\n\n{content_of(item)}"
         body = {
@@ -177,7 +188,8 @@ class MemuServerBackend:
         return [_link(item.id, _SCOPE, item.id), *made]
 
     async def _wait_until_ended(self, task: str) -> tuple[str, Mapping[str, Any]]:
-        """Return the status in which a task ended, `NOT_FOUND` if the server does not know it, and the answer.
+        """Return the status in which a task ended, `NOT_FOUND` if the server does not know it, and
+        the answer.
 
         Raise `BackendUnavailable` if it has not ended.
         """
@@ -232,7 +244,9 @@ def _ids(value: object) -> Iterator[str]:
 
 
 def _result_of(answer: Any) -> dict[str, Any]:
-    """Return what an answer holds: its `result`, or the whole answer of a server without such an envelope."""
+    """Return what an answer holds: its `result`, or the whole answer of a server without such an
+    envelope.
+    """
     result = answer.get("result", answer) if isinstance(answer, dict) else None
     if not isinstance(result, dict):
         raise BackendUnavailable(f"{_SERVER} answered in a form that is not known.")

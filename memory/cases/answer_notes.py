@@ -20,13 +20,17 @@ def of_full(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def of_new(case: Case, degraded: Sequence[Degradation] = ()) -> tuple[str, ...]:
-    """Return the notes on a new case; `degraded`: parts of the search for related cases that failed."""
+    """Return the notes on a new case; `degraded`: parts of the search for related cases that
+    failed.
+    """
     notes = (_note("not_all", ", ".join(degraded)),) if degraded else ()
     return (*notes, *_hidden(case))
 
 
 def of_merged(case: Case, votes: Sequence[Vote], *, is_own: bool) -> tuple[str, ...]:
-    """Return the notes on a case that a report was merged into; `is_own`: the caller may rewrite it."""
+    """Return the notes on a case that a report was merged into; `is_own`: the caller may rewrite
+    it.
+    """
     notes = [_note("same_as", case.case_id, case.reports)]
     if is_own:
         notes.append(_note("update_it", case.case_id))

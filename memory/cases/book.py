@@ -1,6 +1,8 @@
-"""The book of cases: the one place that records cases, merges reports, updates cases and counts votes.
+"""The book of cases: the one place that records cases, merges reports, updates cases and counts
+votes.
 
-It reads what a decision needs, has the pure modules decide, and writes the decision in one transaction.
+It reads what a decision needs, has the pure modules decide, and writes the decision in one
+transaction.
 """
 
 import logging
@@ -85,9 +87,9 @@ class CaseBook:
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
         """Record a case, or update the one that it names; merge a repeated report into its case.
 
-        If cancelled, everything or nothing was changed; repeating the call changes nothing more. Raise
-        `CaseRefused` if the input is not valid, or the caller has no case of that id; `StoreUnavailable` if
-        nothing was written.
+        If cancelled, everything or nothing was changed; repeating the call changes nothing more.
+        Raise `CaseRefused` if the input is not valid, or the caller has no case of that id;
+        `StoreUnavailable` if nothing was written.
         """
         case = await self._threads.run(partial(read_case, sent, known_secrets=self._known_secrets))
         write = self._record if case.case_id is None else self._update
@@ -126,7 +128,8 @@ class CaseBook:
     async def restore(self, exported: ExportedCase) -> bool:
         """Record an exported case under its id, or a new one if somebody else has it.
 
-        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not valid.
+        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not
+        valid.
         """
         read = partial(read_case, exported.sent, known_secrets=self._known_secrets)
         content, stated = new_content(await self._threads.run(read))
@@ -147,8 +150,8 @@ class CaseBook:
     async def absorb(self, caller: CaseCaller, case_id: str, other_id: str) -> UpsertAnswer:
         """Merge the content of another case into a case, as a report; the other stays as it is.
 
-        Raise `CaseRefused` if the caller has no such cases, or they are one; `StoreUnavailable` if nothing
-        was written.
+        Raise `CaseRefused` if the caller has no such cases, or they are one; `StoreUnavailable` if
+        nothing was written.
         """
         if case_id == other_id:
             raise CaseRefused("INVALID_CASE", "A case cannot be merged into itself.")
@@ -267,7 +270,8 @@ class CaseBook:
     async def _twin(self, case: Case, content: CaseContent) -> Case | None:
         """Return another case that says the same as this content.
 
-        Raise `CaseRefused` if that case is rejected or stale; it does not return in the place of this one.
+        Raise `CaseRefused` if that case is rejected or stale; it does not return in the place of
+        this one.
         """
         if content == case.content:
             return None
@@ -280,7 +284,9 @@ class CaseBook:
     async def _relations(
         self, content: CaseContent, found: Sequence[Case] = (), known: Sequence[Case] = ()
     ) -> list[RelatedCase]:
-        """Compare a content with cases that were found and with those that it was related to before."""
+        """Compare a content with cases that were found and with those that it was related to
+        before.
+        """
         ids = {case.case_id for case in known}
         found = [case for case in found if case.case_id not in ids]
         compare = self._comparer.compare
@@ -308,7 +314,9 @@ class CaseBook:
         )
 
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:
-        """Return the cases that the conversation should judge; none if they cannot be read in time."""
+        """Return the cases that the conversation should judge; none if they cannot be
+        read in time.
+        """
         if caller.conversation_id is None:
             return ()
         with anyio.move_on_after(_UNREVIEWED_S):

@@ -1,4 +1,6 @@
-"""A case: an incident's symptom, diagnosis, root cause and resolution, and how far it is trusted."""
+"""A case: an incident's symptom, diagnosis, root cause and resolution, and how far
+it is trusted.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -154,7 +156,8 @@ class RelatedCase:
     score: float
     """0 to 1."""
     struct_match: bool = True
-    """False if the failure layer, the runtime or the services contradict; a missing value does not."""
+    """False if the failure layer, the runtime or the services contradict; a missing value does
+    not."""
 
     @property
     def distance(self) -> tuple[int, float, str]:

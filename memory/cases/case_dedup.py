@@ -32,9 +32,9 @@ class CaseDedup:
     ) -> Case | None:
         """Return the case of exactly this scope that says the same; `exclude` is an id to ignore.
 
-        The same few words may describe another incident elsewhere, so the surroundings of the case and of
-        its newest reports must not contradict those of `content`. A case that search shows precedes one
-        that was judged, which precedes the oldest.
+        The same few words may describe another incident elsewhere, so the surroundings of the case
+        and of its newest reports must not contradict those of `content`. A case that search shows
+        precedes one that was judged, which precedes the oldest.
         """
         fingerprint = await self._threads.run(partial(fingerprint_of, content, scope))
         found = await self._store.by_fingerprint(fingerprint, scope.owner_id)
@@ -64,7 +64,9 @@ def _said_before(
 
 
 def _adds(case: Case, earlier: CaseContent, content: CaseContent) -> bool:
-    """Return whether a repeated report knows more of the surroundings than the case and the earlier one."""
+    """Return whether a repeated report knows more of the surroundings than the case and the earlier
+    one.
+    """
     known = absorbed(earlier.metadata, case.content.metadata)
     return absorbed(known, content.metadata) != known
 

@@ -102,8 +102,9 @@ def merge_change(
 ) -> CaseChange:
     """Return the change that merges a repeated report into a case; it counts as no vote.
 
-    `reports` are the newest earlier ones, which stay searched. `stated` is the new stated confidence of an
-    unsure draft, None: as before. The report's metadata fill gaps if the caller may change the case.
+    `reports` are the newest earlier ones, which stay searched. `stated` is the new stated
+    confidence of an unsure draft, None: as before. The report's metadata fill gaps if the caller
+    may change the case.
     """
     metadata = case.content.metadata
     if may_change(caller, case, votes):
@@ -135,7 +136,9 @@ def update_change(
     at: datetime,
     reports: Sequence[Report] = (),
 ) -> CaseChange | None:
-    """Return the change to this content and stated confidence; None if nothing would be different."""
+    """Return the change to this content and stated confidence; None if nothing
+    would be different.
+    """
     after = after_revision(
         case, votes, content=content, stated=stated, writer=caller.voter, by=caller.by, at=at
     )
@@ -158,7 +161,8 @@ def decide_update(
     at: datetime,
     reports: Sequence[Report],
 ) -> Update:
-    """Return the update that the caller may make of what it sent, and what was left out of it and why.
+    """Return the update that the caller may make of what it sent, and what was left out of it and
+    why.
 
     Raise `CaseRefused` if the case is of another scope than the caller may change.
     """

@@ -40,7 +40,9 @@ def without_room(before: CaseMetadata, new: CaseMetadata) -> tuple[str, ...]:
 
 
 def not_replaced(content: CaseContent, sent: SentCase) -> tuple[str, ...]:
-    """Return the names of the single metadata values that were sent and differ from the known ones."""
+    """Return the names of the single metadata values that were sent and differ from
+    the known ones.
+    """
     kept = united(content.metadata, sent.metadata)
     return tuple(
         f"metadata.{field.name}"

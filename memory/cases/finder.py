@@ -1,6 +1,7 @@
 """Finds cases: for a question, and for a case that is being written.
 
-An app's callers find what was recorded for their app and for no app; the search itself leaves out the rest.
+An app's callers find what was recorded for their app and for no app; the search itself leaves out
+the rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,8 +52,8 @@ class CaseFinder:
     ) -> SearchAnswer:
         """Return the cases that fit a question, best first, and record that they were shown.
 
-        Raise `CaseRefused` with INVALID_QUERY or INVALID_TOP_K, and `StoreUnavailable` if the cases cannot be
-        read; failures of the search are named in the answer.
+        Raise `CaseRefused` with INVALID_QUERY or INVALID_TOP_K, and `StoreUnavailable` if the cases
+        cannot be read; failures of the search are named in the answer.
         """
         if not isinstance(query, str) or not query.strip():
             raise CaseRefused("INVALID_QUERY", "Say in `query` what to look for, in a few words.")

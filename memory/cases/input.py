@@ -1,8 +1,8 @@
 """Reads and cleans a case that a model or an HTTP client sent.
 
-Fields that only the server writes (feedback, relations, lifecycle, counters, scope) are ignored and named.
-Secrets are masked before anything is compared, cut or stored. A placeholder such as `n/a` counts as not
-sent. Invalid input is refused with one sentence.
+Fields that only the server writes (feedback, relations, lifecycle, counters, scope) are ignored and
+named. Secrets are masked before anything is compared, cut or stored. A placeholder such as `n/a`
+counts as not sent. Invalid input is refused with one sentence.
 """
 
 import math
@@ -34,7 +34,8 @@ MAX_NAME_CHARS: Final = 200
 _MAX_STRIPPED: Final = 20
 _MAX_STRIPPED_CHARS: Final = 60
 _READ_FACTOR: Final = 4
-"""A text is read, and secrets are looked for, in at most this multiple of the characters that are kept."""
+"""A text is read, and secrets are looked for, in at most this multiple of the characters that are
+kept."""
 _MAX_READ_NAME: Final = MAX_NAME_CHARS * _READ_FACTOR
 
 _PLACEHOLDERS: Final = frozenset(

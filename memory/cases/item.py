@@ -80,7 +80,9 @@ def _body(content: CaseContent, reports: Sequence[Report]) -> str:
 
 
 def _added(content: CaseContent, reports: Sequence[Report]) -> Iterator[str]:
-    """Yield what each report says that neither the case nor an earlier report says, ignoring numbers."""
+    """Yield what each report says that neither the case nor an earlier report says, ignoring
+    numbers.
+    """
     known = {_alike(sentence) for sentence in _sentences(content)} if reports else set()
     for report in reports:
         new = ""

@@ -1,17 +1,18 @@
 """The lifecycle of a case: draft, accepted, rejected or stale.
 
-    draft → accepted     confident, and what it says now was found helpful by two conversations, one of
+    draft → accepted confident, and what it says now was found helpful by two conversations, one of
                          which did not write it
-    any → rejected       hardly any confidence is left, and a conversation that did not write it, or a
-                         person, found it useless or rolled it back; two of them if two found it helpful
-    any → stale          a vote on its present content says that it holds no more; draft again when all
+    any → rejected hardly any confidence is left, and a conversation that did not write it, or a
+                         person, found it useless or rolled it back; two of them if two found it
+                         helpful
+    any → stale a vote on its present content says that it holds no more; draft again when all
                          who said so take it back, or when it helped a person
     accepted, stale → draft      its content was rewritten
     rejected → draft     a person rewrote it
 
-No conversation confirms its own case, and none alone undoes a case: who rewrites a case becomes one of its
-authors, only the first author states its confidence, and confirmed content is rewritten by its authors or
-a person.
+No conversation confirms its own case, and none alone undoes a case: who rewrites a case becomes one
+of its authors, only the first author states its confidence, and confirmed content is rewritten by
+its authors or a person.
 """
 
 from collections.abc import Sequence
@@ -42,8 +43,8 @@ def after_vote(
 ) -> Case:
     """Return a case's next state.
 
-    `votes` are all of them, the new one included. `vote` is the new one as it was cast, without what its
-    voter said before, so that old statements do not count as new.
+    `votes` are all of them, the new one included. `vote` is the new one as it was cast, without
+    what its voter said before, so that old statements do not count as new.
     """
     confidence = confidence_of(case, votes)
     is_cleared = by == "person" and is_helpful(vote)
@@ -88,7 +89,8 @@ def is_spoken_against(case: Case, votes: Sequence[Vote]) -> bool:
 
 
 def is_found_right(case: Case, votes: Sequence[Vote], *, but: str) -> bool:
-    """Return whether voters other than `but` confirmed the case: it is accepted, or helped two of them.
+    """Return whether voters other than `but` confirmed the case: it is accepted, or helped two of
+    them.
 
     A stale case that another voter called stale is not confirmed: anybody may say what holds now.
     """
@@ -118,8 +120,8 @@ def after_revision(
 ) -> Case:
     """Return a case's state after an update; the case itself if nothing differs.
 
-    `stated` None: as before. `writer` becomes an author, and so cannot confirm the case alone. Metadata
-    change neither the authors nor the lifecycle.
+    `stated` None: as before. `writer` becomes an author, and so cannot confirm the case alone.
+    Metadata change neither the authors nor the lifecycle.
     """
     stated_confidence = case.stated_confidence if stated is None else stated
     if content == case.content and stated_confidence == case.stated_confidence:

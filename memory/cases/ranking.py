@@ -2,10 +2,11 @@
 
     score = relevance · boost,    boost = 1 ± .2
     trust = base · exp(−λ · days since it was judged or changed last)
-    base  = w · wilson + (1 − w) · confidence from three votes on, w = min(1, votes / 10); else confidence
+    base = w · wilson + (1 − w) · confidence from three votes on, w = min(1, votes / 10); else
+    confidence
 
-Trust separates cases of about the same relevance. Accepted cases stand a little above drafts, cases of
-another environment a little below.
+Trust separates cases of about the same relevance. Accepted cases stand a little above drafts, cases
+of another environment a little below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +48,8 @@ class RankedCase:
 
     case: Case
     score: float
-    """Its relevance, 0 to 1 and comparable within one search, and once it is ranked its trust as well."""
+    """Its relevance, 0 to 1 and comparable within one search, and once it is ranked its trust as
+    well."""
     why: str = ""
     """How it was found, and why it stands where it stands."""
 
@@ -114,7 +116,9 @@ _TEXT_CHARS: Final = 540
 
 
 def summarize(ranked: RankedCase, *, feedback: FeedbackTally, similar_count: int) -> CaseSummary:
-    """Return the summary of a found case; texts are one line each, and end in `...` where they are cut."""
+    """Return the summary of a found case; texts are one line each, and end in `...` where they are
+    cut.
+    """
     case, content = ranked.case, ranked.case.content
     preview = clipped(flat(content.diagnosis), PREVIEW_CHARS)
     room = _TEXT_CHARS - min(len(preview), PREVIEW_CHARS)
@@ -157,8 +161,8 @@ _SIMILAR: Final = 0.34
 def varied(ranked: Sequence[RankedCase], count: int) -> list[RankedCase]:
     """Return at most `count` of the ranked cases, best first; repeated causes score less.
 
-    A fifth report of a wrong cause helps little, and the related cases of the first one lead to the others. A
-    case without a root cause is similar to none.
+    A fifth report of a wrong cause helps little, and the related cases of the first one lead to the
+    others. A case without a root cause is similar to none.
     """
     left = [(case, _cause(case), case.score) for case in ranked[:_POOL]]
     chosen: list[RankedCase] = []

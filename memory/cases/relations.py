@@ -44,7 +44,8 @@ class Nearby:
 
 
 FindCandidates = Callable[[CaseContent, Scope, int], Awaitable[Nearby]]
-"""Finds at most so many cases that the scope may see and that may be related to a content, or say the same."""
+"""Finds at most so many cases that the scope may see and that may be related to a content, or say
+the same."""
 
 
 def weighted(similarity: SectionSimilarity) -> float:
@@ -87,8 +88,9 @@ def relate(
 ) -> list[RelatedCase]:
     """Return the relations of a content, nearest first.
 
-    Of the cases found by a search at most `MAX_RELATED` count. `known` are the cases that it was related
-    to before: all that still are related stay, so that a rewritten case keeps the cases that name it.
+    Of the cases found by a search at most `MAX_RELATED` count. `known` are the cases that it was
+    related to before: all that still are related stay, so that a rewritten case keeps the cases
+    that name it.
     """
     related = [*_related(content, known), *_related(content, found)[:MAX_RELATED]]
     return sorted(related, key=lambda relation: relation.distance)

@@ -1,7 +1,7 @@
 """How similar two cases are, section by section: each section is a vector of its own.
 
-One vector of a whole case would mostly represent its longest section, and two causes of one symptom would
-look alike.
+One vector of a whole case would mostly represent its longest section, and two causes of one symptom
+would look alike.
 """
 
 from array import array
@@ -41,7 +41,9 @@ _IDENTITY: Final = ((0.0, 0.0), (1.0, 1.0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionSimilarity:
-    """How similar the sections of two cases are, 0 to 1 each; None where either lacks the section."""
+    """How similar the sections of two cases are, 0 to 1 each; None where either
+    lacks the section.
+    """
 
     symptom: float | None
     diagnosis: float | None

@@ -1,7 +1,7 @@
 """Compares the surroundings of two incidents: they match, conflict, or neither.
 
-The failure layer, the runtime and the services of both are compared. A value that either case lacks counts
-neither way. A conflict keeps two cases apart however similar their texts are.
+The failure layer, the runtime and the services of both are compared. A value that either case lacks
+counts neither way. A conflict keeps two cases apart however similar their texts are.
 """
 
 import re
@@ -15,7 +15,10 @@ _NAME: Final = re.compile(r"k8s|[^\W\d_]{2,}")
 _BREAK: Final = re.compile(r"[\W_]+")
 # a runtime and its other names
 _RUNTIMES: Final = (
-    "java jvm jdk jre openjdk hotspot graalvm corretto temurin zulu dragonwell springboot spring tomcat",
+    (
+        "java jvm jdk jre openjdk hotspot graalvm corretto temurin zulu dragonwell springboot "
+        "spring tomcat"
+    ),
     "python cpython py pypy",
     "go golang",
     "node nodejs js javascript typescript",

@@ -1,8 +1,10 @@
-"""The four case tools: they check what was sent, bound the time, and answer every failure with a code.
+"""The four case tools: they check what was sent, bound the time, and answer every failure with a
+code.
 
-The server passes the caller; no argument of a tool can change the owner, the scope or the conversation. A model
-sees the tools as `tools.json` has them: required fields and allowed values are said in words, so that a wrong
-call is answered with our code and sentence and not with a validator's, and unknown fields are named as ignored.
+The server passes the caller; no argument of a tool can change the owner, the scope or the
+conversation. A model sees the tools as `tools.json` has them: required fields and allowed values
+are said in words, so that a wrong call is answered with our code and sentence and not with a
+validator's, and unknown fields are named as ignored.
 """
 
 import json
@@ -63,7 +65,8 @@ Find = Callable[..., Awaitable[SearchAnswer]]
 
 
 class CaseTools:
-    """Search, upsert, feedback and render. Each returns its answer or a `Refusal`; only cancellation is raised.
+    """Search, upsert, feedback and render. Each returns its answer or a `Refusal`; only
+    cancellation is raised.
 
     Arguments come from a model; their types are checked here.
     """

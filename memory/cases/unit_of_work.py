@@ -1,7 +1,8 @@
 """Reads what one decision about a case needs, and writes its result.
 
-Writes of one owner run one after another, so that an incident reported by many agents at once becomes one
-case. Another process may still be faster: its write raises `StoreConflict`, and the decision is made again.
+Writes of one owner run one after another, so that an incident reported by many agents at once
+becomes one case. Another process may still be faster: its write raises `StoreConflict`, and the
+decision is made again.
 """
 
 import logging
@@ -58,7 +59,8 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]) -> None:
-    """Record that the caller's conversation was shown these cases, so that it can be asked to judge them.
+    """Record that the caller's conversation was shown these cases, so that it can be asked to judge
+    them.
 
     Best effort: a slow or broken store is logged, and the caller still gets the cases.
     """

@@ -1,8 +1,8 @@
 """What a model's cosines mean: which are near, and how much one speaks for an answer.
 
-Models differ: unrelated texts have a cosine near 0 for one and near 0.75 for another, and some tell an answer from
-a text about the same subject where others do not; many read one script only. So the model is asked for vectors of
-`TEXTS`.
+Models differ: unrelated texts have a cosine near 0 for one and near 0.75 for another, and some tell
+an answer from a text about the same subject where others do not; many read one script only. So the
+model is asked for vectors of `TEXTS`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,8 @@ _UNRELATED: Final = _HERE.with_name("unrelated.txt").read_text(encoding="utf-8")
 """Texts about different subjects."""
 _ROWS: Final = _HERE.with_name("related.txt").read_text(encoding="utf-8").splitlines()
 RELATED: Final = [tuple(row.split("|")) for row in _ROWS]
-"""Statements, each with a question that it answers and one that it does not, in English and Chinese."""
+"""Statements, each with a question that it answers and one that it does not, in English and
+Chinese."""
 TEXTS: Final = (*chain.from_iterable(zip(*RELATED, strict=True)), *_UNRELATED)
 
 _DEVIATIONS: Final = 3.0
@@ -30,24 +31,27 @@ _MOST: Final = 0.95
 _OTHERS: Final = slice(5, 40)
 """The neighbours that an item is compared with: the first may be answers as well."""
 _LIKE_AN_ANSWER: Final = 2
-"""Questions about something that is known, but not this, for each about something that is not known."""
+"""Questions about something that is known, but not this, for each about something that is not
+known."""
 _MOST_EVIDENCE: Final = 3.0
 _LEAST_SPREAD: Final = 1e-9
 _READS: Final = 1.0
-"""How far answers lie from other texts, in standard deviations, for a model that reads a script. all-MiniLM-L6-v2: 1.7
-in English, 0.3 in Chinese."""
+"""How far answers lie from other texts, in standard deviations, for a model that reads a script.
+all-MiniLM-L6-v2: 1.7 in English, 0.3 in Chinese."""
 _TELLS: Final = 0.5
-"""How far the scores of answers lie above those of other texts, likewise, for a model that tells them apart."""
+"""How far the scores of answers lie above those of other texts, likewise, for a model that tells
+them apart."""
 _VERY_NEAR: Final = 1.05
-"""An item this far above unrelated texts (1: where answers are) is an answer more often than not: found with
-all-MiniLM-L6-v2 on the English questions of three sets, see `bench/README.md`."""
+"""An item this far above unrelated texts (1: where answers are) is an answer more often than not:
+found with all-MiniLM-L6-v2 on the English questions of three sets, see `bench/README.md`."""
 _NEAR_SLOPE: Final = 4.5
 _NEAR_ACROSS: Final = 0.37
-"""Likewise between scripts, where words say nothing for or against an item: it is shown from 0.6 on. Found with
-Google's multilingual sentence encoder on six sets."""
+"""Likewise between scripts, where words say nothing for or against an item: it is shown from 0.6
+on. Found with Google's multilingual sentence encoder on six sets."""
 _TELLS_ACROSS: Final = 2.0
-"""How far answers in another script lie above the best other text there, in standard deviations, for a model that is
-asked across scripts. That encoder: 2.5; multilingual-e5-small, which ranks by script first: 1.4 and 1.9."""
+"""How far answers in another script lie above the best other text there, in standard deviations,
+for a model that is asked across scripts. That encoder: 2.5; multilingual-e5-small, which ranks by
+script first: 1.4 and 1.9."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,8 @@ class Calibration:
     """How a model's cosines with questions of one script are read."""
 
     least: float
-    """The least cosine that counts as near: clearly above those among texts about different subjects."""
+    """The least cosine that counts as near: clearly above those among texts about different
+    subjects."""
     references: Sequence[Vector] = ()
     """Vectors of texts that are no answers, compared beside the items: a memory may hold few."""
     slope: float = 0.0
@@ -67,14 +72,18 @@ class Calibration:
     answering: float = 1.0
     """The mean cosine of a question and its answer; above `unrelated`."""
     across: tuple[float, float] | None = None
-    """`unrelated` and `answering` for texts of another script than the question; None: the model does not tell."""
+    """`unrelated` and `answering` for texts of another script than the question; None: the model
+    does not tell."""
 
     def nearness(self, cosine: float) -> float:
-        """Return how near a cosine is: 0 if it is the least that counts as near, 1 if it is as high as an answer's."""
+        """Return how near a cosine is: 0 if it is the least that counts as near, 1 if it is as high
+        as an answer's.
+        """
         return min(1.0, (cosine - self.least) / (self.answering - self.least))
 
     def evidence(self, question: Vector, cosines: Mapping[str, float]) -> dict[str, float]:
-        """Return how the cosine of each of the nearest items changes the log-odds of being an answer.
+        """Return how the cosine of each of the nearest items changes the log-odds of being an
+        answer.
 
         From -3 to 3. Empty if the model was not asked.
         """
@@ -88,7 +97,9 @@ class Calibration:
         }
 
     def evidence_across(self, cosines: Mapping[str, float]) -> dict[str, float]:
-        """Return the same for items in another script than the question; empty if the model does not tell."""
+        """Return the same for items in another script than the question; empty if the model does
+        not tell.
+        """
         if self.across is None:
             return {}
         unrelated, answering = self.across
@@ -123,8 +134,8 @@ def calibrated(vectors: Sequence[Vector]) -> Readings:
 def _calibration(vectors: Sequence[Vector], *, is_chinese: bool) -> Calibration | None:
     """Return how to read cosines with questions of a script; None if the model cannot read it.
 
-    The scores of answers, and of the best texts that are no answers, count as two normal distributions of the
-    same spread, as likely as each other.
+    The scores of answers, and of the best texts that are no answers, count as two normal
+    distributions of the same spread, as likely as each other.
     """
     count = len(RELATED)
     answered, unanswered = vectors[count : 2 * count], vectors[2 * count : 3 * count]

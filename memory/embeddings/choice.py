@@ -51,7 +51,9 @@ async def make_embedder(
     now: Now,
     on_breaker: Callable[[BreakerState], None] = lambda _: None,
 ) -> TextEmbedder | None:
-    """Return the chosen embedder, if any; a model is loaded, and a server asked, when it is first used."""
+    """Return the chosen embedder, if any; a model is loaded, and a server asked, when it is first
+    used.
+    """
     if choice.name == "openai" and choice.server is not None:
         return OpenAiEmbedder(choice.server, mask=mask, now=now, on_breaker=on_breaker)
     local = await anyio.to_thread.run_sync(_local_blocking, choice, model_dir(data_dir))

@@ -1,8 +1,8 @@
 """Vectors without a model: feature hashing of terms and of their trigrams.
 
-Each feature adds a signed share to one dimension (Weinberger et al., "Feature Hashing for Large Scale Multitask
-Learning", ICML 2009). Texts are near that share words or parts of words: spelling variants, word forms. It
-knows no synonyms, needs no model and is the same everywhere.
+Each feature adds a signed share to one dimension (Weinberger et al., "Feature Hashing for Large
+Scale Multitask Learning", ICML 2009). Texts are near that share words or parts of words: spelling
+variants, word forms. It knows no synonyms, needs no model and is the same everywhere.
 """
 
 import hashlib

@@ -1,8 +1,9 @@
-"""MiniLM by Chroma's ONNX model, which knows meaning in English. Used if it is on disk, never downloaded unasked.
+"""MiniLM by Chroma's ONNX model, which knows meaning in English. Used if it is on disk, never
+downloaded unasked.
 
-It knows next to no Chinese character, so that all Chinese texts are alike to it. Such texts get the zero
-vector and are found by words alone. The model has some 80 MB. Its archive stays beside it, because only the
-archive's digest is known: what cannot be verified is not loaded.
+It knows next to no Chinese character, so that all Chinese texts are alike to it. Such texts get the
+zero vector and are found by words alone. The model has some 80 MB. Its archive stays beside it,
+because only the archive's digest is known: what cannot be verified is not loaded.
 """
 
 import hashlib
@@ -57,7 +58,8 @@ class MiniLmEmbedder:
     @cached_property
     def _model(self) -> Any:
         function = _function(self._directory)
-        function.tokenizer.no_padding()  # Chroma fills each text up to 256 tokens: six times the work
+        # Chroma fills each text up to 256 tokens: six times the work
+        function.tokenizer.no_padding()
         return function
 
 
@@ -74,7 +76,9 @@ def is_present_blocking(directory: Path) -> bool:
 
 
 def fetch_model_blocking(directory: Path) -> None:
-    """Download the model unless it is there. Raise `ModelMissing` if it could not be downloaded or verified."""
+    """Download the model unless it is there. Raise `ModelMissing` if it could not be downloaded or
+    verified.
+    """
     if is_present_blocking(directory):
         return
     try:

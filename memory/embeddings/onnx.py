@@ -1,7 +1,8 @@
-"""Vectors from an ONNX model in a local folder, as sentence-transformers exports one: `model.onnx`, `tokenizer.json`.
+"""Vectors from an ONNX model in a local folder, as sentence-transformers exports one: `model.onnx`,
+`tokenizer.json`.
 
-The pooling is the one that `1_Pooling/config.json` names, else the mean. Nothing is downloaded. onnxruntime and
-tokenizers come with Chroma and are loaded when the first text is embedded.
+The pooling is the one that `1_Pooling/config.json` names, else the mean. Nothing is downloaded.
+onnxruntime and tokenizers come with Chroma and are loaded when the first text is embedded.
 """
 
 import hashlib

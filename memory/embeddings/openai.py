@@ -1,7 +1,9 @@
-"""Vectors from a server that speaks OpenAI's embeddings: OpenAI, Ollama, LiteLLM, vLLM, TEI, Voyage and others.
+"""Vectors from a server that speaks OpenAI's embeddings: OpenAI, Ollama, LiteLLM, vLLM, TEI, Voyage
+and others.
 
-Items are embedded in batches, with retries. A question gets one try within the deadline of its search; a server
-that fails such questions again and again is left alone for a while. Texts that are too long for the model are cut.
+Items are embedded in batches, with retries. A question gets one try within the deadline of its
+search; a server that fails such questions again and again is left alone for a while. Texts that are
+too long for the model are cut.
 """
 
 import math

@@ -40,10 +40,11 @@ class TextEmbedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Make a vector for each text, in their order; zero or empty for a text that it cannot read.
+        """Make a vector for each text, in their order; zero or empty for a text that it cannot
+        read.
 
-        May take long and try again; stops when cancelled. Raise `BackendUnavailable` if no vectors could be
-        made.
+        May take long and try again; stops when cancelled. Raise `BackendUnavailable` if no vectors
+        could be made.
         """
         ...
 

@@ -82,10 +82,10 @@ class Chronicle(Protocol):
     ) -> IntentPage:
         """List an owner's intents, newest first: the order of recording, backwards.
 
-        `key` is a key, a family with its places in braces (`tool.{tool_name}.ok`), or a prefix of keys that
-        ends in a dot: `tool.`, `tool.Bash.`. Forgotten intents are listed without their text; those that a
-        policy kept out of the chronicle are not listed. Raise `ValueError` if the cursor is not one of this
-        chronicle.
+        `key` is a key, a family with its places in braces (`tool.{tool_name}.ok`), or a prefix of
+        keys that ends in a dot: `tool.`, `tool.Bash.`. Forgotten intents are listed without their
+        text; those that a policy kept out of the chronicle are not listed. Raise `ValueError` if
+        the cursor is not one of this chronicle.
         """
 
     async def intent(self, intent_id: str, owner_id: str) -> IntentRecord | None:
@@ -93,16 +93,22 @@ class Chronicle(Protocol):
         ...
 
     async def intents_of_turn(self, turn_id: str) -> Sequence[IntentRecord]:
-        """Return a turn's intents in the order of recording; for the server's own work, not for requests."""
+        """Return a turn's intents in the order of recording; for the server's own work, not for
+        requests.
+        """
 
     async def unremembered(self, limit: int) -> Sequence[str]:
-        """Return ids of ended turns, of all owners, that are not marked as remembered, oldest first."""
+        """Return ids of ended turns, of all owners, that are not marked as remembered, oldest
+        first.
+        """
 
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
         """Return what waits for the conversation's next prompt, oldest first."""
 
     async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
-        """Mark waiting intents as used in a turn's prompt, and drop their text; ignore all others."""
+        """Mark waiting intents as used in a turn's prompt, and drop their text;
+        ignore all others.
+        """
 
     async def delete_conversation_context(self, conversation_id: str) -> None:
         """Delete all pending context of a conversation that was left or deleted."""

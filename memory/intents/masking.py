@@ -1,7 +1,7 @@
 """Masks the secrets in payloads and bounds their size.
 
-A text is masked before it is shortened. If it is too long to be masked whole, what stands next to the cut is
-dropped, since half a secret would not be recognised.
+A text is masked before it is shortened. If it is too long to be masked whole, what stands next to
+the cut is dropped, since half a secret would not be recognised.
 """
 
 import math
@@ -35,10 +35,11 @@ _LEFT_OUT: Final = "…"
 
 
 def masked_payload(payload: Mapping[str, Any], mask: Mask) -> dict[str, Any]:
-    """Return a payload as JSON values, masked and bounded; its shape and the names of its fields stay.
+    """Return a payload as JSON values, masked and bounded; its shape and the names of its fields
+    stay.
 
-    Every value under a telling name (`password`) is masked, and so is what follows a telling option in a
-    list of arguments.
+    Every value under a telling name (`password`) is masked, and so is what follows a telling option
+    in a list of arguments.
     """
     masked: dict[str, Any] = _Masking(mask).mapping(payload, _MAX_DEPTH, telling=False)
     return masked

@@ -25,7 +25,8 @@ _TYPES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
 def observe_intent_payload(payload: Mapping[str, Any], mask: Mask = str) -> list[tuple[str, str]]:
     """Return the payload's fields with their types, those of its objects as `args.path`.
 
-    Sorted, at most 100. Names are masked and shortened to 80 characters, since a model may invent them.
+    Sorted, at most 100. Names are masked and shortened to 80 characters, since a model may invent
+    them.
     """
     return sorted(set(_fields(payload, "", _MAX_DEPTH, mask)))[:_MAX_FIELDS]
 

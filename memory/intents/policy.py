@@ -57,8 +57,9 @@ class MemoryPolicy:
 def default_memory_policy() -> MemoryPolicy:
     """Return the shipped policy; it has a rule for every registered key.
 
-    The next prompt gets what the agent's own session may not hold: that the turn before was cut off, and
-    the calls that were interrupted, whose effect is uncertain. The session has all other results already.
+    The next prompt gets what the agent's own session may not hold: that the turn before was cut
+    off, and the calls that were interrupted, whose effect is uncertain. The session has all other
+    results already.
     """
     return MemoryPolicy(rules={form.key: form.policy for form in FORMS})
 
@@ -66,8 +67,8 @@ def default_memory_policy() -> MemoryPolicy:
 def validate_memory_policy(policy: MemoryPolicy) -> None:
     """Check that every rule is of a registered key and names existing templates.
 
-    Raise `UnknownIntent` if a rule's key is not registered; `IntentRefused` if a registered key has no rule,
-    or a template is missing or wrong.
+    Raise `UnknownIntent` if a rule's key is not registered; `IntentRefused` if a registered key has
+    no rule, or a template is missing or wrong.
     """
     for name, body in policy.templates.items():
         validate_template(name, body)
@@ -93,7 +94,8 @@ def validate_memory_policy(policy: MemoryPolicy) -> None:
 def load_memory_policy_blocking(path: Path) -> MemoryPolicy:
     """Read a policy file on top of the shipped policy.
 
-    Raise `IntentRefused` if the file cannot be read or holds a mistake; the text names the file and the fix.
+    Raise `IntentRefused` if the file cannot be read or holds a mistake; the text names the file and
+    the fix.
     """
     try:
         policy = _on_top(_toml_blocking(path))

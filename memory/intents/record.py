@@ -2,9 +2,9 @@
 
     contract → policy → text for each sink → chronicle and pending context, in one transaction
 
-An intent is refused before anything is written. What is stored or shown of its payload is masked and bounded:
-the chronicle keeps a text and the masked payload (each text of at most 4 000 characters, 16 000 in all), from
-which episodes are made.
+An intent is refused before anything is written. What is stored or shown of its payload is masked
+and bounded: the chronicle keeps a text and the masked payload (each text of at most 4 000
+characters, 16 000 in all), from which episodes are made.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,9 @@ _MOST_AT_ONCE: Final = 2
 
 
 class IntentRecorder:
-    """Records intents. Every method raises `IntentRefused` for an intent that does not match the registry."""
+    """Records intents. Every method raises `IntentRefused` for an intent that does not match the
+    registry.
+    """
 
     def __init__(
         self, chronicle: Chronicle, mask: Mask, policy: MemoryPolicy | None = None
@@ -53,8 +55,8 @@ class IntentRecorder:
     async def record_intent(self, intent: MemoryIntent) -> bool:
         """Record one intent; return False if it was recorded before, so that nothing changed.
 
-        Raise `IntentRefused` if the intent does not match the registry, `StoreUnavailable` if the chronicle
-        cannot be written; nothing was written then.
+        Raise `IntentRefused` if the intent does not match the registry, `StoreUnavailable` if the
+        chronicle cannot be written; nothing was written then.
         """
         return bool(await self.record_intents([intent]))
 

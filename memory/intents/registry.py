@@ -1,7 +1,7 @@
 """The registry of all intents: their fields, where they go by default, and their templates.
 
-Only registered keys exist. A key with a place in it, such as `tool.{tool_name}.ok`, is a family; the
-payload's field of that name is the place's value.
+Only registered keys exist. A key with a place in it, such as `tool.{tool_name}.ok`, is a family;
+the payload's field of that name is the place's value.
 """
 
 import re
@@ -21,7 +21,8 @@ SourceKind = Literal["turn", "llm", "tool", "permission", "memory", "conversatio
 class MemoryIntent:
     """What happened; made by the builders, recorded by `record_intent`.
 
-    The payload is raw: secrets in it are masked when it is rendered, and only the result is stored or shown.
+    The payload is raw: secrets in it are masked when it is rendered, and only the result is stored
+    or shown.
     """
 
     id: str
@@ -62,7 +63,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySinkPolicy:
-    """Where an intent goes, and with which template; an empty name means the template named like the key."""
+    """Where an intent goes, and with which template; an empty name means the template named like
+    the key.
+    """
 
     to_chronicle: bool = True
     to_runtime_log: bool = True
@@ -99,7 +102,9 @@ class IntentForm:
         return re.compile("".join(texts))
 
     def places(self, key: str) -> Mapping[str, str] | None:
-        """Return the values of the family's places in a key; None if the key is not of this form."""
+        """Return the values of the family's places in a key; None if the key is not
+        of this form.
+        """
         found = self._matcher.fullmatch(key)
         return None if found is None else found.groupdict()
 
@@ -168,7 +173,8 @@ def form_of(key: str) -> IntentForm:
 
 
 EXTENSION: Final = "x_"
-"""Fields whose names begin like this may be in every payload; they are masked and bounded like the others."""
+"""Fields whose names begin like this may be in every payload; they are masked and bounded like the
+others."""
 
 _TYPES: Final[Mapping[FieldType, tuple[str, tuple[type, ...]]]] = {
     "text": ("text", (str,)),
@@ -182,8 +188,8 @@ _TYPES: Final[Mapping[FieldType, tuple[str, tuple[type, ...]]]] = {
 def validate_intent_contract(intent: MemoryIntent) -> IntentForm:
     """Check source kind, fields and types, and that key and payload agree; return the key's form.
 
-    Raise `UnknownIntent` if the key is not registered, `IntentRefused` if the intent does not match its form;
-    the sentence says where.
+    Raise `UnknownIntent` if the key is not registered, `IntentRefused` if the intent does not match
+    its form; the sentence says where.
     """
     form = form_of(intent.key)
     is_key = len(intent.key) <= MAX_KEY_CHARS and intent.key.isprintable()

@@ -1,7 +1,8 @@
-"""Renders intents as text by templates; the result is masked and bounded, whatever the payload holds.
+"""Renders intents as text by templates; the result is masked and bounded, whatever the payload
+holds.
 
-A template is text with `$field` places. A template named like a single key (`tool.Bash.error`) is preferred to
-that of its family.
+A template is text with `$field` places. A template named like a single key (`tool.Bash.error`) is
+preferred to that of its family.
 """
 
 import json
@@ -40,7 +41,9 @@ def default_templates() -> dict[str, str]:
 
 
 def validate_template(name: str, body: str) -> None:
-    """Check a template's name and text. Raise `IntentRefused` if either is not valid; the text says why."""
+    """Check a template's name and text. Raise `IntentRefused` if either is not valid; the text says
+    why.
+    """
     if not _NAME.fullmatch(name) and name not in required_intent_keys():
         raise IntentRefused(
             f"{name[:120]!r} cannot name a template; use a letter and up to 127 more letters,"
@@ -48,7 +51,8 @@ def validate_template(name: str, body: str) -> None:
         )
     if not body.strip() or len(body) > MAX_TEMPLATE_CHARS or "\0" in body:
         raise IntentRefused(
-            f"The template {name!r} must hold text, at most {MAX_TEMPLATE_CHARS} characters, no NUL."
+            f"The template {name!r} must hold text, at most {MAX_TEMPLATE_CHARS} characters, no "
+            "NUL."
         )
     if not Template(body).is_valid():
         raise IntentRefused(f"The template {name!r} has a lone '$'; write it as '$$'.")

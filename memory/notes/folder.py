@@ -1,8 +1,8 @@
 """The workspace's `memory/` folder: notes that people and agents write.
 
-Each path component is opened relative to the one before and without following links, so nothing outside of
-the folder is read or removed, even if a component is swapped meanwhile. Files of secrets are no notes, large
-files are read in part, and secrets in texts are masked.
+Each path component is opened relative to the one before and without following links, so nothing
+outside of the folder is read or removed, even if a component is swapped meanwhile. Files of secrets
+are no notes, large files are read in part, and secrets in texts are masked.
 """
 
 import errno

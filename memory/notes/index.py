@@ -136,9 +136,9 @@ class NoteIndex:
     async def forget_note(self, item_id: str, owner_id: str) -> bool:
         """Forget the file of an item with all its items; return False if there is none.
 
-        The file is removed first, so that it does not come back with the next scan. If the process ends after
-        that, the next scan completes the removal. Raise `StoreUnavailable` if the file cannot be removed, or
-        the index cannot be written.
+        The file is removed first, so that it does not come back with the next scan. If the process
+        ends after that, the next scan completes the removal. Raise `StoreUnavailable` if the file
+        cannot be removed, or the index cannot be written.
         """
         async with self._scanning:
             name = await self._store.file_of(item_id)

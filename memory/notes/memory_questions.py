@@ -1,8 +1,10 @@
-"""Recognises messages that ask about what is remembered, and not about a machine's or a person's memory.
+"""Recognises messages that ask about what is remembered, and not about a machine's or a person's
+memory.
 
-`memory_questions.toml` has the phrases. Those with another meaning are removed first (`memory leak`, 记忆犹新).
-Some of the remaining phrases are clear; others count only if the message does not mention machines. A false
-positive costs room in the prompt; a false negative an answer that denies having any memory.
+`memory_questions.toml` has the phrases. Those with another meaning are removed first (`memory
+leak`, 记忆犹新). Some of the remaining phrases are clear; others count only if the message does not
+mention machines. A false positive costs room in the prompt; a false negative an answer that denies
+having any memory.
 """
 
 import re
@@ -12,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 _MAX_CHARS: Final = 4000
-"""Of a longer message the beginning and the end are read, because a question stands before or after what
-was pasted."""
+"""Of a longer message the beginning and the end are read, because a question stands before or after
+what was pasted."""
 _PHRASES: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _NAME: Final = re.compile("<<([a-z_]+)>>")
 

@@ -1,7 +1,7 @@
 """Quotes the notes for a message that asks about memory, within bounds and without stale items.
 
-A model asked "what do you remember?" may answer that it has no memory without having looked, so the notes
-are put before it.
+A model asked "what do you remember?" may answer that it has no memory without having looked, so the
+notes are put before it.
 """
 
 import tomllib
@@ -67,16 +67,18 @@ def build_memory_context(
     *,
     mask: Mask = mask_secrets,
 ) -> str:
-    """Return the notes for a message that asks about memory as a text, for embedders of memory. Blocking."""
+    """Return the notes for a message that asks about memory as a text, for embedders of memory.
+    Blocking.
+    """
     return quoted_notes(workspace, message, NotesBounds(budget_chars=budget_chars, mask=mask)).text
 
 
 def quoted_notes(workspace: Path, message: str, bounds: NotesBounds) -> QuotedNotes:
     """Return the notes for a message that asks about memory; empty if it does not ask. Blocking.
 
-    What fits the message comes first, then the newest; a long file is quoted in part, and files without
-    room are named as far as they fit. The text has at most `budget_chars` characters, and none if the lead
-    does not fit. Stale items are left out as in search.
+    What fits the message comes first, then the newest; a long file is quoted in part, and files
+    without room are named as far as they fit. The text has at most `budget_chars` characters, and
+    none if the lead does not fit. Stale items are left out as in search.
     """
     if not asks_about_memory(message):
         return QuotedNotes()
@@ -201,7 +203,9 @@ class _Quoter:
         return len(self._parts[-1])
 
     def _pieces(self, note: NoteText) -> Iterator[Piece]:
-        """Yield a note's pieces; read a note that was read in part again before its last piece is judged."""
+        """Yield a note's pieces; read a note that was read in part again before its last piece is
+        judged.
+        """
         pieces = pieces_of(replace(note, text=self._mask(note.text)))
         if note.file.size <= _MAX_READ_BYTES or not self._bounds.active_tools:
             yield from pieces

@@ -1,8 +1,8 @@
 """Splits a note into searchable items: one a section of Markdown, one a top-level key of YAML.
 
-A heading without a text of its own, and the front matter, belong to the section that follows. Tables of
-contents are no items. A section's date is that of its heading or of a line that says it, of a heading above
-it, of the file's front matter or name, and otherwise of the file.
+A heading without a text of its own, and the front matter, belong to the section that follows.
+Tables of contents are no items. A section's date is that of its heading or of a line that says it,
+of a heading above it, of the file's front matter or name, and otherwise of the file.
 """
 
 import re

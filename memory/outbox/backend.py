@@ -47,8 +47,8 @@ class Backend(Protocol):
     async def forget(self, item_id: str, links: Sequence[Link], idempotency_key: str) -> None:
         """Remove all that was made of an item, if there is any.
 
-        Raise `BackendUnavailable` to be tried again later, `DeliveryRefused` if it cannot forget everything;
-        the text says what is left.
+        Raise `BackendUnavailable` to be tried again later, `DeliveryRefused` if it cannot forget
+        everything; the text says what is left.
         """
 
     async def check(self) -> BackendHealth:
@@ -62,8 +62,8 @@ class Backend(Protocol):
 class TaskBackend(Backend, Protocol):
     """A backend that works asynchronously and knows no idempotency key.
 
-    A delivery has two steps. The links from `begin` are stored before `finish` waits, so that a process that
-    dies in between finds the task again instead of beginning another.
+    A delivery has two steps. The links from `begin` are stored before `finish` waits, so that a
+    process that dies in between finds the task again instead of beginning another.
     """
 
     async def begin(self, item: Item, links: Sequence[Link], delivery_id: int) -> Sequence[Link]:
@@ -86,6 +86,7 @@ class RetrievingBackend(Backend, Protocol):
     async def retrieve(self, query: str, scope: Scope, *, limit: int) -> Sequence[str]:
         """Return the ids of items of the scope's owners, the nearest first, however far away.
 
-        An item may have been forgotten meanwhile, so callers load it by the scope. Stops at once when cancelled.
-        Raise `BackendUnavailable` if it did not answer, `DeliveryRefused` if it will never answer this.
+        An item may have been forgotten meanwhile, so callers load it by the scope. Stops at once
+        when cancelled. Raise `BackendUnavailable` if it did not answer, `DeliveryRefused` if it
+        will never answer this.
         """

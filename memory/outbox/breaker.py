@@ -90,7 +90,8 @@ class Breaker:
 class ReadingBreakers:
     """The states of the breakers that guard questions to backends, as of their last change.
 
-    The breaker of a backend's deliveries is another one: memU may take deliveries and answer no question.
+    The breaker of a backend's deliveries is another one: memU may take deliveries and answer no
+    question.
     """
 
     def __init__(self, on_change: Callable[[str, BreakerState], None]) -> None:

@@ -117,7 +117,9 @@ class OutboxStore(Protocol):
         """Return deliveries of items that the owner may read, newest first."""
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
-        """Make a dead or pending delivery due now and reset its attempts; None if the owner has none such."""
+        """Make a dead or pending delivery due now and reset its attempts; None if the owner has
+        none such.
+        """
 
     async def links_of(self, item_id: str) -> Sequence[Link]:
         """Return the links of an item to backends."""

@@ -1,7 +1,7 @@
 """JSON over HTTP to a service that the operator names, bounded in time and size.
 
-Proxies and credentials of the process's environment are not used: what is remembered goes only to the
-configured address.
+Proxies and credentials of the process's environment are not used: what is remembered goes only to
+the configured address.
 """
 
 import json
@@ -66,8 +66,8 @@ class JsonService:
     async def ask(self, method: Literal["GET", "POST"], path: str, body: Any = None) -> Any:
         """Send one request and return the JSON of a successful answer.
 
-        Raise `BackendUnavailable` if it cannot be reached, or did not do it; `DeliveryRefused` if the service
-        refuses the request.
+        Raise `BackendUnavailable` if it cannot be reached, or did not do it; `DeliveryRefused` if
+        the service refuses the request.
         """
         answer = await self.call(method, path, body)
         if answer.status in _REFUSED:

@@ -1,7 +1,8 @@
-"""Makes the deliveries of the outbox, one loop for each backend, so that a slow one holds up no other.
+"""Makes the deliveries of the outbox, one loop for each backend, so that a slow one holds up no
+other.
 
-A delivery is leased, made, and noted; a server that dies in between makes it again, with the same idempotency
-key. While the breaker is open nothing is tried, and no attempt is counted.
+A delivery is leased, made, and noted; a server that dies in between makes it again, with the same
+idempotency key. While the breaker is open nothing is tried, and no attempt is counted.
 """
 
 import logging
@@ -41,7 +42,9 @@ class Backoff:
     """The last failed one makes the delivery dead."""
 
     def wait(self, attempts: int, draw: Callable[[], float]) -> timedelta | None:
-        """Return the wait after so many failed attempts, from 1; None to give up. `draw` is in [0, 1)."""
+        """Return the wait after so many failed attempts, from 1; None to give up. `draw` is in [0,
+        1).
+        """
         if attempts >= self.max_attempts:
             return None
         bound = min(self.most_s, self.first_s * 2.0 ** min(attempts - 1, 60))

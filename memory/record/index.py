@@ -1,7 +1,7 @@
 """The record: finished turns of conversations, searched like everything else that is remembered.
 
-It holds nothing of its own. The conversations say which turns changed; each is made an item again, or its
-item is removed, so that the same change twice does no harm.
+It holds nothing of its own. The conversations say which turns changed; each is made an item again,
+or its item is removed, so that the same change twice does no harm.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -42,8 +42,9 @@ class RecordStore(Protocol):
     ) -> None:
         """Write items and remove those of some turns, all in one transaction.
 
-        An item that a person forgot is not written again. Backends get what changed. Of the deleted turns
-        the ids are kept, like those of forgotten items; the chronicle keeps that they happened, and no word.
+        An item that a person forgot is not written again. Backends get what changed. Of the deleted
+        turns the ids are kept, like those of forgotten items; the chronicle keeps that they
+        happened, and no word.
         """
 
 

@@ -1,7 +1,7 @@
 """A finished turn of a conversation as an item: the person's words and the reply's conclusion.
 
-The item is a view of the conversation, which has every word; its id is the turn's. Turns are in their
-conversation's thread, so that they are searched with their neighbours.
+The item is a view of the conversation, which has every word; its id is the turn's. Turns are in
+their conversation's thread, so that they are searched with their neighbours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,8 +55,9 @@ def item_of(
 ) -> Item | None:
     """Return the item of a turn, with secrets masked; None if there is nothing in it to find.
 
-    What only repeats what memory had shown is left out, so that it does not come up again as a statement of
-    its own; `recalled_texts` is None if some of that was forgotten, which the reply may repeat.
+    What only repeats what memory had shown is left out, so that it does not come up again as a
+    statement of its own; `recalled_texts` is None if some of that was forgotten, which the reply
+    may repeat.
     """
     message = masked_text(turn.message.strip(), mask, _MESSAGE_CHARS)
     reply = ""
@@ -93,15 +94,19 @@ def without_reply(item: Item) -> Item:
 
 
 def _without_recalled(reply: str, texts: Sequence[str], ids: Sequence[str]) -> str:
-    """Return a reply without the sentences that repeat what was shown, and without lines that name it."""
+    """Return a reply without the sentences that repeat what was shown, and without lines that name
+    it.
+    """
     lines = [line for line in reply.split("\n") if not any(item_id in line for item_id in ids)]
     return without_self_reference("\n".join(lines), recalled_of(texts)).strip()
 
 
 def _only_asks(message: str, recalled_texts: Sequence[str]) -> bool:
-    """Return whether a message is a question without a word, of asking apart, that memory had not shown.
+    """Return whether a message is a question without a word, of asking apart, that memory had not
+    shown.
 
-    A statement stays, however often it is made: the conversation where it was made first may be deleted.
+    A statement stays, however often it is made: the conversation where it was made first may be
+    deleted.
     """
     if _QUESTION_MARKS.isdisjoint(message):
         return False

@@ -1,8 +1,9 @@
-"""Fills single gaps of the vector index: items that words found and the vectors lack are delivered again.
+"""Fills single gaps of the vector index: items that words found and the vectors lack are delivered
+again.
 
-An index that is short of many items is rebuilt as a whole. Items that searches find are looked up here in the
-background, a few at a time, and missing ones go into the outbox again. Nobody waits for it, and nothing is
-lost if it is skipped: the next search finds the gap again.
+An index that is short of many items is rebuilt as a whole. Items that searches find are looked up
+here in the background, a few at a time, and missing ones go into the outbox again. Nobody waits for
+it, and nothing is lost if it is skipped: the next search finds the gap again.
 """
 
 import logging
@@ -25,7 +26,8 @@ _PAUSE_S: Final = 0.1
 Missing = Callable[[Sequence[str]], Awaitable[set[str]]]
 """Returns which of these items the index lacks; none unless it is complete."""
 DeliverAgain = Callable[[Sequence[str]], Awaitable[int]]
-"""Enqueues items for the index and returns how many did not wait already; may raise `StoreUnavailable`."""
+"""Enqueues items for the index and returns how many did not wait already; may raise
+`StoreUnavailable`."""
 
 
 class VectorBackfill:

@@ -1,8 +1,10 @@
-"""Chroma, embedded, in a directory that can be deleted at any time; it stores vectors that are made here.
+"""Chroma, embedded, in a directory that can be deleted at any time; it stores vectors that are made
+here.
 
-Chroma blocks and does not support several threads, so all of it runs in one worker thread. Batches are small,
-because a long write holds the interpreter. Conditions (`where`) are slow, so more entries are requested than
-wanted and filtered afterwards. Chroma's own embedding is never used: it would download a model.
+Chroma blocks and does not support several threads, so all of it runs in one worker thread. Batches
+are small, because a long write holds the interpreter. Conditions (`where`) are slow, so more
+entries are requested than wanted and filtered afterwards. Chroma's own embedding is never used: it
+would download a model.
 """
 
 import re

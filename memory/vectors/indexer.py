@@ -1,8 +1,9 @@
 """Maintains the vector index: receives deliveries, answers searches, and rebuilds the index.
 
-The database is the truth. An index that is missing, damaged, made by another model or short of items is
-rebuilt from it in the background; until then searches use words alone and say so. What is written meanwhile
-comes through the outbox. Both take turns, so that nothing that was forgotten comes back.
+The database is the truth. An index that is missing, damaged, made by another model or short of
+items is rebuilt from it in the background; until then searches use words alone and say so. What is
+written meanwhile comes through the outbox. Both take turns, so that nothing that was forgotten
+comes back.
 """
 
 import logging
@@ -258,7 +259,8 @@ class VectorIndexer:
     async def _is_usable(self, index: VectorIndex, state: IndexState) -> bool:
         """Return whether the index can be continued: sound, and not short of items."""
         async with self._turn:
-            # two processes that write to one index wait for each other, this one with the interpreter's lock
+            # two processes that write to one index wait for each other, this one with the
+            # interpreter's lock
             await index.close()
             if not await self._files.is_sound(state.model_id, state.dimension):
                 return False
@@ -295,7 +297,9 @@ class VectorIndexer:
 
     @property
     def _wordless(self) -> Vector:
-        """The vector of an item without words: it is counted, and no question has this direction."""
+        """The vector of an item without words: it is counted, and no question
+        has this direction.
+        """
         return [1.0, *[0.0] * (self._dimension - 1)]
 
     def _set(self, state: IndexerState, detail: str | None) -> None:

@@ -1,8 +1,9 @@
 """Opens a vector index in a process of its own: a damaged one can crash the process.
 
-`python -m memory.vectors.probe DIRECTORY MODEL DIMENSION`; the exit code is 0 if it can be used. Importing Chroma
-takes over a second of processor time, most of it for parts that are not used here, so its core is asked directly.
-Where that fails with an exception, Chroma itself decides: the core's interface is not a public one.
+`python -m memory.vectors.probe DIRECTORY MODEL DIMENSION`; the exit code is 0 if it can be used.
+Importing Chroma takes over a second of processor time, most of it for parts that are not used here,
+so its core is asked directly. Where that fails with an exception, Chroma itself decides: the core's
+interface is not a public one.
 """
 
 import subprocess

@@ -1,8 +1,9 @@
 """Finds the parameters of tools in a sentence that names no tool.
 
-`head_limit`, `maxResults` and whatever stands in quotation marks are identifiers anywhere. A parameter that is an
-ordinary word, such as `limit`, counts only where it stands as a name and not as a word of the language: at the
-beginning of a clause, after "set" or "the parameter", before `=`, or in Latin letters within Chinese.
+`head_limit`, `maxResults` and whatever stands in quotation marks are identifiers anywhere. A
+parameter that is an ordinary word, such as `limit`, counts only where it stands as a name and not
+as a word of the language: at the beginning of a clause, after "set" or "the parameter", before `=`,
+or in Latin letters within Chinese.
 """
 
 import re

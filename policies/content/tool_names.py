@@ -2,7 +2,8 @@
 
 `mcp__prom__query_range` is also `prom::query_range` and `query_range`, and that may be written
 `query-range` or `queryRange`. Humps count only as they stand, so `log_in` is not found in `login`.
-Texts are normalized first, so that look-alikes, invisible characters and traditional Chinese count the same.
+Texts are normalized first, so that look-alikes, invisible characters and traditional Chinese count
+the same.
 """
 
 import re
@@ -36,7 +37,9 @@ _OTHER_WORD: Final = re.compile("|".join(_SAME_THINGS))
 
 
 def normalize(text: str) -> str:
-    """Return the text with compatibility forms resolved, no invisible characters, simplified Chinese."""
+    """Return the text with compatibility forms resolved, no invisible characters, simplified
+    Chinese.
+    """
     if text.isascii():
         return text
     clean = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
@@ -116,7 +119,9 @@ def _is_word(alias: str) -> bool:
 
 
 def _word_spellings(word: str) -> str:
-    """Return an expression for a word; in small letters `Read` is a verb, unless more shows a tool."""
+    """Return an expression for a word; in small letters `Read` is a verb, unless more
+    shows a tool.
+    """
     any_case = f"(?i:{re.escape(word)})"
     return any_case if word.islower() else f"(?:{re.escape(word)}|{any_case}{_TOOL_FOLLOWS})"
 

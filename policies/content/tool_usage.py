@@ -1,12 +1,15 @@
-"""Detects sentences that describe how an agent's tool is called: schemas, call formats, guesses, failed calls.
+"""Detects sentences that describe how an agent's tool is called: schemas, call formats, guesses,
+failed calls.
 
-The live definition of a tool is the truth, and an old or guessed one misleads. So such sentences are never
-saved (`write_gate`), and items with them are not recalled while the tool is in use (`ActiveTools`).
+The live definition of a tool is the truth, and an old or guessed one misleads. So such sentences
+are never saved (`write_gate`), and items with them are not recalled while the tool is in use
+(`ActiveTools`).
 
-Two linear models score each sentence: one for the description of a call, one for what is of lasting use,
-such as warnings, known issues, workarounds, owners and the places of credentials. Their features are the
-one to three neighbouring tokens, with the names of tools replaced by a mark; `bench/tool_usage` trains them.
-English and Chinese. The time grows linearly with the length of the text.
+Two linear models score each sentence: one for the description of a call, one for what is of lasting
+use, such as warnings, known issues, workarounds, owners and the places of credentials. Their
+features are the one to three neighbouring tokens, with the names of tools replaced by a mark;
+`bench/tool_usage` trains them. English and Chinese. The time grows linearly with the length of the
+text.
 """
 
 import json
@@ -114,7 +117,9 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 def features_of(text: str, buckets: int) -> set[int]:
-    """Return the hashed features of a marked sentence: each n-gram, and once more if a tool is named."""
+    """Return the hashed features of a marked sentence: each n-gram, and once more if a tool is
+    named.
+    """
     tokens = ["^", *_tokens(text[:_MAX_SENTENCE_CHARS]), "$"]
     names_tool = TOOL in tokens or WORD in tokens
     grams = {
@@ -172,7 +177,9 @@ class UsageReader:
             self._context = self._title
 
     def read(self, sentence: str) -> tuple[str, str]:
-        """Return the marked sentence, alone and behind what names its tool, or has its parameters, if any."""
+        """Return the marked sentence, alone and behind what names its tool, or has its parameters,
+        if any.
+        """
         marked = self.mark(sentence)
         if _names_tool(marked):
             self._context, self._chars_left = TOOL, _REACH_CHARS

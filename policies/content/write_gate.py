@@ -1,8 +1,9 @@
 """Decides what of a text may become memory.
 
-A greeting, a heartbeat, a progress bar or the bare schema of a tool is refused as a whole. Sentences that
-describe how a tool is called are taken out. What is of lasting use stays: confirmed workarounds, gotchas,
-known issues, owners, escalation paths. English and Chinese. Every way of writing memory asks here.
+A greeting, a heartbeat, a progress bar or the bare schema of a tool is refused as a whole.
+Sentences that describe how a tool is called are taken out. What is of lasting use stays: confirmed
+workarounds, gotchas, known issues, owners, escalation paths. English and Chinese. Every way of
+writing memory asks here.
 """
 
 import json
@@ -115,7 +116,9 @@ def _is_heartbeat(line: str) -> bool:
 
 
 def is_tool_schema(text: str) -> bool:
-    """Return whether a text is only the definition of a tool, as JSON or as a list of parameters."""
+    """Return whether a text is only the definition of a tool, as JSON or as a
+    list of parameters.
+    """
     lines = [line for line in text.splitlines() if line.strip() and not _FENCE.match(line)]
     begin = next((at for at, line in enumerate(lines) if line.lstrip()[:1] in {"{", "["}), None)
     if begin is not None and all(_SCHEMA_HEAD.match(line) for line in lines[:begin]):
@@ -145,8 +148,9 @@ def _is_schema(value: Any) -> bool:
 def without_unsavable(text: str, *, tools: Sequence[str] = ()) -> Cleaned:
     """Remove the sentences that must never be saved; all else stays as it is.
 
-    `tools` are names or signatures of tools beside those that are known by their form. A name that is an
-    ordinary word, such as `Read`, proves nothing and is not looked for, nor is such a parameter.
+    `tools` are names or signatures of tools beside those that are known by their form. A name that
+    is an ordinary word, such as `Read`, proves nothing and is not looked for, nor is such a
+    parameter.
     """
     active = ActiveTools.of(tools, with_words=False)
     if not _POINTER.search(text) and active.mark(text) == text:

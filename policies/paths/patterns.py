@@ -1,8 +1,10 @@
-"""The judgement of file patterns of the Glob and Grep tools, which must not leave the workspace or aim at secrets.
+"""The judgement of file patterns of the Glob and Grep tools, which must not leave the workspace or
+aim at secrets.
 
-The tools expand patterns themselves, so a pattern is judged by its spelling: braces are spread out, `..` is
-refused, and the part before the first wildcard must be inside. A broad pattern (`*`, `.*`, `*.json`, `*key*`)
-does not aim at secrets even if it would match some; exclusions added to Grep's input keep it from those.
+The tools expand patterns themselves, so a pattern is judged by its spelling: braces are spread out,
+`..` is refused, and the part before the first wildcard must be inside. A broad pattern (`*`, `.*`,
+`*.json`, `*key*`) does not aim at secrets even if it would match some; exclusions added to Grep's
+input keep it from those.
 """
 
 import fnmatch
@@ -59,7 +61,9 @@ def _spread(pattern: str, left: list[int]) -> Iterator[str]:
 
 
 def _aims_at_secret(component: str) -> bool:
-    """Return whether a pattern takes names of secrets, and none of those that people use for other things."""
+    """Return whether a pattern takes names of secrets, and none of those that people use for other
+    things.
+    """
     name = fold(component)
     if any(fnmatch.fnmatchcase(sample, name) for sample in ORDINARY_SAMPLES):
         return False
@@ -76,7 +80,9 @@ def _count_spelled(name: str) -> int:
 
 
 def _goes_up(component: str) -> bool:
-    """Return whether a component stands for the folder above; brackets of dots might be read so, too."""
+    """Return whether a component stands for the folder above; brackets of dots might be read so,
+    too.
+    """
     return component == ".." or (
         "[" in component and "*" not in component and fnmatch.fnmatchcase("..", component)
     )
@@ -108,8 +114,8 @@ def check_pattern(pattern: str, workspace: Workspace) -> None:
 def check_grep_glob(glob: str, workspace: Workspace) -> None:
     """Refuse a `glob` of the Grep tool, which is several patterns in one text.
 
-    The tool splits at white space, and at commas where a piece has no braces; each piece may begin with
-    an exclamation mark.
+    The tool splits at white space, and at commas where a piece has no braces; each piece may begin
+    with an exclamation mark.
     """
     if len(glob) > MAX_PATTERNS_CHARS:
         raise denied("pattern_too_long.grep_glob")

@@ -1,9 +1,10 @@
 """The protection of names at any depth, whether or not they exist.
 
-*Secrets* (`.env`, keys, credential files) are neither read nor written. *Configuration that acts* (`.claude`,
-`.git`, `CLAUDE.md`, start-up files of shells and editors) may be read, but not written, renamed or deleted.
-Names are compared by path component and without regard to case, because some file systems disregard it. This
-module accesses no file of a workspace. The names themselves are in `protected_names.toml`.
+*Secrets* (`.env`, keys, credential files) are neither read nor written. *Configuration that acts*
+(`.claude`, `.git`, `CLAUDE.md`, start-up files of shells and editors) may be read, but not written,
+renamed or deleted. Names are compared by path component and without regard to case, because some
+file systems disregard it. This module accesses no file of a workspace. The names themselves are in
+`protected_names.toml`.
 """
 
 import fnmatch
@@ -47,13 +48,16 @@ Parts = Sequence[str]
 
 _SECRET = re.compile("|".join(fnmatch.translate(pattern) for pattern in SECRET_PATTERNS))
 _KEY_IN_NAME_ALONE = re.compile(r"id_[a-z0-9]+[-_][^.]*\..+")
-"""A key for one service, `id_rsa_work`, has no extension; `id_rsa_test.py` and `id_rsa_work.pub` are none."""
+"""A key for one service, `id_rsa_work`, has no extension; `id_rsa_test.py` and `id_rsa_work.pub`
+are none."""
 _REPOSITORIES = (".git", "git~1")
 _FOLDERS_OF_SECRETS = frozenset({*(folder for folder, _name in SECRET_BELOW), *_REPOSITORIES})
 
 
 def fold(name: str) -> str:
-    """Return the form in which names are compared: what a forgiving file system would take it for."""
+    """Return the form in which names are compared: what a forgiving file system would
+    take it for.
+    """
     return unicodedata.normalize("NFKC", name).casefold().rstrip(". ")
 
 
@@ -127,7 +131,9 @@ def find_protected_entry(parts: Parts) -> str | None:
 
 
 def may_hold_secret(parts: Parts) -> bool:
-    """Return whether a folder may hold a secret that is one only there, under a name that is anybody's."""
+    """Return whether a folder may hold a secret that is one only there, under a name that is
+    anybody's.
+    """
     if not parts:
         return False
     return _fold_file(parts[-1]) in _FOLDERS_OF_SECRETS or any(map(_is_repository, parts))
@@ -149,15 +155,18 @@ def secret_patterns_any_case() -> tuple[str, ...]:
 
 
 def secret_folders_any_case() -> tuple[str, ...]:
-    """Return the folders of `SECRET_BELOW`, for programs that heed case and leave out by one name alone."""
+    """Return the folders of `SECRET_BELOW`, for programs that heed case and leave out by one name
+    alone.
+    """
     return tuple(_any_case(folder) for folder in sorted(_FOLDERS_OF_SECRETS))
 
 
 def secret_exclusions() -> str:
     """Return ripgrep globs, separated by spaces, that leave out every secret at any depth.
 
-    The Grep tool splits its `glob` at white space and hands each piece to `rg --glob`, where the last
-    match wins; so these go last. They hold no brace and no comma, which the tool would read otherwise.
+    The Grep tool splits its `glob` at white space and hands each piece to `rg --glob`, where the
+    last match wins; so these go last. They hold no brace and no comma, which the tool would read
+    otherwise.
     """
     below = [f"**/{folder}/{name}" for folder, name in SECRET_BELOW]
     below += [f"**/*.git/**/{name}" for name in SECRET_IN_REPOSITORY]

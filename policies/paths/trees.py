@@ -1,7 +1,7 @@
 """Inspection of folders that a command would remove, move, copy or read as a whole.
 
-Everything inside a folder counts as if it had been named. The work is bounded, and a folder that cannot be
-walked is refused.
+Everything inside a folder counts as if it had been named. The work is bounded, and a folder that
+cannot be walked is refused.
 """
 
 import os
@@ -78,14 +78,16 @@ class TreeInspector:
         self.inspect(place, judge)
 
     def inspect_landing(self, place: Place, landing: Place) -> None:
-        """Refuse moving or copying a folder in which something is or becomes protected or turned."""
+        """Refuse moving or copying a folder in which something is or becomes
+        protected or turned.
+        """
         self.inspect(place, lambda entry: self._judge_landing(place, landing, entry))
 
     def inspect_move(self, place: Place, landing: Place) -> None:
         """Refuse moving a folder as `inspect_landing` does, and what must not get another name.
 
-        That is a link out of the workspace or to something protected, and a file with further hard links: it
-        could take the place of a file that another call is about to write.
+        That is a link out of the workspace or to something protected, and a file with further hard
+        links: it could take the place of a file that another call is about to write.
         """
         if is_link(place.real):
             self.workspace.locate(place.real).check_write()

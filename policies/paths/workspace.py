@@ -1,9 +1,10 @@
 """The place of a path: inside the workspace or a further directory, by its spelling and in fact.
 
-Both must agree: the spelling alone misses links, and the resolved path alone misses what a command does with
-`..` before a link exists. Resolving is the only access to the disk. This does not prevent a folder from being
-swapped for a link between the check and the call: the gateway lets one changing call run at a time and judges it
-then, no allowed call gives such a link another name, and the kernel's sandbox stands behind.
+Both must agree: the spelling alone misses links, and the resolved path alone misses what a command
+does with `..` before a link exists. Resolving is the only access to the disk. This does not prevent
+a folder from being swapped for a link between the check and the call: the gateway lets one changing
+call run at a time and judges it then, no allowed call gives such a link another name, and the
+kernel's sandbox stands behind.
 """
 
 import copy
@@ -28,7 +29,9 @@ _SCHEME_OR_DRIVE = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:[/\\]")
 
 
 def find_form_fault(path: str) -> Refused | None:
-    """Return why a spelling is refused that different programs read differently; `None`: it is plain."""
+    """Return why a spelling is refused that different programs read differently; `None`: it is
+    plain.
+    """
     if not path:
         return denied("path_empty")
     if has_hidden_character(path):
@@ -121,7 +124,8 @@ class Place:
 
 
 def check_shared(path: str, shown: str, *, is_moved: bool = False) -> None:
-    """Refuse changing a file with more than one hard link: the others may lie outside, or be protected.
+    """Refuse changing a file with more than one hard link: the others may lie outside, or be
+    protected.
 
     Moved, it could take the place of a file that somebody is about to write.
     """
@@ -147,7 +151,8 @@ class Workspace:
         self.real_root = os.path.realpath(root)
         self.cwd = str(cwd)
         self.is_entered = False
-        """Relative paths start from what a call names, so that no other reading of them is possible."""
+        """Relative paths start from what a call names, so that no other reading of them is
+        possible."""
         further = [Root(str(extra.path), str(extra.path), extra.writable) for extra in directories]
         self.roots = (Root(self.root, self.real_root, writable=True), *further)
 
@@ -167,8 +172,8 @@ class Workspace:
     def locate(self, path: str, *, follow: bool = True) -> Place:
         """Find where a path leads, or refuse it as not plainly spelled or not inside.
 
-        With `follow` off a link at the very end stands for itself, as it does for `rm` and `mv`; a final
-        slash or dot follows it all the same.
+        With `follow` off a link at the very end stands for itself, as it does for `rm` and `mv`; a
+        final slash or dot follows it all the same.
         """
         if fault := find_form_fault(path):
             raise fault

@@ -1,8 +1,9 @@
 """Finds the secrets in a text and masks them, also in a text that is still coming.
 
-A piece border can cut a secret in two, or part it from its key. So what a secret could still come of is
-buffered: the unfinished word, a key until its value is over, a line with a program that takes passwords,
-a key block. Text that is cut only where `settled_chars` allows gives in pieces what it gives as a whole.
+A piece border can cut a secret in two, or part it from its key. So what a secret could still come
+of is buffered: the unfinished word, a key until its value is over, a line with a program that takes
+passwords, a key block. Text that is cut only where `settled_chars` allows gives in pieces what it
+gives as a whole.
 """
 
 import re
@@ -32,11 +33,15 @@ _LINK_WORDS = (
 _BEFORE_QUOTE = r"[\s=:：(\[{,>|是为為爲了给給到成\\*_`~+]"
 _BARE = r"[^\s\"'\\;<>，。；、！？“”「」『』…]*"
 _ASSIGNED_BEFORE = "|".join(rf"(?<=[=:：>|是为為爲][ \t]{{{blanks}}})" for blanks in range(6))
-_QUOTED = rf"(?<={_BEFORE_QUOTE}\")(?:[^\"\\\n…]|\\[^\n])*\\?|(?<={_BEFORE_QUOTE}')[^'\\\n…]*\\*|(?<=[“「『])[^”」』\n…]*"
+_QUOTED = (
+    rf"(?<={_BEFORE_QUOTE}\")(?:[^\"\\\n…]|\\[^\n])*\\?"
+    rf"|(?<={_BEFORE_QUOTE}')[^'\\\n…]*\\*|(?<=[“「『])[^”」』\n…]*"
+)
 _VALUE = (
     rf"(?:{_QUOTED}"
     # what follows an assigned name shows whether it is code
-    rf"|(?:{_ASSIGNED_BEFORE}){_BARE}[ \t]{{0,8}}(?:\|[ \t]?\w{{0,16}}[ \t]{{0,8}})?(?:[,=][ \t]{{0,8}}[\"']?{_BARE})?"
+    rf"|(?:{_ASSIGNED_BEFORE}){_BARE}[ \t]{{0,8}}(?:\|[ \t]?\w{{0,16}}[ \t]{{0,8}})?"
+    rf"(?:[,=][ \t]{{0,8}}[\"']?{_BARE})?"
     r"|[!-~]*)"
 )
 _AFTER_KEY = re.compile(
@@ -69,7 +74,9 @@ _LINE = re.compile(
 
 
 def settled_chars(text: str) -> int:
-    """Return how many characters can be masked by themselves: what follows changes nothing in them."""
+    """Return how many characters can be masked by themselves: what follows changes
+    nothing in them.
+    """
     plain = Plain.of(text)
     read = plain.text
     blocks = list(_blocks(read))
@@ -84,7 +91,9 @@ def settled_chars(text: str) -> int:
 
 
 def may_be_in_block(text: str, start: int, at: int) -> bool:
-    """Return whether a key block that begins after `start` may reach over `at`: it ends soon, or goes on."""
+    """Return whether a key block that begins after `start` may reach over `at`: it ends soon, or
+    goes on.
+    """
     before = Plain.of(text[max(start, at - MOST_BLOCK_CHARS) : at]).text
     last = max(_blocks(before), default=None)
     if last is None or BLOCK_END.search(before, last[0]) is not None:
@@ -132,7 +141,8 @@ def _before_word(text: str, at: int) -> int:
 
 
 PART_CHARS = 8_000
-"""Longer texts are masked in parts. One search in a long text would keep all other threads waiting."""
+"""Longer texts are masked in parts. One search in a long text would keep all other threads
+waiting."""
 
 MOST_PARTS = 6
 
@@ -140,8 +150,8 @@ MOST_PARTS = 6
 def mask_secrets_counted(text: str, *, known: Sequence[str] = ()) -> Masked:
     """Mask every secret in a text and count them.
 
-    `known` are values to mask wherever they stand, also encoded; those shorter than six characters are
-    left alone. Masking the result again changes nothing and counts nothing.
+    `known` are values to mask wherever they stand, also encoded; those shorter than six characters
+    are left alone. Masking the result again changes nothing and counts nothing.
     """
     once = mask_known(text, known)
     masked = [_mask_part(part) for part in parts_of(once.text)]
@@ -155,7 +165,9 @@ def mask_secrets(text: str, *, known: Sequence[str] = ()) -> str:
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """Yield a text in parts that can be masked by themselves; a run without a safe cut stays whole."""
+    """Yield a text in parts that can be masked by themselves; a run without a safe
+    cut stays whole.
+    """
     start = 0
     end = PART_CHARS
     while end < len(text):

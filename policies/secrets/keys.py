@@ -1,7 +1,7 @@
 """The names under which secrets stand, and where in a text they are.
 
-Names for what people choose (`password`, `口令`) and for what machines make (`token`, `密钥`), also as parts
-of longer names and as ASCII JSON writes them.
+Names for what people choose (`password`, `口令`) and for what machines make (`token`, `密钥`), also
+as parts of longer names and as ASCII JSON writes them.
 """
 
 import re
@@ -57,7 +57,8 @@ _LOCKS = words(
     "project role root sas server service storage subscription webhook write anthropic "
     "gemini"
 )
-# Other settings in capitals, `ACME_KEY`, are keys whose value decides; `CACHE_KEY`, `GPG_KEY` are none.
+# Other settings in capitals, `ACME_KEY`, are keys whose value decides; `CACHE_KEY`, `GPG_KEY` are
+# none.
 _OPENS_NOTHING = words(
     "public pub cache primary partition sort foreign idempotency host object row range "
     "hash dedup group lookup known gpg pgp ssh index map"
@@ -84,7 +85,9 @@ _HEADERS: Final = ("authorization", "cookie", "bearer", "pwd_hash", "pwdhash")
 
 
 def names_secret(name: str) -> bool:
-    """Return whether the field or option of this name holds a secret, such as `apiKey`, `--token` or `密码`."""
+    """Return whether the field or option of this name holds a secret, such as `apiKey`, `--token`
+    or `密码`.
+    """
     return _names_secret(name[-_MAX_NAME_CHARS:])
 
 

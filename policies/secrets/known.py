@@ -1,8 +1,8 @@
 """Values that the program knows, masked in every form in which they turn up.
 
-Also where they were encoded together with something else: base64 writes the same bytes in three ways,
-by their place in a group of three, and of each the part that does not depend on the neighbours is
-looked for.
+Also where they were encoded together with something else: base64 writes the same bytes in three
+ways, by their place in a group of three, and of each the part that does not depend on the
+neighbours is looked for.
 """
 
 import base64

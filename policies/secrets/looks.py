@@ -62,7 +62,9 @@ _LETTERS_EACH = 2.5
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value only stands for one: a word of talk, a name of a key, a variable, asterisks."""
+    """Return whether a value only stands for one: a word of talk, a name of a key, a variable,
+    asterisks.
+    """
     return (
         value.casefold() in ORDINARY_VALUES
         or is_list_of_rules(value)
@@ -77,7 +79,9 @@ def is_list_of_rules(value: str) -> bool:
 
 
 def is_dotted_token(value: str) -> bool:
-    """Return whether what stands between dots is too random for names of a program: `s.xWZHK56l0v1x4mmjYlYcPd9V`."""
+    """Return whether what stands between dots is too random for names of a program:
+    `s.xWZHK56l0v1x4mmjYlYcPd9V`.
+    """
     return _DOTTED.fullmatch(value) is not None and any(
         len(part) >= _LONG_CHARS
         and sum(map(str.isdigit, part)) >= _MIN_PART_DIGITS
@@ -97,7 +101,9 @@ def is_technical(value: str) -> bool:
 
 
 def looks_chosen(value: str) -> bool:
-    """Return whether prose would hardly have this word where it tells a password: `hunter22`, `pa$$word`."""
+    """Return whether prose would hardly have this word where it tells a password: `hunter22`,
+    `pa$$word`.
+    """
     if len(value) < _MIN_CHARS or _is_something_else(value):
         return False
     if looks_random(value):
@@ -108,7 +114,9 @@ def looks_chosen(value: str) -> bool:
 
 
 def looks_random(value: str) -> bool:
-    """Return whether letters of both sizes, digits and signs change as often as in no name: `Zq9vTr7m`."""
+    """Return whether letters of both sizes, digits and signs change as often as in no name:
+    `Zq9vTr7m`.
+    """
     value = value[:_JUDGED_CHARS]
     if len(value) < _MIN_CHARS or _is_something_else(value):
         return False
@@ -116,7 +124,9 @@ def looks_random(value: str) -> bool:
 
 
 def looks_scattered(value: str) -> bool:
-    """Return whether letters, digits and signs change so often that no words are in it, as in `TestOfUser2`."""
+    """Return whether letters, digits and signs change so often that no words are in it, as in
+    `TestOfUser2`.
+    """
     return len(value) <= _DENSE_CHARS_EACH * len(_PIECE.findall(value))
 
 

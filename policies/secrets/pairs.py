@@ -1,8 +1,8 @@
 """Values under keys, as settings, programs and people write them.
 
-`password=…`, `密码：…`, "the root password is now …", `{"name": "DB_PASSWORD", "value": "…"}`. A key alone
-proves nothing: `password: required` is prose and `token: str` is code. The link between key and value
-decides how much the value itself must look like a secret.
+`password=…`, `密码：…`, "the root password is now …", `{"name": "DB_PASSWORD", "value": "…"}`. A
+key alone proves nothing: `password: required` is prose and `token: str` is code. The link between
+key and value decides how much the value itself must look like a secret.
 """
 
 import re
@@ -62,7 +62,8 @@ _BARE_CHAR = rf"(?:[^\s\"'\\&;<>，。；、！？“”「」『』…]|{AND_IN
 _JUDGED_CHARS = 64
 """A longer value is judged by its beginning: a key must not cost more, whatever follows it."""
 _ASSIGNED = re.compile(
-    rf"(?:\\{{0,7}}{MARKS}[\"']?{_INDEX}{MARKS}[ \t]{{0,4}}(?:{_SEPARATORS})(?:(?:\*\*|__)(?=[ \t]))?[ \t]{{0,4}}"
+    rf"(?:\\{{0,7}}{MARKS}[\"']?{_INDEX}{MARKS}[ \t]{{0,4}}"
+    rf"(?:{_SEPARATORS})(?:(?:\*\*|__)(?=[ \t]))?[ \t]{{0,4}}"
     r"|[ \t]{0,4}(?=[“「『]))(?:"
     rf"\"(?:\"\")?(?P<double>(?:[^\"\\\n…]|\\[^\n]){{4,{_JUDGED_CHARS}}})"
     rf"|\\{{1,7}}\"(?P<nested>[^\"\\\n…]{{4,{_JUDGED_CHARS}}})"

@@ -1,7 +1,8 @@
 """Masks, spans, and the plain reading of a text in which secrets are looked for.
 
-Full-width letters read as ASCII and invisible characters as nothing, so neither hides a secret. Each
-character is folded by itself. Chinese punctuation (`，。：；！？（）`) stays, because it ends a value.
+Full-width letters read as ASCII and invisible characters as nothing, so neither hides a secret.
+Each character is folded by itself. Chinese punctuation (`，。：；！？（）`) stays, because it ends
+a value.
 """
 
 import re
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 MASK = "…[masked]"
 MAX_KEPT_CHARS = 4
 _KEPT_SHARE = 4
-"""At most one character of this many is kept, so that short secrets do not show half of themselves."""
+"""At most one character of this many is kept, so that short secrets do not show half of
+themselves."""
 
 _NOT_KEPT = re.compile(r"[@\s\\]")
 

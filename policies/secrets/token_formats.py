@@ -1,13 +1,13 @@
 """The formats of tokens of known providers.
 
-The formats are facts about the providers. They were compared with the rules of gitleaks (MIT licence); no text of
-theirs is copied here.
+The formats are facts about the providers. They were compared with the rules of gitleaks (MIT
+licence); no text of theirs is copied here.
 """
 
 KNOWN_FORMATS: tuple[tuple[str, str], ...] = (
-    # Prefixes, and a regular expression for the rest of the token. `W` stands for a letter, digit, `_` or `-`,
-    # `BORDER` for what may stand before a token. Each rest reads on in one class of characters or is bounded,
-    # so the time is linear.
+    # Prefixes, and a regular expression for the rest of the token. `W` stands for a letter, digit,
+    # `_` or `-`, `BORDER` for what may stand before a token. Each rest reads on in one class of
+    # characters or is bounded, so the time is linear.
     ("candor_", "W{43}(?!W)"),
     ("sk-", r"(?=[A-Za-z_\-]{0,60}[0-9])W{16,}"),
     ("hf_ api_org_ gsk_ r8_ npm_ ntn_ lin_api_ fly_", "[A-Za-z0-9]{24,}"),

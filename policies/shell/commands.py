@@ -1,4 +1,6 @@
-"""The commands that the policy knows, and the options that each of them may carry: `commands.toml`."""
+"""The commands that the policy knows, and the options that each of them
+may carry: `commands.toml`.
+"""
 
 import re
 import tomllib

@@ -158,7 +158,9 @@ _Judge = Callable[[TreeInspector, Invocation], None]
 
 
 def _each(locate: Callable[[Workspace, str], Place]) -> _Judge:
-    """Return a judge that locates every operand for one kind of access; without any, the working directory."""
+    """Return a judge that locates every operand for one kind of access; without any, the working
+    directory.
+    """
 
     def judge(inspector: TreeInspector, invocation: Invocation) -> None:
         for path in invocation.operands or (".",):

@@ -1,7 +1,8 @@
-"""Expansion of file name patterns as bash does it by default, inside the workspace, with bounded work.
+"""Expansion of file name patterns as bash does it by default, inside the workspace, with bounded
+work.
 
-The policy expands patterns itself so that every name is judged, and hands the names on quoted. Hidden names
-are never matched. A pattern without a match stays as it is, as in bash.
+The policy expands patterns itself so that every name is judged, and hands the names on quoted.
+Hidden names are never matched. A pattern without a match stays as it is, as in bash.
 """
 
 import fnmatch
@@ -45,7 +46,8 @@ class _Component:
     pattern: re.Pattern[str] | None
     """`None`: a literal name."""
     has_literal: bool
-    """A part of it stands for itself; a dot does not count, because `*.*` takes nearly everything."""
+    """A part of it stands for itself; a dot does not count, because `*.*` takes nearly
+    everything."""
 
 
 @dataclass(frozen=True, slots=True)

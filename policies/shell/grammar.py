@@ -1,8 +1,8 @@
 """A second reading of a command line, with tree-sitter's grammar of bash.
 
-Our own tokenizer and this one must find the same words. They share no code, so a corner of the shell that one
-of them misreads shows as a disagreement, and the command is denied. Node kinds are allowed, not denied: any
-other kind, also of a later grammar, is refused.
+Our own tokenizer and this one must find the same words. They share no code, so a corner of the
+shell that one of them misreads shows as a disagreement, and the command is denied. Node kinds are
+allowed, not denied: any other kind, also of a later grammar, is refused.
 """
 
 import re

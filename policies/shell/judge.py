@@ -1,8 +1,8 @@
 """The judgement of one POSIX command line: `judge_command`.
 
-An approved line is one allowed command with literal words, listed options and paths inside. It is quoted
-anew from the judged words, with its globs expanded, so that the shell interprets nothing: what was approved
-is what runs.
+An approved line is one allowed command with literal words, listed options and paths inside. It is
+quoted anew from the judged words, with its globs expanded, so that the shell interprets nothing:
+what was approved is what runs.
 """
 
 import os

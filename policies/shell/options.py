@@ -1,11 +1,11 @@
 """The division of a command's words into options and operands.
 
-Programs accept abbreviations, bundles and options after operands, so every word is read as GNU's programs
-read it and handed on in one plain form. `commands` lists the options.
+Programs accept abbreviations, bundles and options after operands, so every word is read as GNU's
+programs read it and handed on in one plain form. `commands` lists the options.
 
-Two commands are read differently. Of `find` only tests and printing are known: whatever runs, writes,
-deletes or follows links is refused. `grep` takes a pattern before its paths, and gets options that leave out
-files with secrets in every folder.
+Two commands are read differently. Of `find` only tests and printing are known: whatever runs,
+writes, deletes or follows links is refused. `grep` takes a pattern before its paths, and gets
+options that leave out files with secrets in every folder.
 """
 
 import re
@@ -141,7 +141,8 @@ class _Divider:
 def _divide_find(words: Sequence[str]) -> Invocation:
     """Divide the words after `find` into paths and expression, or refuse them.
 
-    `find` knows no `--`, so a path that could be taken for a part of the expression gets `./` before it.
+    `find` knows no `--`, so a path that could be taken for a part of the expression gets `./`
+    before it.
     """
     begins = (
         i for i, word in enumerate(words) if word.startswith("-") or word in {"!", "(", ")", ","}
@@ -180,7 +181,9 @@ def _read_expression(expression: Sequence[str]) -> tuple[str, ...]:
 
 
 def _divide_grep(words: Sequence[str]) -> Invocation:
-    """Divide the words after `grep`; the pattern becomes an option, so that operands are paths alone."""
+    """Divide the words after `grep`; the pattern becomes an option, so that operands are paths
+    alone.
+    """
     invocation = _Divider("grep").read(words)
     options, operands = invocation.options, invocation.operands
     if not invocation.has("regexp") and not invocation.has("file"):

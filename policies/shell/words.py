@@ -1,8 +1,8 @@
 """The division of a POSIX command line into literal words; everything else is refused.
 
-Checks are bypassed in the corners of the shell's large grammar, so this reads almost none of it: words, quotes,
-a few escaped characters and unquoted globs. Whatever a shell would expand, redirect, join or run is refused
-under its own rule, with what would work instead.
+Checks are bypassed in the corners of the shell's large grammar, so this reads almost none of it:
+words, quotes, a few escaped characters and unquoted globs. Whatever a shell would expand, redirect,
+join or run is refused under its own rule, with what would work instead.
 """
 
 import itertools
@@ -16,7 +16,8 @@ from policies.visible_text import MAX_WORDS, check_command_text
 
 _GLOB = "*?["
 _ESCAPABLE = frozenset(" '\"()[]{}&;|<>#!$`*?^~=,@%+")
-"""What a backslash may stand before; not letters, dots and slashes, which look like Windows paths."""
+"""What a backslash may stand before; not letters, dots and slashes, which look like Windows
+paths."""
 _OPERATORS = refused_signs("bash")
 """Outside quotes; the longer first."""
 _OPERATOR = re.compile("|".join(map(re.escape, _OPERATORS)))

@@ -1,7 +1,7 @@
 """The commands that are understood on Windows, and the binding of words to their parameters.
 
-Abbreviations of parameters are refused: a newer PowerShell may resolve them to something else. So are parameters
-that write variables, reach other machines, or make or follow links.
+Abbreviations of parameters are refused: a newer PowerShell may resolve them to something else. So
+are parameters that write variables, reach other machines, or make or follow links.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The judgement of one command line on Windows: `judge_windows_command`.
 
-Patterns are expanded here, as PowerShell would but without hidden names, so that every name is judged and what
-was judged is what runs.
+Patterns are expanded here, as PowerShell would but without hidden names, so that every name is
+judged and what was judged is what runs.
 """
 
 import fnmatch
@@ -107,7 +107,9 @@ def _find_target(call: Call, sources: Sequence[Place], workspace: WindowsWorkspa
 def _judge_effects(
     call: Call, sources: Sequence[Place], places: Sequence[Place], workspace: WindowsWorkspace
 ) -> None:
-    """Refuse what the POSIX command would be refused for, and links, which PowerShells differ on."""
+    """Refuse what the POSIX command would be refused for, and links, which
+    PowerShells differ on.
+    """
     posix, inspector = _POSIX[call.cmdlet], TreeInspector(workspace)
     operands = tuple(place.absolute.replace("\\", "/") for place in places)
     judge_effects(Invocation(posix, (), {"recursive": ""}, operands), workspace)

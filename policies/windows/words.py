@@ -14,7 +14,8 @@ _ELEMENT = re.compile(
     r"'(?:[^'‘’‚‛]|'')*+'"
     # in double quotes: no variable, no escape, and none of the curved double quotes
     r'|"[^"“”„$`]*+"'
-    # outside quotes: nothing that is an operator, a variable, an escape, a quote or a dash in any spelling
+    # outside quotes: nothing that is an operator, a variable, an escape, a quote or a dash in any
+    # spelling
     r"|[^\s!\"#$%&'()+,;<=>@\[\]^`{|}“”„‘’‚‛–—―]++"
 )
 """One name: in quotes or plain."""

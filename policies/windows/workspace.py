@@ -1,8 +1,8 @@
 """The place of a path in Windows' spelling: `WindowsWorkspace`.
 
-Windows resolves `..` before it looks at the disk, compares names without regard to case, and takes some
-spellings for something other than names below a folder: devices, streams, short names, shares, stores of
-PowerShell. Those are refused, whether or not they would lead outside.
+Windows resolves `..` before it looks at the disk, compares names without regard to case, and takes
+some spellings for something other than names below a folder: devices, streams, short names, shares,
+stores of PowerShell. Those are refused, whether or not they would lead outside.
 """
 
 import os
@@ -71,8 +71,8 @@ class WindowsWorkspace(Workspace):
     def locate(self, path: str, *, follow: bool = True) -> Place:
         """Find where a path leads, or refuse it as not plainly spelled or not inside.
 
-        `given` of the place has / for every separator. With `follow` off a link at the very end stands
-        for itself.
+        `given` of the place has / for every separator. With `follow` off a link at the very end
+        stands for itself.
         """
         given = PureWindowsPath(path)
         start = self._split(given if given.anchor else PureWindowsPath(self.cwd))

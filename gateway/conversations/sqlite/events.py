@@ -39,7 +39,9 @@ def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> No
 
 
 def without_results(events: Sequence[TurnEvent], turns: Sequence[Turn]) -> list[TurnEvent]:
-    """Return events to store with the turns that they complete; a result is stored with its turn alone."""
+    """Return events to store with the turns that they complete; a result is stored with its turn
+    alone.
+    """
     results = {turn.id: json_text(turn.result) for turn in turns}
     return [
         replace(event, data="")

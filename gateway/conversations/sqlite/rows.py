@@ -30,7 +30,9 @@ def readable(rows: Iterable[Row], decode: Callable[[Row], T], what: str) -> Iter
 
 
 def turn_of(row: Row | Mapping[str, Any]) -> Turn:
-    """Return a row of `turns` as a value. Raise `ValueError`, `TypeError` or `StoreDamaged` if it is damaged."""
+    """Return a row of `turns` as a value. Raise `ValueError`, `TypeError` or `StoreDamaged` if it
+    is damaged.
+    """
     result = None if row["result"] is None else json.loads(row["result"])
     if not isinstance(result, dict | None):
         raise TypeError("a turn result is an object")

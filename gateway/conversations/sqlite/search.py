@@ -1,7 +1,7 @@
 """Find the conversations that contain a text: candidates from the full-text index, then the texts.
 
-The index finds rare texts without reading others. A text that many messages contain fills a page from
-the newest conversations, so the messages are read in that order instead.
+The index finds rare texts without reading others. A text that many messages contain fills a page
+from the newest conversations, so the messages are read in that order instead.
 """
 
 import json
@@ -41,7 +41,9 @@ _IN_CANDIDATES: Final = (
 
 
 def index_copies_blocking(writer: sqlite3.Connection, conversation_id: ConversationId) -> None:
-    """Index the turns of a conversation that were inserted as completed; triggers index the others."""
+    """Index the turns of a conversation that were inserted as completed; triggers
+    index the others.
+    """
     writer.execute(
         "INSERT INTO search_texts (conversation_id, turn_id)"
         " SELECT conversation_id, id FROM turns WHERE conversation_id = ?",
@@ -57,7 +59,9 @@ def index_copies_blocking(writer: sqlite3.Connection, conversation_id: Conversat
 def matching_blocking(
     reader: sqlite3.Connection, user_id: UserId, query: str
 ) -> tuple[str, list[str]]:
-    """Return when a user's conversation holds `query`, letter case ignored: a condition on `conversations c`, its values."""
+    """Return when a user's conversation holds `query`, letter case ignored: a condition on
+    `conversations c`, its values.
+    """
     folded = query.casefold()
     found = _candidates_blocking(reader, user_id, query)
     if found is None:
@@ -107,7 +111,9 @@ def find_blocking(
 
 
 def excerpt(turn_id: TurnId, message: str, reply: str, folded: str) -> TextMatch:
-    """Return the first place where a turn holds `folded`, which it does if letter case is ignored."""
+    """Return the first place where a turn holds `folded`, which it does if letter
+    case is ignored.
+    """
     texts = (message, reply, f"{message}\n{reply}")
     text = next(text for text in texts if folded in text.casefold())
     at = text.casefold().index(folded)

@@ -35,7 +35,8 @@ _log = logging.getLogger(__name__)
 
 _IN_SESSION = (
     # a fork's session begins with what was copied, unless a new one had to be begun since
-    "WITH own AS (SELECT id, copy_of, seq FROM turns WHERE conversation_id = :id AND state = 'completed'"
+    "WITH own AS (SELECT id, copy_of, seq FROM turns WHERE conversation_id = :id AND state = "
+    "'completed'"
     " AND :session_id IS NOT NULL AND (session_id = :session_id OR copy_of IS NOT NULL"
     " AND NOT EXISTS (SELECT 1 FROM turns lost WHERE lost.conversation_id = :id"
     " AND lost.state = 'completed' AND lost.copy_of IS NULL AND lost.session_id != :session_id)))"
@@ -79,7 +80,8 @@ class SqliteTurnStore:
             rows = writer.execute(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
                 " created_at, started_at, approval_id) SELECT :id, :conversation_id, :user_id,"
-                " coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at, :approval_id"
+                " coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at, "
+                ":approval_id"
                 " FROM turns WHERE conversation_id = :conversation_id RETURNING seq",
                 row_of_turn(turn),
             ).fetchall()
@@ -234,7 +236,8 @@ class SqliteTurnStore:
             writer.executemany(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
                 " started_at, finished_at, result, session_id, last_entry_id, copy_of, kept_out)"
-                " SELECT :id, :target, :user, seq, message, created_at, state, started_at, finished_at,"
+                " SELECT :id, :target, :user, seq, message, created_at, state, started_at, "
+                "finished_at,"
                 " json_set(result, '$.turn_id', :id, '$.conversation_id', :target),"
                 " session_id, last_entry_id, coalesce(copy_of, id), kept_out FROM turns"
                 " WHERE id = :copied",

@@ -1,16 +1,16 @@
 """The sandbox of a whole agent process, as words for the launcher: Landlock and read-only mounts.
 
-Landlock covers every tool and every program that the agent starts, and needs no privileges. It forbids
-mounting, so bubblewrap, which has to mount, fails inside it ("Failed to make / slave: Operation not
-permitted"). The SDK's own sandbox and this one exclude each other; this one is preferred because it
-covers the tools that write without a command.
+Landlock covers every tool and every program that the agent starts, and needs no privileges. It
+forbids mounting, so bubblewrap, which has to mount, fails inside it ("Failed to make / slave:
+Operation not permitted"). The SDK's own sandbox and this one exclude each other; this one is
+preferred because it covers the tools that write without a command.
 
-It also restricts TCP to the model's ports (Linux 6.7), signals and abstract sockets to processes inside
-(6.12), and hides environments and memory of other processes. Programs in the workspace cannot be
-started. The read-only mounts, if the system allows them, protect modes, owners and dates of files. Not
-covered: existence and size of a file with a known path; sockets in the file system that this user may
-use, and UDP; command lines of other processes; protected files inside the workspace, and the sessions
-of the server's other conversations.
+It also restricts TCP to the model's ports (Linux 6.7), signals and abstract sockets to processes
+inside (6.12), and hides environments and memory of other processes. Programs in the workspace
+cannot be started. The read-only mounts, if the system allows them, protect modes, owners and dates
+of files. Not covered: existence and size of a file with a known path; sockets in the file system
+that this user may use, and UDP; command lines of other processes; protected files inside the
+workspace, and the sessions of the server's other conversations.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
 """The paths, devices and ports that an agent may use; the kernel's sandbox forbids all others.
 
-The kernel supports no exception below an allowed path, so the lists are narrow, and the policy protects
-files inside the workspace.
+The kernel supports no exception below an allowed path, so the lists are narrow, and the policy
+protects files inside the workspace.
 """
 
 import tomllib
@@ -59,13 +59,17 @@ class AgentPlaces:
 
 
 def places_named_in(environ: Mapping[str, str]) -> list[Path]:
-    """Return the files and directories, such as certificates, that the agent's environment names."""
+    """Return the files and directories, such as certificates, that the
+    agent's environment names.
+    """
     named = (Path(environ[name]) for name in _NAME_A_PLACE if environ.get(name))
     return [path for path in named if path.is_absolute()]
 
 
 def ports_named_in(environ: Mapping[str, str]) -> list[int]:
-    """Return the port of https and those of all addresses and proxies in the agent's environment."""
+    """Return the port of https and those of all addresses and proxies in
+    the agent's environment.
+    """
     return sorted({_HTTPS, *_ports_of(environ)})
 
 

@@ -59,7 +59,8 @@ _NO_MOUNTS = (
     "of one's own."
 )
 _BASH = (
-    "The kernel confines what Bash runs (bubblewrap): it writes in the workspace alone. What is read, "
+    "The kernel confines what Bash runs (bubblewrap): it writes in the workspace alone. What is "
+    "read, "
     "and the other tools, the policy alone watches, because {reason}."
 )
 _NONE = "The kernel's wall is not raised, because {reason}; the policy alone watches."
@@ -85,7 +86,8 @@ class Protection:
 def protect_blocking(mode: WallMode, places: AgentPlaces, scratch: Path) -> Protection:
     """Return the strongest sandbox that works when tried; `scratch` is the server's own directory.
 
-    Raise `EngineUnavailable` if `mode` is `require`, and the whole agent process cannot be confined.
+    Raise `EngineUnavailable` if `mode` is `require`, and the whole agent process cannot be
+    confined.
     """
     if mode == "off":
         return Protection(kind="off", sentence=_SWITCHED_OFF)

@@ -1,7 +1,7 @@
 """Tests a sandbox by trying to break out of it.
 
-A child in the sandbox of the agents tries to write, read and change a file outside, and to write and read
-in each place that should be open. The outcome counts, not the kernel's version.
+A child in the sandbox of the agents tries to write, read and change a file outside, and to write
+and read in each place that should be open. The outcome counts, not the kernel's version.
 """
 
 import os
@@ -50,7 +50,8 @@ class Outcome:
 def attempt_blocking(before: Sequence[str], scratch: Path, inside: Sequence[Path]) -> Outcome:
     """Run the trial; `before` is the command prefix that starts a program in the sandbox.
 
-    `scratch` is a directory of the server outside of it. Nothing is left there or in the places inside.
+    `scratch` is a directory of the server outside of it. Nothing is left there or in the places
+    inside.
     """
     outside = Path(tempfile.mkdtemp(prefix="wall-trial-", dir=scratch))
     try:

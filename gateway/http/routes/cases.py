@@ -1,7 +1,7 @@
 """Case memory over HTTP: the agent's four tools for a person.
 
-App, environment and conversation are fields beside the case. A missing app or environment is that of
-the conversation, if one is given.
+App, environment and conversation are fields beside the case. A missing app or environment is that
+of the conversation, if one is given.
 """
 
 from collections.abc import Mapping

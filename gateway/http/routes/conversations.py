@@ -44,7 +44,9 @@ async def list_conversations(
     *,
     pinned: Switch = False,
 ) -> Response:
-    """List the user's conversations, newest first; with `pinned` all of those that are, and no other."""
+    """List the user's conversations, newest first; with `pinned` all of those that are, and no
+    other.
+    """
     if pinned:
         views = await context.chat.conversations.pinned(context.user_id)
         return JsonResponse(

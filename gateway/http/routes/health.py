@@ -66,7 +66,9 @@ async def metrics(state: State) -> Response:
 
 @router.get("/operations")
 async def operations(context: Context) -> Response:
-    """Return what the server is doing now; of other users' conversations only how many there are."""
+    """Return what the server is doing now; of other users' conversations only how
+    many there are.
+    """
     return JsonResponse(await context.chat.operations.snapshot(context.user_id))
 
 

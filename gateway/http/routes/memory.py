@@ -1,7 +1,7 @@
 """Memory over HTTP: search, context, items, export, episodes, the chronicle, the outbox, health.
 
-The owner is the request's user; labels of the request only narrow the owner's memory. The id of another
-owner's item is not found, like an id that never existed.
+The owner is the request's user; labels of the request only narrow the owner's memory. The id of
+another owner's item is not found, like an id that never existed.
 """
 
 from collections.abc import Iterator
@@ -304,7 +304,9 @@ async def list_intents(
 
 @router.get("/memory/intents/fields")
 async def list_fields(context: Context, key: Parameter) -> Response:
-    """List the fields of the caller's newest payloads of a key: names, types and how many; never values."""
+    """List the fields of the caller's newest payloads of a key: names, types and how many; never
+    values.
+    """
     _check_key(key)
     found = await observed_fields(context.memory.chronicle, context.user_id, key)
     fields = [{"name": name, "type": kind, "seen": seen} for name, kind, seen in found]

@@ -26,7 +26,9 @@ _KEPT: Final = "public, max-age=31536000, immutable"
 
 
 class _Cache:
-    """The files as they were last read; they are read again when the page is asked for and one has changed."""
+    """The files as they were last read; they are read again when the page is asked for and one has
+    changed.
+    """
 
     def __init__(self) -> None:
         self._fingerprint = 0
@@ -54,7 +56,9 @@ async def page(request: Request) -> Response:
 @router.head("/static/{name:path}", include_in_schema=False, response_class=Response)
 @router.get("/static/{name:path}", response_class=Response)
 async def static_file(request: Request, name: str) -> Response:
-    """Return one of the page's files; under the address of its present version, to be kept for ever."""
+    """Return one of the page's files; under the address of its present version, to be kept for
+    ever.
+    """
     version = _VERSIONED.match(name)
     path = name[version.end() :] if version else name
     files = await anyio.to_thread.run_sync(lambda: _cache.read_blocking(again=version is None))
@@ -80,7 +84,9 @@ async def _serve(request: Request, file: PageFile | None, cache_control: str) ->
 
 
 async def _encoded(request: Request, file: PageFile) -> tuple[str, bytes]:
-    """Return the content in the best form that the client takes, and that form's name; "" for as it is."""
+    """Return the content in the best form that the client takes, and that form's name; "" for as it
+    is.
+    """
     given = request.headers.get("accept-encoding", "").lower().replace(" ", "").split(",")
     taken = {item.split(";")[0] for item in given if not re.search(r";q=0(\.0*)?$", item)}
     if "br" in taken and file.brotli is not None:

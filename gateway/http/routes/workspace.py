@@ -1,4 +1,6 @@
-"""The workspace's files: list a folder, find, download and upload; all under the agent's own policy."""
+"""The workspace's files: list a folder, find, download and upload; all under the agent's own
+policy.
+"""
 
 import codecs
 import os

@@ -1,7 +1,7 @@
 """Recomputes the fingerprints of stored cases when their rules have changed.
 
-A rejected case is recognised by its fingerprint when it is reported again. With a fingerprint made by
-older rules it would come back as a new case.
+A rejected case is recognised by its fingerprint when it is reported again. With a fingerprint made
+by older rules it would come back as a new case.
 """
 
 import hashlib

@@ -1,7 +1,8 @@
-"""The change of a case, written within one transaction with its item and deliveries; see `CaseStore.apply`.
+"""The change of a case, written within one transaction with its item and deliveries; see
+`CaseStore.apply`.
 
-Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again takes
-one place in the history, and of relations and reports the nearest or newest stay.
+Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again
+takes one place in the history, and of relations and reports the nearest or newest stay.
 """
 
 import json
@@ -50,7 +51,8 @@ _CHANGED_NOTHING: Final = (
 )
 _TOO_MANY_REPORTS: Final = (
     "DELETE FROM case_reports WHERE case_id = :case AND {whose} AND seq NOT IN"
-    " (SELECT seq FROM case_reports WHERE case_id = :case AND {whose} ORDER BY seq DESC LIMIT :kept)"
+    " (SELECT seq FROM case_reports WHERE case_id = :case AND {whose} ORDER BY seq DESC LIMIT "
+    ":kept)"
 )
 
 
@@ -62,7 +64,8 @@ def apply_case_change_blocking(
 ) -> None:
     """Write a change within the caller's transaction.
 
-    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope would change.
+    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope
+    would change.
     """
     _put_case(connection, change)
     case = change.case
@@ -193,7 +196,9 @@ def _append_history(connection: sqlite3.Connection, case_id: str, entry: History
 def _replacing_last_vote(
     connection: sqlite3.Connection, by: dict[str, str | None], entry: HistoryEntry
 ) -> HistoryEntry:
-    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced ones."""
+    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced
+    ones.
+    """
     last = connection.execute(
         "SELECT seq, event, details FROM case_history"  # noqa: S608  a text of our own
         f" WHERE {_BY_THE_SAME} ORDER BY seq DESC LIMIT 1",

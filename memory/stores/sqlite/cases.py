@@ -20,11 +20,14 @@ _RELATIONS: Final = (
 )
 """The relations of some cases, from the side of each."""
 
-# In the statements below `+owner_id` keeps SQLite from reading all cases of the owner to find one by its id.
+# In the statements below `+owner_id` keeps SQLite from reading all cases of the owner to find one
+# by its id.
 
 
 class SqliteCaseStore:
-    """Keeps cases in the memory's database; `deliver_to` names the backends that get their items."""
+    """Keeps cases in the memory's database; `deliver_to` names the backends that
+    get their items.
+    """
 
     def __init__(self, database: Database, now: Now, *, deliver_to: Sequence[str]) -> None:
         self._database = database

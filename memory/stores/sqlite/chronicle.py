@@ -23,7 +23,8 @@ _COLUMNS: Final = (
     " forgotten_at"
 )
 _IS_TOLD: Final = "(text IS NOT NULL OR forgotten_at IS NOT NULL)"
-"""What a policy keeps out of the chronicle has a row all the same, so that it is not recorded twice."""
+"""What a policy keeps out of the chronicle has a row all the same, so that it is not recorded
+twice."""
 _GLOB_MARKS: Final = re.compile(r"[*?\[]")
 _PLACE: Final = re.compile(r"\{\w+\}")
 _MAX_CURSOR_DIGITS: Final = 18
@@ -49,7 +50,9 @@ def scrub_blocking(
     *,
     owner_id: str | None,
 ) -> None:
-    """Remove what these intents say, of one owner or of all; that they happened stays. Idempotent."""
+    """Remove what these intents say, of one owner or of all; that they
+    happened stays. Idempotent.
+    """
     for intent_id in intent_ids:
         connection.execute(
             "UPDATE intents SET text = NULL, payload = NULL, forgotten_at = :now"
@@ -152,8 +155,8 @@ class SqliteChronicle:
 def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
     """Write an intent unless it was recorded before; return whether it was written.
 
-    This looks for an earlier row instead of leaving it to a conflict, which would use up a number of the
-    order and hide every other conflict.
+    This looks for an earlier row instead of leaving it to a conflict, which would use up a number
+    of the order and hide every other conflict.
     """
     known = "SELECT 1 FROM intents WHERE id = ?"
     if connection.execute(known, (new.intent_id,)).fetchone() is not None:
@@ -183,8 +186,8 @@ def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
 def _content_of(connection: sqlite3.Connection, new: Recording) -> dict[str, str | None]:
     """Return the columns that hold what an intent says.
 
-    They are empty if the policy keeps the intent out of the chronicle, so that its row only prevents a second
-    recording, and if the intent mentions an item that was forgotten since.
+    They are empty if the policy keeps the intent out of the chronicle, so that its row only
+    prevents a second recording, and if the intent mentions an item that was forgotten since.
     """
     forgotten_at = None
     if new.text is not None:

@@ -1,7 +1,7 @@
 """Connections to one SQLite file for work that needs several statements: one writer, some readers.
 
-Each piece of work is one function that runs whole in a thread, so that the event loop is visited once
-and not once a statement, and nothing on the loop can leave a transaction half done.
+Each piece of work is one function that runs whole in a thread, so that the event loop is visited
+once and not once a statement, and nothing on the loop can leave a transaction half done.
 """
 
 import asyncio
@@ -27,7 +27,8 @@ BUSY_MS: Final = 5000
 MAX_READERS: Final = 4
 _READER_BUSY_MS: Final = 1000
 _STEPS: Final = 4000
-"""Steps of SQLite between two looks at whether a reader's work is still wanted: below a millisecond."""
+"""Steps of SQLite between two looks at whether a reader's work is still wanted: below a
+millisecond."""
 _FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str]]]] = {
     "casefold": (1, str.casefold),
     "grams": (2, grams),
@@ -59,8 +60,8 @@ class Writer:
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the connection, which the first call opens.
 
-        A task that is cancelled from outside of anyio leaves the function running; this returns only
-        when it has ended, so that nobody reads what is not yet decided.
+        A task that is cancelled from outside of anyio leaves the function running; this returns
+        only when it has ended, so that nobody reads what is not yet decided.
         """
         running = asyncio.get_running_loop().run_in_executor(self._thread, self._run_blocking, work)
         try:
@@ -94,7 +95,9 @@ class ReaderPool:
         self._closed = False
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on one snapshot, in a worker thread; when cancelled, its statement is stopped."""
+        """Run `work` on one snapshot, in a worker thread; when cancelled, its
+        statement is stopped.
+        """
         cancelled = threading.Event()
         try:
             return await anyio.to_thread.run_sync(

@@ -1,7 +1,8 @@
 """One SQLite file: migrations, one way to write, and two ways to read.
 
-WAL, so that readers never wait for the writer. Transactions run one after another on one connection. Single
-statements are read on one connection of their own; longer work reads on a pool of others.
+WAL, so that readers never wait for the writer. Transactions run one after another on one
+connection. Single statements are read on one connection of their own; longer work reads on a pool
+of others.
 """
 
 import errno
@@ -39,11 +40,13 @@ _WHAT_TO_DO: Final = (
     "Restore it from a backup and restart the server; until then the server uses what it can read."
 )
 _REPLACED: Final = (
-    "The database's file was removed or replaced while the server was running, so that what is stored now"
+    "The database's file was removed or replaced while the server was running, so that what is "
+    "stored now"
     " is lost at the next start. Stop the server and put the file back."
 )
 _LOG_LOST: Final = (
-    "{name} was not closed at the last end, and the log {name}-wal is gone: unless another program has merged it,"
+    "{name} was not closed at the last end, and the log {name}-wal is gone: unless another program "
+    "has merged it,"
     " what was stored last is lost. Restore both files from a backup if that matters."
 )
 _log = logging.getLogger(__name__)
@@ -84,10 +87,10 @@ class Database:
         """Run `work` in one transaction and commit it; on any exception nothing is written.
 
         `work` runs in the writer's thread, so it may only execute statements. Once begun, it is not
-        cancelled. Transactions run one after another, in the order of the calls. One that is not synced
-        survives the end of the process at once, but a cut of the power only when a synced one has followed.
-        Raise `StoreUnavailable` if the file cannot be written (full, read-only, damaged, closed),
-        `StoreConflict` if a constraint forbids it.
+        cancelled. Transactions run one after another, in the order of the calls. One that is not
+        synced survives the end of the process at once, but a cut of the power only when a synced
+        one has followed. Raise `StoreUnavailable` if the file cannot be written (full, read-only,
+        damaged, closed), `StoreConflict` if a constraint forbids it.
         """
         synchronous = SYNCHRONOUS if is_synced else _UNSYNCED
         return await self._run_writer(partial(_transact_blocking, work, synchronous))
@@ -107,9 +110,9 @@ class Database:
     async def checkpoint(self) -> bool:
         """Move what was committed from the log into the file, and empty the log.
 
-        Deleted text is in neither afterwards. Returns False if a reader still uses an older state, so that the
-        log stays; writers wait for that a fifth of a second at most. Raise `StoreUnavailable` if the file
-        cannot be written.
+        Deleted text is in neither afterwards. Returns False if a reader still uses an older state,
+        so that the log stays; writers wait for that a fifth of a second at most. Raise
+        `StoreUnavailable` if the file cannot be written.
         """
         return await self._run_writer(_checkpoint_blocking)
 
@@ -121,7 +124,8 @@ class Database:
         return result
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
-        """Return rows; sees everything that was committed before the call. Never waits for a writer.
+        """Return rows; sees everything that was committed before the call. Never waits for a
+        writer.
 
         A parameter with half a surrogate pair, which SQLite cannot hold, is in no row. Raise
         `StoreUnavailable` if the file cannot be read, or is closed.
@@ -131,7 +135,8 @@ class Database:
             try:
                 return list(await self._reader.execute_fetchall(sql, parameters))
             except sqlite3.Error as exc:
-                # its frames hold the open cursor, and with it the state that all later reads would see
+                # its frames hold the open cursor, and with it the state that all later reads would
+                # see
                 clear_frames(exc.__traceback__)
                 raise
         return []
@@ -156,13 +161,16 @@ class Database:
     async def values(
         self, decode: Callable[[sqlite3.Row], T], sql: str, parameters: Parameters = ()
     ) -> list[T]:
-        """Return rows as values. Raise `StoreDamaged` if one cannot be decoded, else as `rows` does."""
+        """Return rows as values. Raise `StoreDamaged` if one cannot be decoded, else as `rows`
+        does.
+        """
         found = await self.rows(sql, parameters)
         with self._translating_errors("read"), decoding_rows():
             return [decode(row) for row in found]
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run several reading statements on one snapshot, in a worker thread; cancelling stops them.
+        """Run several reading statements on one snapshot, in a worker thread; cancelling stops
+        them.
 
         Raise `StoreUnavailable` if the file cannot be read, or is closed.
         """
@@ -173,9 +181,10 @@ class Database:
     async def ping(self) -> str | None:
         """Return None when the file can be read and written, else a sentence.
 
-        Really writes: a full disk does not show before the first page is written, and not even then while the
-        log beside the file has room for it, so the disk is probed for more. Damage that was found once is
-        reported from then on, since it shows only to those who read the damaged page.
+        Really writes: a full disk does not show before the first page is written, and not even then
+        while the log beside the file has room for it, so the disk is probed for more. Damage that
+        was found once is reported from then on, since it shows only to those who read the damaged
+        page.
         """
         if self._damage is not None:
             return f"{self._damage} {_WHAT_TO_DO}"
@@ -295,7 +304,9 @@ def _beside(path: Path, end: str) -> Path:
 
 
 def _touch_blocking(path: Path) -> FileIdentity:
-    """Create the file if it is missing, for this user alone; SQLite gives the files beside it its mode."""
+    """Create the file if it is missing, for this user alone; SQLite gives the files beside it its
+    mode.
+    """
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     return _identity_blocking(path)
 
@@ -330,8 +341,8 @@ def _version_blocking(writer: sqlite3.Connection) -> int:
 def _migrate_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> None:
     """Apply the missing migrations, each in a transaction of its own with its number.
 
-    SQLite itself reads a migration's statements, so a `;` in a text, a comment or a trigger ends none.
-    Where one fails, the caller closes the connection, which rolls it back.
+    SQLite itself reads a migration's statements, so a `;` in a text, a comment or a trigger ends
+    none. Where one fails, the caller closes the connection, which rolls it back.
     """
     for number, sql in enumerate(migrations, start=1):
         if number > _version_blocking(writer):

@@ -1,4 +1,6 @@
-"""Translates SQLite's errors into those of the stores, in words that name no path of this machine."""
+"""Translates SQLite's errors into those of the stores, in words that name no path
+of this machine.
+"""
 
 import errno
 import sqlite3

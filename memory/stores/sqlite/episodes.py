@@ -1,7 +1,9 @@
-"""Episodes in SQLite, each written in one transaction with its item, deliveries and the turn's mark.
+"""Episodes in SQLite, each written in one transaction with its item, deliveries and the turn's
+mark.
 
-Similar episodes are found through indexes: equal texts by their fingerprint, similar ones by the marks that
-they share, the newest few of each mark. So a write costs the same among a hundred and a million.
+Similar episodes are found through indexes: equal texts by their fingerprint, similar ones by the
+marks that they share, the newest few of each mark. So a write costs the same among a hundred and a
+million.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The ids of forgotten items, and the intents that mention an item.
 
-A turn may run on while something that it was shown is forgotten. What it records afterwards is recognised
-by these ids and recorded as forgotten, too.
+A turn may run on while something that it was shown is forgotten. What it records afterwards is
+recognised by these ids and recorded as forgotten, too.
 """
 
 import json
@@ -24,7 +24,8 @@ _MENTION: Final = (
     " OR (key GLOB 'tool.mcp__memory__*' OR key GLOB 'tool.mcp__memory_case__*')"
     " AND EXISTS (SELECT 1 FROM json_each(:ids) AS one WHERE instr(payload, one.value) > 0))"
 )
-"""An intent mentions an item by its id: it went into a prompt, or a tool of memory wrote or showed it."""
+"""An intent mentions an item by its id: it went into a prompt, or a tool of memory wrote or showed
+it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,8 @@ async def find_mentions(
 ) -> Mentions:
     """Return the intents of an owner, or of all, that mention items.
 
-    This reads much, so it runs outside of any transaction; `mentions_since_blocking` adds what came since.
+    This reads much, so it runs outside of any transaction; `mentions_since_blocking` adds what came
+    since.
     """
     if not item_ids:
         return Mentions(intent_ids=(), up_to=0)

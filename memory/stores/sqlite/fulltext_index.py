@@ -39,7 +39,9 @@ def reindex_neighbours_blocking(connection: sqlite3.Connection, place: sqlite3.R
 
 
 def scope_tokens(owner_id: str, kind: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield a token for the owner, the kind, each label, and each lacking label that it is found by."""
+    """Yield a token for the owner, the kind, each label, and each lacking label that it is found
+    by.
+    """
     yield token("owner", owner_id)
     yield token("kind", kind)
     for name, value in labels.items():
@@ -120,7 +122,9 @@ def _whole_text(row: sqlite3.Row) -> str:
 
 
 def _own_title(row: sqlite3.Row) -> str:
-    """Return the title, or nothing if it repeats the body's beginning: its words would count twice."""
+    """Return the title, or nothing if it repeats the body's beginning: its words
+    would count twice.
+    """
     title: str = row["title"]
     repeated = " ".join(row["body"][: 2 * len(title)].split()).startswith(
         title.rstrip("…").rstrip()

@@ -1,8 +1,9 @@
-"""Ranks the items that have words of a question, among those that the owner may read, at a bounded cost.
+"""Ranks the items that have words of a question, among those that the owner may read, at a bounded
+cost.
 
-The rarest words bring rows, until together they stand in `MAX_RANKED` rows: a word that stands in every
-other row costs most and says least. The rows that look best are read and
-scored by how often and where all words of the question stand in them.
+The rarest words bring rows, until together they stand in `MAX_RANKED` rows: a word that stands in
+every other row costs most and says least. The rows that look best are read and scored by how often
+and where all words of the question stand in them.
 """
 
 import json
@@ -154,7 +155,8 @@ class FulltextSearch:
     ) -> list[int]:
         """Return the rows with the most points that carry the labels.
 
-        Most of the first rows do, and checking these is quicker than reading all that do from the index.
+        Most of the first rows do, and checking these is quicker than reading all that do from the
+        index.
         """
         most = _READ * self.limit
         some = _first(likely, _LOOKED_AT * most)
@@ -311,13 +313,16 @@ class _Words:
         rows = self._connection.execute(
             "SELECT seq FROM json_each(?) AS shown CROSS JOIN items ON items.id = shown.key"
             " WHERE revision <= shown.value UNION SELECT seq FROM json_each(?) AS turn"
-            " CROSS JOIN items ON turn_id = turn.value WHERE kind IN ('turn', 'episode') OR revision = 1",
+            " CROSS JOIN items ON turn_id = turn.value WHERE kind IN ('turn', 'episode') OR "
+            "revision = 1",
             (json.dumps(dict(seen.shown)), json.dumps(list(seen.turns))),
         )
         return [row[0] for row in rows]
 
     def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
-        """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered rows."""
+        """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered
+        rows.
+        """
         if self.own is not None and count < MAX_COUNTED:
             every = read_rows_blocking(self._connection, _phrase(term))
             theirs = self.own.among(every)

@@ -31,7 +31,8 @@ def grams(text: str, owner: str) -> str:
 
 
 def gram_query(text: str, owner: str) -> str | None:
-    """Return the FTS5 query for an owner's texts that may hold `text`; None if it is too unspecific.
+    """Return the FTS5 query for an owner's texts that may hold `text`; None if it is too
+    unspecific.
 
     Too unspecific is a single ASCII character, or nothing: most texts hold it.
     """

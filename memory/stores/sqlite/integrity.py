@@ -74,8 +74,8 @@ def check_blocking(
 ) -> None:
     """Check a database that was brought up to the last migration.
 
-    Raise `StoreDamaged` if its pages or its schema are not what SQLite and the migrations have written;
-    `StoreUnavailable` if it cannot be read, or `given_up` was set.
+    Raise `StoreDamaged` if its pages or its schema are not what SQLite and the migrations have
+    written; `StoreUnavailable` if it cannot be read, or `given_up` was set.
     """
     with (
         translating_errors("checked"),
@@ -100,7 +100,8 @@ def _schema_of(migrations: Sequence[str]) -> set[sqlite3.Row]:
 
 
 def holds_nothing_blocking(path: Path) -> bool:
-    """Return whether the file is missing or a database without tables; False when it cannot be read.
+    """Return whether the file is missing or a database without tables; False when it cannot be
+    read.
 
     A database in use has its tables from its first start on, so one without them was emptied.
     """
@@ -114,6 +115,8 @@ def holds_nothing_blocking(path: Path) -> bool:
 
 
 def look_at_blocking(path: Path) -> sqlite3.Connection:
-    """Open a database that nobody uses, to look at it: neither makes nor removes the log beside it."""
+    """Open a database that nobody uses, to look at it: neither makes nor removes the
+    log beside it.
+    """
     mode = "ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1"
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)

@@ -41,9 +41,10 @@ class SqliteItemPages:
     ) -> ItemPage:
         """Return the items that the scope covers and that contain every word, in any case.
 
-        Cases that search does not show are listed too. What is written or forgotten between two pages makes
-        no other item appear twice or go missing. Cancellation stops the search. Raise `UnknownCursor` if
-        `cursor` was not returned by a page, `StoreUnavailable` if the store cannot be read.
+        Cases that search does not show are listed too. What is written or forgotten between two
+        pages makes no other item appear twice or go missing. Cancellation stops the search. Raise
+        `UnknownCursor` if `cursor` was not returned by a page, `StoreUnavailable` if the store
+        cannot be read.
         """
         wanted = tuple(dict.fromkeys(_plain(words).split()))
         after = _BEFORE_ALL if cursor is None else _place_of(cursor)

@@ -26,7 +26,8 @@ def enqueue_blocking(
 ) -> None:
     """Add deliveries within the transaction that changes their items; skip those that are there.
 
-    Removes what became needless: a delivery of an earlier state, and for a `forget` every waiting `put`.
+    Removes what became needless: a delivery of an earlier state, and for a `forget` every waiting
+    `put`.
     """
     at = rfc3339(now)
     for new in deliveries:

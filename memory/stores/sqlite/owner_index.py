@@ -1,6 +1,7 @@
 """What searches remember of the index: how many rows have a term, and which rows an owner has.
 
-Only rows that the searching owner may read are counted, so that what others remember changes no answer.
+Only rows that the searching owner may read are counted, so that what others remember changes no
+answer.
 """
 
 import json
@@ -26,7 +27,8 @@ _MAX_REMEMBERED: Final = 20_000
 LEAST_ROWS: Final = 2000
 """An owner with fewer rows is looked up in the index as quickly."""
 _LEAST_SHARE: Final = 4
-"""An owner's rows are remembered if they are at least one row in four, so at most four owners' are."""
+"""An owner's rows are remembered if they are at least one row in four, so at most four owners'
+are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ class RowCounts:
         self._remembered: dict[str, tuple[int, int]] = {}
 
     def rows_blocking(self, expression: str, read: Callable[[], Sequence[int]]) -> Rows:
-        """Return the rows that match, `MAX_COUNTED` at most, or only their count if it is remembered."""
+        """Return the rows that match, `MAX_COUNTED` at most, or only their count if it is
+        remembered.
+        """
         known = self._take(expression)
         if known is not None:
             return Rows(known, None)
@@ -100,8 +104,9 @@ class OwnerIndex:
     """Remembers the rows of owners who have a good part of all; safe for several threads.
 
     For them it is quicker to read all rows with a term and leave out those of others here than to
-    intersect posting lists in the index. A row's owner and kind never change and its number is never used
-    again, so only what was written since is read: each search knows all that was there when it began.
+    intersect posting lists in the index. A row's owner and kind never change and its number is
+    never used again, so only what was written since is read: each search knows all that was there
+    when it began.
     """
 
     def __init__(self) -> None:
@@ -150,8 +155,9 @@ def read_rows_blocking(
 ) -> Sequence[int]:
     """Return the rows that match, `MAX_COUNTED` at most.
 
-    If `count` says that there are more, the newest ones, which takes twice as long; else those that come
-    first in the index. They come as one JSON value, which is twice as quick as one row after another.
+    If `count` says that there are more, the newest ones, which takes twice as long; else those that
+    come first in the index. They come as one JSON value, which is twice as quick as one row after
+    another.
     """
     order = " ORDER BY rowid DESC" if count >= MAX_COUNTED else ""
     row = connection.execute(

@@ -51,7 +51,9 @@ class SqliteRecordStore:
         mentions = await find_mentions(self._database, deleted)
 
         def work(connection: sqlite3.Connection) -> None:
-            removed = [turn_id for turn_id in without if remove_turn_blocking(connection, turn_id, now)]  # fmt: skip
+            removed = [
+                turn_id for turn_id in without if remove_turn_blocking(connection, turn_id, now)
+            ]
             telling = mentions_since_blocking(connection, mentions, deleted)
             for turn_id in deleted:
                 telling += intents_of_turn_blocking(connection, turn_id)
@@ -116,7 +118,9 @@ def forget_turns_blocking(
 def cut_replies_blocking(
     connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
 ) -> None:
-    """Leave only the message of the turns in whose prompts something was, by some intents: the reply may repeat it."""
+    """Leave only the message of the turns in whose prompts something was, by some intents: the
+    reply may repeat it.
+    """
     rows = connection.execute(
         "SELECT DISTINCT turn_id FROM intents WHERE key = 'memory.injected'"
         " AND id IN (SELECT value FROM json_each(?))",

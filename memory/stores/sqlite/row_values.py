@@ -1,4 +1,6 @@
-"""Dataclasses from rows and from objects in JSON, and back, by the names and types of their fields."""
+"""Dataclasses from rows and from objects in JSON, and back, by the names and types
+of their fields.
+"""
 
 import sqlite3
 from collections.abc import Callable, Mapping
@@ -36,7 +38,9 @@ def read_value(model: type[T], row: Row, **known: Any) -> T:
 
 
 def columns_of(value: object, **changed: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass as columns, moments as text, with `changed` ones in their place."""
+    """Return the fields of a dataclass as columns, moments as text, with `changed` ones in their
+    place.
+    """
     values = {name: getattr(value, name) for name in _readers(type(value)) if name not in changed}
     return changed | {
         name: rfc3339(column) if isinstance(column, datetime) else column

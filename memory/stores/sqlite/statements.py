@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 IN_IDS: Final = "(SELECT value FROM json_each(:ids))"
-"""Follows `IN`; `:ids` is an `id_list`, because SQLite bounds the number of parameters of a statement."""
+"""Follows `IN`; `:ids` is an `id_list`, because SQLite bounds the number of parameters of a
+statement."""
 
 
 def insert_blocking(

@@ -1,10 +1,10 @@
 """Removes forgotten text from the database's files: from the full-text index, and from the log.
 
-FTS5 only marks a deleted row; its words stay in the index's blocks until those are merged, and the text can
-be put together again from the file. So all segments are merged after something was forgotten, some pages at
-a time, in transactions of some milliseconds. Freed pages are zeroed (`secure_delete`). The log beside the file
-still holds those pages as they were, so it is emptied at the end. The request is stored in the transaction
-that forgets, and survives a crash.
+FTS5 only marks a deleted row; its words stay in the index's blocks until those are merged, and the
+text can be put together again from the file. So all segments are merged after something was
+forgotten, some pages at a time, in transactions of some milliseconds. Freed pages are zeroed
+(`secure_delete`). The log beside the file still holds those pages as they were, so it is emptied at
+the end. The request is stored in the transaction that forgets, and survives a crash.
 """
 
 import logging
@@ -39,7 +39,9 @@ def request_vacuum_blocking(connection: sqlite3.Connection) -> None:
 
 
 class IndexVacuum:
-    """Vacuums a full-text index in the background. `run` it in a task group; `wake` it on a request."""
+    """Vacuums a full-text index in the background. `run` it in a task group; `wake` it on a
+    request.
+    """
 
     def __init__(self, database: Database, index: str) -> None:
         """Take the name of a full-text index; its database has a table `word_purge`."""

@@ -32,7 +32,9 @@ class SqliteIndexState:
         await self._database.write(put)
 
     async def remove(self) -> None:
-        """Forget the index and what waits for it: it is deleted, and made anew if there is one again."""
+        """Forget the index and what waits for it: it is deleted, and made anew if there is one
+        again.
+        """
         left = "SELECT 1 FROM vector_index UNION ALL SELECT 1 FROM outbox WHERE backend = ? LIMIT 1"
         if await self._database.scalar(left, (BACKEND,)) is not None:
             await self._database.write(_remove_blocking)
@@ -54,7 +56,8 @@ def _remove_blocking(connection: sqlite3.Connection) -> None:
 async def deliver_vectors_again(database: Database, now: Now, item_ids: Sequence[str]) -> int:
     """Enqueue those of the items that still exist for the vector index; return how many.
 
-    What waits already is not enqueued twice. What was given up stays so: a search does not retry it.
+    What waits already is not enqueued twice. What was given up stays so: a search does not retry
+    it.
     """
 
     def work(connection: sqlite3.Connection) -> int:
