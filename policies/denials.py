@@ -19,7 +19,12 @@ def refused_signs(table: str) -> Mapping[str, tuple[str, ...]]:
     """Return the signs of one table, each with the arguments of its `Refused`, the longer signs
     first.
     """
-    return {sign: tuple(denial) for sign, denial in _TOLD["signs"][table].items()}
+    found = {
+        sign: (key.partition(".")[0], *texts)
+        for key, (signs, *texts) in _TOLD["signs"][table].items()
+        for sign in signs
+    }
+    return {sign: found[sign] for sign in sorted(found, key=len, reverse=True)}
 
 
 def refused_commands(shell: str) -> Mapping[str, str]:

@@ -35,13 +35,13 @@ def find_form_fault(path: str) -> Refused | None:
     if not path:
         return denied("path_empty")
     if has_hidden_character(path):
-        return denied("path_characters.posix")
+        return denied("path_characters")
     encoded = path.encode()
     longest = max(len(name) for name in encoded.split(b"/"))
     if len(encoded) > MAX_PATH_BYTES or longest > MAX_NAME_BYTES:
-        return denied("path_too_long.posix")
+        return denied("path_too_long")
     if path.startswith("~"):
-        return denied("path_tilde.posix")
+        return denied("path_tilde")
     if "\\" in path:
         return denied("path_backslash")
     if ".." in unicodedata.normalize("NFKC", path).split("/") and ".." not in path.split("/"):
