@@ -11,7 +11,6 @@ from memory.episodes.clipping.clip import clip_text
 from memory.episodes.clipping.fitting import CONCLUSION, gist, without_rulers
 from memory.episodes.turn import ToolCall
 from memory.text_lines import one_line
-from policies.patterns import read_patterns
 
 MAX_ASKED_CHARS: Final = 200
 MAX_ERROR_CHARS: Final = 400
@@ -32,9 +31,22 @@ _ASKED_BY: Final = (
     *("url", "query", "description", "skill"),
 )
 _OF_SERVER: Final = re.compile(r"^mcp__(?P<server>[^_]+(?:_[^_]+)*)__|^(?P<other>[\w\-]+)::")
-_PATTERNS = read_patterns(__file__)
-_CHECKING: Final = re.compile(_PATTERNS["checking"], re.IGNORECASE)
-_FORM_ERROR: Final = re.compile(_PATTERNS["form_error"], re.IGNORECASE)
+_CHECKING: Final = re.compile(
+    r"\b(?:pytest|unittest|tox|nox|jest|vitest|mocha|playwright|phpunit|rspec|ctest|gtest"
+    r"|ruff|mypy|pyright|flake8|eslint|tsc|shellcheck|golangci-lint|clippy)\b"
+    r"|\b(?:npm|pnpm|yarn|bun|go|cargo|mvn|gradle|gradlew|dotnet|make|swift"
+    r"|mix)\b[^|;&]{0,60}\b(?:test|tests|check|verify|lint|build|vet|typecheck)\b"
+    r"|\bcurl\b.{0,200}\b(?:health|healthz|readyz|status|ping)\b|\bgit diff --check\b",
+    re.IGNORECASE,
+)
+_FORM_ERROR: Final = re.compile(
+    "inputvalidationerror|validation error|invalid (?:input|argument|parameter)"
+    "|missing required"
+    "|required (?:property|parameter|field|argument)|unexpected (?:keyword|property"
+    "|argument|parameter)"
+    "|does not match (?:the )?schema|参数(?:错误|缺失|不合法|校验)|缺少(?:必填)?参数",
+    re.IGNORECASE,
+)
 
 
 def tells(call: ToolCall) -> bool:

@@ -4,8 +4,6 @@ import re
 from itertools import groupby
 from typing import Final
 
-from policies.patterns import read_patterns
-
 MAX_LINE_CHARS: Final = 2000
 _HEAD_CHARS = 1200
 _TAIL_CHARS = 400
@@ -13,9 +11,21 @@ _TAIL_CHARS = 400
 _DATA_URI: Final = re.compile(r"(data:[\w.+/\-]{1,80};base64,)([A-Za-z0-9+/=_\-]{64,})")
 _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/_\-]{160,}={0,2}")
 _HEX: Final = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9a-fA-F]{129,}(?![A-Za-z0-9])")
-_PATTERNS = read_patterns(__file__)
-_ENCODED_BLOCK: Final = re.compile(_PATTERNS["encoded_block"], re.MULTILINE)
-_DUMP: Final = re.compile(_PATTERNS["dump"], re.MULTILINE)
+_DUMP_LINE = (
+    r"[ \t]{0,8}(?:0x)?[0-9a-fA-F]{4,16}[: \t][ \t]{0,4}"
+    r"(?:[0-9a-fA-F]{2}(?:[0-9a-fA-F]{2})?[ \t]{1,3}){4,}.*"
+)
+# At least three lines, and a shorter last one.
+_ENCODED_BLOCK: Final = re.compile(
+    r"^[ \t]{0,16}[A-Za-z0-9+/]{56,160}={0,2}[ \t]{0,4}"
+    r"(?:\n[ \t]{0,16}[A-Za-z0-9+/]{56,160}={0,2}[ \t]{0,4}$){2,}"
+    r"(?:\n(?=.*[=\d])[ \t]{0,16}[A-Za-z0-9+/]{1,160}={0,2}[ \t]{0,4}$)?",
+    re.MULTILINE,
+)
+_DUMP: Final = re.compile(
+    rf"^{_DUMP_LINE}(?:\n{_DUMP_LINE}){{2,}}",
+    re.MULTILINE,
+)
 _UNREADABLE: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\ufffd]")
 _UNREADABLE_SHARE = 10
 """A line with more than one unreadable character in this many is binary."""

@@ -14,10 +14,11 @@ from memory.episodes.clipping.fitting import fit
 from memory.episodes.clipping.repeats import drop_repeated_lines, drop_repeated_traces
 from memory.episodes.episode import Clipped, Sections
 from policies.content.progress import progress_of
-from policies.patterns import read_patterns
 
-_PATTERNS = read_patterns(__file__)
-_ESCAPES: Final = re.compile(_PATTERNS["escapes"])
+_ESCAPES: Final = re.compile(
+    r"\x1b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?"
+    r"|\x1b[ -/]{0,4}[0-~]?",
+)
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 
 

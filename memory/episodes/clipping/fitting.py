@@ -4,11 +4,23 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from policies.patterns import read_patterns
-
-_PATTERNS = read_patterns(__file__)
-_TELLING: Final = re.compile(_PATTERNS["telling"], re.IGNORECASE)
-CONCLUSION: Final = re.compile(_PATTERNS["conclusion"])
+_TELLING: Final = re.compile(
+    r"\b(?:error|errors|failed|failure|fatal|exception|panic|denied|refused|not found"
+    "|cannot|can't"
+    r"|timed out|traceback|assert\w*|undefined|unresolved)\b|\b\w+(?:Error|Exception)\b"
+    r"|npm ERR!|^E\s{2,}|错误|失败|异常|拒绝|超时|找不到|未找到|无法|不存在",
+    re.IGNORECASE,
+)
+# Lines that sum an output up, in the words of common tools.
+CONCLUSION: Final = re.compile(
+    r"={3,}.*\b(?:passed|failed|error|errors)\b.*={3,}|\b\d+ (?:passed|failed|errors?"
+    r"|passing|failing)\b"
+    r"|\bBUILD (?:SUCCESS|FAILED|FAILURE|SUCCESSFUL)|\bSuccessfully (?:built|tagged"
+    r"|installed)\b|\bTests?(?: run)?:\s|\bexit (?:code|status) \d+|\b(?:added|removed"
+    r"|audited) \d+ packages\b"
+    r"|^(?:FAIL|ok|PASS|FAILED|OK)\b|构建(?:成功|失败)|测试(?:通过|失败)|共\s?\d+\s?个"
+    "|结论",
+)
 
 _HEAD_SHARE = 0.3
 _TELLING_SHARE = 0.35

@@ -9,14 +9,36 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from policies.patterns import read_patterns
-
-_PATTERNS = read_patterns(__file__)
-_TRACE: Final = re.compile(_PATTERNS["trace"], re.MULTILINE)
-_VARYING: Final = re.compile(_PATTERNS["varying"])
-_STAMP: Final = re.compile(_PATTERNS["stamp"])
-_LEVEL: Final = re.compile(_PATTERNS["level"])
-_CHANCE: Final = re.compile(_PATTERNS["chance"])
+_PLACE = r".+\n[ \t]{1,8}\S{1,500}:\d{1,7}(?: \+0x[0-9a-f]{1,16})?$"
+_TRACE: Final = re.compile(
+    r"^(?P<indent>[ \t]{0,16}(?:[|+\-] {0,4}){0,4})Traceback \(most recent call last\):"
+    r"(?P<python>(?:\n(?P=indent)  (?=.*\S).*)+)(?:\n.*\S.*)?"
+    r"|^(?=.*\S).*(?P<at>\n[ \t]{1,16}at \S.*(?:\n[ \t]{0,16}(?:at \S|\.\.\. \d{1,5} "
+    "|Caused by: |Suppressed: ).*)*)"
+    rf"|^goroutine \d{{1,12}} \[[^\]\n]{{1,100}}\]:(?P<go>(?:\n{_PLACE})+)",
+    re.MULTILINE,
+)
+_VARYING: Final = re.compile(
+    r"0x[0-9a-fA-F]+|@[0-9a-f]{6,8}\b|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?",
+)
+_STAMP: Final = re.compile(
+    r"\[?\b\d{4}[-/年]\d{1,2}[-/月]\d{1,2}日?[T ]?(?:\d{1,2}[:：]\d{2}(?:[:：]\d{2}"
+    r"(?:[.,]\d{1,9})?)?)?(?:Z|[+-]\d{2}:?\d{2})?\]?"
+    r"|\b[A-Z][a-z]{2}\s{1,2}\d{1,2} \d{2}:\d{2}:\d{2}\b"
+    r"|\b\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?\b",
+)
+_LEVEL: Final = re.compile(
+    "(?<![A-Za-z])(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL"
+    "|CRITICAL)(?![A-Za-z])"
+    r"|[\[【](?:调试|信息|警告|错误|严重)[\]】]|^(?:npm (?:ERR!|WARN|warn|error)"
+    "|warning[: ])",
+)
+_CHANCE: Final = re.compile(
+    r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"
+    r"|\b0x[0-9a-fA-F]{4,16}\b"
+    r"|\b\d+(?:\.\d+)?\s?(?:ms|µs|us|ns|s|sec|seconds|毫秒|秒)(?![A-Za-z])"
+    r"|(?<=pid=)\d+|(?<=pid )\d+",
+)
 _MIN_SAME = 3
 
 
