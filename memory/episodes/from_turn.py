@@ -32,7 +32,6 @@ from memory.ids import derived_id
 from memory.scope import Scope
 from memory.text_lines import one_line
 from policies.content.parameters import parameter_names, signature
-from policies.patterns import read_patterns
 
 _MAX_TITLE_CHARS = 120
 _FIRST_CALLS = 24
@@ -49,7 +48,13 @@ _SPEC: Final = re.compile(
     r"(?:^|[/_\-. ])(?:spec|specs|requirements?|rfc|prd|adr)(?:[/_\-. ]|$)|需求|规范|规格",
     re.IGNORECASE,
 )
-_LOCAL: Final = re.compile(read_patterns(__file__)["local"])
+_PART = r"""[^\s/\\'\"`:;,()\[\]{}<>|]+"""
+_LOCAL: Final = re.compile(
+    r"(?<![\w./\\~-])(?:/(?:home|Users|root|tmp|private|mnt|media|workspaces?|work|srv"
+    "|var/folders)|[A-Za-z]:)"
+    rf"(?:[/\\]{_PART})*?[/\\](?P<end>{_PART}(?:[/\\]{_PART})?)"
+    rf"""(?=$|[\s'\"`:;,()\[\]{{}}<>|]|[/\\](?!{_PART}))""",
+)
 """A path that only exists on one machine: below a home, a temporary or a mounted folder."""
 _POSTMORTEM: Final = re.compile(r"post-?mortem|复盘|事故报告", re.IGNORECASE)
 
