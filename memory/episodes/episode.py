@@ -122,7 +122,7 @@ class EpisodeDraft:
     """What it is part of; with `position` a separate record that is never merged."""
     position: int | None = None
     recalled_ids: tuple[str, ...] = ()
-    """Items that were in the prompt; sentences that only repeat them are removed."""
+    """Items that were in the prompt; decisions that they state are removed."""
     recalled_texts: tuple[str, ...] = ()
     """The same, as texts."""
     was_shown_forgotten: bool = False

@@ -5,6 +5,7 @@ sink's rules, and its numbers and names must stand in what it was shown. Whateve
 episode that was made without it stands.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -12,7 +13,6 @@ from typing import Final
 from memory.clock import Now
 from memory.episodes.clipping.clip import clip_text
 from memory.episodes.episode import EpisodeDraft
-from memory.episodes.likeness import words_of
 from memory.episodes.redact import redact
 from memory.small_model import AskModel, RestingModel, read_json
 from memory.text_lines import one_line
@@ -41,6 +41,8 @@ _MAX_RECORD_CHARS = 12_000
 _MAX_REPLY_CHARS = 3_000
 _MAX_SENTENCES = 5
 _MAX_SENTENCE_CHARS = 400
+# A number, version, port, date or name with a digit, without the mark that ends its sentence.
+_NUMBERED: Final = re.compile(r"(?a)(?:[\w./:\-]*\d[\w./:\-]*\w|\d)")
 _NAMES: Final = ("decisions", "pitfalls")
 
 
@@ -90,7 +92,7 @@ def read_answer(text: str) -> dict[str, list[str]] | None:
 
 
 def _with_found(draft: EpisodeDraft, answer: dict[str, list[str]], record: str) -> EpisodeDraft:
-    shown = {word.lower() for word in words_of(record)}
+    shown = set(_NUMBERED.findall(record.lower()))
     added = {
         name: [sentence for sentence in answer[name] if _may_stay(sentence, draft.tools, shown)][
             :_MAX_SENTENCES
@@ -112,12 +114,7 @@ def _may_stay(sentence: str, tools: Sequence[str], shown: set[str]) -> bool:
         return False
     if refuse_worthless(sentence) or without_unsavable(sentence, tools=tools).removed:
         return False
-    made_up = [
-        word
-        for word in words_of(sentence)
-        if any(map(str.isdigit, word)) and word.lower() not in shown
-    ]
-    return not made_up
+    return shown.issuperset(_NUMBERED.findall(sentence.lower()))
 
 
 def _appended(text: str, sentences: Sequence[str]) -> str:

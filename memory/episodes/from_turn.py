@@ -1,9 +1,8 @@
 """Makes an episode of a turn, deterministically and without a model.
 
 The message becomes the context, tool calls the actions, failed and denied calls the pitfalls, checks the
-verification, files and URLs the links. Stated decisions and causes of message and reply are used, and the
-reply's conclusion, as what was said. A turn that only looked at something, or only talked, leaves nothing
-unless it states a decision or a cause.
+verification, files and URLs the links. What the reply claims is not read: only a call shows what was done.
+A turn that only looked at something, or only talked, leaves nothing.
 """
 
 import re
@@ -25,7 +24,6 @@ from memory.episodes.calls import (
     server_of,
     tells,
 )
-from memory.episodes.conclusion import causes_of, conclusion_of, decisions_of
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
 from memory.episodes.turn import ToolCall, Turn
 from memory.ids import derived_id
@@ -62,24 +60,12 @@ _POSTMORTEM: Final = re.compile(r"post-?mortem|复盘|事故报告", re.IGNORECA
 def draft_of(turn: Turn) -> EpisodeDraft | None:
     """Return the draft of a turn's episode; None if the turn is trivial."""
     calls = [call for call in turn.calls if tells(call)]
-    decisions = decisions_of(turn.message, turn.reply)
-    causes = causes_of(turn.message, turn.reply)
-    if not decisions and not causes and _is_trivial(calls):
+    if _is_trivial(calls):
         return None
     overcome = _overcome(calls)
-    concluded = conclusion_of(turn.reply)
-    if concluded in {*decisions, *causes}:
-        concluded = ""
     sections = Sections(
         context=turn.message.strip(),
         actions=_actions(calls),
-        decisions="\n".join(
-            [
-                *(f"- {decision}" for decision in decisions),
-                *(f"- Cause: {cause}" for cause in causes if cause not in decisions),
-                *([f"- Conclusion: {concluded}"] if concluded else []),
-            ]
-        ),
         pitfalls=_pitfalls(calls),
         recipe=_recipe(calls, overcome) if overcome is not None else "",
         verification=_verification(calls),
@@ -87,7 +73,7 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
     )
     return EpisodeDraft(
         episode_id=derived_id("epi", turn.turn_id),
-        episode_type=_type(calls, decisions, solved=overcome is not None),
+        episode_type=_type(calls, solved=overcome is not None),
         title=_without_local_paths(_title(turn.message, calls)),
         scope=Scope(owner_id=turn.owner_id, **turn.labels),
         sections=Sections.of(
@@ -125,15 +111,13 @@ def _is_trivial(calls: Sequence[ToolCall]) -> bool:
     )
 
 
-def _type(calls: Sequence[ToolCall], decisions: Sequence[str], *, solved: bool) -> EpisodeType:
+def _type(calls: Sequence[ToolCall], *, solved: bool) -> EpisodeType:
     written = " ".join(filter(None, (file_of(call) for call in calls if _changed(call))))
     if _POSTMORTEM.search(written):
         return "postmortem"
     if solved:
         return "bugfix"
-    if _SPEC.search(written):
-        return "spec_update"
-    return "decision" if decisions else "run"
+    return "spec_update" if _SPEC.search(written) else "run"
 
 
 def _changed(call: ToolCall) -> bool:

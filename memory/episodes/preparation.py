@@ -1,7 +1,7 @@
 """Turns a draft into an episode, or refuses it.
 
 Secrets and internal addresses are masked first, so that clipping cannot cut one in two. Then noise,
-repetitions of memory and what must never be saved are removed, and the rest is judged.
+decisions that memory had shown and what must never be saved are removed, and the rest is judged.
 """
 
 from collections import Counter
@@ -24,8 +24,8 @@ from memory.episodes.episode import (
     Variant,
 )
 from memory.episodes.episode_merge import MAX_VARIANT_CHARS
+from memory.episodes.recalled import without_recalled
 from memory.episodes.redact import redact
-from memory.episodes.self_reference import recalled_of, without_self_reference
 from memory.episodes.store import MAX_VARIANTS
 from memory.text_lines import one_line
 from policies.content.write_gate import refuse_worthless, without_unsavable
@@ -35,9 +35,6 @@ MAX_TAGS: Final = 20
 MAX_TAG_CHARS: Final = 60
 MAX_SOURCE_REFS: Final = 500
 MAX_DIALOGUE_TITLE_CHARS: Final = 80
-
-_NOT_LEARNED: Final = frozenset({"context", "links"})
-"""Sections that alone are nothing new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,17 +137,11 @@ def _mask(draft: EpisodeDraft, mask: Callable[[str], Masked]) -> tuple[EpisodeDr
 
 
 def _clean(draft: EpisodeDraft, texts: dict[SectionName, str]) -> _Cleaned:
-    """Remove repetitions of memory and what must never be saved.
+    """Remove decisions that memory had shown, and what must never be saved.
 
     The same rules apply to imported variants, because anybody may have written the file.
     """
-    recalled = recalled_of(draft.recalled_texts)
-    fresh = {
-        name: without_self_reference(
-            text, recalled, output_only=draft.is_evidence and name != "decisions"
-        )
-        for name, text in texts.items()
-    }
+    decisions = without_recalled(texts.get("decisions", ""), draft.recalled_texts)
     left_out = 0
 
     def savable(text: str) -> str:
@@ -159,18 +150,14 @@ def _clean(draft: EpisodeDraft, texts: dict[SectionName, str]) -> _Cleaned:
         left_out += cleaned.removed
         return cleaned.text
 
-    kept = {name: savable(text) for name, text in fresh.items()}
-    reason = None
-    if fresh != texts and not _learned(fresh):
-        reason = "recalled"
-    elif left_out and not any(map(_says, kept.values())):
-        reason = "never_saved"
+    kept = {name: savable(text) for name, text in (texts | {"decisions": decisions}).items()}
+    reason = "never_saved" if left_out and not any(map(_says, kept.values())) else None
     variants = [
         replace(variant, text=clip_text(savable(variant.text), MAX_VARIANT_CHARS).strip())
         for variant in (draft.kept.variants if draft.kept is not None else ())
     ]
     return _Cleaned(
-        texts=fresh if reason == "recalled" else kept,
+        texts=kept,
         title=savable(draft.title).strip(),
         variants=tuple(variant for variant in variants if variant.text)[:MAX_VARIANTS],
         left_out=left_out,
@@ -182,10 +169,6 @@ def _type(draft: EpisodeDraft, sections: Sections) -> EpisodeType:
     """Return the type; a decision without a decision left is a run."""
     gone = draft.sections.decisions.strip() and not sections.decisions
     return "run" if gone and draft.episode_type == "decision" else draft.episode_type
-
-
-def _learned(texts: dict[SectionName, str]) -> bool:
-    return any(_says(text) for name, text in texts.items() if name not in _NOT_LEARNED)
 
 
 def _says(text: str) -> bool:

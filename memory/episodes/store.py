@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Final, Literal, Protocol
 
 from memory.episodes.episode import Episode
-from memory.episodes.likeness import Likeness
 from memory.scope import Scope
 
 MERGE_WINDOW: Final = timedelta(hours=1)
@@ -19,17 +18,14 @@ MERGE_WINDOW: Final = timedelta(hours=1)
 MAX_VARIANTS: Final = 8
 """With so many variants an episode takes no more; the next like one is stored as a new one."""
 
-MAX_CANDIDATES: Final = 6
-"""Maximum number of episodes that are compared word by word with a new one."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEpisode:
     """An episode to store, and what is stored with it."""
 
     episode: Episode
-    likeness: Likeness
-    """See `likeness_of`; computed before the transaction."""
+    fingerprint: bytes
+    """See `fingerprint_of`; computed before the transaction."""
     deliver_to: Sequence[str] = ()
     """Names of the backends that receive it."""
     remembers_turn: str | None = None
@@ -53,9 +49,8 @@ class EpisodeStore(Protocol):
         """Store or merge episodes, in their order, all in one transaction.
 
         An id that is stored already is left as it is and counts as stored. The same text again, of the
-        same owner and labels, only adds to the count of the one that is there. One of a like text, or
-        of the same type and tags within `MERGE_WINDOW`, adds what it says otherwise as a variant, with
-        new deliveries. A `run` or a `dialogue` merges by its text alone. One with a place in a thread
+        same owner and labels, only adds to the count of the one that is there. One of the same type and
+        tags within `MERGE_WINDOW` adds what it says otherwise as a variant, with new deliveries. A `run` or a `dialogue` merges by its text alone. One with a place in a thread
         is like no other; what comes to the same place again is the same line, in other words perhaps.
 
         One that comes back is merged with nothing. It is there already where its owner has its id, or the same

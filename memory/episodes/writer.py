@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from memory.clock import Now
 from memory.episodes.episode import EpisodeDraft, Written
-from memory.episodes.likeness import likeness_of
+from memory.episodes.likeness import fingerprint_of
 from memory.episodes.preparation import Prepared, prepare, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
 from memory.ids import opaque_id
@@ -117,7 +117,7 @@ class MemoryWriter:
             if episode is not None:
                 new = NewEpisode(
                     episode=episode,
-                    likeness=likeness_of(episode),
+                    fingerprint=fingerprint_of(episode),
                     deliver_to=self._deliver_to,
                     comes_back=draft.kept is not None,
                 )

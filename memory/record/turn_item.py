@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from memory.episodes.self_reference import recalled_of, without_self_reference
+from memory.episodes.recalled import without_recalled
 from memory.intents.masking import Mask, masked_text
 from memory.items import Item
 from memory.recall.question_words import ASKING_TERMS, QuestionWords
@@ -98,7 +98,7 @@ def _without_recalled(reply: str, texts: Sequence[str], ids: Sequence[str]) -> s
     it.
     """
     lines = [line for line in reply.split("\n") if not any(item_id in line for item_id in ids)]
-    return without_self_reference("\n".join(lines), recalled_of(texts)).strip()
+    return without_recalled("\n".join(lines), texts).strip()
 
 
 def _only_asks(message: str, recalled_texts: Sequence[str]) -> bool:

@@ -1,14 +1,13 @@
 """Episodes in SQLite, each written in one transaction with its item, deliveries and the turn's
 mark.
 
-Similar episodes are found through indexes: equal texts by their fingerprint, similar ones by the
-marks that they share, the newest few of each mark. So a write costs the same among a hundred and a
-million.
+Like episodes are found through indexes: equal texts by their fingerprint, others by type, tags and time. So a
+write costs the same among a hundred and a million. `episodes.marks` and `episode_marks` are of an earlier
+release, and only deleted from.
 """
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -18,15 +17,8 @@ from memory.clock import Now, rfc3339
 from memory.episodes.episode import Episode, Sections, Variant
 from memory.episodes.episode_merge import merged, room_of, tags_key_of
 from memory.episodes.item import to_item
-from memory.episodes.likeness import (
-    MIN_SHARED_MARKS,
-    Likeness,
-    compared_text,
-    realm_of,
-    tell_the_same,
-    words_of,
-)
-from memory.episodes.store import MAX_CANDIDATES, MERGE_WINDOW, NewEpisode, Put
+from memory.episodes.likeness import realm_of
+from memory.episodes.store import MERGE_WINDOW, NewEpisode, Put
 from memory.ids import derived_id
 from memory.scope import Scope
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
@@ -38,7 +30,6 @@ from memory.stores.sqlite.outbox import deliver_item_blocking
 from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import first_row, insert_blocking, placeholders
 
-_NEWEST_OF_A_MARK: Final = 24
 _MAX_RECALLED: Final = 200
 _FIRST_MOMENT, _LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -102,7 +93,7 @@ def _put(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
     _update(connection, row, kept, new)
     if kept.revision != existing.revision:
         _publish(connection, kept, new.deliver_to, now)
-    _note_form(connection, row["id"], new.likeness, episode.source_refs)
+    _note_form(connection, row["id"], new.fingerprint, episode.source_refs)
     return Put(status="merged", episode_id=kept.episode_id)
 
 
@@ -134,7 +125,7 @@ def _publish(
 
 
 def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
-    episode, likeness = new.episode, new.likeness
+    episode = new.episode
     moments = (episode.occurred_at, *(variant.occurred_at for variant in episode.variants))
     row = {
         "episode_id": episode.episode_id,
@@ -144,42 +135,32 @@ def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Pu
         "tags_key": tags_key_of(episode),
         "last_at": rfc3339(max(moments)),
         "room": room_of(episode),
-        "marks": json.dumps(sorted(set(likeness.marks))),
+        "marks": "[]",
         "value": write_episode(episode),
     }
     number = insert_blocking(connection, "episodes", row).lastrowid
     assert number is not None, "a row was inserted"
-    _note_marks(connection, number, likeness.marks)
     _publish(connection, episode, new.deliver_to, now)
-    _note_form(connection, number, likeness, episode.source_refs)
+    _note_form(connection, number, new.fingerprint, episode.source_refs)
     return Put(status="stored", episode_id=episode.episode_id)
 
 
 def _update(
     connection: sqlite3.Connection, row: sqlite3.Row, kept: Episode, new: NewEpisode
 ) -> None:
-    marks = {*json.loads(row["marks"]), *new.likeness.marks}
     last_at = max(row["last_at"], rfc3339(new.episode.occurred_at))
     connection.execute(
-        "UPDATE episodes SET last_at = ?, room = ?, marks = ?, value = ? WHERE id = ?",
-        (last_at, room_of(kept), json.dumps(sorted(marks)), write_episode(kept), row["id"]),
-    )
-    _note_marks(connection, row["id"], new.likeness.marks)
-
-
-def _note_marks(connection: sqlite3.Connection, number: int, marks: Sequence[int]) -> None:
-    connection.executemany(
-        "INSERT OR IGNORE INTO episode_marks (mark, episode) VALUES (?, ?)",
-        [(mark, number) for mark in marks],
+        "UPDATE episodes SET last_at = ?, room = ?, value = ? WHERE id = ?",
+        (last_at, room_of(kept), write_episode(kept), row["id"]),
     )
 
 
 def _note_form(
-    connection: sqlite3.Connection, number: int, likeness: Likeness, source_refs: Sequence[str]
+    connection: sqlite3.Connection, number: int, fingerprint: bytes, source_refs: Sequence[str]
 ) -> None:
     connection.execute(
         "INSERT OR IGNORE INTO episode_forms (fingerprint, episode) VALUES (?, ?)",
-        (likeness.fingerprint, number),
+        (fingerprint, number),
     )
     connection.executemany(
         "INSERT OR IGNORE INTO episode_sources (episode, intent_id) VALUES (?, ?)",
@@ -188,12 +169,8 @@ def _note_form(
 
 
 def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
-    """Return the row to merge into: an equal text, the same type and tags, or a similar text."""
-    return (
-        _same_row(connection, new)
-        or _like_by_tags(connection, new.episode)
-        or _like_by_text(connection, new)
-    )
+    """Return the row to merge into: an equal text, or the same type and tags at about the same time."""
+    return _same_row(connection, new) or _like_by_tags(connection, new.episode)
 
 
 def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
@@ -201,7 +178,7 @@ def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | 
         connection,
         "SELECT episodes.* FROM episode_forms JOIN episodes ON episodes.id = episode"
         " WHERE fingerprint = ?",
-        (new.likeness.fingerprint,),
+        (new.fingerprint,),
     )
 
 
@@ -218,32 +195,6 @@ def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> sqlite3.R
         " AND room > 0 AND last_at BETWEEN ? AND ? ORDER BY last_at DESC, id DESC LIMIT 1",
         (realm_of(episode), episode.episode_type, tags_key, rfc3339(begin), rfc3339(end)),
     )
-
-
-def _like_by_text(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
-    words, realm = new.likeness.words, realm_of(new.episode)
-    for number in _candidates(connection, new.likeness.marks):
-        row = first_row(connection, "SELECT * FROM episodes WHERE id = ?", (number,))
-        if row is None or row["realm"] != realm or row["room"] == 0:
-            continue
-        if tell_the_same(words_of(compared_text(read_episode(row["value"]))), words):
-            return row
-    return None
-
-
-def _candidates(connection: sqlite3.Connection, marks: Sequence[int]) -> Sequence[int]:
-    shared: Counter[int] = Counter()
-    for mark in marks:
-        shared.update(
-            number
-            for (number,) in connection.execute(
-                "SELECT episode FROM episode_marks WHERE mark = ? ORDER BY episode DESC LIMIT ?",
-                (mark, _NEWEST_OF_A_MARK),
-            )
-        )
-    enough = min(MIN_SHARED_MARKS, len(marks))
-    found = sorted((-count, -number) for number, count in shared.items() if count >= enough)
-    return [-number for _, number in found[:MAX_CANDIDATES]]
 
 
 def delete_episode_blocking(

@@ -50,9 +50,7 @@ FIX = (
 
 
 def test_a_failure_that_was_overcome_is_a_bugfix_told_whole() -> None:
-    assert made(
-        *FIX, reply="We decided to round up, because the ledger does. Is that fine?"
-    ) == EpisodeDraft(
+    assert made(*FIX, reply="I have rounded up.") == EpisodeDraft(
         episode_id=made(*FIX).episode_id,
         episode_type="bugfix",
         title="修复支付测试",
@@ -63,7 +61,6 @@ def test_a_failure_that_was_overcome_is_a_bugfix_told_whole() -> None:
                 "- Bash `pytest -q`: failed\n- Read `app/pay.py`: ok\n- Edit `app/pay.py`: ok\n"
                 "- Bash `pytest -q`: ok\n  ...\n  3 passed in 0.3s"
             ),
-            decisions="- We decided to round up, because the ledger does.",
             pitfalls=(
                 "- Bash `pytest -q` failed: tests/test_pay.py F\n  E   AssertionError: 3 != 4\n"
                 "  1 failed, 2 passed in 0.4s\n  (the same call succeeded later)"
@@ -88,24 +85,21 @@ def test_the_same_turn_makes_the_same_episode_and_another_turn_another() -> None
 
 
 @pytest.mark.parametrize(
-    ("calls", "reply", "kind"),
+    ("calls", "kind"),
     [
-        ((bash("make"),), "Two files.", "run"),
-        ((bash("ls"),), "最终决定用 SQLite。", "decision"),
-        ((bash("make"),), "Not decided yet; you decide?", "run"),
-        ((bash("make"),), "尚未决定。由你决定。", "run"),
-        ((bash("pytest", "failed", "1 failed"),), "It fails.", "run"),
-        ((bash("pytest", "failed"), bash("pytest")), "It was flaky.", "run"),
-        ((bash("pytest", "failed"), bash("rm x", "denied"), bash("pytest")), "", "run"),
-        ((bash("pytest", "failed"), bash("pip install x"), bash("pytest")), "", "bugfix"),
-        ((call("Write", file_path="docs/postmortem-2026.md"),), "", "postmortem"),
-        ((call("Write", file_path="docs/支付需求.md"),), "", "spec_update"),
-        ((call("Read", file_path="docs/spec.md"), bash("make")), "", "run"),
+        ((bash("make"),), "run"),
+        ((bash("pytest", "failed", "1 failed"),), "run"),
+        ((bash("pytest", "failed"), bash("pytest")), "run"),
+        ((bash("pytest", "failed"), bash("rm x", "denied"), bash("pytest")), "run"),
+        ((bash("pytest", "failed"), bash("pip install x"), bash("pytest")), "bugfix"),
+        ((call("Write", file_path="docs/postmortem-2026.md"),), "postmortem"),
+        ((call("Write", file_path="docs/支付需求.md"),), "spec_update"),
+        ((call("Read", file_path="docs/spec.md"), bash("make")), "run"),
     ],
-    ids=range(11),
+    ids=range(8),
 )
-def test_the_type_goes_by_what_happened(calls: tuple[ToolCall, ...], reply: str, kind: str) -> None:
-    assert made(*calls, reply=reply).episode_type == kind
+def test_the_type_goes_by_what_happened(calls: tuple[ToolCall, ...], kind: str) -> None:
+    assert made(*calls).episode_type == kind
 
 
 def test_denials_and_interruptions_are_pitfalls_with_their_reasons() -> None:
@@ -162,26 +156,25 @@ def test_trivial_turns_leave_nothing() -> None:
     assert draft_of(turn(*LOOKED, bash("rm a.txt"), reply="Done.")) is not None
 
 
-CAUSE = "The root cause was a stale lock file."
-LONG_REPLY = f"{'First I looked. ' * 60}\n\nThe port is 8443.\n\nLet me know if you need more."
+def test_a_reply_decides_nothing_after_a_failed_edit() -> None:
+    failed = call("Edit", "failed", "String to replace not found", file_path="app/pay.py")
+    draft = made(failed, reply="I have edited app/pay.py. We decided to round up.")
+    assert draft.episode_type == "run"
+    assert draft.sections.decisions == ""
+    assert "I have edited" not in draft.sections.text
+    assert draft.sections.links == ""
 
 
-@pytest.mark.parametrize(
-    ("calls", "message", "reply", "kept"),
-    [
-        ((), "Actually we stay with RabbitMQ.", "OK.", "- Actually we stay with RabbitMQ."),
-        ((), "队列最后决定用 RabbitMQ。", "好的。", "- 队列最后决定用 RabbitMQ。"),
-        ((), "Why did the import stop?", f"I looked around.\n\n{CAUSE}", f"- Cause: {CAUSE}"),
-        ((*LOOKED, bash("make build")), "Go", LONG_REPLY, "- Conclusion: The port is 8443."),
-    ],
-    ids=["reversal", "decision", "cause", "conclusion of a long reply, and no offer"],
-)
-def test_decisions_reversals_causes_and_conclusions_are_kept(
-    calls: tuple[ToolCall, ...], message: str, reply: str, kept: str
-) -> None:
-    sections = made(*calls, message=message, reply=reply).sections
-    assert kept in sections.decisions.splitlines()
-    assert not [word for word in ("Let me know", "/home/") if word in sections.text]
+def test_a_turn_that_only_talked_leaves_nothing_whatever_it_says() -> None:
+    assert (
+        draft_of(turn(message="We decided on RabbitMQ.", reply="The root cause is known.")) is None
+    )
+
+
+def test_paths_of_one_machine_are_shortened() -> None:
+    looked = call("Read", output="1", file_path="/home/ann/shop/config.yaml")
+    links = made(looked, bash("make build")).sections.links
+    assert links == "- …/shop/config.yaml (read)"
 
 
 ITEM_AT = datetime(2026, 11, 20, 10, 30, tzinfo=UTC)

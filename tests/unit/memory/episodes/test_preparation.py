@@ -68,9 +68,7 @@ def test_a_secret_is_not_cut_in_two_by_clipping() -> None:
         assert "Zx9" not in kept(actions=text).sections.actions.replace("[masked]", "")
 
 
-def test_the_worthless_and_what_was_only_recalled_is_refused() -> None:
-    first, second = NOTE.split("\n")
-    lower = f"t{first[1:]}"
+def test_the_worthless_is_refused() -> None:
     refused: list[tuple[dict[str, Any], str]] = [
         ({}, "empty"),
         ({"context": " \n"}, "empty"),
@@ -80,23 +78,13 @@ def test_the_worthless_and_what_was_only_recalled_is_refused() -> None:
         ({"actions": "\r10%\r".join(["Downloading model "] * 3) + " 100%"}, "progress"),
         ({"recipe": "mcp__ata__q parameter schema: {topic: string}."}, "never_saved"),
         ({"recipe": "失败的调用：mcp__ata__q(topic)。"}, "never_saved"),
-        *(
-            ({"context": "Who owns payments?", "decisions": answer}, "recalled")
-            for answer in (
-                first,
-                f"According to my notes, {lower}",
-                second,
-                f"根据记忆，{second}",
-                f"- {first}\n- 我记得{second}",
-            )
-        ),
     ]
     for fields, reason in refused:
-        found = prepared(draft(**fields, recalled_texts=(NOTE,)))
+        found = prepared(draft(**fields))
         assert (found.episode, found.reason) == (None, reason), fields
 
 
-def test_what_differs_from_what_was_recalled_is_kept() -> None:
+def test_of_the_decisions_what_was_recalled_goes_and_what_differs_is_kept() -> None:
     first, second = NOTE.split("\n")
     for news in (
         first.replace("8443", "9443"),
@@ -104,7 +92,8 @@ def test_what_differs_from_what_was_recalled_is_kept() -> None:
         second.replace("张三", "李四"),
         "We moved the nightly job to 3 a.m. because of the lock.",
     ):
-        episode = kept(decisions=f"{first}\n{news}", recalled_texts=(NOTE,))
+        told = f"- {first}\n{news} {second}"
+        episode = kept(decisions=told, recalled_texts=(NOTE,))
         assert episode.sections.decisions == news
 
 

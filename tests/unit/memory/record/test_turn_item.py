@@ -72,7 +72,6 @@ def test_of_a_long_text_the_beginning_and_the_conclusion_are_kept() -> None:
     [
         ("👍", "", (), None),
         ("What is my locker number?", f"{LOCKER}.", (LOCKER,), None),
-        ("What is my gym code?", "Your gym code is 4711.", ("my gym code is 4711",), None),
         ("我的柜子号是多少？", "柜子号是四七一一，在健身房。", ("我的柜子号是四七一一，在健身房。",), None),
         ("My locker is number 4711.", "Noted.", ("My locker is number 4711.\n→ Noted.",), "My locker is number 4711."),
         ("Is the locker in Riga?", f"{LOCKER}.", (LOCKER,), "Is the locker in Riga?"),

@@ -1,0 +1,26 @@
+"""Leaves out sentences that stand in what memory had shown, so that they are not remembered again."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+# A sentence ends with its mark, a Western one also needs the white space after it.
+_SENTENCE_END: Final = re.compile(r"(?<=[。！？!?；;])[ \t]*|(?<=\.)[ \t]+")
+_AROUND: Final = " \t-*•>.。！？!?；;,，:："
+"""Marks of lists and ends of sentences, which do not make a text another one."""
+
+
+def without_recalled(text: str, recalled: Iterable[str]) -> str:
+    """Return the text without the sentences that stand in one of the recalled texts."""
+    shown = [_plain(known) for known in recalled]
+    lines: list[str] = []
+    for line in text.split("\n"):
+        sentences = _SENTENCE_END.split(line)
+        kept = [one for one in sentences if not any(_plain(one) in known for known in shown)]
+        if kept or not shown:
+            lines.append(line if len(kept) == len(sentences) else " ".join(kept))
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split()).strip(_AROUND)
