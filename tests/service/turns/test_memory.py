@@ -14,7 +14,7 @@ from tests.support.builders import codes
 from tests.support.services import RunningServices, of_kind, running_services, script
 
 WROTE = script(
-    {"tool": "Bash", "input": {"command": "touch a.txt"}},
+    {"tool": "Bash", "input": {"command": "mkdir otters"}},
     {"text": "We decided to keep the otter list in a.txt."},
 )
 
@@ -43,7 +43,7 @@ async def test_a_turn_is_in_the_chronicle_in_the_order_of_what_happened(tmp_path
     assert told == expected.split()
     by_kind = {line["kind"]: line for line in lines}
     assert (by_kind["request"]["intent"], by_kind["tool"]["intent"]) == (told[0], told[2])
-    assert "touch a.txt" in by_kind["tool"]["text"]
+    assert "mkdir otters" in by_kind["tool"]["text"]
 
 
 async def test_a_secret_in_a_turn_is_nowhere_in_the_database(tmp_path: Path) -> None:
