@@ -28,7 +28,6 @@ class Book:
     told: dict[str, list[Told]] = field(default_factory=lambda: defaultdict(list))
     """By the id of the case that each went into; the first one made it."""
     upsert_s: list[float] = field(default_factory=list)
-    merged: Counter[str] = field(default_factory=Counter)
 
     def family(self, case_id: str) -> str:
         return self.told[case_id][0].family
@@ -48,8 +47,6 @@ async def write_all(memory: Memory, cases: Sequence[Told]) -> Book:
         book.upsert_s.append(time.perf_counter() - started)
         assert isinstance(answer, UpsertAnswer), answer
         case_id = answer.case.case_id
-        if answer.status == "merged":
-            book.merged["right" if book.family(case_id) == one.family else "wrong"] += 1
         book.told[case_id].append(one)
         if (place + 1) % _TELL_EVERY == 0:
             print(f"  {place + 1} sent, {len(book.told)} cases", flush=True)
@@ -131,8 +128,6 @@ async def run(count: int, examples: list[Mapping[str, Any]]) -> dict[str, Any]:
     figures = {
         "sent": len(book.upsert_s),
         "cases": len(book.told),
-        "merged": dict(book.merged),
-        "wrongly_merged_percent": _percent(book.merged["wrong"], sum(book.merged.values())),
         "written_per_s": round(len(book.upsert_s) / took, 1),
         "upsert_ms": _times(book.upsert_s),
         **related,

@@ -54,7 +54,6 @@ from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.record.index import RecordIndex
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.case_fingerprints import renew_fingerprints
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
@@ -102,7 +101,6 @@ async def open_memory(
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(plan.data_dir / FILE, steps)
     try:
-        await renew_fingerprints(database)
         async with anyio.create_task_group() as loops:
             await loops.start(check_integrity, database, steps)
             memory = await _build(plan, database, policy, now, draw, told)

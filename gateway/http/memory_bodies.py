@@ -160,12 +160,6 @@ class FeedbackBody(Body):
     conversation_id: Name | None = None
 
 
-class MergeBody(Body):
-    """`POST /memory/cases/{case_id}/merge`."""
-
-    case_id: Name
-
-
 class EpisodeBody(Body):
     """`POST /memory/episodes`."""
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
-from memory.cases.case import Case, HistoryEntry, RelatedCase, Report
+from memory.cases.case import Case, HistoryEntry, RelatedCase
 from memory.cases.results import (
     CaseSummary,
     FeedbackAnswer,
@@ -18,13 +18,12 @@ from memory.cases.results import (
 from memory.clock import rfc3339
 from memory.text_lines import clipped
 
-MAX_ROW_CHARS: Final = 1_000
-"""Of a found case as JSON, for an agent."""
-_MAX_WHY_CHARS: Final = 120
+MAX_ROW_CHARS: Final = 520
+"""Of a found case as JSON, for an agent: five take about 2,500."""
 _MAX_LABEL_CHARS: Final = 30
 _SHOWN_TEXTS: Final = ("symptom_summary", "diagnosis_preview", "root_cause", "resolution")
 _NOT_FOR_AGENTS: Final = frozenset(
-    {"fingerprint", "source_conv_id", "app_code", "created_at", "updated_at", "feedback_cv_count"}
+    {"fingerprint", "source_conv_id", "app_code", "created_at", "updated_at", "score", "why"}
 )
 
 
@@ -41,20 +40,17 @@ def search_fields(answer: SearchAnswer) -> dict[str, Any]:
 
 
 def short_search_fields(answer: SearchAnswer) -> dict[str, Any]:
-    """Return the answer of a search for an agent: rows of at most `MAX_ROW_CHARS`, without empty
-    fields.
-    """
+    """Return the answer of a search for an agent: rows of at most `MAX_ROW_CHARS`, without empty texts."""
     return search_fields(answer) | {"cases": [_short(case) for case in answer.cases]}
 
 
 def _short(case: CaseSummary) -> dict[str, Any]:
     row = {name: value for name, value in _plain(case).items() if name not in _NOT_FOR_AGENTS}
-    row["why"] = clipped(case.why, _MAX_WHY_CHARS)
     row["environment"] = case.environment and clipped(case.environment, _MAX_LABEL_CHARS)
     while len(json.dumps(row, ensure_ascii=False)) > MAX_ROW_CHARS:  # escaped characters take two
         longest = max(_SHOWN_TEXTS, key=lambda name: len(row[name]))
-        row[longest] = clipped(row[longest], len(row[longest]) // 2)
-    return {name: value for name, value in row.items() if value}
+        row[longest] = clipped(row[longest], len(row[longest]) * 3 // 4 - 3)
+    return {name: value for name, value in row.items() if value not in {None, ""}}
 
 
 def upsert_fields(answer: UpsertAnswer) -> dict[str, Any]:
@@ -82,8 +78,8 @@ def feedback_fields(answer: FeedbackAnswer) -> dict[str, Any]:
     }
 
 
-def whole_fields(whole: WholeCase, *, report_chars: int | None = None) -> dict[str, Any]:
-    """Return a case with all that is known of it; `report_chars` bounds each text of a report."""
+def whole_fields(whole: WholeCase) -> dict[str, Any]:
+    """Return a case with all that is known of it."""
     case, content = whole.case, whole.case.content
     return {
         **state_fields(case),
@@ -97,7 +93,6 @@ def whole_fields(whole: WholeCase, *, report_chars: int | None = None) -> dict[s
         "feedback": asdict(whole.feedback),
         "history": [_plain(entry) for entry in whole.history],
         "history_left_out": whole.history_left_out,
-        "reports": [_report(report, case, report_chars) for report in whole.reports],
         "markdown": whole.markdown,
     }
 
@@ -116,7 +111,6 @@ def state_fields(case: Case) -> dict[str, Any]:
         "app_code": case.scope.app_code,
         "environment": case.scope.environment,
         "revision": case.revision,
-        "report_count": case.reports,
         "requires_human_review": bool(case.review_reasons),
         "review_reasons": list(case.review_reasons),
         "last_feedback_signal": case.last_signal,
@@ -145,17 +139,3 @@ def _plain(value: CaseSummary | HistoryEntry) -> dict[str, Any]:
 
 def _related(related: Sequence[RelatedCase]) -> list[dict[str, Any]]:
     return [asdict(case) | {"score": round(case.score, 4)} for case in related]
-
-
-def _report(report: Report, case: Case, max_chars: int | None) -> dict[str, Any]:
-    """Return a merged report; its diagnosis and resolution only if they differ from the case's."""
-    content, known = report.content, case.content
-    texts = {
-        "symptom_summary": content.symptom_summary,
-        "root_cause": content.root_cause,
-        **({"diagnosis": content.diagnosis} if content.diagnosis != known.diagnosis else {}),
-        **({"resolution": content.resolution} if content.resolution != known.resolution else {}),
-    }
-    if max_chars is not None:
-        texts = {name: clipped(text, max_chars) for name, text in texts.items()}
-    return {"at": rfc3339(report.at), "conversation_id": report.conversation_id, **texts}

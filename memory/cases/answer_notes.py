@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from memory.cases.case import LEAST_CONFIDENCE, Case, Vote
-from memory.cases.input import MAX_NAMES
-from memory.cases.lifecycle import is_spoken_against
 from memory.cases.results import sentence
 from memory.cases.votes import is_for_and_against
 from memory.recall.query import Degradation
@@ -13,30 +11,15 @@ from memory.recall.query import Degradation
 _note = partial(sentence, "notes")
 
 
-def of_full(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the note on lists that had no room for all names."""
-    listed = ", ".join(f"`{name}`" for name in names)
-    return (_note("full", listed, MAX_NAMES),) if names else ()
-
-
 def of_new(case: Case, degraded: Sequence[Degradation] = ()) -> tuple[str, ...]:
-    """Return the notes on a new case; `degraded`: parts of the search for related cases that
-    failed.
-    """
+    """Return the notes on a new case; `degraded`: parts of the search for related cases that failed."""
     notes = (_note("not_all", ", ".join(degraded)),) if degraded else ()
     return (*notes, *_hidden(case))
 
 
-def of_merged(case: Case, votes: Sequence[Vote], *, is_own: bool) -> tuple[str, ...]:
-    """Return the notes on a case that a report was merged into; `is_own`: the caller may rewrite
-    it.
-    """
-    notes = [_note("same_as", case.case_id, case.reports)]
-    if is_own:
-        notes.append(_note("update_it", case.case_id))
-    if case.lifecycle == "draft" and not case.is_findable and is_spoken_against(case, votes):
-        notes.append(_note("held"))
-    return (*notes, *_hidden(case))
+def of_known(case: Case) -> tuple[str, ...]:
+    """Return the notes on a case that was recorded before."""
+    return (_note("same_as", case.case_id), *_hidden(case))
 
 
 def of_updated(before: Case, after: Case) -> tuple[str, ...]:

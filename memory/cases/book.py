@@ -1,8 +1,6 @@
-"""The book of cases: the one place that records cases, merges reports, updates cases and counts
-votes.
+"""The book of cases: the one place that records and updates cases and counts their votes.
 
-It reads what a decision needs, has the pure modules decide, and writes the decision in one
-transaction.
+It reads what a decision needs, has the pure modules decide, and writes the decision in one transaction.
 """
 
 import logging
@@ -14,8 +12,7 @@ from typing import Final
 
 import anyio
 
-from memory.cases.answer_notes import of_full, of_merged, of_new, of_updated, of_vote
-from memory.cases.caller import may_change, owns
+from memory.cases.answer_notes import of_known, of_new, of_updated, of_vote
 from memory.cases.case import (
     Case,
     CaseCaller,
@@ -25,27 +22,19 @@ from memory.cases.case import (
     Signal,
     Vote,
 )
-from memory.cases.case_dedup import CaseDedup
-from memory.cases.changes import (
-    create_change,
-    decide_update,
-    merge_change,
-    update_change,
-    vote_change,
-)
-from memory.cases.content_merge import without_room
+from memory.cases.changes import create_change, update_change, vote_change
+from memory.cases.fingerprint import fingerprint_of
 from memory.cases.input import SentCase, new_content, read_case
-from memory.cases.lifecycle import raised
 from memory.cases.relations import FindCandidates, relate
 from memory.cases.results import (
     MAX_UNREVIEWED,
     CaseRefused,
     FeedbackAnswer,
     UpsertAnswer,
-    sentence,
 )
 from memory.cases.similarity import SectionComparer
 from memory.cases.store import CaseChange, CaseStore
+from memory.cases.structure import compare_structure
 from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conflict
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
@@ -82,14 +71,13 @@ class CaseBook:
         self._new_id = new_id
         self._work = UnitOfWork(store, now=now, on_change=on_change)
         self._threads = DecisionThreads()
-        self._dedup = CaseDedup(store, self._work, self._threads)
 
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
-        """Record a case, or update the one that it names; merge a repeated report into its case.
+        """Record a case, or update the one that it names; one that is recorded already stays as it is.
 
-        If cancelled, everything or nothing was changed; repeating the call changes nothing more.
-        Raise `CaseRefused` if the input is not valid, or the caller has no case of that id;
-        `StoreUnavailable` if nothing was written.
+        If cancelled, everything or nothing was changed; repeating the call changes nothing more. Raise
+        `CaseRefused` if the input is not valid, or the caller has no case of that id; `StoreUnavailable` if
+        nothing was written.
         """
         case = await self._threads.run(partial(read_case, sent, known_secrets=self._known_secrets))
         write = self._record if case.case_id is None else self._update
@@ -97,7 +85,7 @@ class CaseBook:
             answer = await retry_on_conflict(partial(write, caller, case))
         return replace(
             answer,
-            stripped=(*case.stripped, *answer.stripped),
+            stripped=case.stripped,
             redacted=case.redacted,
             notes=(*case.notes, *answer.notes),
             unreviewed_cases=await self._unreviewed(caller),
@@ -128,8 +116,7 @@ class CaseBook:
     async def restore(self, exported: ExportedCase) -> bool:
         """Record an exported case under its id, or a new one if somebody else has it.
 
-        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not
-        valid.
+        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not valid.
         """
         read = partial(read_case, exported.sent, known_secrets=self._known_secrets)
         content, stated = new_content(await self._threads.run(read))
@@ -137,7 +124,7 @@ class CaseBook:
         caller = CaseCaller(scope=scope, by="person")
         async with self._work.turn_of(scope.owner_id):
             known = await self._store.get([exported.case_id], scope.owner_id)
-            if known or await self._dedup.same(content, scope) is not None:
+            if known or await self._same(content, scope) is not None:
                 return False
             for case_id in (exported.case_id, self._new_id()):
                 create = partial(create_change, caller, case_id, content, stated)
@@ -147,26 +134,16 @@ class CaseBook:
                     return True
         raise CaseRefused("STORE_UNAVAILABLE", "The case could not be restored; try again.")
 
-    async def absorb(self, caller: CaseCaller, case_id: str, other_id: str) -> UpsertAnswer:
-        """Merge the content of another case into a case, as a report; the other stays as it is.
-
-        Raise `CaseRefused` if the caller has no such cases, or they are one; `StoreUnavailable` if
-        nothing was written.
-        """
-        if case_id == other_id:
-            raise CaseRefused("INVALID_CASE", "A case cannot be merged into itself.")
-        async with self._work.turn_of(caller.scope.owner_id):
-            return await retry_on_conflict(partial(self._absorb, caller, case_id, other_id))
-
-    async def _absorb(self, caller: CaseCaller, case_id: str, other_id: str) -> UpsertAnswer:
-        case, other = [await self._work.case(caller, known) for known in (case_id, other_id)]
-        return await self._merge(caller, case, other.content, other.confidence)
-
     async def _record(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
         content, stated = new_content(sent)
-        same = await self._dedup.same(content, caller.scope)
+        same = await self._same(content, caller.scope)
         if same is not None:
-            return await self._merge(caller, same, content, stated)
+            return UpsertAnswer(
+                status="unchanged",
+                case=same,
+                similar_cases=await self._work.relations(caller, same),
+                notes=of_known(same),
+            )
         create = partial(create_change, caller, self._new_id(), content, stated)
         create = partial(create, at=self._work.present())
         return await self._create(create, content, caller.scope)
@@ -185,108 +162,50 @@ class CaseBook:
             notes=of_new(change.case, nearby.degraded),
         )
 
-    async def _merge(
-        self, caller: CaseCaller, case: Case, content: CaseContent, stated: float
-    ) -> UpsertAnswer:
+    async def _update(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
+        case = await self._work.case(caller, sent.case_id or "")
         votes = await self._work.votes(case)
-        usable = content
-        if not may_change(caller, case, votes):
-            usable = replace(content, metadata=case.content.metadata)
-        similar = await self._work.relations(caller, case)
-        surer = raised(case, votes, stated)
-        if await self._dedup.said_before(caller, case, usable):
-            return await self._repeat(caller, case, votes, surer, similar)
-        reports, at = await self._work.reports(case), self._work.present()
-        merge = partial(merge_change, caller, case, content, at=at, reports=reports)
-        change = await self._threads.run(partial(merge, votes=votes, stated=surer))
-        if change.case.content != case.content:
-            related = await self._work.related_cases(case)
-            relations = await self._relations(change.case.content, known=related)
-            change = replace(change, relations=relations)
-            similar = await self._work.visible(caller, change.case.content, relations)
-        await self._work.write(change)
-        full = without_room(case.content.metadata, replace(usable.metadata, related_services=()))
-        notes = of_merged(change.case, votes, is_own=owns(caller, case))
+        update = partial(update_change, caller, case, votes, sent, at=self._work.present())
+        change = await self._threads.run(update)
+        if change is None:
+            return UpsertAnswer(
+                status="unchanged",
+                case=case,
+                similar_cases=await self._work.relations(caller, case),
+                notes=of_updated(case, case),
+            )
+        after = change.case
+        nearby = await self._candidates(after.content, case.scope, _CANDIDATES + 1)
+        others = [other for other in nearby.cases if other.case_id != case.case_id]
+        related = await self._work.related_cases(case)
+        relations = await self._relations(after.content, others, known=related)
+        similar = await self._work.visible(caller, after.content, relations)
+        await self._work.write(replace(change, relations=relations))
         return UpsertAnswer(
-            status="merged",
-            case=change.case,
-            similar_cases=similar,
-            notes=(*notes, *of_full(full)),
-        )
-
-    async def _repeat(
-        self,
-        caller: CaseCaller,
-        case: Case,
-        votes: Sequence[Vote],
-        surer: float | None,
-        similar: Sequence[RelatedCase],
-    ) -> UpsertAnswer:
-        """Handle a repeat by the same reporter; only the stated confidence may rise."""
-        reports, at = await self._work.reports(case), self._work.present()
-        update = partial(update_change, caller, case, votes, content=case.content, stated=surer)
-        change = await self._threads.run(partial(update, at=at, reports=reports))
-        if change is not None:
-            await self._work.write(change)
-        after = case if change is None else change.case
-        return UpsertAnswer(
-            status="unchanged" if change is None else "updated",
+            status="updated",
             case=after,
             similar_cases=similar,
             notes=of_updated(case, after),
         )
 
-    async def _update(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
-        case = await self._work.case(caller, sent.case_id or "")
-        votes = await self._work.votes(case)
-        reports, at = await self._work.reports(case), self._work.present()
-        decide = partial(decide_update, caller, case, votes, sent)
-        update = await self._threads.run(partial(decide, at=at, reports=reports))
-        if update.change is None:
-            return UpsertAnswer(
-                status="unchanged",
-                case=case,
-                similar_cases=await self._work.relations(caller, case),
-                stripped=update.stripped,
-                notes=update.notes or of_updated(case, case),
-            )
-        twin = await self._twin(case, update.content)
-        nearby = await self._candidates(update.content, case.scope, _CANDIDATES + 1)
-        others = [other for other in nearby.cases if other.case_id != case.case_id]
-        related = await self._work.related_cases(case)
-        relations = await self._relations(update.content, others, known=related)
-        similar = await self._work.visible(caller, update.content, relations)
-        await self._work.write(replace(update.change, relations=relations))
-        after = update.change.case
-        same = () if twin is None else (sentence("notes", "same_now", twin.case_id),)
-        return UpsertAnswer(
-            status="updated",
-            case=after,
-            similar_cases=similar,
-            stripped=update.stripped,
-            notes=(*update.notes, *of_updated(case, after), *same),
-        )
+    async def _same(self, content: CaseContent, scope: Scope) -> Case | None:
+        """Return the case of exactly this scope that says the same, hidden ones included.
 
-    async def _twin(self, case: Case, content: CaseContent) -> Case | None:
-        """Return another case that says the same as this content.
-
-        Raise `CaseRefused` if that case is rejected or stale; it does not return in the place of
-        this one.
+        The same few words may describe another incident elsewhere, so the surroundings must not contradict.
         """
-        if content == case.content:
-            return None
-        twin = await self._dedup.same(content, case.scope, exclude=case.case_id)
-        if twin is not None and twin.lifecycle in {"rejected", "stale"}:
-            why = sentence("refusals", f"same_as_{twin.lifecycle}", twin.case_id)
-            raise CaseRefused("INVALID_CASE", why)
-        return twin
+        fingerprint = await self._threads.run(partial(fingerprint_of, content, scope))
+        found = await self._store.by_fingerprint(fingerprint, scope.owner_id)
+        same = [
+            case
+            for case in found
+            if not compare_structure(content.metadata, case.content.metadata).conflicts
+        ]
+        return min(same, key=lambda case: not case.is_findable, default=None)
 
     async def _relations(
         self, content: CaseContent, found: Sequence[Case] = (), known: Sequence[Case] = ()
     ) -> list[RelatedCase]:
-        """Compare a content with cases that were found and with those that it was related to
-        before.
-        """
+        """Compare a content with cases that were found and with those that it was related to before."""
         ids = {case.case_id for case in known}
         found = [case for case in found if case.case_id not in ids]
         compare = self._comparer.compare
@@ -299,8 +218,8 @@ class CaseBook:
     async def _vote(self, caller: CaseCaller, vote: Vote) -> FeedbackAnswer:
         case = await self._work.case(caller, vote.case_id)
         vote = replace(vote, at=self._work.present())
-        votes, reports = await self._work.votes(case), await self._work.reports(case)
-        decide = partial(vote_change, caller, case, votes, vote, reports=reports)
+        votes = await self._work.votes(case)
+        decide = partial(vote_change, caller, case, votes, vote)
         change = await self._threads.run(decide)
         if change is None:
             return FeedbackAnswer(
@@ -314,9 +233,7 @@ class CaseBook:
         )
 
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:
-        """Return the cases that the conversation should judge; none if they cannot be
-        read in time.
-        """
+        """Return the cases that the conversation should judge; none if they cannot be read in time."""
         if caller.conversation_id is None:
             return ()
         with anyio.move_on_after(_UNREVIEWED_S):

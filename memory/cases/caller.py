@@ -1,11 +1,9 @@
 """What a caller may see and change, and the form of the labels that scopes are compared by."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from memory.cases.case import Case, CaseCaller, Vote
-from memory.cases.lifecycle import is_found_right
+from memory.cases.case import Case, CaseCaller
 from memory.cases.results import CaseRefused, sentence
 from memory.scope import Scope
 
@@ -26,16 +24,13 @@ def normalised(caller: CaseCaller) -> CaseCaller:
 
 
 def label_of(text: str | None) -> str | None:
-    """Return an app or environment without white space around it; None for `default` and for
-    nothing.
-    """
+    """Return an app or environment without white space around it; None for `default` and for nothing."""
     label = (text or "").strip()
     return None if label.casefold() in {"", "default"} else label
 
 
 def sees(caller: CaseCaller, case: Case) -> bool:
-    """Return whether the caller may read a case by its id: same owner, and the caller's app or
-    none.
+    """Return whether the caller may read a case by its id: same owner, and the caller's app or none.
 
     Cases of other environments are visible: what was learned in production is judged in staging.
     """
@@ -46,22 +41,8 @@ def sees(caller: CaseCaller, case: Case) -> bool:
 
 
 def is_reachable(caller: CaseCaller, case: Case) -> bool:
-    """Return whether the caller's scope allows a change: any for a person, the exact app for an
-    agent.
-    """
+    """Return whether the caller's scope allows a change: any for a person, the exact app for an agent."""
     return caller.by == "person" or caller.scope.app_code == case.scope.app_code
-
-
-def owns(caller: CaseCaller, case: Case) -> bool:
-    """Return whether the caller is an author of the case, or a person."""
-    return caller.by == "person" or caller.voter in case.authors
-
-
-def may_change(caller: CaseCaller, case: Case, votes: Sequence[Vote]) -> bool:
-    """Return whether the caller may change what a case says; confirmed content is its owners'
-    alone.
-    """
-    return owns(caller, case) or not is_found_right(case, votes, but=caller.voter)
 
 
 def _label(name: str, value: object) -> str | None:

@@ -70,8 +70,6 @@ class Case:
     """The revision of the last change of the symptom, diagnosis, root cause or resolution."""
     judged_from: int = 1
     """Votes on earlier revisions do not count, because a person rewrote the case."""
-    reports: int = 0
-    """Number of repeated reports that were merged into it."""
     review_reasons: tuple[ReviewReason, ...] = ()
     """Why a person should look at it."""
     last_signal: Signal | None = None
@@ -123,10 +121,6 @@ class Vote:
     at: datetime
     content_revision: int = 1
     """The content that the voter was shown; if that is not known, the content when it voted."""
-    warning: Signal | None = None
-    """A warning beside the judgement; set in stored votes, where `signal` only judges."""
-    warned_on: int = 0
-    """The content revision that the warning is about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +160,7 @@ class RelatedCase:
 
 
 Event = Literal["created", "updated", "merged", "feedback", "lifecycle"]
+"""`merged` is an event of an earlier release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,12 +174,3 @@ class HistoryEntry:
     conversation_id: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
     """JSON, without secrets: changed fields, vote, lifecycle step, beginnings of replaced texts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """A repeated report that was merged into a case, unchanged."""
-
-    content: CaseContent
-    conversation_id: str | None
-    at: datetime

@@ -1,6 +1,4 @@
-"""Reads whole cases by their ids, hidden ones included: with votes, relations,
-history and reports.
-"""
+"""Reads whole cases by their ids, hidden ones included: with votes, relations and history."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +13,6 @@ from memory.cases.unit_of_work import note_shown, visible_related
 from memory.cases.votes import tally
 
 MAX_HISTORY: Final = 200
-MAX_REPORTS: Final = 10
 
 
 class CaseReader:
@@ -27,11 +24,10 @@ class CaseReader:
     async def whole(
         self, caller: CaseCaller, case_ids: Sequence[str]
     ) -> tuple[list[WholeCase], list[str]]:
-        """Return the caller's cases in the order of the distinct ids, and the ids that are not
-        theirs.
+        """Return the caller's cases in the order of the distinct ids, and the ids that are not theirs.
 
-        Records that the caller's conversation was shown the cases. Raise `StoreUnavailable` if they
-        cannot be read.
+        Records that the caller's conversation was shown the cases. Raise `StoreUnavailable` if they cannot be
+        read.
         """
         found = await self._store.get(case_ids, caller.scope.owner_id)
         cases = [case for case in found if sees(caller, case)]
@@ -42,7 +38,6 @@ class CaseReader:
         for case in cases:
             near = related[case.case_id]
             feedback = tally(case, votes[case.case_id])
-            reports = await self._store.reports(case.case_id, limit=MAX_REPORTS)
             history = await self._store.history(case.case_id, limit=MAX_HISTORY)
             length = await self._store.history_length(case.case_id)
             whole.append(
@@ -54,8 +49,7 @@ class CaseReader:
                     ),
                     history=history,
                     history_left_out=max(0, length - len(history)),
-                    reports=reports,
-                    markdown=render_markdown(case, feedback, related=near, reports=reports),
+                    markdown=render_markdown(case, feedback, related=near),
                 )
             )
         await note_shown(self._store, caller, cases)

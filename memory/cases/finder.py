@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from memory.cases.case import Case, CaseCaller, CaseContent
-from memory.cases.ranking import RankedCase, rank, summarize, varied
+from memory.cases.ranking import RankedCase, rank, summarize
 from memory.cases.relations import Nearby
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer, sentence
 from memory.cases.store import CaseStore
@@ -82,9 +82,8 @@ class CaseFinder:
             if hit.item.id in cases
         ]
         now = self._now()
-        best = await self._threads.run(
-            lambda: varied(rank(candidates, votes, caller.scope, now), count)
-        )
+        ranked = await self._threads.run(lambda: rank(candidates, votes, caller.scope, now))
+        best = ranked[:count]
         ids = [ranked.case.case_id for ranked in best]
         related = await self._store.count_related(ids, app_code=caller.scope.app_code)
         await note_shown(self._store, caller, [ranked.case for ranked in best])
@@ -93,11 +92,11 @@ class CaseFinder:
         return SearchAnswer(
             cases=[
                 summarize(
-                    ranked,
-                    feedback=tally(ranked.case, votes[ranked.case.case_id]),
-                    similar_count=related[ranked.case.case_id],
+                    found_case,
+                    feedback=tally(found_case.case, votes[found_case.case.case_id]),
+                    similar_count=related[found_case.case.case_id],
                 )
-                for ranked in best
+                for found_case in best
             ],
             degraded=found.degraded,
             held_back=[held.id for held in found.held_back],

@@ -1,8 +1,7 @@
 """A normal form of a report's words, equal for reports of the same incident.
 
-Case, white space, punctuation and what belongs to one occasion (dates, addresses, digests,
-quantities with a unit) are left out, and numbers everywhere but in the root cause: `exit code 137`
-and `139` are two causes.
+Case, white space, punctuation and what belongs to one occasion (dates, addresses, digests, quantities with
+a unit) are left out, and numbers everywhere but in the root cause: `exit code 137` and `139` are two causes.
 """
 
 import hashlib
@@ -13,7 +12,6 @@ from typing import Final
 
 from memory.cases.case import CaseContent
 from memory.scope import Scope
-from memory.text_lines import flat
 
 MAX_CHARS: Final = 8_000
 """Characters of a section that are read."""
@@ -39,8 +37,8 @@ _LETTERS: Final = re.compile(r"[^\W\d_]+")
 def fingerprint_of(content: CaseContent, scope: Scope) -> bytes:
     """Return 16 bytes that reports of the same incident in the same words and scope share.
 
-    The resolution plays a part only if no root cause is known: one cause can be resolved in several
-    ways. Metadata play none: they grow with each merged report.
+    The resolution plays a part only if no root cause is known: one cause can be resolved in several ways.
+    Metadata play none: they grow with each update.
     """
     cause = content.root_cause.strip()
     texts = (content.symptom_summary, content.diagnosis, cause or content.resolution)
@@ -49,11 +47,6 @@ def fingerprint_of(content: CaseContent, scope: Scope) -> bytes:
         *(plain_words(text) for text in texts),
     ]
     return hashlib.sha256(json.dumps(told).encode()).digest()[:_BYTES]
-
-
-def same_texts(one: CaseContent, other: CaseContent) -> bool:
-    """Return whether both say exactly the same; letters' case and white space apart."""
-    return _texts(one) == _texts(other)
 
 
 def words(text: str) -> list[str]:
@@ -69,11 +62,6 @@ def plain_words(text: str) -> list[str]:
 def numbers(text: str) -> list[str]:
     """Return the words with a digit that name no occasion: codes, ports, versions."""
     return [word for word in words(text) if any(map(str.isdigit, word))]
-
-
-def _texts(content: CaseContent) -> list[str]:
-    texts = (content.symptom_summary, content.diagnosis, content.root_cause, content.resolution)
-    return [flat(text).casefold() for text in texts]
 
 
 def _without_occasion(text: str) -> str:

@@ -1,18 +1,15 @@
 """The lifecycle of a case: draft, accepted, rejected or stale.
 
-    draft → accepted confident, and what it says now was found helpful by two conversations, one of
+    draft → accepted     confident, and what it says now was found helpful by two conversations, one of
                          which did not write it
-    any → rejected hardly any confidence is left, and a conversation that did not write it, or a
-                         person, found it useless or rolled it back; two of them if two found it
-                         helpful
-    any → stale a vote on its present content says that it holds no more; draft again when all
+    any → rejected       hardly any confidence is left, and a conversation that did not write it, or a
+                         person, found it useless or rolled it back
+    any → stale          a vote on its present content says that it holds no more; draft again when all
                          who said so take it back, or when it helped a person
     accepted, stale → draft      its content was rewritten
     rejected → draft     a person rewrote it
 
-No conversation confirms its own case, and none alone undoes a case: who rewrites a case becomes one
-of its authors, only the first author states its confidence, and confirmed content is rewritten by
-its authors or a person.
+No conversation confirms its own case: who rewrites a case becomes one of its authors.
 """
 
 from collections.abc import Sequence
@@ -33,8 +30,6 @@ _ACCEPTED_FROM: Final = 0.8
 _REJECTED_BELOW: Final = 0.2
 _REVIEWED_BELOW: Final = 0.3
 _MIN_HELPFUL: Final = 2
-_MIN_AGAINST: Final = 2
-"""Votes against that reject what `_MIN_HELPFUL` voters found helpful."""
 _REVIEWED: Final[tuple[ReviewReason, ...]] = ("rollback", "conflict", "high_risk")
 
 
@@ -43,8 +38,7 @@ def after_vote(
 ) -> Case:
     """Return a case's next state.
 
-    `votes` are all of them, the new one included. `vote` is the new one as it was cast, without
-    what its voter said before, so that old statements do not count as new.
+    `votes` are all of them, `vote` as the new one included.
     """
     confidence = confidence_of(case, votes)
     is_cleared = by == "person" and is_helpful(vote)
@@ -60,71 +54,22 @@ def after_vote(
     return replace(voted, lifecycle=_lifecycle_after(voted, votes, vote, by))
 
 
-def restated(
-    case: Case, votes: Sequence[Vote], stated: float | None, *, writer: str, by: By
-) -> float | None:
-    """Return the stated confidence that an update sets; None: the present one stays.
-
-    Only the first author restates it, and once there are votes only lower. A person may set any.
-    """
-    if stated is None or by == "person":
-        return stated
-    may_state = writer in case.authors[:1] and (not votes or stated <= case.stated_confidence)
-    return stated if may_state else None
-
-
-def raised(case: Case, votes: Sequence[Vote], stated: float) -> float | None:
-    """Return the stated confidence that a repeated report sets; None: the present one stays.
-
-    It raises a hidden draft only, and only if nobody but its authors spoke against it.
-    """
-    if case.lifecycle != "draft" or case.is_findable or stated <= case.stated_confidence:
-        return None
-    return None if is_spoken_against(case, votes) else stated
-
-
-def is_spoken_against(case: Case, votes: Sequence[Vote]) -> bool:
-    """Return whether anybody but the authors found the case useless or rolled it back."""
-    return bool(_against(case, votes) - {*case.authors})
-
-
-def is_found_right(case: Case, votes: Sequence[Vote], *, but: str) -> bool:
-    """Return whether voters other than `but` confirmed the case: it is accepted, or helped two of
-    them.
-
-    A stale case that another voter called stale is not confirmed: anybody may say what holds now.
-    """
-    others = [vote for vote in on_present_content(case, votes) if vote.voter != but]
-    if case.lifecycle == "stale" and any(vote.signal == "stale" for vote in others):
-        return False
-    return case.lifecycle == "accepted" or len(_helped(case, others)) >= _MIN_HELPFUL
-
-
-def with_stated(case: Case, votes: Sequence[Vote], stated: float) -> Case:
-    """Return a case with another stated confidence, and what the votes make of it."""
-    changed = replace(case, stated_confidence=stated)
-    confidence = confidence_of(changed, votes)
-    reasons = _with_confidence(case.review_reasons, confidence)
-    return replace(changed, confidence=confidence, review_reasons=reasons)
-
-
 def after_revision(
     case: Case,
     votes: Sequence[Vote],
     *,
     content: CaseContent,
-    stated: float | None,
+    stated: float,
     writer: str,
     by: By,
     at: datetime,
 ) -> Case:
     """Return a case's state after an update; the case itself if nothing differs.
 
-    `stated` None: as before. `writer` becomes an author, and so cannot confirm the case alone.
-    Metadata change neither the authors nor the lifecycle.
+    `writer` becomes an author, and so cannot confirm the case alone. Metadata change neither the authors nor
+    the lifecycle.
     """
-    stated_confidence = case.stated_confidence if stated is None else stated
-    if content == case.content and stated_confidence == case.stated_confidence:
+    if content == case.content and stated == case.stated_confidence:
         return case
     revised = replace(case, content=content, revision=case.revision + 1, updated_at=at)
     if replace(content, metadata=case.content.metadata) != case.content:
@@ -138,7 +83,7 @@ def after_revision(
             lifecycle="rejected" if stays_rejected else "draft",
             review_reasons=() if is_person else case.review_reasons,
         )
-    return with_stated(revised, votes, stated_confidence)
+    return _with_stated(revised, votes, stated)
 
 
 def review_reasons_of(confidence: float) -> tuple[ReviewReason, ...]:
@@ -163,17 +108,9 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> L
 
 
 def _is_refuted(case: Case, votes: Sequence[Vote], *, is_person: bool) -> bool:
-    """Return whether hardly any confidence is left, and not by the word of the authors alone.
-
-    Against confirmed content only votes on the same content count.
-    """
-    was_confirmed = case.lifecycle == "accepted" or len(_helped(case, votes)) >= _MIN_HELPFUL
-    heard = on_present_content(case, votes) if was_confirmed else votes
-    return (
-        case.confidence < _REJECTED_BELOW
-        and len(_against(case, heard)) >= (_MIN_AGAINST if was_confirmed else 1)
-        and (is_person or is_spoken_against(case, heard))
-    )
+    """Return whether hardly any confidence is left, and not by the word of the authors alone."""
+    against = {vote.voter for vote in counted(case, votes) if _speaks_against(vote)}
+    return case.confidence < _REJECTED_BELOW and (is_person or bool(against - {*case.authors}))
 
 
 def _is_confirmed(case: Case, votes: Sequence[Vote]) -> bool:
@@ -190,10 +127,6 @@ def _helped(case: Case, votes: Sequence[Vote]) -> set[str]:
     return {vote.voter for vote in on_present_content(case, votes) if is_helpful(vote)}
 
 
-def _against(case: Case, votes: Sequence[Vote]) -> set[str]:
-    return {vote.voter for vote in counted(case, votes) if _speaks_against(vote)}
-
-
 def _speaks_against(vote: Vote) -> bool:
     return vote.signal == "rollback" or vote.helpful is False
 
@@ -206,6 +139,14 @@ def _reasons_after(
     new = standing_signals(case, [vote])
     signals = [reason for reason in _REVIEWED if reason in known or reason in new]
     return _with_confidence(signals, confidence)
+
+
+def _with_stated(case: Case, votes: Sequence[Vote], stated: float) -> Case:
+    """Return a case with another stated confidence, and what the votes make of it."""
+    changed = replace(case, stated_confidence=stated)
+    confidence = confidence_of(changed, votes)
+    reasons = _with_confidence(case.review_reasons, confidence)
+    return replace(changed, confidence=confidence, review_reasons=reasons)
 
 
 def _with_confidence(

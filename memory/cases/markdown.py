@@ -1,21 +1,19 @@
 """A case as Markdown, for an agent and for a person.
 
-Lines that begin with `>` were recorded by an author; all others are ours. So nothing in a case can
-end its quotation and pose as a heading, a state or another case.
+Lines that begin with `>` were recorded by an author; all others are ours. So nothing in a case can end its
+quotation and pose as a heading, a state or another case.
 """
 
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from memory.cases.case import LEAST_CONFIDENCE, Case, CaseMetadata, RelatedCase, Report
+from memory.cases.case import LEAST_CONFIDENCE, Case, CaseMetadata, RelatedCase
 from memory.cases.results import MAX_TOLD_RELATED, FeedbackTally, sentence
 from memory.clock import rfc3339
 from memory.text_lines import clipped, flat
 
-MAX_REPORTS: Final = 5
 _SHORT_CHARS: Final = 200
-_ADDED_CHARS: Final = 500
 _NAME_CHARS: Final = 80
 
 _said = partial(sentence, "markdown")
@@ -26,12 +24,10 @@ def render_markdown(
     feedback: FeedbackTally,
     *,
     related: Sequence[tuple[RelatedCase, Case]] = (),
-    reports: Sequence[Report] = (),
 ) -> str:
     """Return the case as Markdown, warnings first, without a line break at the end.
 
-    `related` are the relations, nearest first, each with the other case; `reports` are the newest
-    merged ones, oldest first.
+    `related` are the relations, nearest first, each with the other case.
     """
     content = case.content
     root_cause = quoted(content.root_cause) if content.root_cause.strip() else "Not found out."
@@ -46,7 +42,6 @@ def render_markdown(
         f"## Resolution\n\n{quoted(content.resolution)}",
         *_surroundings(content.metadata),
         *_related(related),
-        *_reports(case, reports),
     ]
     return "\n\n".join(blocks)
 
@@ -70,10 +65,7 @@ def _warnings(case: Case) -> Iterator[str]:
 
 def _facts(case: Case, feedback: FeedbackTally) -> Iterator[str]:
     yield f"- State: {case.lifecycle}, confidence {case.confidence:.2f}, revision {case.revision}"
-    yield (
-        f"- For: {_place('app', case.scope.app_code)}, "
-        f"{_place('environment', case.scope.environment)}"
-    )
+    yield f"- For: {_place('app', case.scope.app_code)}, {_place('environment', case.scope.environment)}"
     yield _said("feedback", feedback.helpful, feedback.unhelpful, feedback.conversations)
     yield f"- Recorded: {rfc3339(case.created_at)}{_by(case.source_conversation_id)}"
     if case.updated_at != case.created_at:
@@ -104,27 +96,6 @@ def _related(related: Sequence[tuple[RelatedCase, Case]]) -> Iterator[str]:
             for relation, other in related[:MAX_TOLD_RELATED]
         ]
         yield "## Related cases\n\n" + "\n".join(lines)
-
-
-def _reports(case: Case, reports: Sequence[Report]) -> Iterator[str]:
-    if case.reports:
-        times = "once" if case.reports == 1 else f"{case.reports} times"
-        blocks = [line for report in reports[-MAX_REPORTS:] for line in _reported(case, report)]
-        yield f"## Reported again {times}" + ("\n\n" + "\n".join(blocks) if blocks else "")
-
-
-def _reported(case: Case, report: Report) -> Iterator[str]:
-    """Yield a report's symptom, and where it differs from the case."""
-    new, known = report.content, case.content
-    yield f"- {rfc3339(report.at)}{_by(report.conversation_id)}"
-    yield f"  > {clipped(flat(new.symptom_summary), _SHORT_CHARS)}"
-    differs = (new.diagnosis, new.resolution) != (known.diagnosis, known.resolution)
-    if case.lifecycle == "accepted" and differs:
-        yield f"\n  {_said('not_confirmed')}"
-    if new.diagnosis != known.diagnosis:
-        yield f"  >\n  > Diagnosis: {clipped(flat(new.diagnosis), _ADDED_CHARS)}"
-    if new.resolution != known.resolution:
-        yield f"  >\n  > Resolution: {clipped(flat(new.resolution), _ADDED_CHARS)}"
 
 
 def _place(kind: str, name: str | None) -> str:

@@ -2,11 +2,10 @@
 
     score = relevance · boost,    boost = 1 ± .2
     trust = base · exp(−λ · days since it was judged or changed last)
-    base = w · wilson + (1 − w) · confidence from three votes on, w = min(1, votes / 10); else
-    confidence
+    base  = w · wilson + (1 − w) · confidence from three votes on, w = min(1, votes / 10); else confidence
 
-Trust separates cases of about the same relevance. Accepted cases stand a little above drafts, cases
-of another environment a little below.
+Trust separates cases of about the same relevance. Accepted cases stand a little above drafts, cases of
+another environment a little below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +15,10 @@ from math import exp, sqrt
 from typing import Final
 
 from memory.cases.case import Case, Vote
-from memory.cases.fingerprint import fingerprint_of, words
+from memory.cases.fingerprint import fingerprint_of
 from memory.cases.results import CaseSummary, FeedbackTally
 from memory.cases.votes import MIN_SAMPLES, ScopedTally, tally_for, total
-from memory.recall.question_words import STOP_TERMS
 from memory.scope import Scope
-from memory.terms import terms
 from memory.text_lines import clipped, flat
 
 MAX_BOOST: Final = 0.2
@@ -48,8 +45,7 @@ class RankedCase:
 
     case: Case
     score: float
-    """Its relevance, 0 to 1 and comparable within one search, and once it is ranked its trust as
-    well."""
+    """Its relevance, 0 to 1 and comparable within one search, and once it is ranked its trust as well."""
     why: str = ""
     """How it was found, and why it stands where it stands."""
 
@@ -116,9 +112,7 @@ _TEXT_CHARS: Final = 540
 
 
 def summarize(ranked: RankedCase, *, feedback: FeedbackTally, similar_count: int) -> CaseSummary:
-    """Return the summary of a found case; texts are one line each, and end in `...` where they are
-    cut.
-    """
+    """Return the summary of a found case; texts are one line each, and end in `...` where they are cut."""
     case, content = ranked.case, ranked.case.content
     preview = clipped(flat(content.diagnosis), PREVIEW_CHARS)
     room = _TEXT_CHARS - min(len(preview), PREVIEW_CHARS)
@@ -149,42 +143,3 @@ def summarize(ranked: RankedCase, *, feedback: FeedbackTally, similar_count: int
         score=round(ranked.score, 4),
         why=ranked.why,
     )
-
-
-_POOL: Final = 40
-_REPEATED: Final = 0.5
-"""Factor on the score of a case for each case of a similar cause before it."""
-_SIMILAR: Final = 0.34
-"""Share of the shorter root cause's terms that makes two causes similar."""
-
-
-def varied(ranked: Sequence[RankedCase], count: int) -> list[RankedCase]:
-    """Return at most `count` of the ranked cases, best first; repeated causes score less.
-
-    A fifth report of a wrong cause helps little, and the related cases of the first one lead to the
-    others. A case without a root cause is similar to none.
-    """
-    left = [(case, _cause(case), case.score) for case in ranked[:_POOL]]
-    chosen: list[RankedCase] = []
-    while left and len(chosen) < count:
-        best, cause, score = max(left, key=lambda entry: entry[2])
-        chosen.append(
-            best
-            if score == best.score
-            else replace(best, score=score, why=f"{best.why}; its cause is told above")
-        )
-        left = [
-            (case, other, value * (_REPEATED if _similar(cause, other) else 1.0))
-            for case, other, value in left
-            if case is not best
-        ]
-    return chosen
-
-
-def _cause(ranked: RankedCase) -> frozenset[str]:
-    return frozenset(terms(" ".join(words(ranked.case.content.root_cause)))) - STOP_TERMS
-
-
-def _similar(one: frozenset[str], other: frozenset[str]) -> bool:
-    least = min(len(one), len(other))
-    return least > 0 and len(one & other) >= _SIMILAR * least

@@ -2,8 +2,8 @@
 
     score = .1 symptom + .5 diagnosis + .4 root cause     (of the sections that both have)
 
-The weight of a missing section goes to the others. Cases with different known root causes are
-`surface_similar` at most, because many causes share a symptom and a way of finding out.
+The weight of a missing section goes to the others. Cases whose surroundings contradict are `surface_similar`
+at most.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,17 +20,12 @@ MAX_RELATED: Final = 5
 """New relations of one write."""
 FLOOR: Final = 0.6
 """Minimum score of a relation."""
-SECTION_FLOOR: Final = 0.3
-"""A section less similar than this adds nothing to the score."""
 
 _SYMPTOM: Final = 0.1
 _DIAGNOSIS: Final = 0.5
 _ROOT_CAUSE: Final = 0.4
 _SAME_ROOT_CAUSE: Final = 0.8
 _SIMILAR_DIAGNOSIS: Final = 0.7
-_SIMILAR_ROOT_CAUSE: Final = 0.6
-_NEARLY_SAME_DIAGNOSIS: Final = 0.85
-_OTHER_ROOT_CAUSE: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +52,7 @@ def weighted(similarity: SectionSimilarity) -> float:
     )
     known = [(weight, value) for weight, value in sections if value is not None]
     whole = sum(weight for weight, _ in known)
-    shares = sum(weight * value for weight, value in known if value >= SECTION_FLOOR)
+    shares = sum(weight * value for weight, value in known)
     return round(min(1.0, shares / whole), 4) if whole else 0.0
 
 
@@ -70,14 +65,11 @@ def classify(similarity: SectionSimilarity, structure: Structure) -> tuple[Relat
 def _relation(similarity: SectionSimilarity, structure: Structure) -> Relation:
     if structure.conflicts:
         return "surface_similar"
-    root_cause, diagnosis = similarity.root_cause, similarity.diagnosis or 0.0
-    if root_cause is None:
-        return "similar_diagnosis" if diagnosis >= _NEARLY_SAME_DIAGNOSIS else "surface_similar"
-    if root_cause >= _SAME_ROOT_CAUSE:
+    if (similarity.root_cause or 0.0) >= _SAME_ROOT_CAUSE:
         return "same_root_cause"
-    by_both = root_cause >= _SIMILAR_ROOT_CAUSE and diagnosis >= _SIMILAR_DIAGNOSIS
-    by_diagnosis = root_cause >= _OTHER_ROOT_CAUSE and diagnosis >= _NEARLY_SAME_DIAGNOSIS
-    return "similar_diagnosis" if by_both or by_diagnosis else "surface_similar"
+    if (similarity.diagnosis or 0.0) >= _SIMILAR_DIAGNOSIS:
+        return "similar_diagnosis"
+    return "surface_similar"
 
 
 def relate(

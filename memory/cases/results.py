@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from memory.cases.case import Case, HistoryEntry, Lifecycle, RelatedCase, Report
+from memory.cases.case import Case, HistoryEntry, Lifecycle, RelatedCase
 from memory.recall.query import Degradation
 
 Code = Literal[
@@ -118,9 +118,9 @@ class SearchAnswer:
 class UpsertAnswer:
     """The result of recording or updating a case."""
 
-    status: Literal["created", "updated", "merged", "unchanged"]
+    status: Literal["created", "updated", "unchanged"]
     case: Case
-    """As it is now; for `merged` the case that took the report in."""
+    """As it is now; for `unchanged` maybe another one that says the same."""
     similar_cases: Sequence[RelatedCase] = ()
     stripped: Sequence[str] = ()
     """Fields that were sent and ignored, because the caller may not write them."""
@@ -154,7 +154,6 @@ class WholeCase:
     """Oldest first; a very long one is shortened in the middle."""
     history_left_out: int
     """Number of changes that are not in `history`."""
-    reports: Sequence[Report]
     markdown: str
 
 

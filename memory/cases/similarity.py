@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 
 from memory.cases.case import Case, CaseContent
-from memory.cases.fingerprint import numbers, words
+from memory.cases.fingerprint import words
 from memory.embeddings.protocol import Embedder, Vector
 
 KEPT_SECTIONS: Final = 1024
@@ -26,8 +26,6 @@ MAX_COMPARED_CHARS: Final = 60_000
 """Characters of all cases that one content is compared with; cases beyond are `NOT_SIMILAR`."""
 
 _MAX_THREADS: Final = 2
-_OTHER_NUMBERS: Final = 0.6
-"""Maximum similarity of root causes that name different codes, ports or versions."""
 _CURVES: Final[dict[str, tuple[tuple[float, float], ...]]] = {
     "hashed-1": ((0.0, 0.0), (0.3, 0.55), (0.42, 0.7), (0.52, 0.8), (1.0, 1.0)),
 }
@@ -90,13 +88,10 @@ class SectionComparer:
         return similarities
 
     def _similarity(self, one: CaseContent, other: CaseContent) -> SectionSimilarity:
-        root_cause = self._similar(one.root_cause, other.root_cause)
-        if root_cause is not None and _differ_in_numbers(one.root_cause, other.root_cause):
-            root_cause = min(root_cause, _OTHER_NUMBERS)
         return SectionSimilarity(
             symptom=self._similar(one.symptom_summary, other.symptom_summary),
             diagnosis=self._similar(one.diagnosis, other.diagnosis),
-            root_cause=root_cause,
+            root_cause=self._similar(one.root_cause, other.root_cause),
         )
 
     def _similar(self, one: str, other: str) -> float | None:
@@ -116,12 +111,6 @@ def compared_chars(content: CaseContent) -> int:
     """Return how many characters of a content are compared."""
     sections = (content.symptom_summary, content.diagnosis, content.root_cause)
     return sum(min(len(text), MAX_CHARS) for text in sections)
-
-
-def _differ_in_numbers(one: str, other: str) -> bool:
-    """Return whether each names a code, port or version that the other does not."""
-    mine, theirs = set(numbers(one)), set(numbers(other))
-    return bool(mine - theirs and theirs - mine)
 
 
 def _on_curve(curve: Sequence[tuple[float, float]], cosine: float) -> float:

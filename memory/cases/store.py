@@ -7,13 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
+from memory.cases.case import Case, HistoryEntry, RelatedCase, Vote
 from memory.items import Item
 
-MAX_KEPT_REPORTS: Final = 50
-"""Newest reports of a case that are kept; `Case.reports` counts all."""
-MAX_KEPT_OF_ONE: Final = 3
-"""Of these, reports of one conversation, so that others' reports stay."""
 MAX_KEPT_RELATIONS: Final = 50
 """Relations of a case that are kept, nearest first."""
 MAX_KEPT_VOTINGS: Final = 10
@@ -35,7 +31,6 @@ class CaseChange:
     relations: Sequence[RelatedCase] | None = None
     """All of its relations, stored for both cases; None: unchanged."""
     vote: Vote | None = None
-    report: Report | None = None
     shown_to: str | None = None
     """The voter that wrote this content, and so has nothing to review."""
 
@@ -53,18 +48,16 @@ class CaseStore(Protocol):
         """Return the owner's cases with this fingerprint, hidden ones too, oldest first."""
 
     async def apply(self, change: CaseChange) -> None:
-        """Write a whole change: the case with its vote, relations, report, history, item and
-        deliveries.
+        """Write a whole change: the case with its vote, relations, history, item and deliveries.
 
-        An unchanged item is not delivered again; a removed one is removed from every backend. A
-        relation to another owner's or an absent case is left out. See the limits above for what is
-        kept.
+        An unchanged item is not delivered again; a removed one is removed from every backend. A relation to
+        another owner's or an absent case is left out. See the limits above for what is kept.
 
-        In the history a `feedback` replaces the same voter's `feedback` just before it; `replaced`
-        in its details counts them. Of a voter's `feedback` and `lifecycle` entries since it wrote
-        to the case the newest stay; of `merged` entries that changed nothing, as many as reports.
-        Raise `StoreConflict` if the case has another revision than the decision was made on, or
-        another scope; `StoreUnavailable` if nothing was written.
+        In the history a `feedback` replaces the same voter's `feedback` just before it; `replaced` in its
+        details counts them. Of a voter's `feedback` and `lifecycle` entries since it wrote to the case the
+        newest stay. Raise `StoreConflict` if
+        the case has another revision than the decision was made on, or another scope; `StoreUnavailable` if
+        nothing was written.
         """
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
@@ -76,8 +69,7 @@ class CaseStore(Protocol):
     async def count_related(
         self, case_ids: Sequence[str], *, app_code: str | None
     ) -> Mapping[str, int]:
-        """Count each case's relations to cases that are neither rejected nor stale, with an entry
-        for every id.
+        """Count each case's relations to cases that are neither rejected nor stale, with an entry for every id.
 
         With `app_code`, only to cases of this app or of none.
         """
@@ -91,9 +83,6 @@ class CaseStore(Protocol):
     async def history_length(self, case_id: str) -> int:
         """Return the number of changes in the history."""
 
-    async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
-        """Return the newest merged reports, oldest first."""
-
     async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
         """Record the `content_revision` of each case that a voter was shown; it never decreases.
 
@@ -106,8 +95,7 @@ class CaseStore(Protocol):
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
     ) -> list[str]:
-        """Return the cases that a voter was shown and has not judged in their present content,
-        latest first.
+        """Return the cases that a voter was shown and has not judged in their present content, latest first.
 
         Hidden and forgotten cases are left out, and with `app_code` cases of other apps.
         """

@@ -95,14 +95,6 @@ class CaseTools:
         """Record a case, or update the one that it names."""
         return await self._answered(caller, lambda known: self._book.upsert(known, case))
 
-    async def absorb(
-        self, caller: CaseCaller, case_id: str, other_id: str
-    ) -> UpsertAnswer | Refusal:
-        """Merge the content of another case into a case; no tool of the agent does that."""
-        return await self._answered(
-            caller, lambda known: self._book.absorb(known, case_id, other_id)
-        )
-
     async def feedback(
         self, caller: CaseCaller, case_id: object, helpful: object = None, signal: object = None
     ) -> FeedbackAnswer | Refusal:

@@ -17,8 +17,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from memory.cases.caller import sees
-from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Report, Vote
-from memory.cases.item import MAX_SEARCHED_REPORTS
+from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Vote
 from memory.cases.relations import with_structure
 from memory.cases.results import MAX_TOLD_RELATED, CaseRefused, sentence
 from memory.cases.store import CaseChange, CaseStore
@@ -136,10 +135,6 @@ class UnitOfWork:
     async def votes(self, case: Case) -> Sequence[Vote]:
         """Return the votes on a case, oldest first."""
         return (await self._store.votes([case.case_id]))[case.case_id]
-
-    async def reports(self, case: Case, limit: int = MAX_SEARCHED_REPORTS) -> Sequence[Report]:
-        """Return the newest merged reports, oldest first; by default those that search includes."""
-        return await self._store.reports(case.case_id, limit=limit) if case.reports else ()
 
     async def relations(self, caller: CaseCaller, case: Case) -> tuple[RelatedCase, ...]:
         """Return the nearest relations of a case that the caller may see."""

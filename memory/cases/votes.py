@@ -1,13 +1,13 @@
 """What the votes on a case come to: one vote a conversation, of which the last word counts.
 
-Counts are of distinct voters, and no vote is both for a case and against it. A vote belongs to the
-app and environment in which the case was used, and to the content that it was cast on. A vote on
-older content confirms nothing new; it still counts against the case, so that rewriting a word does
-not remove it, until a person rewrites the case.
+Counts are of distinct voters, and no vote is both for a case and against it. A vote belongs to the app and
+environment in which the case was used, and to the content that it was cast on. A vote on older content
+confirms nothing new; it still counts against the case, so that rewriting a word does not remove it, until
+a person rewrites the case.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum
 from typing import Final, Literal
 
@@ -22,8 +22,6 @@ _HELPFUL: Final = 0.1
 _UNHELPFUL: Final = -0.2
 _SUCCESS: Final = 0.05
 _AGAINST: Final[dict[Signal | None, float]] = {"stale": -0.1, "rollback": -0.1}
-_WARNINGS: Final[frozenset[Signal | None]] = frozenset({"conflict", "high_risk"})
-"""Signals that judge nothing and ask for a review."""
 _DECIMALS: Final = 4
 
 Level = Literal["app_environment", "app", "global", "prior"]
@@ -31,51 +29,16 @@ Level = Literal["app_environment", "app", "global", "prior"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedTally:
-    """The votes that matter most to a searcher, and where they were cast; `prior`:
-    there are none.
-    """
+    """The votes that matter most to a searcher, and where they were cast; `prior`: there are none."""
 
     tally: FeedbackTally
     level: Level
 
 
-def cast(votes: Sequence[Vote], vote: Vote) -> Vote:
-    """Return the vote that replaces its voter's earlier one among `votes`.
-
-    What it leaves open stays as in the earlier one, unless that contradicts it or judged other
-    content. A vote that does not judge keeps the earlier judgement. A warning is kept beside the
-    judgement until its voter finds the case helpful.
-    """
-    new = _with_warning_apart(vote)
-    found = next((known for known in votes if known.voter == vote.voter), None)
-    if found is None:
-        return new
-    earlier = _with_warning_apart(found)
-    warner = new if new.warning is not None or is_helpful(new) else earlier
-    new = replace(new, warning=warner.warning, warned_on=warner.warned_on)
-    if not (is_helpful(new) or _is_against(new)):
-        return replace(
-            new,
-            helpful=earlier.helpful,
-            signal=earlier.signal,
-            content_revision=earlier.content_revision,
-        )
-    if earlier.content_revision != new.content_revision:
-        return new
-    is_for = is_helpful(new)
-    contradicting = {*_AGAINST} if is_for else {"success"}
-    signal = new.signal or earlier.signal
-    return replace(
-        new,
-        helpful=is_for if new.helpful is None and earlier.helpful is is_for else new.helpful,
-        signal=new.signal if signal in contradicting else signal,
-    )
-
-
 def with_vote(votes: Sequence[Vote], vote: Vote) -> list[Vote]:
-    """Return all votes after `vote` was cast, oldest first."""
+    """Return all votes after `vote` was cast, oldest first; it replaces its voter's earlier one."""
     others = [known for known in votes if known.voter != vote.voter]
-    return sorted([*others, cast(votes, vote)], key=lambda known: (known.at, known.voter))
+    return sorted([*others, vote], key=lambda known: (known.at, known.voter))
 
 
 def is_helpful(vote: Vote) -> bool:
@@ -99,9 +62,8 @@ def on_present_content(case: Case, votes: Sequence[Vote]) -> list[Vote]:
 
 
 def standing_signals(case: Case, votes: Sequence[Vote]) -> set[Signal | None]:
-    """Return the signals and warnings of the votes that count."""
-    warnings = {vote.warning for vote in votes if vote.warned_on >= case.judged_from}
-    return {vote.signal for vote in counted(case, votes)} | warnings
+    """Return the signals of the votes that count."""
+    return {vote.signal for vote in counted(case, votes)}
 
 
 def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
@@ -116,9 +78,7 @@ def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
 
 
 def tally(case: Case, votes: Sequence[Vote]) -> FeedbackTally:
-    """Count the voters for and against what a case says now, and those for it that did not write
-    it.
-    """
+    """Count the voters for and against what a case says now, and those for it that did not write it."""
     present = on_present_content(case, votes)
     helpful = {vote.voter for vote in present if is_helpful(vote)}
     return FeedbackTally(
@@ -147,12 +107,6 @@ def tally_for(case: Case, votes: Sequence[Vote], scope: Scope) -> ScopedTally:
 def total(found: FeedbackTally) -> int:
     """Return how many votes say whether the case helped."""
     return found.helpful + found.unhelpful
-
-
-def _with_warning_apart(vote: Vote) -> Vote:
-    if vote.signal not in _WARNINGS:
-        return vote
-    return replace(vote, signal=None, warning=vote.signal, warned_on=vote.content_revision)
 
 
 def _is_for(vote: Vote) -> bool:

@@ -34,7 +34,7 @@ async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:
         return opening(directory, lambda database, now: cases_on(speak(database), now))
 
     bank: dict[str, Any] = {"other": replace(ANN, app_code="bank")}
-    cases = {"never_changes": bank, "few_reports": {"voice": None}}
+    cases = {"never_changes": bank}
     await expect_all_caught("cases", tmp_path, speaking, S, cases=cases)
 
 
@@ -42,7 +42,7 @@ class TwoSteps(SqliteCaseStore):
     """Writes the case first, and the rest in a transaction of its own."""
 
     async def apply(self, change: CaseChange) -> None:
-        alone = replace(change, vote=None, relations=None, report=None)
+        alone = replace(change, vote=None, relations=None)
         await super().apply(alone)
         rest = replace(change, expected_revision=change.case.revision, history=[])
         await super().apply(rest)
@@ -91,7 +91,6 @@ WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
     (case_writes, "_searched", lambda _: object(), "not_delivered_again", {}),
     (case_writes, "_hide", _nothing, "must_not_find", {}),
     (case_writes, "delete_item_blocking", lambda *_: True, "never_to_be_found", {}),
-    (case_writes, "_put_report", _nothing, "as_they_were_told", {}),
     (case_writes, "_put_relations", _nothing, "both_ends", {}),
     (case_writes, "_put_case", _nothing, "comes_back", {"text": "x"}),
     (cases, "is_storable", lambda _: True, "shown_and_not_judged", {}),

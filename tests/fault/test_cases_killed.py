@@ -22,11 +22,9 @@ pytestmark = pytest.mark.fault
 
 
 async def record(database: Database) -> None:
-    """Record one, tell it once more, and record one that is related to it, and one in Chinese."""
+    """Record one, one that is related to it, and one in Chinese."""
     world = world_on(database)
     await world.upsert(caller("cnv_1"), **INCIDENT)
-    again = {**INCIDENT, "symptom_summary": "checkout answers 503 after the deploy (14:05)"}
-    await world.upsert(caller("cnv_2"), **again)
     await world.upsert(caller("cnv_3", environment="staging"), **INCIDENT)
     await world.upsert(caller("cnv_4"), **INCIDENT_ZH)
 
@@ -48,7 +46,7 @@ async def judge(database: Database) -> None:
 
 
 async def forget(database: Database) -> bool:
-    """Forget the one that is related, accepted and told twice."""
+    """Forget the one that is related, accepted."""
     case_id = (await ids(database)).get("cnv_1", "cas_none")
     recording = recorder_on(database).recording
     forgetting = Forgetting(database, backends=["vector"], recording=recording, now=lambda: AT)
@@ -66,7 +64,7 @@ async def check_whole(database: Database) -> list[Case]:
     for case in cases:
         await check_one(world, case)
         if item := items.get(case.case_id):
-            now = to_item(case, await world.store.reports(case.case_id, limit=99))
+            now = to_item(case)
             assert now is not None
             assert (item.title, item.body, item.tags) == (now.title, now.body, now.tags)
     return cases
@@ -79,8 +77,6 @@ async def check_one(world: CaseWorld, one: Case) -> None:
     changes = sum(count for event, count in events.items() if event != "lifecycle")
     assert (changes, events["created"]) == (one.revision, 1)
     assert events["feedback"] == len(votes)
-    assert events["merged"] == one.reports
-    assert len(await world.store.reports(one.case_id, limit=99)) == one.reports
     assert events["lifecycle"] == (1 if one.lifecycle in {"accepted", "stale"} else 0)
     kind = "put" if one.is_findable else "forget"
     told = "SELECT backend FROM outbox WHERE item_id = ? AND operation = ? ORDER BY backend"
@@ -89,10 +85,10 @@ async def check_one(world: CaseWorld, one: Case) -> None:
 
 @at_points
 @pytest.mark.parametrize(
-    ("steps", "fewest", "expected"),
+    ("steps", "fewest", "changes", "expected"),
     [
-        ([record], 20, {("draft", 1, 2): 1, ("draft", 0, 1): 2}),
-        ([record, judge], 13, {("accepted", 1, 4): 1, ("stale", 0, 2): 1, ("draft", 0, 2): 1}),
+        ([record], 15, 3, {("draft", 1): 3}),
+        ([record, judge], 13, 4, {("accepted", 3): 1, ("stale", 2): 1, ("draft", 2): 1}),
     ],
     ids=["record", "judge"],
 )
@@ -100,14 +96,15 @@ async def test_a_kill_between_any_two_statements_leaves_each_change_whole_or_abs
     tmp_path: Path,
     steps: list[Step],
     fewest: int,
-    expected: Mapping[tuple[str, int, int], int],
+    changes: int,
+    expected: Mapping[tuple[str, int], int],
     every: int,
 ) -> None:
     async def check(database: Database) -> int:
         revisions = sum(case.revision for case in await check_whole(database))
         await steps[-1](database)
         after = await check_whole(database)
-        outcome = Counter((case.lifecycle, case.reports, case.revision) for case in after)
+        outcome = Counter((case.lifecycle, case.revision) for case in after)
         assert outcome == expected, "doing it again makes whole what was begun"
         known = await ids(database)
         ends = await world_on(database).store.related([known["cnv_1"], known["cnv_3"]])
@@ -117,7 +114,7 @@ async def test_a_kill_between_any_two_statements_leaves_each_change_whole_or_abs
 
     states = await crashed_everywhere(tmp_path, steps, check, every=every, fewest=fewest)
     assert states == sorted(states)
-    assert len(set(states)) == 5, "each of the four changes was cut off before and after it"
+    assert len(set(states)) == changes + 1, "each change was cut off before and after it"
 
 
 @at_points

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from gateway.errors import NotFound, UnprocessableEntity
 from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonResponse
-from gateway.http.memory_bodies import CaseBody, FeedbackBody, MergeBody
+from gateway.http.memory_bodies import CaseBody, FeedbackBody
 from gateway.http.openapi import takes
 from gateway.http.parameters import Parameter
 from gateway.http.schemas import MAX_NAME_CHARS
@@ -30,8 +30,6 @@ router = APIRouter()
 T = TypeVar("T")
 
 _MAX_QUERY_CHARS = 10_000
-_MAX_REPORT_CHARS = 500
-"""Of each text of a report, in the answer to feedback."""
 _FIELDS: Mapping[Code, str] = {
     "INVALID_QUERY": "query",
     "INVALID_TOP_K": "top_k",
@@ -48,7 +46,7 @@ _Count = Annotated[int | None, Query()]
 
 @router.post("/memory/cases", openapi_extra=takes(CaseBody), status_code=HTTPStatus.CREATED)
 async def record_case(context: Context) -> Response:
-    """Create or change a case: 201 if it is new, 200 if one was changed, merged or equal."""
+    """Create or change a case: 201 if it is new, 200 if one was changed or is equal."""
     body = await context.body(CaseBody)
     caller = await _caller(context, body.conversation_id, body.app_code, body.environment)
     answer = _accepted(await context.memory.cases.upsert(caller, body.case))
@@ -101,18 +99,7 @@ async def judge_case(context: Context, case_id: str) -> Response:
         )
     )
     whole = await _whole(context, caller, case_id)
-    fields = whole_fields(whole, report_chars=_MAX_REPORT_CHARS)
-    return JsonResponse({**fields, **feedback_fields(answer)})
-
-
-@router.post("/memory/cases/{case_id}/merge", openapi_extra=takes(MergeBody))
-async def merge_case(context: Context, case_id: str) -> Response:
-    """Merge another case into this one as a report, forget the other, and return this one."""
-    body = await context.body(MergeBody)
-    caller = await _caller(context, None)
-    _accepted(await context.memory.cases.absorb(caller, case_id, body.case_id))
-    await context.memory.forget(body.case_id, caller.scope)
-    return JsonResponse(whole_fields(await _whole(context, caller, case_id)))
+    return JsonResponse({**whole_fields(whole), **feedback_fields(answer)})
 
 
 async def _caller(

@@ -1,12 +1,11 @@
-// Troubleshooting cases: searched, one shown whole with its relations and history, judged, merged.
+// Troubleshooting cases: searched, one shown whole with its relations and history, judged.
 
-import { confirmDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
 import { formatFull } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
-import { judgeCase, listItems, mergeCase, readCase, searchCases } from "/static/memory-routes.js";
+import { judgeCase, listItems, readCase, searchCases } from "/static/memory-routes.js";
 import { showHidden } from "/static/visible.js";
 
 const SEARCH_DELAY_MS = 300;
@@ -111,29 +110,15 @@ export class CasePanel {
   /** A branch from this case to each related one; the thicker, the more alike. */
   #relations(whole) {
     if (!whole.similar_cases?.length) return [];
-    const branches = whole.similar_cases.map((related) => this.#branch(whole, related));
+    const branches = whole.similar_cases.map((related) => this.#branch(related));
     return [el("section", {}, el("h4", {}, t("case_related")), el("ul", { class: "case-branches", "data-testid": "case-relations" }, branches))];
   }
 
-  #branch(whole, related) {
+  #branch(related) {
     const title = el("button", { class: "link-button", type: "button", dir: "auto", onclick: () => this.#show(related.case_id) }, t("loading"));
-    const merge = el("button", { class: "link-button", type: "button", "data-testid": "case-merge" }, t("case_merge"));
-    const branch = el("li", {}, title, el("span", { class: "memory-source" }, `${wordsFor("relation", related.relation)} · ${percent(related.score)}`), merge);
+    const branch = el("li", {}, title, el("span", { class: "memory-source" }, `${wordsFor("relation", related.relation)} · ${percent(related.score)}`));
     branch.style.setProperty("--likeness", String(related.score));
-    readCase(related.case_id).then((other) => {
-      setText(title, showHidden(other.symptom_summary));
-      merge.addEventListener("click", () => this.#merge(whole, other));
-    }).catch(() => branch.remove());
+    readCase(related.case_id).then((other) => setText(title, showHidden(other.symptom_summary))).catch(() => branch.remove());
     return branch;
-  }
-
-  async #merge(whole, other) {
-    const isMeant = await confirmDialog({ title: t("case_merge_title"), body: t("case_merge_body", { other: showHidden(other.symptom_summary), into: showHidden(whole.symptom_summary) }), confirm: t("case_merge") });
-    if (!isMeant) return;
-    try {
-      this.#draw(await mergeCase(whole.case_id, other.case_id));
-    } catch (error) {
-      this.#tell(error);
-    }
   }
 }

@@ -60,4 +60,3 @@ export const readCase = (caseId) => requestJson(path("cases", caseId));
 export const judgeCase = (caseId, vote) => requestJson(`${path("cases", caseId)}/feedback`, { method: "POST", body: vote });
 
 /** Merge another case into this one; the other is forgotten. Gives the case afterwards. */
-export const mergeCase = (caseId, otherId) => requestJson(`${path("cases", caseId)}/merge`, { method: "POST", body: { case_id: otherId } });

@@ -1,4 +1,4 @@
-"""Cases, votes, relations, history and reports as rows; a case and what it says are JSON."""
+"""Cases, votes, relations and history as rows; a case and what it says are JSON."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from memory.cases.case import (
     CaseMetadata,
     HistoryEntry,
     RelatedCase,
-    Report,
+    Vote,
 )
 from memory.clock import rfc3339
 from memory.scope import Scope
@@ -31,11 +31,6 @@ def read_case(value: str) -> Case:
     fields = json.loads(value)
     content = _content_of(fields["content"])
     return read_value(Case, fields, scope=Scope(**fields["scope"]), content=content)
-
-
-def write_content(content: CaseContent) -> str:
-    """Return what a case says as JSON."""
-    return json.dumps(asdict(content), ensure_ascii=False)
 
 
 def _content_of(fields: Mapping[str, Any]) -> CaseContent:
@@ -61,6 +56,6 @@ def row_of_history(case_id: str, entry: HistoryEntry) -> dict[str, Any]:
 
 
 @decoding_rows()
-def report_of(row: Row) -> Report:
-    """Return the report in a row of `case_reports`."""
-    return read_value(Report, row, content=_content_of(json.loads(row["content"])))
+def vote_of(row: Row) -> Vote:
+    """Return the vote in a row of `case_votes`; an earlier release kept warnings in a column of their own."""
+    return read_value(Vote, row, signal=row["signal"] or row["warning"])

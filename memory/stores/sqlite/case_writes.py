@@ -1,8 +1,7 @@
-"""The change of a case, written within one transaction with its item and deliveries; see
-`CaseStore.apply`.
+"""The change of a case, written within one transaction with its item and deliveries; see `CaseStore.apply`.
 
-Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again
-takes one place in the history, and of relations and reports the nearest or newest stay.
+Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again takes
+one place in the history, and of relations the nearest stay.
 """
 
 import json
@@ -12,18 +11,12 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Final
 
-from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase, Report
-from memory.cases.store import (
-    MAX_KEPT_OF_ONE,
-    MAX_KEPT_RELATIONS,
-    MAX_KEPT_REPORTS,
-    MAX_KEPT_VOTINGS,
-    CaseChange,
-)
+from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase
+from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_VOTINGS, CaseChange
 from memory.clock import rfc3339
 from memory.items import Item
 from memory.outbox.delivery import deliveries_of
-from memory.stores.sqlite.case_rows import row_of_history, write_case, write_content
+from memory.stores.sqlite.case_rows import row_of_history, write_case
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import (
     backends_of_blocking,
@@ -46,14 +39,6 @@ _WROTE_LAST: Final = (
     "ifnull((SELECT max(seq) FROM case_history"  # noqa: S608  a text of our own
     f" WHERE {_BY_THE_SAME} AND event IN ('created', 'updated')), 0)"
 )
-_CHANGED_NOTHING: Final = (
-    "json_extract(details, '$.fields') IS NULL AND json_extract(details, '$.confidence') IS NULL"
-)
-_TOO_MANY_REPORTS: Final = (
-    "DELETE FROM case_reports WHERE case_id = :case AND {whose} AND seq NOT IN"
-    " (SELECT seq FROM case_reports WHERE case_id = :case AND {whose} ORDER BY seq DESC LIMIT "
-    ":kept)"
-)
 
 
 def apply_case_change_blocking(
@@ -64,8 +49,7 @@ def apply_case_change_blocking(
 ) -> None:
     """Write a change within the caller's transaction.
 
-    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope
-    would change.
+    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope would change.
     """
     _put_case(connection, change)
     case = change.case
@@ -73,8 +57,6 @@ def apply_case_change_blocking(
         insert_blocking(connection, "case_votes", columns_of(change.vote), verb="INSERT OR REPLACE")
     if change.relations is not None:
         _put_relations(connection, case, change.relations)
-    if change.report is not None:
-        _put_report(connection, case.case_id, change.report)
     for entry in change.history:
         _append_history(connection, case.case_id, entry)
     if change.shown_to is not None:
@@ -154,19 +136,6 @@ def _put_relations(
         )
 
 
-def _put_report(connection: sqlite3.Connection, case_id: str, report: Report) -> None:
-    row = columns_of(report, case_id=case_id, content=write_content(report.content))
-    insert_blocking(connection, "case_reports", row)
-    for whose, kept in (
-        ("conversation_id IS :conversation", MAX_KEPT_OF_ONE),
-        ("true", MAX_KEPT_REPORTS),
-    ):
-        connection.execute(
-            _TOO_MANY_REPORTS.format(whose=whose),
-            {"case": case_id, "conversation": report.conversation_id, "kept": kept},
-        )
-
-
 def _append_history(connection: sqlite3.Connection, case_id: str, entry: HistoryEntry) -> None:
     by = {
         "case": case_id,
@@ -184,21 +153,12 @@ def _append_history(connection: sqlite3.Connection, case_id: str, entry: History
             f" AND seq > {_WROTE_LAST} ORDER BY seq DESC LIMIT -1 OFFSET :kept)",
             {**by, "kept": 2 * MAX_KEPT_VOTINGS},
         )
-    elif entry.event == "merged":
-        connection.execute(
-            "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"  # noqa: S608  a text of our own
-            f" WHERE case_id = ? AND event = 'merged' AND {_CHANGED_NOTHING}"
-            " ORDER BY seq DESC LIMIT -1 OFFSET ?)",
-            (case_id, MAX_KEPT_REPORTS),
-        )
 
 
 def _replacing_last_vote(
     connection: sqlite3.Connection, by: dict[str, str | None], entry: HistoryEntry
 ) -> HistoryEntry:
-    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced
-    ones.
-    """
+    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced ones."""
     last = connection.execute(
         "SELECT seq, event, details FROM case_history"  # noqa: S608  a text of our own
         f" WHERE {_BY_THE_SAME} ORDER BY seq DESC LIMIT 1",

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from memory.cases.case import Case, HistoryEntry, RelatedCase, Report, Vote
+from memory.cases.case import Case, HistoryEntry, RelatedCase, Vote
 from memory.cases.store import CaseChange
 from memory.clock import Now, rfc3339
-from memory.stores.sqlite.case_rows import history_of, read_case, related_of, report_of
+from memory.stores.sqlite.case_rows import history_of, read_case, related_of, vote_of
 from memory.stores.sqlite.case_writes import PLACE, apply_case_change_blocking
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import IN_IDS, id_list, is_storable, placeholders
 
 _RELATIONS: Final = (
@@ -74,7 +73,7 @@ class SqliteCaseStore:
             f"SELECT * FROM case_votes WHERE case_id IN {IN_IDS} ORDER BY at, voter",  # noqa: S608
             {"ids": id_list(case_ids)},
         ):
-            found[row["case_id"]].append(read_value(Vote, row))
+            found[row["case_id"]].append(vote_of(row))
         return found
 
     async def related(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[RelatedCase]]:
@@ -110,13 +109,6 @@ class SqliteCaseStore:
     async def history_length(self, case_id: str) -> int:
         sql = "SELECT count(*) FROM case_history WHERE case_id = ?"
         return int(await self._database.scalar(sql, (case_id,)) or 0)
-
-    async def reports(self, case_id: str, *, limit: int) -> Sequence[Report]:
-        rows = await self._database.rows(
-            "SELECT * FROM case_reports WHERE case_id = ? ORDER BY seq DESC LIMIT ?",
-            (case_id, max(0, limit)),
-        )
-        return [report_of(row) for row in reversed(rows)]
 
     async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
         new = await self._not_shown(voter, shown)
@@ -159,8 +151,7 @@ class SqliteCaseStore:
             " AND ifnull(json_extract(value, '$.scope.app_code') = ?, 1)"
             " AND is_findable = 1 AND NOT EXISTS (SELECT 1 FROM case_votes"
             " WHERE case_votes.case_id = cases.case_id AND case_votes.voter = case_views.voter"
-            " AND max(case_votes.content_revision, warned_on)"
-            " >= ifnull(json_extract(value, '$.content_revision'), 1))"
+            " AND case_votes.content_revision >= ifnull(json_extract(value, '$.content_revision'), 1))"
             " ORDER BY shown_at DESC, case_id LIMIT ?",
             (voter, owner_id, app_code, max(0, limit)),
         )

@@ -8,19 +8,10 @@ pytest-asyncio; nothing that serves imports it.
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from memory.cases.case import Report
-from memory.cases.store import (
-    MAX_KEPT_OF_ONE,
-    MAX_KEPT_RELATIONS,
-    MAX_KEPT_REPORTS,
-    MAX_KEPT_VOTINGS,
-)
+from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_VOTINGS
 from tests.conformance.suites.case_storage import CaseKeepingSuite
 from tests.conformance.suites.case_values import (
     ANN,
-    AT,
     BOB,
     OpenCases,
     case,
@@ -221,47 +212,6 @@ class CaseStoreSuite(CaseKeepingSuite):
         assert len(known) == MAX_KEPT_RELATIONS
         assert known[0] == one_cause, "no number of mere likenesses crowds it out"
 
-    async def test_reports_are_kept_as_they_were_told_the_newest_of_many(
-        self, opened: OpenCases
-    ) -> None:
-        one = case()
-        reports = [
-            Report(
-                content=replace(case(str(n)).content, root_cause=""),
-                conversation_id=f"cnv_{n}" if n else None,
-                at=later(n),
-            )
-            for n in range(MAX_KEPT_REPORTS + 2)
-        ]
-        await opened.store.apply(new(one))
-        await opened.store.apply(new(case("other"), report=reports[0]))
-        for told in reports:
-            await opened.store.apply(next_of(one, report=told))
-            one = replace(one, revision=one.revision + 1)
-        kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS + 9)
-        assert kept == reports[2:]
-        assert await opened.store.reports("cas_1", limit=2) == reports[-2:]
-        assert await opened.store.reports("cas_other", limit=9) == reports[:1]
-        assert await opened.store.reports("cas_none", limit=9) == []
-
-    @pytest.mark.parametrize("voice", ["cnv_loud", None])
-    async def test_of_one_voice_few_reports_are_kept_and_those_of_others_stay(
-        self, opened: OpenCases, voice: str | None
-    ) -> None:
-        one = case()
-        told = [
-            Report(content=one.content, conversation_id=whose, at=later(n))
-            for n, whose in enumerate(["cnv_1", *[voice] * MAX_KEPT_REPORTS, "cnv_2", voice])
-        ]
-        await opened.store.apply(new(one))
-        await opened.store.apply(new(case("other"), report=told[1]))
-        for report in told:
-            await opened.store.apply(next_of(one, report=report))
-            one = replace(one, revision=one.revision + 1)
-        kept = await opened.store.reports("cas_1", limit=MAX_KEPT_REPORTS)
-        assert kept == [told[0], *told[-1 - MAX_KEPT_OF_ONE :]]
-        assert await opened.store.reports("cas_other", limit=9) == [told[1]]
-
     async def test_what_was_shown_and_not_judged_is_listed_the_last_first(
         self, opened: OpenCases
     ) -> None:
@@ -307,7 +257,7 @@ class CaseStoreSuite(CaseKeepingSuite):
         await opened.store.apply(next_of(one, case_fields={"content_revision": 3}))
         assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1"]
         one = replace(one, revision=3, content_revision=3)
-        warned = vote(one, "cnv_9", helpful=True, warning="conflict", warned_on=3)
+        warned = vote(one, "cnv_9", signal="conflict", content_revision=3)
         await opened.store.apply(next_of(one, vote=warned))
         assert (await opened.store.votes(["cas_1"]))["cas_1"] == [warned]
         assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
@@ -363,11 +313,8 @@ class CaseStoreSuite(CaseKeepingSuite):
 
     async def test_with_a_case_goes_all_that_belongs_to_it(self, opened: OpenCases) -> None:
         await opened.store.apply(new(case("2")))
-        report = Report(content=case().content, conversation_id=None, at=AT)
         one = case()
-        await opened.store.apply(
-            new(one, relations=[related("2", 0.9)], report=report, shown_to="cnv_1")
-        )
+        await opened.store.apply(new(one, relations=[related("2", 0.9)], shown_to="cnv_1"))
         await opened.store.apply(next_of(one, vote=vote(one, "cnv_2", helpful=True)))
         assert await opened.forget("cas_1")
         assert not await opened.forget("cas_1")
@@ -375,4 +322,3 @@ class CaseStoreSuite(CaseKeepingSuite):
         assert await opened.store.related(["cas_1", "cas_2"]) == {"cas_1": [], "cas_2": []}
         assert await opened.store.votes(["cas_1"]) == {"cas_1": []}
         assert await opened.store.history("cas_1", limit=9) == []
-        assert await opened.store.reports("cas_1", limit=9) == []

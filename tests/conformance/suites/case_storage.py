@@ -6,7 +6,6 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.cases.case import Report
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.item import to_item
 from memory.cases.store import CaseChange
@@ -15,7 +14,6 @@ from memory.scope import Scope
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
 from tests.conformance.suites.case_values import (
     ANN,
-    AT,
     BOB,
     TEXTS,
     OpenCases,
@@ -42,7 +40,6 @@ class CaseKeepingSuite(OpenedSuite):
             source_conversation_id="cnv_1",
             authors=("cnv_1", "cnv_2"),
             content_revision=3,
-            reports=2,
             review_reasons=("low_confidence", "rollback"),
             last_signal="rollback",
             last_feedback_at=later(5),
@@ -206,7 +203,6 @@ class CaseKeepingSuite(OpenedSuite):
                 one,
                 relations=[related("other", 0.9)],
                 vote=vote(one, "cnv_2", helpful=True),
-                report=Report(content=one.content, conversation_id=None, at=AT),
             )
             was_cut = await cut(opened.store.apply(change), step)
             assert len(await _parts_of(opened, change)) == 1, "half of it was written"
@@ -215,7 +211,7 @@ class CaseKeepingSuite(OpenedSuite):
 
         await cut_everywhere(cut_at)
 
-    @pytest.mark.parametrize("broken", ["history", "vote", "report", "relations", "item"])
+    @pytest.mark.parametrize("broken", ["history", "vote", "relations", "item"])
     async def test_what_fails_leaves_nothing_behind(self, opened: OpenCases, broken: str) -> None:
         """Half a letter cannot be written: neither can what goes with it."""
         one, half = case(), "half a letter \ud800"
@@ -224,7 +220,6 @@ class CaseKeepingSuite(OpenedSuite):
         parts: dict[str, Any] = {
             "history": [entry(conversation_id=half)],
             "vote": vote(one, half),
-            "report": Report(content=one.content, conversation_id=half, at=AT),
             "relations": [related("other", 0.9, half)],
             "item": replace(item, body=half),
         }
@@ -248,6 +243,4 @@ async def _parts_of(opened: OpenCases, change: CaseChange) -> set[bool]:
         there.add(bool((await opened.store.votes([name]))[name]))
     if change.relations is not None:
         there.add(bool((await opened.store.related([name]))[name]))
-    if change.report is not None:
-        there.add(bool(await opened.store.reports(name, limit=9)))
     return there

@@ -164,20 +164,6 @@ async def test_a_question_is_refused_by_the_name_that_the_caller_used(tmp_path: 
             assert f"`{field}`" in error["message"]
 
 
-async def test_a_vote_is_answered_without_the_length_of_what_was_reported(tmp_path: Path) -> None:
-    async with one_client(tmp_path) as client:
-        case_id = (await record(client))["case_id"]
-        long = {**CASE, "resolution": f"{CASE['resolution']} {'It held. ' * 400}"}
-        assert (await record(client, long))["status"] == "merged"
-        path = f"/memory/cases/{case_id}"
-        (whole,) = (await client.read(path))["reports"]
-        assert len(whole["resolution"]) > 3_000
-        voted = await client.post(f"{path}/feedback", json={"signal": "high_risk"})
-        (short,) = voted.json()["reports"]
-        assert len(short["resolution"]) < 600
-        assert voted.json()["history_left_out"] == 0
-
-
 async def test_exported_cases_are_restored_once_but_not_their_confirmation(tmp_path: Path) -> None:
     for name in ("old", "new"):
         await anyio.Path(tmp_path / name).mkdir()

@@ -84,7 +84,6 @@ ATTEMPTS = [
     ),
     Attempt("GET", "/memory/cases/{case_id}"),
     Attempt("POST", "/memory/cases/{case_id}/feedback", {"helpful": False}),
-    Attempt("POST", "/memory/cases/{case_id}/merge", {"case_id": "cas_other"}),
 ]
 LISTS = {
     "/conversations": "conversations",

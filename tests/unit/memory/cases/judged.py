@@ -78,7 +78,7 @@ class Life:
             self.case,
             self.votes,
             content=content or make_content(**fields),
-            stated=stated,
+            stated=self.case.stated_confidence if stated is None else stated,
             writer=writer,
             by=by,
             at=LATER,

@@ -10,13 +10,12 @@ import pytest
 
 from memory.cases.case import Case
 from memory.cases.case_reader import CaseReader
-from memory.cases.results import CaseRefused, FeedbackTally
+from memory.cases.results import FeedbackTally
 from memory.cases.store import CaseChange
 from memory.stores.sqlite.cases import SqliteCaseStore
 from tests.support.cases import (
     INCIDENT,
     INCIDENT_ZH,
-    OTHER_INCIDENT,
     CaseWorld,
     Listed,
     caller,
@@ -87,30 +86,12 @@ async def test_a_branch_votes_as_its_root_and_has_nothing_of_its_own_to_judge(
         assert (told.feedback.helpful, told.feedback.conversations) == (1, 0)
     other = (await world.upsert(caller("cnv_0"), **INCIDENT_ZH)).case
     await CaseReader(world.store).whole(branch, [one.case_id, other.case_id])
-    asked = await world.vote(twig, one.case_id, signal="high_risk")
+    asked = await world.vote(twig, one.case_id, helpful=True, signal="high_risk")
     assert asked.unreviewed_cases == [other.case_id]
     judged = await world.vote(caller("cnv_1"), other.case_id, helpful=True)
     assert judged.unreviewed_cases == []
     told = await world.vote(caller("cnv_7"), one.case_id, helpful=True)
     assert (told.feedback.helpful, told.case.lifecycle) == (2, "accepted")
-
-
-@pytest.mark.parametrize("stated", [0.0, 1.0])
-async def test_the_confidence_of_anothers_case_is_not_stated_but_judged(
-    world: CaseWorld, stated: float
-) -> None:
-    one = await record_case(world)
-    answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, confidence=stated)
-    assert (answer.status, answer.case, answer.stripped) == ("unchanged", one, ("confidence",))
-    assert "left out" in answer.notes[0]
-    changed = await world.upsert(
-        caller("cnv_2"), case_id=one.case_id, confidence=stated, diagnosis="once more"
-    )
-    assert (changed.status, changed.stripped) == ("updated", ("confidence",))
-    assert (changed.case.stated_confidence, changed.case.confidence) == (0.8, 0.8)
-    person = caller(None, by="person")
-    by_hand = await world.upsert(person, case_id=one.case_id, confidence=stated)
-    assert (by_hand.stripped, by_hand.case.confidence) == ((), stated)
 
 
 @pytest.mark.parametrize("signal", ["stale", "rollback"])
@@ -230,109 +211,12 @@ async def test_a_vote_that_a_rewriting_outdoes_stays_on_the_words_that_it_was_gi
             assert answer.case.lifecycle == "draft"
 
 
-def retold(n: int = 7, **fields: Any) -> dict[str, Any]:
-    return {**INCIDENT, "symptom_summary": f"{INCIDENT['symptom_summary']} (10:{n:02d})", **fields}
-
-
 async def test_who_rewrites_a_sign_of_a_case_cannot_do_away_with_it(world: CaseWorld) -> None:
     one = await record_case(world, confidence=0.9)
-    sure = (await world.case(one.case_id)).confidence
     evil = caller("cnv_evil")
     sign = f"{INCIDENT['symptom_summary']}."
     rewritten = await world.upsert(evil, case_id=one.case_id, symptom_summary=sign)
     now = rewritten.case
     assert (now.lifecycle, now.authors) == ("draft", ("cnv_1", "cnv_evil"))
-    stated = await world.upsert(evil, case_id=one.case_id, confidence=0.0)
-    assert (stated.status, stated.stripped) == ("unchanged", ("confidence",))
-    assert "first" in stated.notes[0]
-    assert (await world.case(one.case_id)).confidence == sure
     judged = await world.vote(evil, one.case_id, helpful=False, signal="rollback")
     assert judged.case.lifecycle == "draft"
-
-
-@pytest.mark.parametrize("how", ["judged by its author", "unsure"])
-async def test_nobody_plants_a_case_that_swallows_what_others_find(
-    world: CaseWorld, how: str
-) -> None:
-    """What an author himself thinks little of is no verdict."""
-    judged = how != "unsure"
-    planted = await record_case(world, confidence=0.3 if judged else 0.0)
-    if judged:
-        own = await world.vote(caller(), planted.case_id, helpful=False)
-        assert own.case.lifecycle == "draft"
-    honest = await world.upsert(caller("cnv_2"), **retold(confidence=0.95))
-    assert (honest.status, honest.case.case_id) == ("merged", planted.case_id)
-    assert (honest.case.stated_confidence, honest.case.is_findable) == (0.95, True)
-    assert honest.case.confidence == (0.75 if judged else 0.95)
-    assert honest.case == await world.case(planted.case_id)
-    assert len(honest.notes) == 1
-    assert len(await world.database.rows("SELECT id FROM items")) == 1
-    entry = (await world.store.history(planted.case_id, limit=99))[-1]
-    assert entry.details["confidence"] == {
-        "from": 0.1 if judged else 0.0,
-        "to": honest.case.confidence,
-    }
-    surer = await world.upsert(caller("cnv_3"), **retold(8, confidence=1.0))
-    assert surer.case.stated_confidence == 0.95, "what is found is not stated anew"
-
-
-async def test_an_author_who_is_surer_now_says_so_by_telling_it_again(world: CaseWorld) -> None:
-    one = await record_case(world, confidence=0.4)
-    assert one.review_reasons == ()
-    lower = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.2})
-    assert (lower.status, lower.case) == ("unchanged", one)
-    again = await world.upsert(caller(), **{**INCIDENT, "confidence": 0.7})
-    assert (again.status, again.case.confidence, again.case.reports) == ("updated", 0.7, 0)
-    assert again.case.is_findable
-
-
-async def test_what_others_judged_useless_stays_hidden_however_surely_it_is_told(
-    world: CaseWorld,
-) -> None:
-    one = await record_case(world, confidence=0.6)
-    against = await world.vote(caller("cnv_2"), one.case_id, helpful=False)
-    assert (against.case.lifecycle, against.case.confidence) == ("draft", 0.4)
-    again = await world.upsert(caller("cnv_3"), **retold(confidence=1.0))
-    assert (again.status, again.case.confidence) == ("merged", 0.4)
-    assert "found it not helpful" in again.notes[1]
-    assert "search does not show it" in again.notes[2]
-    assert not await world.database.rows("SELECT id FROM items")
-
-
-@pytest.mark.parametrize("lifecycle", ["rejected", "stale"])
-@pytest.mark.parametrize("told", [INCIDENT, retold()], ids=["exactly", "alike"])
-async def test_what_was_found_wrong_does_not_come_back_by_rewriting_another_case(
-    world: CaseWorld, lifecycle: str, told: dict[str, Any]
-) -> None:
-    wrong = await record_case(world, confidence=0.3 if lifecycle == "rejected" else 0.8)
-    vote: dict[str, Any] = {"helpful": False} if lifecycle == "rejected" else {"signal": "stale"}
-    assert (await world.vote(caller("cnv_2"), wrong.case_id, **vote)).case.lifecycle == lifecycle
-    own = (await world.upsert(caller("cnv_3"), **OTHER_INCIDENT)).case
-    with pytest.raises(CaseRefused) as caught:
-        await world.upsert(caller("cnv_3"), **{**told, "case_id": own.case_id})
-    assert caught.value.code == "INVALID_CASE"
-    assert wrong.case_id in str(caught.value)
-    assert str(caught.value).count(". ") == 0
-    assert await world.case(own.case_id) == own
-    surer = await world.upsert(caller("cnv_3"), case_id=own.case_id, confidence=0.9)
-    assert surer.status == "updated"
-
-
-async def test_what_is_known_of_the_surroundings_gives_way_to_an_author_or_a_person_alone(
-    world: CaseWorld,
-) -> None:
-    one = await record_case(world)
-    sent = {"failure_layer": "k8s", "runtime": "java", "tags": ["x"], "related_services": []}
-    answer = await world.upsert(caller("cnv_2"), case_id=one.case_id, metadata=sent)
-    known = answer.case.content.metadata
-    assert (known.failure_layer, known.runtime, known.tags) == ("db", "java", ("pool", "x"))
-    assert answer.stripped == ("metadata.failure_layer",)
-    assert "metadata" in answer.notes[0]
-    for layer, stripped in (("os", ("metadata.failure_layer",)), ("db", ())):
-        metadata = {"failure_layer": layer}
-        same = await world.upsert(caller("cnv_3"), case_id=one.case_id, metadata=metadata)
-        assert (same.status, same.stripped) == ("unchanged", stripped)
-    for who, layer in ((caller(), "os"), (caller(None, by="person"), "jvm")):
-        changed = await world.upsert(who, case_id=one.case_id, metadata={"failure_layer": layer})
-        assert changed.case.content.metadata.failure_layer == layer
-        assert changed.stripped == ()

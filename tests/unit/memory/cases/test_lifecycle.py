@@ -3,15 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import SIGNALS
-from memory.cases.lifecycle import is_found_right, restated
 from memory.cases.votes import is_helpful
 from tests.support.tables import read_table_text
-from tests.unit.memory.cases.judged import LATER, OWN, Life, make_case, make_vote
+from tests.unit.memory.cases.judged import LATER, OWN, Life, make_case
 
 LIVES = read_table_text("case-lives")
 """The stated confidence and the state it begins in, then who does what, and what the case is then.
@@ -41,7 +39,7 @@ def take(life: Life, number: int, step: str) -> None:
         content = life.case.content
         if act[0] == "~":
             content = replace(content, diagnosis=f"Looked {number} times")
-        stated = float(act[1:]) if act[1:] else None
+        stated = float(act[1:]) if act[1:] else life.case.stated_confidence
         life.rewrite(voter, by=by, stated=stated, content=content)
     else:
         sign = act[0] if act[0] in "+-" else ""
@@ -97,57 +95,6 @@ def test_only_a_vote_for_it_accepts() -> None:
     life.case = make_case(stated_confidence=0.9, confidence=1.0)
     assert life.vote("cnv_d", signal="conflict").lifecycle == "draft"
     assert life.vote("cnv_d", signal="success").lifecycle == "accepted"
-
-
-@pytest.mark.parametrize(
-    ("lifecycle", "votes", "writer", "found_right"),
-    [
-        ("accepted", [], "cnv_evil", True),
-        ("draft", ["cnv_b", "cnv_c"], "cnv_evil", True),
-        ("draft", ["cnv_b", "cnv_evil"], "cnv_evil", False),
-        ("rejected", ["cnv_b", "cnv_c"], "cnv_evil", True),
-        ("stale", ["cnv_b", "cnv_c", "!cnv_evil"], "cnv_evil", True),
-        ("stale", ["cnv_b", "cnv_c", "!cnv_x"], "cnv_evil", False),
-        ("draft", ["cnv_b"], "cnv_evil", False),
-    ],
-)
-def test_what_others_found_right_is_not_for_one_voice_to_do_away_with(
-    lifecycle: Any, votes: list[str], writer: str, found_right: Any
-) -> None:
-    cast = [
-        make_vote(
-            vote.lstrip("!"), **({"signal": "stale"} if vote[0] == "!" else {"helpful": True})
-        )
-        for vote in votes
-    ]
-    case = make_case(lifecycle=lifecycle)
-    assert is_found_right(case, cast, but=writer) is found_right
-    assert is_found_right(make_case(content_revision=2), cast, but=writer) is False
-
-
-@pytest.mark.parametrize(
-    ("voted", "stated", "writer", "by", "taken"),
-    [
-        (False, 0.9, OWN, "agent", 0.9),
-        (False, 0.0, OWN, "agent", 0.0),
-        (False, 0.9, "cnv_b", "agent", None),
-        (False, 0.0, "cnv_b", "agent", None),
-        (False, 0.0, "cnv_late", "agent", None),
-        (True, 0.0, "cnv_late", "agent", None),
-        (False, None, OWN, "agent", None),
-        (True, 0.9, OWN, "agent", None),
-        (True, 0.7, OWN, "agent", 0.7),
-        (True, 0.5, OWN, "agent", 0.5),
-        (True, 0.9, "person:ann", "person", 0.9),
-        (True, 0.1, "person:ann", "person", 0.1),
-    ],
-)
-def test_who_may_state_a_confidence_anew(
-    voted: Any, stated: float | None, writer: str, by: Any, taken: float | None
-) -> None:
-    votes = [make_vote(helpful=False)] if voted else []
-    case = make_case(authors=(OWN, "cnv_late"))
-    assert restated(case, votes, stated, writer=writer, by=by) == taken
 
 
 steps = st.lists(

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import CaseContent, CaseMetadata, RelatedCase
-from memory.cases.ranking import RankedCase, varied
 from memory.cases.relations import FLOOR, classify, relate, weighted
 from memory.cases.similarity import (
     MAX_CHARS,
@@ -38,9 +37,6 @@ def test_defect_8_a_missing_section_takes_no_weight_with_it() -> None:
     assert weighted(alike(None, 0.8, None)) == pytest.approx(0.8)
     assert weighted(alike(0.8, 0.8, None)) == weighted(alike(0.8, 0.8, 0.8))
     assert weighted(alike(None, None, None)) == 0.0
-    # a section that is hardly alike adds nothing
-    assert weighted(alike(0.29, 1.0, 0.29)) == pytest.approx(0.5)
-    assert weighted(alike(0.3, 1.0, 0.29)) == pytest.approx(0.53)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +47,9 @@ def test_defect_8_a_missing_section_takes_no_weight_with_it() -> None:
         (alike(0.9, 0.7, 0.79), "similar_diagnosis"),
         (alike(0.9, 0.7, 0.6), "similar_diagnosis"),
         (alike(0.9, 0.69, 0.79), "surface_similar"),
-        (alike(0.9, 0.85, 0.59), "similar_diagnosis"),
-        (alike(0.9, 0.85, 0.4), "similar_diagnosis"),
-        (alike(0.9, 0.84, 0.59), "surface_similar"),
-        (alike(0.9, 0.9, 0.39), "surface_similar"),
-        (alike(0.9, 0.85, None), "similar_diagnosis"),
-        (alike(0.9, 0.84, None), "surface_similar"),
+        (alike(0.9, 0.9, 0.2), "similar_diagnosis"),
+        (alike(0.9, 0.7, None), "similar_diagnosis"),
+        (alike(0.9, 0.69, None), "surface_similar"),
     ],
 )
 def test_the_class_follows_the_root_cause_and_then_the_diagnosis(
@@ -96,13 +89,13 @@ def scored(value: float, root_cause: float | None = None) -> SectionSimilarity:
 
 def test_same_causes_come_first_then_the_higher_scores_then_the_lesser_ids() -> None:
     cases = [make_case(case_id=f"cas_{name}") for name in "adcbe"]
-    values = [scored(1.0, 0.39), *map(scored, (0.82, 0.9, 0.82, 0.75))]
+    values = [alike(1.0, 0.69, 0.7), *map(scored, (0.82, 0.9, 0.82, 0.75))]
     assert relate(make_content(), list(zip(cases, values, strict=True))) == [
         RelatedCase(case_id="cas_c", relation="same_root_cause", score=0.9),
         RelatedCase(case_id="cas_b", relation="same_root_cause", score=0.82),
         RelatedCase(case_id="cas_d", relation="same_root_cause", score=0.82),
         RelatedCase(case_id="cas_e", relation="similar_diagnosis", score=0.75),
-        RelatedCase(case_id="cas_a", relation="surface_similar", score=0.756),
+        RelatedCase(case_id="cas_a", relation="surface_similar", score=0.725),
     ]
 
 
@@ -224,25 +217,6 @@ async def test_others_are_answered_in_their_order_and_both_ways_the_same() -> No
     assert await comparer.compare(contents[0], []) == []
 
 
-@pytest.mark.parametrize(
-    ("mine", "theirs", "is_capped"),
-    [
-        ("exit code 137 of the worker", "exit code 139 of the worker", True),
-        ("工作进程退出码 137", "工作进程退出码 139", True),
-        ("blocked by ORA-00060 in the ledger", "blocked by ORA-01555 in the ledger", True),
-        ("the import took 300 ms at 10:42", "the import took 5 s at 11:07", False),
-        ("the worker was killed, exit code 137", "the worker was killed", False),
-    ],
-)
-async def test_root_causes_that_name_other_codes_are_not_the_same(
-    mine: str, theirs: str, *, is_capped: bool
-) -> None:
-    found = await similarity(
-        make_content(root_cause=mine), make_content(root_cause=theirs), embedder=Counting()
-    )
-    assert found.root_cause == (0.6 if is_capped else 1.0)
-
-
 async def test_of_very_long_cases_the_first_are_compared_however_many_there_are() -> None:
     asked = []
     for count in (AT_ONCE, 20, 50):
@@ -258,49 +232,3 @@ async def test_of_very_long_cases_the_first_are_compared_however_many_there_are(
     behind = [*[make_case(content=longest())] * (AT_ONCE + 3), make_case()]
     found = await SectionComparer(HashedEmbedder()).compare(make_content(), behind)
     assert found[-1] == IDENTICAL, "a short case is compared behind long ones too"
-
-
-POOL = "The connection pool of checkout is too small for the traffic."
-DNS = "CoreDNS throttles the resolver after a restart."
-INDEX_ZH = "订单表缺少 user_id 索引，全表扫描。"
-
-
-def ranked(*given_: tuple[str, float]) -> list[RankedCase]:
-    return [
-        RankedCase(
-            case=make_case(case_id=f"cas_{number}", content=make_content(root_cause=cause)),
-            score=score,
-            why=f"place {number}",
-        )
-        for number, (cause, score) in enumerate(given_)
-    ]
-
-
-def ids(found: list[RankedCase]) -> list[str]:
-    return [hit.case.case_id for hit in found]
-
-
-def test_another_cause_passes_the_second_telling_of_the_first() -> None:
-    found = varied(ranked((POOL, 1.0), (POOL, 0.95), (POOL, 0.9), (DNS, 0.6), (INDEX_ZH, 0.5)), 3)
-    assert ids(found) == ["cas_0", "cas_3", "cas_4"]
-    assert [hit.score for hit in found] == [1.0, 0.6, 0.5]
-
-
-def test_a_cause_that_is_told_again_says_so_and_scores_less() -> None:
-    found = varied(ranked((INDEX_ZH, 1.0), (INDEX_ZH, 0.9)), 5)
-    assert ids(found) == ["cas_0", "cas_1"]
-    assert found[0].why == "place 0"
-    assert found[1].score == 0.45
-    assert found[1].why.endswith("its cause is told above")
-    without = ranked(("", 1.0), ("", 0.9), (POOL, 0.8))
-    assert varied(without, 3) == without, "cases without a root cause are like none"
-
-
-@given(st.lists(st.sampled_from([POOL, DNS, INDEX_ZH, ""]), max_size=12), st.integers(1, 12))
-def test_the_best_stays_the_best_and_scores_only_fall(causes: list[str], count: int) -> None:
-    given_ = ranked(*((cause, 1 - place / 20) for place, cause in enumerate(causes)))
-    found = varied(given_, count)
-    assert ids(found[:1]) == ids(given_[:1])
-    scores = [hit.score for hit in found]
-    assert scores == sorted(scores, reverse=True)
-    assert len(set(ids(found))) == len(found) == min(count, len(causes))

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import SIGNALS, Vote
-from memory.cases.votes import cast, confidence_of, is_helpful, tally, tally_for, with_vote
+from memory.cases.votes import confidence_of, is_helpful, tally, tally_for, with_vote
 from memory.scope import Scope
 from tests.unit.memory.cases.judged import OWN, make_case, make_vote
-
-BOTH = {"helpful": True, "signal": "success"}
 
 
 @pytest.mark.parametrize(
@@ -36,34 +34,10 @@ def test_each_vote_moves_the_confidence_by_its_delta(fields: dict[str, Any], del
     assert moved == pytest.approx(0.5 + delta)
 
 
-def test_what_a_later_vote_leaves_open_stays_as_it_was() -> None:
-    earlier = make_vote(helpful=True, signal="conflict", app_code="a")
-    assert cast([earlier], make_vote(signal="success", app_code="b")) == make_vote(
-        helpful=True, signal="success", app_code="b"
-    )
-    assert cast([earlier], make_vote(helpful=False)) == make_vote(
-        helpful=False, warning="conflict", warned_on=1
-    )
-    assert cast([make_vote("cnv_b", helpful=True)], make_vote()) == make_vote()
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later", "now"),
-    [
-        ({"signal": "stale"}, {"helpful": True}, {"helpful": True}),
-        ({"helpful": False, "signal": "rollback"}, {"helpful": True}, {"helpful": True}),
-        ({"helpful": False}, {"signal": "success"}, {"signal": "success"}),
-        ({"helpful": True}, {"signal": "stale"}, {"signal": "stale"}),
-        ({"helpful": True, "signal": "success"}, {"helpful": False}, {"helpful": False}),
-        ({"helpful": False}, {"signal": "rollback"}, {"helpful": False, "signal": "rollback"}),
-        ({"signal": "conflict"}, {"helpful": True}, {"helpful": True}),
-        ({"helpful": True, "signal": "high_risk"}, {"signal": "success"}, BOTH),
-    ],
-)
-def test_a_later_word_takes_back_what_was_said_for_the_other_side(
-    earlier: dict[str, Any], later: dict[str, Any], now: dict[str, Any]
-) -> None:
-    assert cast([make_vote(**earlier)], make_vote(**later)) == make_vote(**now)
+def test_a_later_vote_takes_the_place_of_its_voters_earlier_one() -> None:
+    other = make_vote("cnv_b", helpful=True)
+    earlier, later = make_vote(helpful=True, signal="conflict"), make_vote(helpful=False)
+    assert with_vote([other, earlier], later) == [other, later]
 
 
 FOR_IT: list[dict[str, Any]] = [
