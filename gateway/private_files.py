@@ -10,7 +10,8 @@ _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def make_private_blocking(root: Path) -> int:
-    """Leave the rights of the owner alone on a folder and all that it holds; return how many entries refused.
+    """Leave the rights of the owner alone on a folder and all that it holds; return how many
+    entries refused.
 
     Links are not followed. A file that has a name elsewhere too is left as it is.
     """

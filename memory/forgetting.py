@@ -1,7 +1,8 @@
-"""Forgets an item everywhere: its rows, its words, what backends have of it, and the intents behind it.
+"""Forgets an item everywhere: its rows, its words, what backends have of it, and the intents behind
+it.
 
-What can be done here is done in one transaction; backends are told by the deliveries that it writes. The
-chronicle keeps that something was forgotten, and no word of what it was.
+What can be done here is done in one transaction; backends are told by the deliveries that it
+writes. The chronicle keeps that something was forgotten, and no word of what it was.
 """
 
 import sqlite3
@@ -63,8 +64,9 @@ class Forgetting:
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item that the scope covers; return whether there was one.
 
-        Facts in whose place a forgotten fact came hold again. Every backend that was or may have been given it has to forget it, also those that are not in use
-        at present; deliveries of it that still wait are withdrawn.
+        Facts in whose place a forgotten fact came hold again. Every backend that was or may have
+        been given it has to forget it, also those that are not in use at present; deliveries of it
+        that still wait are withdrawn.
 
         Raises:
             StoreUnavailable: nothing was forgotten.
@@ -83,10 +85,11 @@ class Forgetting:
         owner_id: str,
         first: Callable[[sqlite3.Connection], object] = lambda _: None,
     ) -> bool:
-        """Forget items of one owner, none of them a note, in one transaction; return whether there was one.
+        """Forget items of one owner, none of them a note, in one transaction; return whether there
+        was one.
 
-        `first` is called in that transaction. Facts are forgotten in order, so a fact comes after those that
-        it superseded: otherwise they hold again until their turn comes.
+        `first` is called in that transaction. Facts are forgotten in order, so a fact comes after
+        those that it superseded: otherwise they hold again until their turn comes.
 
         Raises:
             StoreUnavailable: nothing was forgotten.
@@ -143,7 +146,8 @@ class Forgetting:
     def _forget_fact_blocking(
         self, connection: sqlite3.Connection, fact_id: str, now: datetime
     ) -> Sequence[str]:
-        """Delete a fact and its line in the profile; return the intents of the messages that told it or had it kept.
+        """Delete a fact and its line in the profile; return the intents of the messages that told
+        it or had it kept.
 
         What it had replaced holds again.
         """

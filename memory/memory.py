@@ -97,7 +97,9 @@ class Memory:
         return forgotten
 
     async def export(self, owner_ids: Sequence[str] = ()) -> AsyncIterator[str]:
-        """Yield what these owners have, or all, as lines of JSON; see `export_lines`. Profiles are last."""
+        """Yield what these owners have, or all, as lines of JSON; see `export_lines`. Profiles are
+        last.
+        """
         lines = export_lines(
             self.items, self.episodes, self._case_store, self.facts.store, owner_ids
         )
@@ -107,15 +109,16 @@ class Memory:
             yield profile_line(owner_id, profile)
 
     async def restore(self, lines: Iterable[str], owner_id: str | None = None) -> Counter[str]:
-        """Restore lines for a person, or for the owners that they name; return how many went which way.
+        """Restore lines for a person, or for the owners that they name; return how many went which
+        way.
 
-        Restoring the same lines twice changes nothing. What was written since is newer: a statement that is held
-        is left out, and a profile where the person has one.
+        Restoring the same lines twice changes nothing. What was written since is newer: a statement
+        that is held is left out, and a profile where the person has one.
 
-        The keys are `stored`, `merged`, `there` and `refused`, `left_out` for lines that are not restored,
-        and `never_saved` for sentences that an episode must not hold. Raise `NotTransferable` if a line is of
-        no exported kind: nothing was written. Raise `StoreUnavailable` if only some may have been written;
-        repeating it restores the rest.
+        The keys are `stored`, `merged`, `there` and `refused`, `left_out` for lines that are not
+        restored, and `never_saved` for sentences that an episode must not hold. Raise
+        `NotTransferable` if a line is of no exported kind: nothing was written. Raise
+        `StoreUnavailable` if only some may have been written; repeating it restores the rest.
         """
         entries = list(read_entries(lines, owner_id))
         counts: Counter[str] = Counter(left_out=entries.count(None))

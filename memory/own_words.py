@@ -62,8 +62,8 @@ class OwnSentence:
 def own_sentences(message: str) -> Iterator[OwnSentence]:
     """Yield the sentences of a message in order, without lines of code.
 
-    A quotation inside a sentence is only a mark to the model. Text after a colon may be pasted; that it comes
-    after one is in its context.
+    A quotation inside a sentence is only a mark to the model. Text after a colon may be pasted;
+    that it comes after one is in its context.
     """
     half = MAX_CHARS // 2
     text = message if len(message) <= MAX_CHARS else f"{message[:half]}\n\n{message[-half:]}"

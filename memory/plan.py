@@ -50,7 +50,9 @@ class MemoryPlan:
     """Backends besides the vector index; those that can be searched are."""
     ask_model: AskModel | None = None
     learns: Learn = "explicit"
-    """What becomes facts: nothing, what agents keep with their tools, or also what a small model finds."""
+    """What becomes facts: nothing, what agents keep with their tools, or also what a small model
+    finds.
+    """
     keeps_contacts: bool = False
     """True to leave e-mail addresses, phone numbers and account names in episodes."""
     extract: bool = False

@@ -72,9 +72,9 @@ class TurnReader:
     ) -> dict[str, Any]:
         """Return one tool call of a turn with its input and output; `status` is None while it runs.
 
-        With `log_dir`, the directory of the journal, long texts are not clipped: the output is all that was
-        kept of it, the input of a finished turn what its log has. Raise
-        `NotFound` if there is no such conversation, turn or call, or the call's events were deleted.
+        With `log_dir`, the directory of the journal, long texts are not clipped: the output is all
+        that was kept of it, the input of a finished turn what its log has. Raise `NotFound` if
+        there is no such conversation, turn or call, or the call's events were deleted.
         """
         turn = await self._turn_in(user_id, conversation_id, turn_id)
         stored = await self._parts.events.of_call(turn.id, index)
@@ -84,7 +84,8 @@ class TurnReader:
         ]
         if use is None and ended:
             raise NotFound(
-                "The input and output of this call were deleted with the conversation it was made in.",
+                "The input and output of this call were deleted with the conversation"
+                " it was made in.",
                 code="call_deleted",
             )
         if use is None:
@@ -104,7 +105,9 @@ class TurnReader:
         return {**call, "output_kept_chars": len(call["output"] if kept is None else kept)}
 
     async def _kept_output(self, event: TurnEvent, call: Mapping[str, Any]) -> str | None:
-        """Return the whole output of a call that returned, if it was kept; of a copy in a fork the original's."""
+        """Return the whole output of a call that returned, if it was kept; of a copy in a fork the
+        original's.
+        """
         if call["status"] not in _RETURNED:
             return None
         where = CallId(event.conversation_id, event.turn_id, call["index"])
@@ -137,10 +140,11 @@ class TurnReader:
     async def follow(
         self, user_id: UserId, conversation_id: str, after: str | None = None
     ) -> Subscription:
-        """Read a conversation's events after the one with the id `after`; without one it opens, live from now.
+        """Read a conversation's events after the one with the id `after`; without one it opens,
+        live from now.
 
-        `<turn_id>:0` is the moment before a turn's first event. Raise `NotFound` if there is no such
-        conversation, or it has no such event.
+        `<turn_id>:0` is the moment before a turn's first event. Raise `NotFound` if there is no
+        such conversation, or it has no such event.
         """
         if after is None:
             conversation = await self._access.open(user_id, conversation_id)

@@ -199,7 +199,9 @@ COMPLETED = "turn.completed"
 """The type of the last event of a turn."""
 
 CHANGED = "conversation.changed"
-"""The type of an announcement: a stored result has changed. It belongs to no turn, has no id and is not stored."""
+"""The type of an announcement: a stored result has changed. It belongs to no turn, has no id and is
+not stored.
+"""
 
 DELTAS = frozenset({"text.delta", "thinking.delta"})
 """The types of events that are a piece of text; pieces that follow each other may be joined."""

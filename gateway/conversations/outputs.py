@@ -1,7 +1,9 @@
-"""The whole outputs of tool calls, as files: masked, for this user alone, gone with their conversation.
+"""The whole outputs of tool calls, as files: masked, for this user alone, gone with their
+conversation.
 
-Turns hand them over and go on; one task masks and writes them, because that takes a second or two for a
-megabyte. What waits when the server is killed is lost, and then the call has its clipped output alone.
+Turns hand them over and go on; one task masks and writes them, because that takes a second or two
+for a megabyte. What waits when the server is killed is lost, and then the call has its clipped
+output alone.
 """
 
 import logging
@@ -56,7 +58,9 @@ class OutputFiles:
         self._work = anyio.Event()
         self._done = anyio.Event()
         self._writing = anyio.Lock(fast_acquire=True)
-        """Held from taking an output to its file, so that none comes back to a deleted conversation."""
+        """Held from taking an output to its file, so that none comes back to a deleted
+        conversation.
+        """
 
     def put(self, call: CallId, text: str, chars: int | None) -> None:
         """Have an output kept; `chars` is its true length, None if nobody knows it. Never blocks.
@@ -128,7 +132,8 @@ class OutputFiles:
     async def sweep(
         self, missing: Callable[[Sequence[ConversationId]], Awaitable[Sequence[ConversationId]]]
     ) -> None:
-        """Delete the outputs of conversations that are gone, and files that a crash left unfinished.
+        """Delete the outputs of conversations that are gone, and files that a crash left
+        unfinished.
 
         `missing` returns which of some conversations are gone.
         """
@@ -169,7 +174,9 @@ class OutputFiles:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _path(self, call: CallId) -> Path | None:
-        """Return the file of a call; None if an id is not one, so it must not become part of a path."""
+        """Return the file of a call; None if an id is not one, so it must not become part of a
+        path.
+        """
         if not _ID.fullmatch(call.conversation_id) or not _ID.fullmatch(call.turn_id):
             return None
         return self._directory / call.conversation_id / f"{call.turn_id}-{call.index}.txt"

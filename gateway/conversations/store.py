@@ -274,8 +274,9 @@ class FileChangeStore(Protocol):
 class ApprovalStore(Protocol):
     """What persons are asked about calls. Approvals go with their conversation.
 
-    When a turn is completed, the input of its approvals that are not open is dropped, and that of the approval
-    whose answer started it. When a turn is withdrawn, the approval whose answer started it is open again.
+    When a turn is completed, the input of its approvals that are not open is dropped, and that of
+    the approval whose answer started it. When a turn is withdrawn, the approval whose answer
+    started it is open again.
     """
 
     async def add(self, approval: Approval) -> None:

@@ -162,7 +162,9 @@ def _write(path: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequence[To
 def _remember(
     request: PlainRequest, conversation: Conversation, outcomes: Sequence[ToolOutcome]
 ) -> Sequence[ToolCall]:
-    """Keep a fact in the place of the one that says otherwise; without memory, in the notes if that was asked."""
+    """Keep a fact in the place of the one that says otherwise; without memory, in the notes if that
+    was asked.
+    """
     tools, told = _memory_tools(conversation), request.fields["text"]
     if "memory_remember" not in tools:
         return _note(told, outcomes) if request.kind == "remember" else ()

@@ -92,7 +92,9 @@ class Prompt:
     plan_first: bool = False
     """The agent shows the person a plan with `ExitPlanMode` before it changes anything."""
     has_tools: bool = True
-    """The model is offered tools. Where it cannot be kept from calling them, the gatekeeper denies the calls."""
+    """The model is offered tools. Where it cannot be kept from calling them, the gatekeeper denies
+    the calls.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,15 @@ _FOR_MODEL = re.compile(r" \(file state is current in your context[^()\n]*\)")
 _SAVED_TO = re.compile(r" (?:Full output|The whole result is) saved (?:to: |at )[^\n]*")
 
 _CUT = re.compile(r"\.\.\. \[(\d+) characters truncated\] \.\.\.")
-"""The agent program's mark in the middle of a failed command's output; it counts what it kept of it alone."""
+"""The agent program's mark in the middle of a failed command's output; it counts what it kept of it
+alone.
+"""
 
 
 def honest_failure(text: str) -> tuple[str, bool]:
-    """Return the text of a failed call with a true mark where its middle is missing, and whether it is."""
+    """Return the text of a failed call with a true mark where its middle is missing, and whether it
+    is.
+    """
     told, cuts = _CUT.subn(r"… at least \1 characters left out …", text)
     return told, cuts > 0
 

@@ -1,8 +1,9 @@
 """Shortens the results of tools for the model, and keeps the whole of what was cut.
 
-The agent program saves a result longer than its limit to a file in its own data folder and gives the model
-that path, which the gate denies. So long results are cut before the agent program checks their length. Of a
-command's output it hands over the beginning alone; the rest is read from that file, which is deleted then.
+The agent program saves a result longer than its limit to a file in its own data folder and gives
+the model that path, which the gate denies. So long results are cut before the agent program checks
+their length. Of a command's output it hands over the beginning alone; the rest is read from that
+file, which is deleted then.
 """
 
 import os
@@ -35,8 +36,8 @@ _FOLLOWING: Final = bytes(range(0x80, 0xC0))
 def whole_output_blocking(tool: str, response: Any, config_dir: Path | None) -> WholeOutput | None:
     """Return what a tool returned, before it is cut; None if that is not a text.
 
-    The file with a command's whole output is deleted when it is read. A path that is not in the agent
-    program's folder for such files is not opened.
+    The file with a command's whole output is deleted when it is read. A path that is not in the
+    agent program's folder for such files is not opened.
     """
     if tool == "Bash" and isinstance(response, Mapping):
         begun = _joined([response.get("stdout"), response.get("stderr")])
@@ -88,7 +89,9 @@ def _saved_blocking(response: Mapping[str, Any], config_dir: Path | None) -> Who
 
 
 def _is_result_file(path: Path, config_dir: Path) -> bool:
-    """Return whether a path is `projects/<folder>/<session>/tool-results/<name>` of the agent's folder."""
+    """Return whether a path is `projects/<folder>/<session>/tool-results/<name>` of the agent's
+    folder.
+    """
     folder = path.parent
     projects = config_dir / "projects"
     return (

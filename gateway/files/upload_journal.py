@@ -1,8 +1,10 @@
-"""Store files in a folder of the workspace all or none, also if the process is killed meanwhile. Blocks.
+"""Store files in a folder of the workspace all or none, also if the process is killed meanwhile.
+Blocks.
 
-The files are written to a hidden folder beside their places and then linked to their names, which overwrites
-nothing. A journal in the data directory, where no agent can write, names the hidden folder and, until all names are
-there, which files to take back. An upload that was cut off is undone at the next start.
+The files are written to a hidden folder beside their places and then linked to their names, which
+overwrites nothing. A journal in the data directory, where no agent can write, names the hidden
+folder and, until all names are there, which files to take back. An upload that was cut off is
+undone at the next start.
 """
 
 import errno
@@ -60,8 +62,8 @@ def store_whole_blocking(
 ) -> Sequence[tuple[str, int]]:
     """Store files under their names, all or none; return each name and size.
 
-    A number is added to a name that is taken. Raise `OSError` if they cannot be stored; `ELOOP` or `ENOTDIR` if
-    the folder is a link or a file.
+    A number is added to a name that is taken. Raise `OSError` if they cannot be stored; `ELOOP` or
+    `ENOTDIR` if the folder is a link or a file.
     """
     journals.mkdir(mode=0o700, exist_ok=True)
     file = journals / f"{secrets.token_hex(8)}.json"
@@ -144,7 +146,7 @@ def _link(staged_name: str, name: str, identity: _Identity, staged: int, target:
 
 
 def _settle(journal: _Journal) -> None:
-    """Remove what an upload does not need; what cannot be removed now is removed at the next start."""
+    """Remove what an upload does not need; what cannot be removed now goes at the next start."""
     try:
         if os.path.lexists(journal.workspace.joinpath(*journal.stage)):
             _clear(journal)
@@ -156,8 +158,8 @@ def _settle(journal: _Journal) -> None:
 def _clear(journal: _Journal) -> None:
     """Remove the unconfirmed names, then the hidden folder.
 
-    A name is removed only while the hidden folder holds the same file, so it cannot be of a later file that got the
-    same number.
+    A name is removed only while the hidden folder holds the same file, so it cannot be of a later
+    file that got the same number.
     """
     with (
         opened_folder(journal.workspace, [journal.folder]) as target,

@@ -39,7 +39,8 @@ class StoredFile:
 def store_uploads_blocking(
     access: WorkspaceAccess, uploads: Sequence[Upload], journals: Path
 ) -> Sequence[StoredFile]:
-    """Store files under their own names, all or none; nothing is overwritten. `journals` is the folder of the journals.
+    """Store files under their own names, all or none; nothing is overwritten. `journals` is the
+    folder of the journals.
 
     Raise `Forbidden` if the policy denies writing a file of that name, or `uploads` is a link;
     `WorkspaceUnavailable` if the workspace cannot be written.

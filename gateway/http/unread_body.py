@@ -1,7 +1,7 @@
 """Read what a refused client still sends, so that it gets its answer.
 
-A connection that is closed while data arrives is reset, and a client that writes its whole body before it reads
-loses the answer.
+A connection that is closed while data arrives is reset, and a client that writes its whole body
+before it reads loses the answer.
 """
 
 import anyio
@@ -10,10 +10,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class UnreadBody:
-    """Discards the rest of a body that no route read, between the answer and the end of its connection.
+    """Discards the rest of a body that no route read, between the answer and the end of its
+    connection.
 
-    Reads at most `max_bytes` for at most `deadline_s`. A connection that stays open is left to the server, which
-    discards the rest of the body before the next request.
+    Reads at most `max_bytes` for at most `deadline_s`. A connection that stays open is left to the
+    server, which discards the rest of the body before the next request.
     """
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, deadline_s: float) -> None:

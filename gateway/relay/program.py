@@ -1,7 +1,7 @@
 """The relay's process: reads orders from standard input, serves agents, reports on standard output.
 
-Each line is a JSON object. The first one read has the `Target` and the orders so far, which are carried out
-before any agent is served; the others are one order each:
+Each line is a JSON object. The first one read has the `Target` and the orders so far, which are
+carried out before any agent is served; the others are one order each:
 
     {"admit": TOKEN, "client": ID}
     {"revoke": TOKEN}
@@ -10,10 +10,11 @@ before any agent is served; the others are one order each:
     {"client": ID, "has_tools": BOOLEAN}
     {"ping": true}
 
-A request with a token that is not admitted gets 401. One of the client that holds the mark is answered here. Requests of a held
-client wait; with those of a client without tools the model may call none. The orders that were written before a request was sent are carried out before it is served. The lines written are a
-`ServiceReport` each, with the client's id, and `{}` in answer to a ping. The end of standard input, which is the end of the
-server, ends the process.
+A request with a token that is not admitted gets 401. One of the client that holds the mark is
+answered here. Requests of a held client wait; with those of a client without tools the model may
+call none. The orders that were written before a request was sent are carried out before it is
+served. The lines written are a `ServiceReport` each, with the client's id, and `{}` in answer to a
+ping. The end of standard input, which is the end of the server, ends the process.
 """
 
 import asyncio
@@ -147,7 +148,9 @@ class Relay:
                 named[0].free.set()
 
     def take_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log a fault of the loop; running out of descriptors, which comes in thousands, once a minute."""
+        """Log a fault of the loop; running out of descriptors, which comes in thousands, once a
+        minute.
+        """
         if getattr(context.get("exception"), "errno", None) in {errno.EMFILE, errno.ENFILE}:
             if now() < self._log_at:
                 return
@@ -155,7 +158,9 @@ class Relay:
         loop.default_exception_handler(context)
 
     async def watch_silence(self) -> None:
-        """Report when the service stops sending content in a call, and when it goes on. Never returns."""
+        """Report when the service stops sending content in a call, and when it goes on. Never
+        returns.
+        """
         while True:
             await asyncio.sleep(_LOOK_S)
             for client in self._clients.values():
@@ -263,7 +268,9 @@ class _Conversation:
         await self._send(head, h11.Data(data=body), h11.EndOfMessage())
 
     async def _exchange(self, call: Call, request: h11.Request, wanted: bytes, body: bytes) -> None:
-        """Have a request answered; `body` is sent in the place of `wanted` if the service does not know the latter."""
+        """Have a request answered; `body` is sent in the place of `wanted` if the service does not
+        know the latter.
+        """
         with call:
             try:
                 answer = await self._relay.ask(request, wanted)

@@ -6,8 +6,8 @@ import json
 def offer_no_tools(request: bytes) -> bytes:
     """Return a Messages request with which the service lets the model call no tool.
 
-    The list of tools stays: a history with calls needs it, and the service has it in its cache. A request that
-    has none is returned as it is.
+    The list of tools stays: a history with calls needs it, and the service has it in its cache. A
+    request that has none is returned as it is.
     """
     try:
         told = json.loads(request)

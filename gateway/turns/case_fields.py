@@ -40,7 +40,9 @@ def search_fields(answer: SearchAnswer) -> dict[str, Any]:
 
 
 def short_search_fields(answer: SearchAnswer) -> dict[str, Any]:
-    """Return the answer of a search for an agent: rows of at most `MAX_ROW_CHARS`, without empty texts."""
+    """Return the answer of a search for an agent: rows of at most `MAX_ROW_CHARS`, without empty
+    texts.
+    """
     return search_fields(answer) | {"cases": [_short(case) for case in answer.cases]}
 
 

@@ -36,7 +36,9 @@ OWN_TOOLS: Final[Mapping[str, Iterable[str]]] = {
     )
     for name, schema in schemas.items()
 } | {f"mcp__{memory_tools.SERVER}__{name}": () for name in fact_tools.SCHEMAS}
-"""The parameters of the gateway's own tools, by full name; `text` and `evidence` are words of every day."""
+"""The parameters of the gateway's own tools, by full name; `text` and `evidence` are words of every
+day.
+"""
 _KNOWN: Final[Mapping[str, Iterable[str]]] = {**PARAMETERS, **OWN_TOOLS}
 
 

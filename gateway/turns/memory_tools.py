@@ -50,7 +50,9 @@ class ConversationMessages:
 
 
 def _said(turns: Sequence[Turn]) -> list[Message]:
-    """Return what the person wrote in these turns, the newest first; an answer to an approval is no message."""
+    """Return what the person wrote in these turns, the newest first; an answer to an approval is no
+    message.
+    """
     return [Message(turn.id, turn.message) for turn in reversed(turns) if turn.approval_id is None]
 
 

@@ -52,7 +52,9 @@ class RecordWorker:
             pass
 
     async def begin(self) -> None:
-        """Prepare for serving; if that fails the changes wait, because memory never keeps the server from it."""
+        """Prepare for serving; if that fails the changes wait, because memory never keeps the
+        server from it.
+        """
         try:
             await self.start()
         except StoreUnavailable:

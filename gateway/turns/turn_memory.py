@@ -1,7 +1,8 @@
 """What happened in a turn, as intents: in its log at once, in the chronicle when it ends.
 
-All intents of a turn are recorded in one transaction before its completion is stored, so that no turn
-that ended is missing from the chronicle. Memory never breaks a turn: the result reports a failure.
+All intents of a turn are recorded in one transaction before its completion is stored, so that no
+turn that ended is missing from the chronicle. Memory never breaks a turn: the result reports a
+failure.
 """
 
 import logging
@@ -56,7 +57,9 @@ _REMEMBER_CALL: Final = f"mcp__{SERVER}__{REMEMBER}"
 _FORGET_CALL: Final = f"mcp__{SERVER}__{FORGET}"
 _WRITING_TOOLS: Final = frozenset({"Edit", "Write"})
 MemoryState = Literal["on", "off", "missing"]
-"""Of a turn: recalled and recorded; switched off for the conversation; or memory could not be opened."""
+"""Of a turn: recalled and recorded; switched off for the conversation; or memory could not be
+opened.
+"""
 _CUT_OFF: Final = frozenset({"interrupted", "stopped", "engine_failed"})
 
 
@@ -181,9 +184,11 @@ class TurnChronicle:
     async def conclude(
         self, conversation: Conversation | None, uses: Iterable[ToolUse]
     ) -> tuple[dict[str, Any], Sequence[Notice]]:
-        """Return `saved` and `forgotten` of the result's `memory`, and notices, and keep what no tool did.
+        """Return `saved` and `forgotten` of the result's `memory`, and notices, and keep what no
+        tool did.
 
-        A failure is logged only: what cannot be written now, `record` cannot write either, and reports it.
+        A failure is logged only: what cannot be written now, `record` cannot write either, and
+        reports it.
         """
         keeper, turn = self._memory.facts, self._turn
         if keeper is None or self._recorder is None:

@@ -12,7 +12,9 @@ _note = partial(sentence, "notes")
 
 
 def of_new(case: Case, degraded: Sequence[Degradation] = ()) -> tuple[str, ...]:
-    """Return the notes on a new case; `degraded`: parts of the search for related cases that failed."""
+    """Return the notes on a new case; `degraded`: parts of the search for related cases that
+    failed.
+    """
     notes = (_note("not_all", ", ".join(degraded)),) if degraded else ()
     return (*notes, *_hidden(case))
 

@@ -1,6 +1,7 @@
 """The book of cases: the one place that records and updates cases and counts their votes.
 
-It reads what a decision needs, has the pure modules decide, and writes the decision in one transaction.
+It reads what a decision needs, has the pure modules decide, and writes the decision in one
+transaction.
 """
 
 import logging
@@ -73,11 +74,12 @@ class CaseBook:
         self._threads = DecisionThreads()
 
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
-        """Record a case, or update the one that it names; one that is recorded already stays as it is.
+        """Record a case, or update the one that it names; one that is recorded already stays as it
+        is.
 
-        If cancelled, everything or nothing was changed; repeating the call changes nothing more. Raise
-        `CaseRefused` if the input is not valid, or the caller has no case of that id; `StoreUnavailable` if
-        nothing was written.
+        If cancelled, everything or nothing was changed; repeating the call changes nothing more.
+        Raise `CaseRefused` if the input is not valid, or the caller has no case of that id;
+        `StoreUnavailable` if nothing was written.
         """
         case = await self._threads.run(partial(read_case, sent, known_secrets=self._known_secrets))
         write = self._record if case.case_id is None else self._update
@@ -116,7 +118,8 @@ class CaseBook:
     async def restore(self, exported: ExportedCase) -> bool:
         """Record an exported case under its id, or a new one if somebody else has it.
 
-        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not valid.
+        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not
+        valid.
         """
         read = partial(read_case, exported.sent, known_secrets=self._known_secrets)
         content, stated = new_content(await self._threads.run(read))
@@ -191,7 +194,8 @@ class CaseBook:
     async def _same(self, content: CaseContent, scope: Scope) -> Case | None:
         """Return the case of exactly this scope that says the same, hidden ones included.
 
-        The same few words may describe another incident elsewhere, so the surroundings must not contradict.
+        The same few words may describe another incident elsewhere, so the surroundings must not
+        contradict.
         """
         fingerprint = await self._threads.run(partial(fingerprint_of, content, scope))
         found = await self._store.by_fingerprint(fingerprint, scope.owner_id)
@@ -205,7 +209,9 @@ class CaseBook:
     async def _relations(
         self, content: CaseContent, found: Sequence[Case] = (), known: Sequence[Case] = ()
     ) -> list[RelatedCase]:
-        """Compare a content with cases that were found and with those that it was related to before."""
+        """Compare a content with cases that were found and with those that it was related to
+        before.
+        """
         ids = {case.case_id for case in known}
         found = [case for case in found if case.case_id not in ids]
         compare = self._comparer.compare
@@ -233,7 +239,7 @@ class CaseBook:
         )
 
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:
-        """Return the cases that the conversation should judge; none if they cannot be read in time."""
+        """Return the cases that the conversation should judge; none if they are late."""
         if caller.conversation_id is None:
             return ()
         with anyio.move_on_after(_UNREVIEWED_S):

@@ -24,13 +24,16 @@ def normalised(caller: CaseCaller) -> CaseCaller:
 
 
 def label_of(text: str | None) -> str | None:
-    """Return an app or environment without white space around it; None for `default` and for nothing."""
+    """Return an app or environment without white space around it; None for `default` and for
+    nothing.
+    """
     label = (text or "").strip()
     return None if label.casefold() in {"", "default"} else label
 
 
 def sees(caller: CaseCaller, case: Case) -> bool:
-    """Return whether the caller may read a case by its id: same owner, and the caller's app or none.
+    """Return whether the caller may read a case by its id: same owner, and the caller's app or
+    none.
 
     Cases of other environments are visible: what was learned in production is judged in staging.
     """
@@ -41,7 +44,9 @@ def sees(caller: CaseCaller, case: Case) -> bool:
 
 
 def is_reachable(caller: CaseCaller, case: Case) -> bool:
-    """Return whether the caller's scope allows a change: any for a person, the exact app for an agent."""
+    """Return whether the caller's scope allows a change: any for a person, the exact app for an
+    agent.
+    """
     return caller.by == "person" or caller.scope.app_code == case.scope.app_code
 
 

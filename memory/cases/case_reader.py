@@ -24,10 +24,11 @@ class CaseReader:
     async def whole(
         self, caller: CaseCaller, case_ids: Sequence[str]
     ) -> tuple[list[WholeCase], list[str]]:
-        """Return the caller's cases in the order of the distinct ids, and the ids that are not theirs.
+        """Return the caller's cases in the order of the distinct ids, and the ids that are not
+        theirs.
 
-        Records that the caller's conversation was shown the cases. Raise `StoreUnavailable` if they cannot be
-        read.
+        Records that the caller's conversation was shown the cases. Raise `StoreUnavailable` if they
+        cannot be read.
         """
         found = await self._store.get(case_ids, caller.scope.owner_id)
         cases = [case for case in found if sees(caller, case)]

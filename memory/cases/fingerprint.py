@@ -1,7 +1,8 @@
 """A normal form of a report's words, equal for reports of the same incident.
 
-Case, white space, punctuation and what belongs to one occasion (dates, addresses, digests, quantities with
-a unit) are left out, and numbers everywhere but in the root cause: `exit code 137` and `139` are two causes.
+Case, white space, punctuation and what belongs to one occasion (dates, addresses, digests,
+quantities with a unit) are left out, and numbers everywhere but in the root cause: `exit code 137`
+and `139` are two causes.
 """
 
 import hashlib
@@ -37,8 +38,8 @@ _LETTERS: Final = re.compile(r"[^\W\d_]+")
 def fingerprint_of(content: CaseContent, scope: Scope) -> bytes:
     """Return 16 bytes that reports of the same incident in the same words and scope share.
 
-    The resolution plays a part only if no root cause is known: one cause can be resolved in several ways.
-    Metadata play none: they grow with each update.
+    The resolution plays a part only if no root cause is known: one cause can be resolved in several
+    ways. Metadata play none: they grow with each update.
     """
     cause = content.root_cause.strip()
     texts = (content.symptom_summary, content.diagnosis, cause or content.resolution)

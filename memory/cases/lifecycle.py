@@ -1,10 +1,13 @@
 """The lifecycle of a case: draft, accepted, rejected or stale.
 
-    draft → accepted     confident, and what it says now was found helpful by two conversations, one of
+    draft → accepted     confident, and what it says now was found helpful by two conversations, one
+    of
                          which did not write it
-    any → rejected       hardly any confidence is left, and a conversation that did not write it, or a
+    any → rejected       hardly any confidence is left, and a conversation that did not write it, or
+    a
                          person, found it useless or rolled it back
-    any → stale          a vote on its present content says that it holds no more; draft again when all
+    any → stale          a vote on its present content says that it holds no more; draft again when
+    all
                          who said so take it back, or when it helped a person
     accepted, stale → draft      its content was rewritten
     rejected → draft     a person rewrote it
@@ -66,8 +69,8 @@ def after_revision(
 ) -> Case:
     """Return a case's state after an update; the case itself if nothing differs.
 
-    `writer` becomes an author, and so cannot confirm the case alone. Metadata change neither the authors nor
-    the lifecycle.
+    `writer` becomes an author, and so cannot confirm the case alone. Metadata change neither the
+    authors nor the lifecycle.
     """
     if content == case.content and stated == case.stated_confidence:
         return case

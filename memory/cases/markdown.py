@@ -1,7 +1,7 @@
 """A case as Markdown, for an agent and for a person.
 
-Lines that begin with `>` were recorded by an author; all others are ours. So nothing in a case can end its
-quotation and pose as a heading, a state or another case.
+Lines that begin with `>` were recorded by an author; all others are ours. So nothing in a case can
+end its quotation and pose as a heading, a state or another case.
 """
 
 from collections.abc import Iterator, Sequence
@@ -65,7 +65,8 @@ def _warnings(case: Case) -> Iterator[str]:
 
 def _facts(case: Case, feedback: FeedbackTally) -> Iterator[str]:
     yield f"- State: {case.lifecycle}, confidence {case.confidence:.2f}, revision {case.revision}"
-    yield f"- For: {_place('app', case.scope.app_code)}, {_place('environment', case.scope.environment)}"
+    places = (_place("app", case.scope.app_code), _place("environment", case.scope.environment))
+    yield f"- For: {', '.join(places)}"
     yield _said("feedback", feedback.helpful, feedback.unhelpful, feedback.conversations)
     yield f"- Recorded: {rfc3339(case.created_at)}{_by(case.source_conversation_id)}"
     if case.updated_at != case.created_at:

@@ -1,11 +1,11 @@
 """The order of found cases: relevance first, then trust; and what a search shows of each.
 
-    score = relevance · boost,    boost = 1 ± .2
-    trust = base · exp(−λ · days since it was judged or changed last)
-    base  = w · wilson + (1 − w) · confidence from three votes on, w = min(1, votes / 10); else confidence
+    score = relevance · boost,    boost = 1 ± .2 trust = base · exp(−λ · days since it was judged or
+    changed last) base  = w · wilson + (1 − w) · confidence from three votes on, w = min(1, votes /
+    10); else confidence
 
-Trust separates cases of about the same relevance. Accepted cases stand a little above drafts, cases of
-another environment a little below.
+Trust separates cases of about the same relevance. Accepted cases stand a little above drafts, cases
+of another environment a little below.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,9 @@ class RankedCase:
 
     case: Case
     score: float
-    """Its relevance, 0 to 1 and comparable within one search, and once it is ranked its trust as well."""
+    """Its relevance, 0 to 1 and comparable within one search, and once it is ranked its trust as
+    well.
+    """
     why: str = ""
     """How it was found, and why it stands where it stands."""
 
@@ -112,7 +114,9 @@ _TEXT_CHARS: Final = 540
 
 
 def summarize(ranked: RankedCase, *, feedback: FeedbackTally, similar_count: int) -> CaseSummary:
-    """Return the summary of a found case; texts are one line each, and end in `...` where they are cut."""
+    """Return the summary of a found case; texts are one line each, and end in `...` where they are
+    cut.
+    """
     case, content = ranked.case, ranked.case.content
     preview = clipped(flat(content.diagnosis), PREVIEW_CHARS)
     room = _TEXT_CHARS - min(len(preview), PREVIEW_CHARS)

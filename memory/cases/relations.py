@@ -2,8 +2,8 @@
 
     score = .1 symptom + .5 diagnosis + .4 root cause     (of the sections that both have)
 
-The weight of a missing section goes to the others. Cases whose surroundings contradict are `surface_similar`
-at most.
+The weight of a missing section goes to the others. Cases whose surroundings contradict are
+`surface_similar` at most.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,9 +1,9 @@
 """What the votes on a case come to: one vote a conversation, of which the last word counts.
 
-Counts are of distinct voters, and no vote is both for a case and against it. A vote belongs to the app and
-environment in which the case was used, and to the content that it was cast on. A vote on older content
-confirms nothing new; it still counts against the case, so that rewriting a word does not remove it, until
-a person rewrites the case.
+Counts are of distinct voters, and no vote is both for a case and against it. A vote belongs to the
+app and environment in which the case was used, and to the content that it was cast on. A vote on
+older content confirms nothing new; it still counts against the case, so that rewriting a word does
+not remove it, until a person rewrites the case.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ Level = Literal["app_environment", "app", "global", "prior"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedTally:
-    """The votes that matter most to a searcher, and where they were cast; `prior`: there are none."""
+    """The votes that matter most to a searcher, and where they were cast; `prior`: none."""
 
     tally: FeedbackTally
     level: Level
@@ -78,7 +78,9 @@ def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
 
 
 def tally(case: Case, votes: Sequence[Vote]) -> FeedbackTally:
-    """Count the voters for and against what a case says now, and those for it that did not write it."""
+    """Count the voters for and against what a case says now, and those for it that did not write
+    it.
+    """
     present = on_present_content(case, votes)
     helpful = {vote.voter for vote in present if is_helpful(vote)}
     return FeedbackTally(

@@ -1,7 +1,7 @@
 """Describes a tool call in a line: its main argument, its file, whether it checked something.
 
-Names, arguments and errors of MCP tools are left out, because their live definitions are right and an old
-call would mislead.
+Names, arguments and errors of MCP tools are left out, because their live definitions are right and
+an old call would mislead.
 """
 
 import re

@@ -126,11 +126,15 @@ class EpisodeDraft:
     recalled_texts: tuple[str, ...] = ()
     """The same, as texts."""
     was_shown_forgotten: bool = False
-    """True if an item that was in the prompt is forgotten, so that repetitions of it cannot be found."""
+    """True if an item that was in the prompt is forgotten, so that repetitions of it cannot be
+    found.
+    """
     tools: tuple[str, ...] = ()
     """Names or signatures of the tools that it speaks of."""
     is_evidence: bool = False
-    """True if it is made of recorded calls: only its decisions and the tools' output may repeat memory."""
+    """True if it is made of recorded calls: only its decisions and the tools' output may repeat
+    memory.
+    """
     episode_id: str | None = None
     """None: a new one. A stored episode of this id stays as it is."""
     kept: Kept | None = None
@@ -168,6 +172,7 @@ class Written:
             return None
         told = "1 sentence was" if self.left_out == 1 else f"{self.left_out} sentences were"
         return (
-            f"{told} left out: how a tool is called (its parameters, fields, a guessed or failed call) is never saved,"
+            f"{told} left out: how a tool is called (its parameters, fields, a guessed or failed"
+            " call) is never saved,"
             " since its live definition has it. A workaround, a gotcha or an owner is saved."
         )

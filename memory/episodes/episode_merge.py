@@ -30,7 +30,9 @@ def room_of(episode: Episode) -> int:
 
 
 def merged(existing: Episode, new: Episode) -> Episode:
-    """Add what a like episode says otherwise as a variant; if that is nothing, or there is no room, count it."""
+    """Add what a like episode says otherwise as a variant; if that is nothing, or there is no room,
+    count it.
+    """
     difference = _difference(existing, new)
     if not difference or len(existing.variants) >= MAX_VARIANTS:
         return replace(existing, repeats=existing.repeats + 1)

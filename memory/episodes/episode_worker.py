@@ -1,8 +1,8 @@
 """Writes episodes of ended turns in the background.
 
-The queue is the chronicle: a turn that is not marked as remembered. Its episode and its mark are stored in
-one transaction, so nothing is lost if the process ends. A turn without anything to keep is marked without
-an episode.
+The queue is the chronicle: a turn that is not marked as remembered. Its episode and its mark are
+stored in one transaction, so nothing is lost if the process ends. A turn without anything to keep
+is marked without an episode.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """Asks a small model for the decisions and pitfalls of a turn, in the background and without tools.
 
-What it answers is checked like anything that comes from outside: the form strictly, each sentence by the
-sink's rules, and its numbers and names must stand in what it was shown. Whatever goes wrong, the
-episode that was made without it stands.
+What it answers is checked like anything that comes from outside: the form strictly, each sentence
+by the sink's rules, and its numbers and names must stand in what it was shown. Whatever goes wrong,
+the episode that was made without it stands.
 """
 
 import re
@@ -63,7 +63,8 @@ class Extractor:
     async def extract(self, draft: EpisodeDraft, reply: str) -> EpisodeDraft:
         """Return the draft with decisions and pitfalls added; the same draft if none came in time.
 
-        After three failures in a row nobody is asked for five minutes. Never raises but cancellation.
+        After three failures in a row nobody is asked for five minutes. Never raises but
+        cancellation.
         """
         if self._model.rests:
             return draft

@@ -1,8 +1,8 @@
 """Makes an episode of a turn, deterministically and without a model.
 
-The message becomes the context, tool calls the actions, failed and denied calls the pitfalls, checks the
-verification, files and URLs the links. What the reply claims is not read: only a call shows what was done.
-A turn that only looked at something, or only talked, leaves nothing.
+The message becomes the context, tool calls the actions, failed and denied calls the pitfalls,
+checks the verification, files and URLs the links. What the reply claims is not read: only a call
+shows what was done. A turn that only looked at something, or only talked, leaves nothing.
 """
 
 import re
@@ -105,7 +105,9 @@ def _title(message: str, calls: Sequence[ToolCall]) -> str:
 
 
 def _is_trivial(calls: Sequence[ToolCall]) -> bool:
-    """Return whether there were no calls, or one or two that only looked at something and succeeded."""
+    """Return whether there were no calls, or one or two that only looked at something and
+    succeeded.
+    """
     return len(calls) <= _MAX_TRIVIAL_CALLS and all(
         call.status == "ok" and only_looks(call) for call in calls
     )

@@ -1,4 +1,4 @@
-"""Leaves out sentences that stand in what memory had shown, so that they are not remembered again."""
+"""Leaves out sentences that memory had shown, so that they are not remembered again."""
 
 import re
 from collections.abc import Iterable

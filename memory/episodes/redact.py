@@ -26,8 +26,8 @@ _INNER_NETWORKS: Final = tuple(
 def redact(text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool = False) -> Masked:
     """Mask secrets, internal addresses, and, unless they are kept, contacts; idempotent.
 
-    Addresses, accounts and contacts become `[internal URL]`, `[account]`, `[phone]` and so on; those of
-    `localhost` stay.
+    Addresses, accounts and contacts become `[internal URL]`, `[account]`, `[phone]` and so on;
+    those of `localhost` stay.
     """
     masked = mask_secrets_counted(text, known=known_secrets)
     for sign, pattern, replace in _PLACES if keeps_contacts else (*_PLACES, *_CONTACTS):

@@ -1,7 +1,7 @@
 """The store of episodes.
 
-One transaction writes an episode with its item, its search words, its deliveries and the mark of its turn,
-and decides whether it is merged into a like one.
+One transaction writes an episode with its item, its search words, its deliveries and the mark of
+its turn, and decides whether it is merged into a like one.
 """
 
 from collections.abc import Sequence
@@ -48,15 +48,18 @@ class EpisodeStore(Protocol):
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         """Store or merge episodes, in their order, all in one transaction.
 
-        An id that is stored already is left as it is and counts as stored. The same text again, of the
-        same owner and labels, only adds to the count of the one that is there. One of the same type and
-        tags within `MERGE_WINDOW` adds what it says otherwise as a variant, with new deliveries. A `run` or a `dialogue` merges by its text alone. One with a place in a thread
-        is like no other; what comes to the same place again is the same line, in other words perhaps.
+        An id that is stored already is left as it is and counts as stored. The same text again, of
+        the same owner and labels, only adds to the count of the one that is there. One of the same
+        type and tags within `MERGE_WINDOW` adds what it says otherwise as a variant, with new
+        deliveries. A `run` or a `dialogue` merges by its text alone. One with a place in a thread
+        is like no other; what comes to the same place again is the same line, in other words
+        perhaps.
 
-        One that comes back is merged with nothing. It is there already where its owner has its id, or the same
-        text under the same labels; that stays as it is and nothing is counted. An id that somebody else has is
-        left to them: it gets one made of its owner and that id, each time the same. Raise `StoreConflict` if a
-        place in a thread of the same owner is taken under other labels.
+        One that comes back is merged with nothing. It is there already where its owner has its id,
+        or the same text under the same labels; that stays as it is and nothing is counted. An id
+        that somebody else has is left to them: it gets one made of its owner and that id, each time
+        the same. Raise `StoreConflict` if a place in a thread of the same owner is taken under
+        other labels.
         """
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
@@ -66,4 +69,6 @@ class EpisodeStore(Protocol):
         """Mark a turn without an episode; idempotent."""
 
     async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
-        """Return the texts of items that were in a prompt, without absent ones; None if one was forgotten."""
+        """Return the texts of items that were in a prompt, without absent ones; None if one was
+        forgotten.
+        """

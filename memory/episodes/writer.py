@@ -52,10 +52,11 @@ class MemoryWriter:
         self._preparing = anyio.CapacityLimiter(_MAX_PREPARING)
 
     async def write(self, draft: EpisodeDraft, *, remembers_turn: str | None = None) -> Written:
-        """Store a draft as an episode with its item, its deliveries and the turn's mark, in one transaction.
+        """Store a draft as an episode with its item, its deliveries and the turn's mark, in one
+        transaction.
 
-        For a refused draft only the turn's mark is stored. Two equal drafts at once make one episode. If
-        cancelled, everything or nothing was stored.
+        For a refused draft only the turn's mark is stored. Two equal drafts at once make one
+        episode. If cancelled, everything or nothing was stored.
         """
         (written,) = await self.write_all([draft], remembers_turn=remembers_turn)
         return written
@@ -65,8 +66,8 @@ class MemoryWriter:
     ) -> Sequence[Written]:
         """Write drafts, all of the one turn or of none, in one transaction, in order.
 
-        Each is judged and merged as by `write`. Pass at most some hundred, because the transaction blocks
-        every other writer.
+        Each is judged and merged as by `write`. Pass at most some hundred, because the transaction
+        blocks every other writer.
         """
         all_ready = await self._ready(drafts)
         some = [replace(new, remembers_turn=remembers_turn) for _, new in all_ready if new]
@@ -83,8 +84,8 @@ class MemoryWriter:
     async def _ready(self, drafts: Sequence[EpisodeDraft]) -> Sequence[_Ready]:
         """Prepare drafts in a worker thread."""
         known = [await self._with_recalled(draft) for draft in drafts]
-        # ids are drawn here: in a worker thread each draw would release and retake the interpreter lock
-        # so quickly that the loop starves
+        # ids are drawn here: in a worker thread each draw would release and retake the interpreter
+        # lock so quickly that the loop starves
         named = [(draft, self._new_id()) for draft in known]
         work = partial(self._ready_blocking, named, now=self._now())
         return await anyio.to_thread.run_sync(work, limiter=self._preparing)

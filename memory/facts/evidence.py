@@ -1,6 +1,8 @@
-"""Proves that a person said something: the words are looked for in the messages of their conversation.
+"""Proves that a person said something: the words are looked for in the messages of their
+conversation.
 
-What a file or a tool returned is in no message, so it can neither plant a fact nor have one forgotten.
+What a file or a tool returned is in no message, so it can neither plant a fact nor have one
+forgotten.
 """
 
 import unicodedata
@@ -11,7 +13,9 @@ from typing import Final
 import anyio.to_thread
 
 _MIN_EVIDENCE: Final = 6
-"""Letters and digits; a letter of a script without spaces counts as two. A shorter message is its own evidence."""
+"""Letters and digits; a letter of a script without spaces counts as two. A shorter message is its
+own evidence.
+"""
 _QUOTES: Final = str.maketrans("‘’‚“”„「」『』", '\'\'\'"""""""')
 """Models write other quotation marks than people do."""
 
@@ -25,12 +29,14 @@ class Message:
 
 
 def plain(text: str) -> str:
-    """Return a text in one form of Unicode, case, white space and quotation marks, for comparisons."""
+    """Return a text in one form of Unicode, case, space and quotation marks, to compare it."""
     return " ".join(unicodedata.normalize("NFKC", text).translate(_QUOTES).casefold().split())
 
 
 def is_said(evidence: str, message: str) -> bool:
-    """Return whether `evidence` is enough to prove something and stands in `message`, word for word."""
+    """Return whether `evidence` is enough to prove something and stands in `message`, word for
+    word.
+    """
     words, said = plain(evidence), plain(message)
     return words in said and (_weight(words) >= _MIN_EVIDENCE or (words != "" and words == said))
 

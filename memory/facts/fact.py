@@ -15,8 +15,9 @@ from memory.text_lines import flat, one_line
 MAX_TITLE_CHARS: Final = 120
 
 Origin = Literal["request", "statement", "correction", "model", "person"]
-"""What the agent was asked to keep, or what replaced something; what a small model found in the conversation; or
-what a person wrote over HTTP. `statement` is of earlier releases."""
+"""What the agent was asked to keep, or what replaced something; what a small model found in the
+conversation; or what a person wrote over HTTP. `statement` is of earlier releases.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,8 @@ class Fact:
     turn_id: str | None = None
     """The turn whose message told it."""
     saved_turn_id: str | None = None
-    """The turn in which it was kept: a later one, if the agent was asked about an earlier message."""
+    """The turn in which it was kept: a later one, if the agent was asked about an earlier message.
+    """
     revision: int = 1
 
     @property

@@ -8,7 +8,9 @@ MAX_FACT_CHARS: Final = 2_000
 
 
 class FactRefused(Exception):
-    """A statement, or a request about facts, was refused; the text is one sentence that says why and what to do."""
+    """A statement, or a request about facts, was refused; the text is one sentence that says why
+    and what to do.
+    """
 
 
 def savable(text: str) -> str:
@@ -19,7 +21,8 @@ def savable(text: str) -> str:
     kept = without_unsavable(text).text.strip(" \n;；,，")
     if not kept or refuse_worthless(kept) is not None:
         raise FactRefused(
-            "The text holds nothing that may be kept: greetings, progress, tool schemas, guessed call"
-            " formats and failed calls are never saved. Leave them out, and keep what a person would want to know."
+            "The text holds nothing that may be kept: greetings, progress, tool schemas, guessed"
+            " call formats and failed calls are never saved. Leave them out, and keep what a person"
+            " would want to know."
         )
     return kept

@@ -1,6 +1,7 @@
 """Keeps facts: what the agent is asked to remember or forget, and what persons write over HTTP.
 
-Each change is one transaction with its intent, the searchable item, its deliveries and the person's profile.
+Each change is one transaction with its intent, the searchable item, its deliveries and the person's
+profile.
 """
 
 import sqlite3
@@ -80,12 +81,14 @@ class FactKeeper:
         self._on_written = on_written
 
     async def remember(self, new: NewFact, turn: ToldTurn, prove: Prove) -> Fact:
-        """Keep a statement for whose evidence a message is found; return the fact, or the one that is there.
+        """Keep a statement for whose evidence a message is found; return the fact, or the one that
+        is there.
 
         It comes in the place of the facts that it replaces, in whose scope it is kept.
 
         Raises:
-            FactRefused: it holds a secret or nothing of use, is too long, nobody said it, or replaces no fact
+            FactRefused: it holds a secret or nothing of use, is too long, nobody said it, or
+            replaces no fact
                 that holds.
         """
         told_in = await self._proven(new.evidence or "", prove)
@@ -107,7 +110,8 @@ class FactKeeper:
     async def forget(
         self, item_ids: Sequence[str], evidence: str, turn: ToldTurn, prove: Prove
     ) -> Sequence[Forgotten]:
-        """Forget facts, turns and episodes; a fact with all that it had superseded and the turns that told it.
+        """Forget facts, turns and episodes; a fact with all that it had superseded and the turns
+        that told it.
 
         The turn itself stays out of the record.
 
@@ -134,8 +138,8 @@ class FactKeeper:
     async def conclude(self, turn: ToldTurn, *, remembered: bool, forgot: bool) -> Kept:
         """Return what a turn kept and forgot; `remembered` and `forgot` if a call for it succeeded.
 
-        A message that begins with a request to remember, and for which nothing was done, is kept itself. A second
-        call for the same turn returns the same.
+        A message that begins with a request to remember, and for which nothing was done, is kept
+        itself. A second call for the same turn returns the same.
         """
         saved: Sequence[Fact] = await self.store.saved_in(turn.turn_id)
         forgotten = await self.store.forgotten_on_request(turn.turn_id)
@@ -228,8 +232,9 @@ class FactKeeper:
         message = await prove(evidence)
         if message is None:
             raise FactRefused(
-                "The evidence is in none of the person's messages of this conversation. Copy their own words,"
-                " some six letters at least; words of files and of results are not theirs."
+                "The evidence is in none of the person's messages of this conversation. Copy their"
+                " own words, some six letters at least; words of files and of results are not"
+                " theirs."
             )
         return message.turn_id
 
@@ -248,7 +253,8 @@ class FactKeeper:
         item = await self._items.get(item_id, _seen(scope))
         if item is not None and item.kind == "note":
             raise FactRefused(
-                f"{item_id} is a note in {item.source}, which belongs to the workspace. Edit the file."
+                f"{item_id} is a note in {item.source}, which belongs to the workspace. Edit the"
+                " file."
             )
         if item is None or item.kind not in _FORGETTABLE or item.scope.owner_id != scope.owner_id:
             raise FactRefused(
@@ -267,7 +273,9 @@ class FactKeeper:
     def _write_blocking(
         self, connection: sqlite3.Connection, new: NewFact, source: Fact, now: datetime
     ) -> tuple[Fact, bool]:
-        """Write a fact, and end those that it replaces; the same statement in its scope is one fact."""
+        """Write a fact, and end those that it replaces; the same statement in its scope is one
+        fact.
+        """
         fact = replace(
             source,
             id=_id_of(new, source),

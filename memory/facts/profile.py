@@ -1,7 +1,7 @@
 """The profile: a short text about a person that is always in their context.
 
-The person edits it; lasting facts add a line each, and take it out or change it when they are forgotten or
-superseded. A line that the person has changed is theirs and stays.
+The person edits it; lasting facts add a line each, and take it out or change it when they are
+forgotten or superseded. A line that the person has changed is theirs and stays.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,9 @@ class Profile:
 
 
 def with_fact(profile: str, fact: str, instead_of: str | None = None) -> str:
-    """Return the profile with a fact's line, in the place of an older fact's; unchanged if there is no room."""
+    """Return the profile with a fact's line, in the place of an older fact's; unchanged if there is
+    no room.
+    """
     line = _line(fact)
     lines = profile.splitlines()
     if line in lines:

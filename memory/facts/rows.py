@@ -30,7 +30,8 @@ _ON_CONFLICT: Final = (
 )
 _SELECT: Final = (
     f"SELECT {', '.join(f'items.{name} AS {name}' for name in COLUMNS.split(', '))},"  # noqa: S608  names of our own
-    " origin, lasting, evidence, superseded_by, saved_turn_id FROM facts JOIN items ON items.id = fact_id"
+    " origin, lasting, evidence, superseded_by, saved_turn_id"
+    " FROM facts JOIN items ON items.id = fact_id"
 )
 
 
@@ -129,7 +130,8 @@ def put_fact_blocking(
 def take_fact_blocking(
     connection: sqlite3.Connection, fact_id: str, deliver_to: Sequence[str], now: datetime
 ) -> Fact | None:
-    """Delete a fact and its line in the profile, but not its item; return it, None if there is none.
+    """Delete a fact and its line in the profile, but not its item; return it, None if there is
+    none.
 
     The facts that it had replaced hold again.
     """
@@ -155,7 +157,9 @@ def take_fact_blocking(
 def forgotten_on_request_blocking(
     connection: sqlite3.Connection, *, turn: ToldTurn, told: Sequence[Forgotten]
 ) -> None:
-    """Add to what was forgotten in a turn, and keep the turn out of the record: it names what is forgotten."""
+    """Add to what was forgotten in a turn, and keep the turn out of the record: it names what is
+    forgotten.
+    """
     sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
     row = connection.execute(sql, (turn.turn_id,)).fetchone()
     before = [] if row is None else json.loads(row["told"])

@@ -1,7 +1,9 @@
-"""Lets the facts and episodes fade that were shown least lately, once a person has too many of them.
+"""Lets the facts and episodes fade that were shown least lately, once a person has too many of
+them.
 
-Nothing is deleted: what fades is kept, and holds no longer. Each step is one transaction with its line in the
-log, so the process may be killed at any moment. A step can be undone, and is not done again then.
+Nothing is deleted: what fades is kept, and holds no longer. Each step is one transaction with its
+line in the log, so the process may be killed at any moment. A step can be undone, and is not done
+again then.
 """
 
 import sqlite3
@@ -23,7 +25,9 @@ TidyAction = Literal["merged", "superseded", "faded"]
 """What the log may hold; the first two are of earlier releases."""
 
 MAX_FACTS: Final = 1_000
-"""Facts of a person that hold; beyond it those fade that were shown least lately. Lasting ones stay."""
+"""Facts of a person that hold; beyond it those fade that were shown least lately. Lasting ones
+stay.
+"""
 _EVERY_S: Final = 3_600.0
 _MAX_EPISODES: Final = 5_000
 """Of an owner; those beyond that were shown, or happened, least lately fade."""
@@ -95,7 +99,8 @@ class FactTidier:
         )
 
     async def undo(self, step_id: int, owner_id: str) -> TidiedFact | None:
-        """Have the fact of a step hold again; return the step, or None if the owner has no such step.
+        """Have the fact of a step hold again; return the step, or None if the owner has no such
+        step.
 
         Raise `StoreUnavailable` if nothing was changed.
         """
@@ -136,8 +141,9 @@ class FactTidier:
     async def _shown_at(self, owner_id: str) -> Mapping[str, datetime]:
         rows = await self._database.rows(
             "SELECT one.value AS id, max(occurred_at) AS at FROM"
-            " (SELECT payload, occurred_at FROM intents WHERE owner_id = ? AND key = 'memory.injected'"
-            " AND payload IS NOT NULL ORDER BY seq DESC LIMIT ?), json_each(payload, '$.ids') AS one"
+            " (SELECT payload, occurred_at FROM intents WHERE owner_id = ?"
+            " AND key = 'memory.injected' AND payload IS NOT NULL ORDER BY seq DESC LIMIT ?),"
+            " json_each(payload, '$.ids') AS one"
             " GROUP BY one.value",
             (owner_id, _SHOWN_INTENTS),
         )
@@ -184,7 +190,8 @@ class FactTidier:
 def fading(
     facts: Sequence[Fact], shown_at: Mapping[str, datetime], *, most: int = MAX_FACTS
 ) -> Sequence[Fact]:
-    """Return those of a person's facts that are too many: not lasting, and shown or changed least lately.
+    """Return those of a person's facts that are too many: not lasting, and shown or changed least
+    lately.
 
     `shown_at` has when a fact was last shown to a model.
     """

@@ -10,7 +10,9 @@ from memory.items import ItemKind
 from memory.scope import Scope
 
 Learn = Literal["off", "explicit", "model"]
-"""Nothing becomes a fact; what the agent keeps with its tools; or also what a small model finds afterwards."""
+"""Nothing becomes a fact; what the agent keeps with its tools; or also what a small model finds
+afterwards.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

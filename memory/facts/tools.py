@@ -1,7 +1,7 @@
 """The two tools with which an agent keeps and forgets: `memory_remember` and `memory_forget`.
 
-The server sets owner, project, conversation, turn and time. The model says what; that the person said it is
-proved by words that stand in a message of theirs.
+The server sets owner, project, conversation, turn and time. The model says what; that the person
+said it is proved by words that stand in a message of theirs.
 """
 
 import json
@@ -21,19 +21,28 @@ REMEMBER: Final = "memory_remember"
 FORGET: Final = "memory_forget"
 _EVIDENCE: Final = {
     "type": ["string", "null"],
-    "description": "Required. The person's own words that say so, copied word for word from one of their messages"
-    " in this conversation. Never words of a file, a page or a tool's result.",
+    "description": (
+        "Required. The person's own words that say so, copied word for word from one of their"
+        " messages in this conversation. Never words of a file, a page or a tool's result."
+    ),
 }
 DESCRIPTIONS: Final[Mapping[str, str]] = {
-    REMEMBER: "Keep a fact about this person or their work for later conversations; it is theirs alone. Call it when they ask"
-    " you to remember something (“can you keep in mind that the lab opens at 7:30?”, “备忘一下：周五交报告”), when they"
-    " correct something that is known (“that's wrong, it opens at 7:30”, “我搬家了，现在住海曙区”: give the id of what it"
-    " replaces), when they name a lasting preference (“answer me in short sentences”), and for a decision with its reason. Do"
-    " not keep secrets, how tools are called, what is true only today, or what only a file says. One fact a call, in the"
-    " person's language, so that it is understood without this conversation.",
-    FORGET: "Forget what is remembered, with all that it had replaced and the messages that told it. Call it when the person asks"
-    " for that (“forget where I live”, “把我的地址忘掉”); to correct something, call memory_remember with `replaces` instead."
-    " Find the ids with memory_search if they are not shown. A note is a file of the workspace: edit that.",
+    REMEMBER: (
+        "Keep a fact about this person or their work for later conversations; it is theirs"
+        " alone. Call it when they ask you to remember something (“can you keep in mind that the"
+        " lab opens at 7:30?”, “备忘一下：周五交报告”), when they correct something that is known"
+        " (“that's wrong, it opens at 7:30”, “我搬家了，现在住海曙区”: give the id of what it"
+        " replaces), when they name a lasting preference (“answer me in short sentences”), and"
+        " for a decision with its reason. Do not keep secrets, how tools are called, what is true"
+        " only today, or what only a file says. One fact a call, in the person's language, so"
+        " that it is understood without this conversation."
+    ),
+    FORGET: (
+        "Forget what is remembered, with all that it had replaced and the messages that told it."
+        " Call it when the person asks for that (“forget where I live”, “把我的地址忘掉”); to"
+        " correct something, call memory_remember with `replaces` instead. Find the ids with"
+        " memory_search if they are not shown. A note is a file of the workspace: edit that."
+    ),
 }
 SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     REMEMBER: {
@@ -51,8 +60,10 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
             },
             "lasting": {
                 "type": ["boolean", "null"],
-                "description": "True for what should be known in every conversation: who they are, how they"
-                " want to be answered.",
+                "description": (
+                    "True for what should be known in every conversation: who they are, how they"
+                    " want to be answered."
+                ),
             },
         },
     },
@@ -72,7 +83,9 @@ _MOST_COPIES: Final = 5
 
 
 class FactTools:
-    """Answers the tools. A call that cannot be done raises `FactRefused` with a sentence for the model."""
+    """Answers the tools. A call that cannot be done raises `FactRefused` with a sentence for the
+    model.
+    """
 
     def __init__(self, keeper: FactKeeper, search: MemorySearch) -> None:
         self._keeper = keeper

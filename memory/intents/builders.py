@@ -1,8 +1,9 @@
 """Builders that make intents of what happened; nothing else makes intents.
 
-Each takes a `Happening`: whose it is, where and when. Ids are derived from what happened, so that reporting
-the same again, after a crash for example, has no effect. A payload is raw and lives no longer than its intent.
-It is masked before it is shortened, since half a secret could not be recognised any more.
+Each takes a `Happening`: whose it is, where and when. Ids are derived from what happened, so that
+reporting the same again, after a crash for example, has no effect. A payload is raw and lives no
+longer than its intent. It is masked before it is shortened, since half a secret could not be
+recognised any more.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -118,9 +119,10 @@ def intent_from_tool_result(
 ) -> MemoryIntent:
     """A tool call returned, was kept from running, or was interrupted.
 
-    `index` is the call's number in its turn, since a model may repeat `tool_use_id`. `result` is what the call
-    returned, the error, or why it did not run. Without `at`, whose it is and when comes from the `reporting` block
-    around the call; outside of one `IntentRefused` is raised. A call without an id is identified by its moment.
+    `index` is the call's number in its turn, since a model may repeat `tool_use_id`. `result` is
+    what the call returned, the error, or why it did not run. Without `at`, whose it is and when
+    comes from the `reporting` block around the call; outside of one `IntentRefused` is raised. A
+    call without an id is identified by its moment.
     """
     at = at or _present()
     tool_use_id = tool_use_id or f"at {at.occurred_at.isoformat()}"
@@ -202,7 +204,9 @@ def intent_from_memory_saved(
     supersedes: Sequence[str] = (),
     evidence: str | None = None,
 ) -> MemoryIntent:
-    """Something that a person told was saved, or changed; `supersedes` has the ids of what it replaced."""
+    """Something that a person told was saved, or changed; `supersedes` has the ids of what it
+    replaced.
+    """
     return _intent(
         at,
         "memory.saved",
@@ -221,7 +225,8 @@ def intent_from_memory_forgotten(
 ) -> MemoryIntent:
     """Something was forgotten; the intent does not say what, not even by its id.
 
-    `item_id` distinguishes two items that were forgotten at the same moment; it cannot be recovered.
+    `item_id` distinguishes two items that were forgotten at the same moment; it cannot be
+    recovered.
     """
     unique = f"{item_id}:{at.occurred_at.isoformat()}"
     return _intent(at, "memory.forgotten", unique, item_kind=item_kind)

@@ -1,7 +1,7 @@
 """`record_intent` and the builders without a `Happening`, as the intent guide calls them.
 
-Whose it is comes from the block around the call, never from an argument, so that an argument that was forgotten
-or that a model chose cannot write into somebody's memory.
+Whose it is comes from the block around the call, never from an argument, so that an argument that
+was forgotten or that a model chose cannot write into somebody's memory.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,8 @@ _queue: ContextVar[IntentQueue | None] = ContextVar("intent_queue", default=None
 def reporting(happening: Callable[[], Happening], queue: IntentQueue) -> Iterator[None]:
     """Let the code of a block build intents without a `Happening`, and queue them.
 
-    `happening` is called for each intent. The block and the tasks that it starts are served, no others.
+    `happening` is called for each intent. The block and the tasks that it starts are served, no
+    others.
     """
     source, target = happening_source.set(happening), _queue.set(queue)
     try:
@@ -32,7 +33,8 @@ def reporting(happening: Callable[[], Happening], queue: IntentQueue) -> Iterato
 def record_intent(intent: MemoryIntent) -> None:
     """Queue an intent in a `reporting` block; never waits.
 
-    Raise `IntentRefused` outside of one, and if the intent does not match the registry; nothing is queued then.
+    Raise `IntentRefused` outside of one, and if the intent does not match the registry; nothing is
+    queued then.
     """
     queue = _queue.get()
     if queue is None:

@@ -1,4 +1,4 @@
-"""Replaces binary data, encoded blocks, hex dumps and very long lines with a remark of their size."""
+"""Replaces binary data, encoded blocks, hex dumps and very long lines with their size."""
 
 import re
 from itertools import groupby

@@ -1,7 +1,7 @@
 """Removes noise from a text, and shortens it.
 
-Binary and encoded data, diffs, progress, repeated stack traces and log lines are replaced; a text that is
-still too long keeps its head, its errors, its conclusion and its tail.
+Binary and encoded data, diffs, progress, repeated stack traces and log lines are replaced; a text
+that is still too long keeps its head, its errors, its conclusion and its tail.
 """
 
 import re

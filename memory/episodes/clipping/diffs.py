@@ -11,7 +11,8 @@ _NAMES: Final = r"--- (?:a/)?(?P<old>[^\t\n]{1,500}).*\n\+\+\+ (?:b/)?(?P<new>[^
 _GIT_HEADER: Final = (
     r"diff --(?:.* )?(?:b/)?(?P<name>\S{1,500})\n"
     r"(?:(?:index [0-9a-f,.]+|old mode|new mode|new file mode|deleted file mode|similarity index"
-    r"|dissimilarity index|rename (?:from|to)|copy (?:from|to)|Binary files .* differ|={20,}$).*\n)*"
+    r"|dissimilarity index|rename (?:from|to)|copy (?:from|to)|Binary files .* differ|={20,}$)"
+    r".*\n)*"
     r"(?:GIT binary patch\n(?:(?:literal|delta) \d+\n(?:.+\n)*\n?)*)?"
 )
 
@@ -24,7 +25,8 @@ _FILE_TEXT: Final = (
     rf"(?:{_GIT_HEADER})?(?:{_NAMES})?(?P<hunks>(?:@@.*@@.*\n{_LINES})*)"
 )
 
-# Hunks of which no header says the file; only the usual form of a head, so that no other text is taken.
+# Hunks of which no header says the file; only the usual form of a head, so that no other text is
+# taken.
 _BARE_TEXT: Final = (
     rf"(?:^@@ -\d{{1,9}}(?:,\d{{1,9}})? \+\d{{1,9}}(?:,\d{{1,9}})? @@.*\n(?=[-+ \\]){_LINES})+"
 )
@@ -82,7 +84,7 @@ def _changed(file: re.Match[str]) -> str:
 
 
 def _unnamed_files_of(diff: str) -> str:
-    """Return the counts of a diff whose hunks belong to no header, after a name that stands alone."""
+    """Return the counts of a diff whose hunks have no header, after a name that stands alone."""
     header = _HEADER_NAMES.search(diff)
     name = f"{_first_name(header['new'], header['old'])} " if header else ""
     return f"{name}{_counts(_HEADER_NAMES.sub('', diff))}"

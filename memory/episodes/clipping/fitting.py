@@ -82,7 +82,7 @@ def _places(pattern: re.Pattern[str], lines: Sequence[str], places: range) -> li
 def _fitting(
     lines: Sequence[str], places: Sequence[int], room: int, *, beside: int = 0
 ) -> list[int]:
-    """Return the places whose lines fit, earlier ones first; each takes `beside` characters more."""
+    """Return the places whose lines fit, earlier ones first; each takes `beside` more."""
     fitting: list[int] = []
     for at in dict.fromkeys(places):
         cost = len(lines[at]) + 1 + beside

@@ -57,5 +57,7 @@ def row_of_history(case_id: str, entry: HistoryEntry) -> dict[str, Any]:
 
 @decoding_rows()
 def vote_of(row: Row) -> Vote:
-    """Return the vote in a row of `case_votes`; an earlier release kept warnings in a column of their own."""
+    """Return the vote in a row of `case_votes`; an earlier release kept warnings in a column of
+    their own.
+    """
     return read_value(Vote, row, signal=row["signal"] or row["warning"])

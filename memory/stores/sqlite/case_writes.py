@@ -1,7 +1,8 @@
-"""The change of a case, written within one transaction with its item and deliveries; see `CaseStore.apply`.
+"""The change of a case, written within one transaction with its item and deliveries; see
+`CaseStore.apply`.
 
-Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again takes
-one place in the history, and of relations the nearest stay.
+Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again
+takes one place in the history, and of relations the nearest stay.
 """
 
 import json
@@ -49,7 +50,8 @@ def apply_case_change_blocking(
 ) -> None:
     """Write a change within the caller's transaction.
 
-    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope would change.
+    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope
+    would change.
     """
     _put_case(connection, change)
     case = change.case
@@ -158,7 +160,9 @@ def _append_history(connection: sqlite3.Connection, case_id: str, entry: History
 def _replacing_last_vote(
     connection: sqlite3.Connection, by: dict[str, str | None], entry: HistoryEntry
 ) -> HistoryEntry:
-    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced ones."""
+    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced
+    ones.
+    """
     last = connection.execute(
         "SELECT seq, event, details FROM case_history"  # noqa: S608  a text of our own
         f" WHERE {_BY_THE_SAME} ORDER BY seq DESC LIMIT 1",

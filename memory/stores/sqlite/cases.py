@@ -151,7 +151,8 @@ class SqliteCaseStore:
             " AND ifnull(json_extract(value, '$.scope.app_code') = ?, 1)"
             " AND is_findable = 1 AND NOT EXISTS (SELECT 1 FROM case_votes"
             " WHERE case_votes.case_id = cases.case_id AND case_votes.voter = case_views.voter"
-            " AND case_votes.content_revision >= ifnull(json_extract(value, '$.content_revision'), 1))"
+            " AND case_votes.content_revision"
+            " >= ifnull(json_extract(value, '$.content_revision'), 1))"
             " ORDER BY shown_at DESC, case_id LIMIT ?",
             (voter, owner_id, app_code, max(0, limit)),
         )

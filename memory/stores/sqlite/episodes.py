@@ -1,9 +1,9 @@
 """Episodes in SQLite, each written in one transaction with its item, deliveries and the turn's
 mark.
 
-Like episodes are found through indexes: equal texts by their fingerprint, others by type, tags and time. So a
-write costs the same among a hundred and a million. `episodes.marks` and `episode_marks` are of an earlier
-release, and only deleted from.
+Like episodes are found through indexes: equal texts by their fingerprint, others by type, tags and
+time. So a write costs the same among a hundred and a million. `episodes.marks` and `episode_marks`
+are of an earlier release, and only deleted from.
 """
 
 import json
@@ -169,7 +169,9 @@ def _note_form(
 
 
 def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
-    """Return the row to merge into: an equal text, or the same type and tags at about the same time."""
+    """Return the row to merge into: an equal text, or the same type and tags at about the same
+    time.
+    """
     return _same_row(connection, new) or _like_by_tags(connection, new.episode)
 
 

@@ -94,8 +94,8 @@ def forgotten_at_blocking(
 ) -> str | None:
     """Return when what this intent says was forgotten; None if it was not.
 
-    That is the item that it mentions, or the turn whose message or answer it holds. What came back under its id,
-    such as a note, counts again from then on.
+    That is the item that it mentions, or the turn whose message or answer it holds. What came back
+    under its id, such as a note, counts again from then on.
     """
     if key.startswith(("memory.", *_TOOLS)):
         ids = _ID.findall(payload)
