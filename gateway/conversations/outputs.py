@@ -164,7 +164,7 @@ class OutputFiles:
     def _read_blocking(self, call: CallId) -> str | None:
         path = self._path(call)
         try:
-            return None if path is None else path.read_text(encoding="utf-8")
+            return None if path is None else path.read_bytes().decode()
         except OSError:
             return None
 

@@ -49,6 +49,14 @@ async def test_an_output_is_kept_masked_and_for_this_user_alone(tmp_path: Path) 
     assert [item.stat().st_mode & 0o777 for item in (path, path.parent)] == [0o600, 0o700]
 
 
+async def test_line_ends_stay_as_a_command_wrote_them(tmp_path: Path) -> None:
+    text = "10%\r100%\r\ndone\n"
+    files = OutputFiles(tmp_path, str)
+    async with writing(files):
+        files.put(CALL, text, len(text))
+        assert await files.read(CALL) == text
+
+
 async def test_what_waits_is_written_when_the_server_ends(tmp_path: Path) -> None:
     files = OutputFiles(tmp_path, str)
     async with writing(files):
