@@ -17,7 +17,7 @@ from policies.visible_text import show
 MAX_FILE_BYTES = 256 * 1024
 
 _FAULTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_TOML_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)$")
+_TOML_LINE = re.compile(r"(?<!\s)\s*\(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 class RulesError(ValueError):

@@ -26,7 +26,9 @@ _MACHINE_TEXT = re.compile(
     r"|This session is being continued from a previous conversation)"
 )
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
-_APPENDED_REMINDER = re.compile(r"\s*<system-reminder>(.*?)</system-reminder>\s*\Z", re.DOTALL)
+_APPENDED_REMINDER = re.compile(
+    r"(?<!\s)\s*<system-reminder>(.*?)</system-reminder>\s*\Z", re.DOTALL
+)
 _HOOK_CONTEXT = re.compile(
     r"UserPromptSubmit hook additional context:\s*(?P<text>.*?)"
     r"(?=\n\n(?:\w+(?::\w+)? hook additional context:|Today's date is|Attribution for git"

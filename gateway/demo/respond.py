@@ -33,7 +33,7 @@ _POLITE = re.compile(
 )
 _PLAN_FIRST = re.compile(r"(?:Plan first: .+? follows\.|请先做计划：.+?如下。)\s*", re.DOTALL)
 _PLAN_FILE = re.compile(r" at (/[^'\"]+?/\.plans/[\w-]+\.md)")
-_NUMBERED_LINE = re.compile(r"^\s*\d+(?:\t|→)(.*)$", re.MULTILINE)
+_NUMBERED_LINE = re.compile(r"^[^\S\n]*\d+(?:\t|→)(.*)$", re.MULTILINE)
 _NOTE_FILE = re.compile(r"^\S+\.(?:md|txt|ya?ml)$", re.MULTILINE)
 _NOT_FOR_PEOPLE = re.compile(
     r"^memory/README\.md:\n(?:>.*\n?)*|^>.*memory/README\.md.*\n?|^(?!>|-|memory/\S+:$).*\n?",

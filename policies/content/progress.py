@@ -7,7 +7,7 @@ _SPINNER: Final = re.compile(r"^\s{0,16}(?:[⠀-⣿◐◓◑◒◜◝◞◟]|[|/
 _BAR: Final = re.compile(r"[=#>█▓▒░▏▎▍▌▋▊▉━╸╺─•.*\-]{3,}")
 _SHARE: Final = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3})?\s?[%％]")
 _AMOUNT: Final = re.compile(
-    r"\d+(?:\.\d+)?\s?(?:[kKMGT]i?)?[bB]?\s?/\s?\d+(?:\.\d+)?\s?(?:[kKMGT]i?)?[bB]?(?!\w)",
+    r"(?<!\d)\d+(?:\.\d+)?\s?(?:[kKMGT]i?)?[bB]?\s?/\s?\d+(?:\.\d+)?\s?(?:[kKMGT]i?)?[bB]?(?!\w)",
 )
 _MOVING: Final = re.compile(
     r"\b(?:downloading|uploading|receiving|resolving|counting|compressing|writing"

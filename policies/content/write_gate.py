@@ -77,7 +77,7 @@ _SCHEMA_KEYS: Final = frozenset(
     {"input_schema", "inputSchema", "parameters", "properties", "$schema"}
 )
 _MIN_PARAMETERS = 2
-_LABEL: Final = re.compile(r"[\s\-*•>#]{0,12}(?:[^\W\d_]+[ \-]?){1,3}\**\s?[:：]")
+_LABEL: Final = re.compile(r"[\s\-*•>#]{0,12}(?:[^\W\d_]++[ \-]?+){1,3}+\**\s?[:：]")
 """`Gotcha:`, `**注意**：`."""
 _CLAUSE_END: Final = re.compile(r"(?<=[;；])")
 _POINTER: Final = re.compile(

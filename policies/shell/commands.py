@@ -20,7 +20,7 @@ _KINDS: Mapping[str, str] = {
     "FILE_TYPES": r"[bcdflps](?:,[bcdflps])*",
     "KEPT": "(?:mode|ownership|timestamps|all)(?:,(?:mode|ownership|timestamps|all))*",
     "LEAST_SIZE": r"-?\d{1,9}[KMGT]?",
-    "MODE": "0?[0-7]{3}|[ugoa]*[-+=][rwxX]*(?:,[ugoa]*[-+=][rwxX]*)*",
+    "MODE": "0?[0-7]{3}|[ugoa]{0,4}[-+=][rwxX]*(?:,[ugoa]{0,4}[-+=][rwxX]*)*",
     # not a path: where an option takes no value (`ls -I` on macOS) it would be an operand
     "NAME_PATTERN": "[^-/][^/]*",
     "NUMBER": r"\d{1,9}",
