@@ -10,7 +10,7 @@ from memory.text_lines import one_line
 MAX_TITLE_CHARS: Final = 120
 MAX_SUMMARY_CHARS: Final = 300
 
-_MARKS: Final = re.compile(r"^\s*(?:[-*•#>]+|\d{1,3}\.)\s+|[=_\-*~]{4,}|`|\*\*", re.MULTILINE)
+_MARKS: Final = re.compile(r"^[^\S\n]*(?:[-*•#>]+|\d{1,3}\.)\s+|[=_\-*~]{4,}|`|\*\*", re.MULTILINE)
 """Markdown marks, which only take room in one line."""
 
 

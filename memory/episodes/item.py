@@ -19,7 +19,7 @@ _TELLING_FIRST: Final[tuple[SectionName, ...]] = (
     "context",
     "links",
 )
-_MARKS: Final = re.compile(r"^\s*(?:[-*•]|\d{1,3}\.)\s+|[=_\-*~]{4,}|`", re.MULTILINE)
+_MARKS: Final = re.compile(r"^[^\S\n]*(?:[-*•]|\d{1,3}\.)\s+|[=_\-*~]{4,}|`", re.MULTILINE)
 """Marks of lists, rulers and code, which only take room in one line."""
 _HEADING: Final = re.compile(r"^(\\*)(?=#)", re.MULTILINE)
 """A line of a section that looks like a heading, which is escaped with a backslash."""

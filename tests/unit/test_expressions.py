@@ -50,7 +50,7 @@ def slow_texts(name: str, pattern: re.Pattern[str], slowness: float) -> Iterator
 def test_an_expression_takes_time_in_proportion_to_its_text() -> None:
     """The texts are made of the expressions' own repetitions."""
     slowness = most_s() / MOST_S
-    found = expressions("gateway", "policies")
+    found = expressions("gateway", "memory", "policies")
     assert len(found) > 100
     slow = {name: [*slow_texts(name, pattern, slowness)] for name, pattern in found.items()}
     assert {name: texts for name, texts in slow.items() if texts} == {}

@@ -13,7 +13,7 @@ _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/_\-]{160,}={0,2
 _HEX: Final = re.compile(r"(?<![A-Za-z0-9])(?:0x)?[0-9a-fA-F]{129,}(?![A-Za-z0-9])")
 _DUMP_LINE = (
     r"[ \t]{0,8}(?:0x)?[0-9a-fA-F]{4,16}[: \t][ \t]{0,4}"
-    r"(?:[0-9a-fA-F]{2}(?:[0-9a-fA-F]{2})?[ \t]{1,3}){4,}.*"
+    r"(?:[0-9a-fA-F]{2}(?:[0-9a-fA-F]{2})?[ \t]{1,3}){4,}+.*+"
 )
 # At least three lines, and a shorter last one.
 _ENCODED_BLOCK: Final = re.compile(

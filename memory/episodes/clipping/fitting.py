@@ -13,7 +13,8 @@ _TELLING: Final = re.compile(
 )
 # Lines that sum an output up, in the words of common tools.
 CONCLUSION: Final = re.compile(
-    r"={3,}.*\b(?:passed|failed|error|errors)\b.*={3,}|\b\d+ (?:passed|failed|errors?"
+    r"(?<!=)={3,}+.{0,200}?\b(?:passed|failed|error|errors)\b.{0,200}?={3}"
+    r"|\b\d+ (?:passed|failed|errors?"
     r"|passing|failing)\b"
     r"|\bBUILD (?:SUCCESS|FAILED|FAILURE|SUCCESSFUL)|\bSuccessfully (?:built|tagged"
     r"|installed)\b|\bTests?(?: run)?:\s|\bexit (?:code|status) \d+|\b(?:added|removed"
@@ -24,7 +25,7 @@ CONCLUSION: Final = re.compile(
 
 _HEAD_SHARE = 0.3
 _TELLING_SHARE = 0.35
-_RULER: Final = re.compile(r"^[=_\-*#~]{3,}\s*|\s*[=_\-*#~]{3,}$")
+_RULER: Final = re.compile(r"^[=_\-*#~]{3,}\s*|(?:(?<!\s)\s++|(?<![\s=_\-*#~]))[=_\-*#~]{3,}+$")
 _FEW_LINES = 3
 _MARK_CHARS = 40
 """Room for the remark on what was left out."""
