@@ -41,8 +41,6 @@ def of_vote(before: Case, after: Case | None, vote: Vote) -> tuple[str, ...]:
         notes.append(_note("both_sides", str(vote.helpful).lower(), vote.signal))
     if after is None:
         notes.append(_note("counted_already"))
-    if vote.content_revision < before.content_revision:
-        notes.append(_note("older_content", before.case_id))
     if after is not None and before.lifecycle != after.lifecycle:
         notes.append(_note("stepped", before.lifecycle, after.lifecycle))
     return (*notes, *(_hidden(after) if after is not None else ()))

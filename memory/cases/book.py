@@ -98,8 +98,8 @@ class CaseBook:
     ) -> FeedbackAnswer:
         """Count the vote of the caller's conversation on a case; it replaces its earlier one.
 
-        It judges the content that the conversation was shown, not what was written meanwhile. Raise
-        `CaseRefused` if the caller has no such case, `StoreUnavailable` if nothing was written.
+        It judges what the case says now. Raise `CaseRefused` if the caller has no such case,
+        `StoreUnavailable` if nothing was written.
         """
         vote = Vote(
             case_id=case_id,
@@ -109,7 +109,6 @@ class CaseBook:
             app_code=caller.scope.app_code,
             environment=caller.scope.environment,
             at=self._work.present(),
-            content_revision=await self._work.judged_revision(caller, case_id),
         )
         async with self._work.turn_of(caller.scope.owner_id):
             answer = await retry_on_conflict(partial(self._vote, caller, vote))
@@ -223,7 +222,7 @@ class CaseBook:
 
     async def _vote(self, caller: CaseCaller, vote: Vote) -> FeedbackAnswer:
         case = await self._work.case(caller, vote.case_id)
-        vote = replace(vote, at=self._work.present())
+        vote = replace(vote, at=self._work.present(), content_revision=case.content_revision)
         votes = await self._work.votes(case)
         decide = partial(vote_change, caller, case, votes, vote)
         change = await self._threads.run(decide)

@@ -120,7 +120,7 @@ class Vote:
     environment: str | None = None
     at: datetime
     content_revision: int = 1
-    """The content that the voter was shown; if that is not known, the content when it voted."""
+    """The content that it judges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from memory.items import Item
 
 MAX_KEPT_RELATIONS: Final = 50
 """Relations of a case that are kept, nearest first."""
-MAX_KEPT_VOTINGS: Final = 10
-"""Newest votes of one conversation in the history of a case since it wrote to the case."""
+MAX_KEPT_JUDGEMENTS: Final = 100
+"""Newest votes and lifecycle steps in the history of a case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,12 @@ class CaseStore(Protocol):
     async def apply(self, change: CaseChange) -> None:
         """Write a whole change: the case with its vote, relations, history, item and deliveries.
 
-        An unchanged item is not delivered again; a removed one is removed from every backend. A
-        relation to another owner's or an absent case is left out. See the limits above for what is
-        kept.
+        An unchanged item is not delivered again; a removed one is removed from every backend. A relation to
+        another owner's or an absent case is left out. See the limits above for what is kept.
 
-        In the history a `feedback` replaces the same voter's `feedback` just before it; `replaced`
-        in its details counts them. Of a voter's `feedback` and `lifecycle` entries since it wrote
-        to the case the newest stay. Raise `StoreConflict` if the case has another revision than the
-        decision was made on, or another scope; `StoreUnavailable` if nothing was written.
+        Raise `StoreConflict` if
+        the case has another revision than the decision was made on, or another scope; `StoreUnavailable` if
+        nothing was written.
         """
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
@@ -69,8 +67,7 @@ class CaseStore(Protocol):
     async def count_related(
         self, case_ids: Sequence[str], *, app_code: str | None
     ) -> Mapping[str, int]:
-        """Count each case's relations to cases that are neither rejected nor stale, with an entry
-        for every id.
+        """Count each case's relations to cases that are neither rejected nor stale, with an entry for every id.
 
         With `app_code`, only to cases of this app or of none.
         """
@@ -84,20 +81,13 @@ class CaseStore(Protocol):
     async def history_length(self, case_id: str) -> int:
         """Return the number of changes in the history."""
 
-    async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
-        """Record the `content_revision` of each case that a voter was shown; it never decreases.
-
-        Absent cases are left out.
-        """
-
-    async def shown_words(self, voter: str, case_id: str) -> int | None:
-        """Return the `content_revision` that a voter was shown or wrote last; None: not known."""
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
+        """Record that a voter was shown these cases; absent ones are left out."""
 
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
     ) -> list[str]:
-        """Return the cases that a voter was shown and has not judged in their present content,
-        latest first.
+        """Return the cases that a voter was shown and has not judged in their present content, latest first.
 
         Hidden and forgotten cases are left out, and with `app_code` cases of other apps.
         """

@@ -67,9 +67,7 @@ async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]
         return
     with anyio.move_on_after(_NOTE_SHOWN_S) as timeout:
         try:
-            await store.note_shown(
-                caller.voter, {case.case_id: case.content_revision for case in cases}
-            )
+            await store.note_shown(caller.voter, [case.case_id for case in cases])
         except StoreUnavailable:
             _log.warning("shown_cases_not_noted", exc_info=True)
     if timeout.cancelled_caught:
@@ -120,17 +118,6 @@ class UnitOfWork:
         if not found or not sees(caller, found[0]):
             raise CaseRefused("CASE_NOT_FOUND", sentence("refusals", "no_such_case"))
         return found[0]
-
-    async def judged_revision(self, caller: CaseCaller, case_id: str) -> int:
-        """Return the `content_revision` that a vote of the caller judges.
-
-        For an agent it is what its conversation was shown last; otherwise the present one.
-        """
-        case = await self.case(caller, case_id)
-        if caller.by == "person":
-            return case.content_revision
-        shown = await self._store.shown_words(caller.voter, case_id)
-        return case.content_revision if shown is None else min(shown, case.content_revision)
 
     async def votes(self, case: Case) -> Sequence[Vote]:
         """Return the votes on a case, oldest first."""

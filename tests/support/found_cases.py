@@ -1,6 +1,6 @@
 """Cases that a search can find, in their own store and index of words, with the finder on top."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -70,11 +70,11 @@ class WatchedCaseStore(SqliteCaseStore):
             raise StoreUnavailable("It cannot be read.")
         return await super().get(case_ids, owner_id)
 
-    async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
         if self.cannot_write:
             raise StoreUnavailable("It cannot be written.")
-        await super().note_shown(voter, shown)
-        self.shown.append((voter, list(shown)))
+        await super().note_shown(voter, case_ids)
+        self.shown.append((voter, list(case_ids)))
 
 
 @dataclass

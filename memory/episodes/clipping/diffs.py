@@ -6,7 +6,9 @@ The line counts in the head of a hunk are not read: people and models write them
 import re
 from typing import Final
 
-_NAMES: Final = r"--- (?:a/)?(?P<old>[^\t\n]{1,500}).*\n\+\+\+ (?:b/)?(?P<new>[^\t\n]{1,500}).*\n"
+_NAMES: Final = (
+    r"--- (?:a/)?(?P<old>[^\t\n]{1,500}+).*+\n\+\+\+ (?:b/)?(?P<new>[^\t\n]{1,500}+).*+\n"
+)
 
 _GIT_HEADER: Final = (
     r"diff --(?:.* )?(?:b/)?(?P<name>\S{1,500})\n"

@@ -1,19 +1,17 @@
-"""The change of a case, written within one transaction with its item and deliveries; see
-`CaseStore.apply`.
+"""The change of a case, written within one transaction with its item and deliveries; see `CaseStore.apply`.
 
-Lists that grow with use are bounded here: a voter has one vote, a voice that judges again and again
-takes one place in the history, and of relations the nearest stay.
+Lists that grow with use are bounded here: a voter has one vote, of votes in the history the newest stay, and
+of relations the nearest.
 """
 
-import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
 from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase
-from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_VOTINGS, CaseChange
+from memory.cases.store import MAX_KEPT_JUDGEMENTS, MAX_KEPT_RELATIONS, CaseChange
 from memory.clock import rfc3339
 from memory.items import Item
 from memory.outbox.delivery import deliveries_of
@@ -33,14 +31,6 @@ _PLACES: Final = " ".join(
 PLACE: Final = f"CASE relation {_PLACES} END"
 """What relations are ordered by first: how two cases are related, before how much."""
 
-_BY_THE_SAME: Final = (
-    "case_id = :case AND by = :by AND user_id = :user AND conversation_id IS :conversation"
-)
-_WROTE_LAST: Final = (
-    "ifnull((SELECT max(seq) FROM case_history"  # noqa: S608  a text of our own
-    f" WHERE {_BY_THE_SAME} AND event IN ('created', 'updated')), 0)"
-)
-
 
 def apply_case_change_blocking(
     connection: sqlite3.Connection,
@@ -50,8 +40,7 @@ def apply_case_change_blocking(
 ) -> None:
     """Write a change within the caller's transaction.
 
-    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope
-    would change.
+    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope would change.
     """
     _put_case(connection, change)
     case = change.case
@@ -70,10 +59,8 @@ def apply_case_change_blocking(
                 "case_id": case.case_id,
                 "shown_at": rfc3339(now),
                 "own": 1,
-                "content_revision": case.content_revision,
             },
-            "ON CONFLICT (voter, case_id)"
-            " DO UPDATE SET own = 1, content_revision = excluded.content_revision",
+            "ON CONFLICT (voter, case_id) DO UPDATE SET own = 1",
         )
     if change.item is not None:
         _show(connection, change.item, deliver_to, now)
@@ -139,40 +126,14 @@ def _put_relations(
 
 
 def _append_history(connection: sqlite3.Connection, case_id: str, entry: HistoryEntry) -> None:
-    by = {
-        "case": case_id,
-        "by": entry.by,
-        "user": entry.user_id,
-        "conversation": entry.conversation_id,
-    }
-    if entry.event == "feedback":
-        entry = _replacing_last_vote(connection, by, entry)
     insert_blocking(connection, "case_history", row_of_history(case_id, entry))
     if entry.event in {"feedback", "lifecycle"}:
         connection.execute(
-            "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"  # noqa: S608  a text of our own
-            f" WHERE {_BY_THE_SAME} AND event IN ('feedback', 'lifecycle')"
-            f" AND seq > {_WROTE_LAST} ORDER BY seq DESC LIMIT -1 OFFSET :kept)",
-            {**by, "kept": 2 * MAX_KEPT_VOTINGS},
+            "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"
+            " WHERE case_id = ? AND event IN ('feedback', 'lifecycle')"
+            " ORDER BY seq DESC LIMIT -1 OFFSET ?)",
+            (case_id, MAX_KEPT_JUDGEMENTS),
         )
-
-
-def _replacing_last_vote(
-    connection: sqlite3.Connection, by: dict[str, str | None], entry: HistoryEntry
-) -> HistoryEntry:
-    """Delete the voice's last entry if it is a vote; return the entry with the number of replaced
-    ones.
-    """
-    last = connection.execute(
-        "SELECT seq, event, details FROM case_history"  # noqa: S608  a text of our own
-        f" WHERE {_BY_THE_SAME} ORDER BY seq DESC LIMIT 1",
-        by,
-    ).fetchone()
-    if last is None or last["event"] != "feedback":
-        return entry
-    connection.execute("DELETE FROM case_history WHERE seq = ?", (last["seq"],))
-    replaced = json.loads(last["details"]).get("replaced", 0) + 1
-    return replace(entry, details={**entry.details, "replaced": replaced})
 
 
 def _show(

@@ -110,37 +110,21 @@ class SqliteCaseStore:
         sql = "SELECT count(*) FROM case_history WHERE case_id = ?"
         return int(await self._database.scalar(sql, (case_id,)) or 0)
 
-    async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
-        new = await self._not_shown(voter, shown)
-        if not new:
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
+        rows = await self._database.rows(
+            f"SELECT case_id FROM case_views WHERE voter = :voter AND case_id IN {IN_IDS}",  # noqa: S608
+            {"voter": voter, "ids": id_list(case_ids)},
+        )
+        known = {row["case_id"] for row in rows}
+        new = [one for one in case_ids if one not in known and is_storable(one)]
+        if not new:  # only news is worth a transaction
             return
         at = rfc3339(self._now())
         await self._database.execute_many(
-            "INSERT INTO case_views (voter, case_id, shown_at, own, content_revision)"
-            " SELECT ?, case_id, ?, 0, ? FROM cases WHERE case_id = ?"
-            " ON CONFLICT DO UPDATE SET shown_at = excluded.shown_at,"
-            " content_revision = excluded.content_revision"
-            " WHERE ifnull(content_revision, 0) < excluded.content_revision",
-            [(voter, at, shown[case_id], case_id) for case_id in new],
+            "INSERT INTO case_views (voter, case_id, shown_at, own)"
+            " SELECT ?, case_id, ?, 0 FROM cases WHERE case_id = ? ON CONFLICT DO NOTHING",
+            [(voter, at, case_id) for case_id in new],
         )
-
-    async def _not_shown(self, voter: str, shown: Mapping[str, int]) -> Sequence[str]:
-        rows = await self._database.rows(
-            "SELECT case_id, ifnull(content_revision, 0) AS words FROM case_views"  # noqa: S608
-            f" WHERE voter = :voter AND case_id IN {IN_IDS}",
-            {"voter": voter, "ids": id_list(shown)},
-        )
-        known = {row["case_id"]: row["words"] for row in rows}
-        return [
-            case_id
-            for case_id, words in shown.items()
-            if known.get(case_id, -1) < words and is_storable(case_id)
-        ]
-
-    async def shown_words(self, voter: str, case_id: str) -> int | None:
-        sql = "SELECT content_revision FROM case_views WHERE voter = ? AND case_id = ?"
-        words: int | None = await self._database.scalar(sql, (voter, case_id))
-        return words
 
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int

@@ -8,7 +8,7 @@ pytest-asyncio; nothing that serves imports it.
 from dataclasses import replace
 from typing import Any
 
-from memory.cases.store import MAX_KEPT_RELATIONS, MAX_KEPT_VOTINGS
+from memory.cases.store import MAX_KEPT_JUDGEMENTS, MAX_KEPT_RELATIONS
 from tests.conformance.suites.case_storage import CaseKeepingSuite
 from tests.conformance.suites.case_values import (
     ANN,
@@ -138,57 +138,16 @@ class CaseStoreSuite(CaseKeepingSuite):
             found = await opened.store.history("cas_1", limit=limit)
             assert found == [told[n] for n in shown]
 
-    async def test_a_vote_takes_the_place_of_the_voters_last_in_the_history(
+    async def test_of_very_many_votes_the_newest_stay_in_the_history(
         self, opened: OpenCases
     ) -> None:
-        one = case()
-        voices = ["cnv_1", "cnv_1", None, "cnv_1", None, "cnv_2"]
-        votes = [
-            entry("feedback", at=later(n), conversation_id=voice, details={"n": n})
-            for n, voice in enumerate(voices)
-        ]
-        wrote = entry("merged", at=later(9), conversation_id="cnv_1")
-        again = replace(votes[0], at=later(10))
-        by_hand = replace(again, at=later(11), by="person")
-        await opened.store.apply(new(one, history=[entry("created")]))
-        await opened.store.apply(new(case("2"), history=votes[:1]))
-        for told in (*votes, wrote, again, by_hand):
-            await opened.store.apply(next_of(one, history=[told]))
-            one = replace(one, revision=one.revision + 1)
-        found = await opened.store.history("cas_1", limit=99)
-        assert found == [
-            entry("created"),
-            replace(votes[3], details={"n": 3, "replaced": 2}),
-            replace(votes[4], details={"n": 4, "replaced": 1}),
-            votes[5],
-            wrote,
-            again,
-            by_hand,
-        ]
-        assert await opened.store.history("cas_2", limit=99) == votes[:1]
-
-    async def test_of_one_voice_that_goes_back_and_forth_the_newest_steps_stay(
-        self, opened: OpenCases
-    ) -> None:
-        one = case()
-        told = [
-            entry(event, at=later(n), conversation_id="cnv_1")
-            for n in range(MAX_KEPT_VOTINGS + 5)
-            for event in ("feedback", "lifecycle")
-        ]
-        others = [
-            entry("created", conversation_id="cnv_1"),
-            entry("lifecycle", conversation_id="cnv_2"),
-        ]
-        await opened.store.apply(new(one, history=others))
-        await opened.store.apply(next_of(one, history=told))
-        found = await opened.store.history("cas_1", limit=99)
-        kept = told[-2 * MAX_KEPT_VOTINGS :]
-        assert found == [*others, *kept]
-        wrote = entry("updated", conversation_id="cnv_1")
-        more = [entry("lifecycle", conversation_id="cnv_1", details={"x": 1})]
-        await opened.store.apply(next_of(replace(one, revision=2), history=[wrote, *more]))
-        assert await opened.store.history("cas_1", limit=99) == [*found, wrote, *more]
+        first = [entry("created"), entry("updated", at=later(1))]
+        told = [entry("feedback", at=later(2 + n)) for n in range(MAX_KEPT_JUDGEMENTS + 2)]
+        await opened.store.apply(new(case("2"), history=told[:1]))
+        await opened.store.apply(new(case(), history=[*first, *told]))
+        found = await opened.store.history("cas_1", limit=MAX_KEPT_JUDGEMENTS + 9)
+        assert found == [*first, *told[2:]]
+        assert await opened.store.history("cas_2", limit=9) == told[:1]
 
     async def test_of_very_many_relations_the_nearest_stay_everywhere(
         self, opened: OpenCases
@@ -217,11 +176,11 @@ class CaseStoreSuite(CaseKeepingSuite):
     ) -> None:
         for name in ("1", "2", "3", "4"):
             await opened.store.apply(new(case(name)))
-        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_none", "\ud800"], 1))
-        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_2", "cas_3"], 1))
-        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1"], 1))
-        await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_4"], 1))
-        await opened.store.note_shown("cnv_9", {})
+        await opened.store.note_shown("cnv_9", ["cas_1", "cas_none", "\ud800"])
+        await opened.store.note_shown("cnv_9", ["cas_2", "cas_3"])
+        await opened.store.note_shown("cnv_9", ["cas_1"])
+        await opened.store.note_shown("cnv_8", ["cas_4"])
+        await opened.store.note_shown("cnv_9", [])
         assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == [
             *("cas_2", "cas_3", "cas_1")
         ]
@@ -238,8 +197,8 @@ class CaseStoreSuite(CaseKeepingSuite):
     ) -> None:
         await opened.store.apply(new(case("1"), shown_to="cnv_9"))
         await opened.store.apply(new(case("2")))
-        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2"], 1))
-        await opened.store.note_shown("cnv_8", dict.fromkeys(["cas_1"], 1))
+        await opened.store.note_shown("cnv_9", ["cas_1", "cas_2"])
+        await opened.store.note_shown("cnv_8", ["cas_1"])
         assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2"]
         assert await opened.store.unreviewed("cnv_8", "ann", limit=9) == ["cas_1"]
         await opened.store.apply(next_of(case("2"), shown_to="cnv_9"))
@@ -250,7 +209,7 @@ class CaseStoreSuite(CaseKeepingSuite):
     ) -> None:
         one = case("1")
         await opened.store.apply(new(one))
-        await opened.store.note_shown("cnv_9", {"cas_1": 1})
+        await opened.store.note_shown("cnv_9", ["cas_1"])
         await opened.store.apply(next_of(one, vote=vote(one, "cnv_9", helpful=True)))
         assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
         one = replace(one, revision=2)
@@ -262,27 +221,6 @@ class CaseStoreSuite(CaseKeepingSuite):
         assert (await opened.store.votes(["cas_1"]))["cas_1"] == [warned]
         assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == []
 
-    async def test_the_newest_words_that_a_voter_was_shown_or_wrote_are_known(
-        self, opened: OpenCases
-    ) -> None:
-        for name in ("1", "2"):
-            await opened.store.apply(new(case(name)))
-        assert await opened.store.shown_words("cnv_9", "cas_1") is None
-        assert await opened.store.shown_words("cnv_9", "\ud800") is None
-        await opened.store.note_shown("cnv_9", {"cas_1": 3, "cas_none": 1})
-        await opened.store.note_shown("cnv_9", {"cas_1": 2, "cas_2": 4})
-        await opened.store.note_shown("cnv_8", {"cas_1": 9})
-        assert await opened.store.shown_words("cnv_9", "cas_1") == 3
-        assert await opened.store.shown_words("cnv_9", "cas_none") is None
-        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_2", "cas_1"]
-        await opened.store.note_shown("cnv_9", {"cas_1": 5})
-        assert await opened.store.shown_words("cnv_9", "cas_1") == 5
-        assert await opened.store.unreviewed("cnv_9", "ann", limit=9) == ["cas_1", "cas_2"]
-        own = next_of(case("1"), case_fields={"content_revision": 7}, shown_to="cnv_9")
-        await opened.store.apply(own)
-        assert await opened.store.shown_words("cnv_9", "cas_1") == 7
-        assert await opened.store.shown_words("cnv_9", "cas_2") == 4
-
     async def test_where_an_app_is_named_other_apps_cases_need_no_judgement(
         self, opened: OpenCases
     ) -> None:
@@ -292,7 +230,7 @@ class CaseStoreSuite(CaseKeepingSuite):
             ("3", replace(ANN, app_code="bank")),
         ):
             await opened.store.apply(new(case(name, scope=scope)))
-        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
+        await opened.store.note_shown("cnv_9", ["cas_1", "cas_2", "cas_3"])
         shop = await opened.store.unreviewed("cnv_9", "ann", app_code="shop", limit=9)
         assert shop == ["cas_1", "cas_2"]
         bank = await opened.store.unreviewed("cnv_9", "ann", app_code="bank", limit=9)
@@ -304,7 +242,7 @@ class CaseStoreSuite(CaseKeepingSuite):
     ) -> None:
         for name in ("1", "2", "3"):
             await opened.store.apply(new(case(name)))
-        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1", "cas_2", "cas_3"], 1))
+        await opened.store.note_shown("cnv_9", ["cas_1", "cas_2", "cas_3"])
         for name, lifecycle in (("1", "rejected"), ("2", "stale")):
             fields = {"lifecycle": lifecycle}
             await opened.store.apply(next_of(case(name), case_fields=fields, item=None))

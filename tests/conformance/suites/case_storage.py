@@ -63,7 +63,7 @@ class CaseKeepingSuite(OpenedSuite):
     async def test_nothing_is_seen_or_changed_across_owners(self, opened: OpenCases) -> None:
         mine = case()
         await opened.store.apply(new(mine, shown_to=None))
-        await opened.store.note_shown("cnv_9", dict.fromkeys(["cas_1"], 1))
+        await opened.store.note_shown("cnv_9", ["cas_1"])
         assert await opened.store.get(["cas_1"], "bob") == []
         fingerprint = fingerprint_of(mine.content, mine.scope)
         assert await opened.store.by_fingerprint(fingerprint, "bob") == []

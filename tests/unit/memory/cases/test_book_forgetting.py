@@ -60,7 +60,7 @@ async def test_nothing_of_a_case_is_left_and_the_rest_stays(world: CaseWorld) ->
     again = {**INCIDENT, "symptom_summary": symptom, "resolution": more}
     assert (await world.upsert(caller("cnv_4"), **again)).case.case_id == gone
     await world.vote(caller("cnv_5"), gone, helpful=True)
-    await world.store.note_shown("cnv_6", dict.fromkeys([gone, other], 1))
+    await world.store.note_shown("cnv_6", [gone, other])
     assert (await world.store.related([kept]))[kept]
     assert WORD in await dump(world.database)
 

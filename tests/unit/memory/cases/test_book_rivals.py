@@ -224,7 +224,7 @@ async def everything_once(store: SqliteCaseStore) -> None:
     await store.related(ids)
     await store.history("cas_1", limit=9)
     await store.history_length("cas_1")
-    await store.note_shown("cnv_1", dict.fromkeys(ids, 1))
+    await store.note_shown("cnv_1", ids)
     await store.unreviewed("cnv_1", "ann", limit=9)
     change = next_of(one, vote=vote(one, "cnv_2", helpful=True), relations=[related("2", 0.9)])
     await store.apply(change)
@@ -238,12 +238,12 @@ async def test_showing_again_what_was_shown_before_writes_nothing(
     """A search shows cases each time; only news is worth a transaction."""
     store = cases_on(database, ticking())
     await store.apply(new(case("1")))
-    await store.note_shown("cnv_1", dict.fromkeys(["cas_1"], 1))
+    await store.note_shown("cnv_1", ["cas_1"])
 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError
 
     monkeypatch.setattr(database, "write", never)
-    await store.note_shown("cnv_1", dict.fromkeys(["cas_1"], 1))
+    await store.note_shown("cnv_1", ["cas_1"])
     with pytest.raises(AssertionError):
-        await store.note_shown("cnv_2", dict.fromkeys(["cas_1"], 1))
+        await store.note_shown("cnv_2", ["cas_1"])

@@ -1,6 +1,6 @@
 """The four tools: each wrong call has its code, none raises, and together they work on the real search."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,7 +171,7 @@ class Unwritable(SqliteCaseStore):
 
     failing = "fails"
 
-    async def note_shown(self, voter: str, shown: Mapping[str, int]) -> None:
+    async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
         if self.failing != "fails":
             await anyio.sleep_forever()
         raise StoreUnavailable("It cannot be written.")
