@@ -22,9 +22,9 @@ from memory.intents.registry import UnknownIntent, form_of
 from memory.items import KINDS
 from memory.memory import Memory
 from memory.outbox.delivery import Delivery, DeliveryStatus
-from memory.rebuilding import rebuild, redeliver
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack
 from memory.scope import Scope, is_users_name
+from memory.stores.sqlite.rebuilding import rebuild, redeliver
 from memory.transfer import NotTransferable
 
 FAILED = 1
