@@ -23,7 +23,7 @@ SEED = 7
 async def ask_all(
     memory: Memory, loaded: Loader, questions: Sequence[Asked]
 ) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
-    plain = {name: PlainIndex(name, loaded.texts) for name in PLAIN}
+    plain: dict[str, Any] = {name: PlainIndex(name, loaded.texts) for name in PLAIN}
     places: dict[str, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
     missed = []
     for number, one in enumerate(questions):

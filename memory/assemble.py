@@ -26,7 +26,6 @@ from memory.cases.similarity import SectionComparer
 from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.embeddings.choice import LEAST_COSINES, make_embedder
-from memory.embeddings.hashed import HashedEmbedder
 from memory.episodes.episode import Written
 from memory.episodes.episode_worker import EpisodeWorker, Extract, Learn
 from memory.episodes.extract import Extractor
@@ -246,7 +245,7 @@ async def _build(
         cases,
         finder.candidates,
         # the relations' thresholds were measured with these vectors, in English and Chinese
-        SectionComparer(HashedEmbedder()),
+        SectionComparer(),
         now=now,
         known_secrets=plan.known_secrets,
         on_change=wake_deliveries,

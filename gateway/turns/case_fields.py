@@ -94,7 +94,6 @@ def whole_fields(whole: WholeCase) -> dict[str, Any]:
         "similar_cases": _related(whole.similar_cases),
         "feedback": asdict(whole.feedback),
         "history": [_plain(entry) for entry in whole.history],
-        "history_left_out": whole.history_left_out,
         "markdown": whole.markdown,
     }
 

@@ -40,7 +40,6 @@ class CaseReader:
             near = related[case.case_id]
             feedback = tally(case, votes[case.case_id])
             history = await self._store.history(case.case_id, limit=MAX_HISTORY)
-            length = await self._store.history_length(case.case_id)
             whole.append(
                 WholeCase(
                     case=case,
@@ -49,7 +48,6 @@ class CaseReader:
                         with_structure(relation, case.content, other) for relation, other in near
                     ),
                     history=history,
-                    history_left_out=max(0, length - len(history)),
                     markdown=render_markdown(case, feedback, related=near),
                 )
             )

@@ -152,8 +152,6 @@ class WholeCase:
     similar_cases: Sequence[RelatedCase]
     history: Sequence[HistoryEntry]
     """Oldest first; a very long one is shortened in the middle."""
-    history_left_out: int
-    """Number of changes that are not in `history`."""
     markdown: str
 
 

@@ -78,9 +78,6 @@ class CaseStore(Protocol):
         The creation is kept first, then rewrites and lifecycle steps, then the newest others.
         """
 
-    async def history_length(self, case_id: str) -> int:
-        """Return the number of changes in the history."""
-
     async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
         """Record that a voter was shown these cases; absent ones are left out."""
 

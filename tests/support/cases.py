@@ -16,7 +16,6 @@ from memory.cases.relations import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
 from memory.cases.similarity import SectionComparer
 from memory.clock import Now
-from memory.embeddings.hashed import HashedEmbedder
 from memory.scope import Scope
 from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.cases import SqliteCaseStore
@@ -113,7 +112,7 @@ def world_on(database: Database, make: Making = cases_on, **options: Any) -> Cas
     given: dict[str, Any] = {
         "store": store,
         "candidates": Listed(database, store).candidates,
-        "comparer": SectionComparer(HashedEmbedder()),
+        "comparer": SectionComparer(),
         "now": now,
         "on_change": lambda: told.append("changed"),
     }

@@ -106,10 +106,6 @@ class SqliteCaseStore:
         )
         return [history_of(row) for row in sorted(rows, key=lambda row: int(row["seq"]))]
 
-    async def history_length(self, case_id: str) -> int:
-        sql = "SELECT count(*) FROM case_history WHERE case_id = ?"
-        return int(await self._database.scalar(sql, (case_id,)) or 0)
-
     async def note_shown(self, voter: str, case_ids: Sequence[str]) -> None:
         rows = await self._database.rows(
             f"SELECT case_id FROM case_views WHERE voter = :voter AND case_id IN {IN_IDS}",  # noqa: S608

@@ -223,7 +223,6 @@ async def everything_once(store: SqliteCaseStore) -> None:
     await store.votes(ids)
     await store.related(ids)
     await store.history("cas_1", limit=9)
-    await store.history_length("cas_1")
     await store.note_shown("cnv_1", ids)
     await store.unreviewed("cnv_1", "ann", limit=9)
     change = next_of(one, vote=vote(one, "cnv_2", helpful=True), relations=[related("2", 0.9)])
