@@ -7,7 +7,6 @@ counts as not sent. Invalid input is refused with one sentence.
 
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
@@ -46,22 +45,6 @@ _AROUND: Final = " \t\n.。,，;；:：!！?？-–—_*`'\"“”‘’()（）
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 _SEPARATOR: Final = re.compile(r"[,，;；、\n]")
-_WORD: Final = re.compile(r"[a-z][a-z0-9]*|[\u4e00-\u9fff]+")
-_LAYER_WORDS: Final[Mapping[FailureLayer, str]] = {
-    "jvm": "jvm java gc heap 虚拟机",
-    "k8s": "k8s kubernetes kube pod cluster container orchestration 容器 集群 编排",
-    "network": "network networking net dns tcp tls http loadbalancer lb proxy firewall 网络 "
-    "域名解析 防火墙",
-    "db": "db database sql 数据库",
-    "application": "application app code service frontend backend 应用 代码 业务 前端 后端",
-    "os": "os kernel linux windows host node hardware cpu memory disk storage filesystem 操作系统 "
-    "系统 内核 主机 磁盘 存储 内存",
-    "middleware": "middleware cache queue broker messaging 中间件 缓存 消息队列",
-}
-"""What belongs to each layer. A word that is missing here is no fault: it becomes a tag."""
-_LAYERS: Final[Mapping[str, FailureLayer]] = {
-    name: layer for layer, words in _LAYER_WORDS.items() for name in words.split()
-}
 _METADATA: Final = frozenset(CaseMetadata.__dataclass_fields__)
 
 
@@ -158,15 +141,14 @@ class _Reading:
         return text if _says_something(text) else None
 
     def _layer(self, value: object) -> tuple[FailureLayer | None, tuple[str, ...]]:
-        """Read the layer, by its name or by what belongs to it; what names none is kept as a tag.
+        """Read the layer by its name; what names none is kept as a tag.
 
         `unknown` counts as not sent.
         """
         name = self._name("failure_layer", value)
         if name is None:
             return None, ()
-        words = _WORD.findall(unicodedata.normalize("NFKC", name).casefold())
-        layer = next((_LAYERS[word] for word in words if word in _LAYERS), None)
+        layer = next((known for known in FAILURE_LAYERS if known == name.casefold()), None)
         if layer is not None:
             return layer, ()
         self._notes.append(sentence("notes", "layer_as_tag", ", ".join(FAILURE_LAYERS)))
