@@ -1,5 +1,10 @@
-"""Merges an episode into a like one; where they differ, the second becomes a variant."""
+"""Merges an episode into a like one; where they differ, the second becomes a variant.
 
+Episodes are like if their texts are equal, or their place in a thread; or if they are of the same type and tags
+and about the same time.
+"""
+
+import hashlib
 import json
 import re
 from dataclasses import replace
@@ -15,6 +20,22 @@ _SPACE: Final = re.compile(r"\s+")
 _BY_TAGS: Final = frozenset(
     {"bugfix", "decision", "postmortem", "spec_update", "howto", "incident"}
 )
+
+
+def fingerprint_of(episode: Episode) -> bytes:
+    """Return 16 bytes that equal texts of one realm share, ignoring white space.
+
+    A record of a thread is identified by its place there.
+    """
+    if episode.thread is not None:
+        place = json.dumps([episode.thread, episode.position])
+        return _digest(realm_of(episode), place, "place")
+    return _digest(realm_of(episode), f"{episode.title}\n{episode.sections.text}")
+
+
+def realm_of(episode: Episode) -> str:
+    """Return owner and labels as one text; nothing is merged across them."""
+    return json.dumps([episode.scope.owner_id, episode.scope.labels], ensure_ascii=False)
 
 
 def tags_key_of(episode: Episode) -> str | None:
@@ -70,3 +91,8 @@ def _plain(line: str) -> str:
 def _begins(title: str, text: str) -> bool:
     """Return whether a title is only the beginning of the text."""
     return _plain(text).startswith(_plain(title).removesuffix("…").rstrip())
+
+
+def _digest(*parts: str) -> bytes:
+    plain = "\0".join(" ".join(part.split()) for part in parts)
+    return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).digest()

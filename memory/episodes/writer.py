@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from memory.clock import Now
 from memory.episodes.episode import EpisodeDraft, Written
-from memory.episodes.likeness import fingerprint_of
+from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.preparation import Prepared, prepare, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
 from memory.ids import opaque_id

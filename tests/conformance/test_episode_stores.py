@@ -11,7 +11,7 @@ import pytest
 
 from memory.clock import utc_now
 from memory.episodes.episode import Episode
-from memory.episodes.likeness import fingerprint_of
+from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.store import NewEpisode, Put
 from memory.scope import Scope
 from memory.stores.sqlite import episodes as sqlite_episodes

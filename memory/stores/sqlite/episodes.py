@@ -15,9 +15,8 @@ from typing import Final
 
 from memory.clock import Now, rfc3339
 from memory.episodes.episode import Episode, Sections, Variant
-from memory.episodes.episode_merge import merged, room_of, tags_key_of
+from memory.episodes.episode_merge import merged, realm_of, room_of, tags_key_of
 from memory.episodes.item import to_item
-from memory.episodes.likeness import realm_of
 from memory.episodes.store import MERGE_WINDOW, NewEpisode, Put
 from memory.ids import derived_id
 from memory.scope import Scope

@@ -14,8 +14,8 @@ import anyio
 import pytest
 
 from memory.episodes.episode import Episode, Sections, Variant
+from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.item import to_item
-from memory.episodes.likeness import fingerprint_of
 from memory.episodes.store import MAX_VARIANTS, MERGE_WINDOW, EpisodeStore, NewEpisode, Put
 from memory.items import Item
 from memory.scope import Scope
