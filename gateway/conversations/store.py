@@ -211,9 +211,9 @@ class TurnStore(Protocol):
         """
 
     async def in_session(self, conversation: Conversation) -> Sequence[SessionTurn]:
-        """List the conversation's completed turns that its agent's session holds, oldest first.
+        """List the last completed turns that the conversation's agent has word for word, oldest first.
 
-        `shown` is empty in all but the last `MAX_SHOWN_TURNS`.
+        At most `MAX_SHOWN_TURNS`; none up to the last one in which the session was summarised.
         """
 
     async def spending(self, conversation_id: ConversationId) -> Spending:

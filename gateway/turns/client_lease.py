@@ -105,6 +105,11 @@ class ClientLease:
             self._context.notice("client_restarted")
         return None
 
+    @property
+    def is_session_lost(self) -> bool:
+        """True if the client has begun without the session that it was to resume."""
+        return self._lease is not None and self._lease.session_lost
+
     async def renew(self, conversation: Conversation) -> Cause | None:
         """Take a client with another session than the one that the conversation had; return why if
         there is none.

@@ -136,7 +136,7 @@ class TurnWork:
             refuse=partial(refuse_picture, context),
             describe=self._describe_denial,
         )
-        self._sent = anyio.Event()
+        self._sent, self._taken = anyio.Event(), anyio.Event()
         self._driver = RunDriver(
             context,
             self._emitter,
@@ -270,9 +270,15 @@ class TurnWork:
         if self._context.parts.pool.is_hot(self._conversation.id):
             await self._sent.wait()
         await self._turn_recall.ask(self._conversation)
+        await self._taken.wait()
+        if self._client_lease.is_session_lost:  # what was shown in it is gone as well
+            await self._turn_recall.ask(replace(self._conversation, session_id=None))
 
     async def _take_client(self) -> None:
-        self._completion.cause = await self._client_lease.take(self._conversation)
+        try:
+            self._completion.cause = await self._client_lease.take(self._conversation)
+        finally:
+            self._taken.set()
 
     async def _replace_client(self) -> None:
         self._driver.is_idle = True

@@ -40,12 +40,13 @@ _IN_SESSION = (
     " AND :session_id IS NOT NULL AND (session_id = :session_id OR copy_of IS NOT NULL"
     " AND NOT EXISTS (SELECT 1 FROM turns lost WHERE lost.conversation_id = :id"
     " AND lost.state = 'completed' AND lost.copy_of IS NULL AND lost.session_id != :session_id)))"
-    " SELECT coalesce(own.copy_of, own.id) AS turn_id,"
-    " CASE WHEN row_number() OVER (ORDER BY own.seq DESC) <= :most"
-    " THEN (SELECT json_extract(result, '$.memory.injected') FROM turns WHERE turns.id = own.id)"
-    " END AS shown FROM own ORDER BY own.seq"
+    " SELECT coalesce(own.copy_of, own.id) AS turn_id, json_extract(result, '$.notices') AS notices,"
+    " json_extract(result, '$.memory.injected') AS shown FROM own JOIN turns ON turns.id = own.id"
+    " ORDER BY own.seq DESC LIMIT :most"
 )
-"""The turns that a session holds, read off an index but for the results of the last ones."""
+"""The last turns of a session, the latest first."""
+_SUMMARISED = "conversation_summarised"
+"""The notice of a turn after which the model does not have it, and what was before it, word for word."""
 _SPENDING = (
     "SELECT count(*) AS turns,"
     " CAST(total(result ->> '$.usage.input_tokens') AS INTEGER) AS input_tokens,"
@@ -198,15 +199,14 @@ class SqliteTurnStore:
         rows = await self._database.rows(
             _IN_SESSION, asdict(conversation) | {"most": MAX_SHOWN_TURNS}
         )
-        return [
-            SessionTurn(
-                turn_id=row["turn_id"],
-                shown={
-                    item["id"]: item.get("revision", 1) for item in json.loads(row["shown"] or "[]")
-                },
-            )
-            for row in rows
-        ]
+        turns: list[SessionTurn] = []
+        for row in rows:
+            if any(one["code"] == _SUMMARISED for one in json.loads(row["notices"] or "[]")):
+                break
+            injected = json.loads(row["shown"] or "[]")
+            shown = {item["id"]: item.get("revision", 1) for item in injected}
+            turns.append(SessionTurn(turn_id=row["turn_id"], shown=shown))
+        return turns[::-1]
 
     async def spending(self, conversation_id: ConversationId) -> Spending:
         (row,) = await self._database.rows(_SPENDING, (conversation_id,))

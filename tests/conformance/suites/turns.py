@@ -282,6 +282,27 @@ class TurnStoreSuite(StoresSuite):
         assert list(await history(mine, limit=2, before_seq=1)) == []
         assert list(await history(ConversationId("cnv_none"), limit=2)) == []
 
+    async def test_a_session_holds_nothing_up_to_the_turn_in_which_it_was_summarised(
+        self, stores: Stores
+    ) -> None:
+        held = conversation(session_id="s1")
+        await stores.conversations.create(held)
+        made = [await stores.turns.accept(turn(str(n))) for n in range(4)]
+        memory = {"memory": {"injected": [{"id": "fac_1", "revision": 2}]}}
+        summarised = memory | {"notices": [{"code": "conversation_summarised"}]}
+        results = [memory, summarised, memory, memory]
+        for count in (1, 2, 4):
+            done = [
+                ended(item, n + 1, result=result)
+                for n, (item, result) in enumerate(zip(made[:count], results, strict=False))
+            ]
+            await stores.turns.finish(done[-2:] if count > 1 else done, [])
+            shown = {entry.turn_id: entry.shown for entry in await stores.turns.in_session(held)}
+            assert shown == {
+                item.id: {"fac_1": 2} for item in made[:1] * (count == 1) + made[2:count]
+            }
+        assert await stores.turns.in_session(replace(held, session_id=None)) == []
+
     async def test_a_copied_history_is_a_conversation_of_its_own(self, stores: Stores) -> None:
         await stores.conversations.create(conversation())
         made = [await stores.turns.accept(turn(str(n))) for n in range(5)]

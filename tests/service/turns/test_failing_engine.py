@@ -168,6 +168,23 @@ def test_failures_last_until_the_service_has_answered(
     assert watch._silent_s(run) == 1, "the wait before a retry is no silence"  # noqa: SLF001
 
 
+async def test_what_was_shown_in_a_lost_session_is_shown_again(tmp_path: Path) -> None:
+    question = f"Who owns the lighthouse?\n{script({'echo': 'context'})}"
+    async with running_services(tmp_path, record="off") as services:
+        folder = anyio.Path(services.settings.workspace) / "memory"
+        await folder.mkdir()
+        await (folder / "own.md").write_text("# Owners\n\nAda owns the lighthouse.", "utf-8")
+        await services.open_memory.notes.scan()
+        first = await services.ask(question)
+        conversation_id = first["conversation_id"]
+        again = await services.ask(question, conversation_id)
+        await services.pool.drop(conversation_id)
+        services.scripted.sessions.clear()
+        lost = await services.ask(question, conversation_id)
+    assert [bool(one["memory"]["injected"]) for one in (first, again, lost)] == [True, False, True]
+    assert "Ada owns the lighthouse" in lost["reply"]
+
+
 async def test_a_lost_session_is_told_and_not_also_called_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
