@@ -29,8 +29,7 @@ from memory.backends.memu_server import MemuServerBackend
 from memory.cli import MemoryCommand
 from memory.clock import utc_now
 from memory.context import MemoryReader
-from memory.embeddings.choice import EmbedderChoice, has_embedder_blocking, make_embedder, model_dir
-from memory.embeddings.minilm import fetch_model_blocking
+from memory.embeddings.choice import EmbedderChoice, has_embedder, make_embedder
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreUnavailable
@@ -43,7 +42,7 @@ from memory.outbox.breaker import BreakerState
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
 from memory.plan import MemoryEvents, MemoryPlan
-from memory.recall.query import ContextPack, QueryPack
+from memory.recall.query import ContextPack, Mode, QueryPack
 from memory.recall.retrievers import SearchEvents
 from memory.recall.tools import MemoryTools
 from memory.scope import Scope
@@ -76,6 +75,7 @@ class ServerMemory:
     """None if it could not be opened."""
     missing: "MissingMemory | None" = None
     """Why there is none."""
+    recall_mode: Mode = "rag"
     agents_have_cases: bool = True
     """False if no agent gets the tools of case memory, whatever its conversation says."""
 
@@ -126,6 +126,7 @@ class ServerMemory:
 
         return TurnMemory(
             reader=reader or memory.reader,
+            recall_mode=self.recall_mode,
             cases=memory.cases if self.agents_have_cases else None,
             asks_about_memory=memory.notes.asks_about_memory,
             lookup=MemoryTools(memory.search, memory.items),
@@ -222,7 +223,11 @@ async def open_server_memory(
             return
         except IntentRefused as exc:
             raise StartError(str(exc)) from exc
-        yield ServerMemory(memory=memory, agents_have_cases=settings.case_memory == "on")
+        yield ServerMemory(
+            memory=memory,
+            recall_mode="llm" if settings.recall == "model" else "rag",
+            agents_have_cases=settings.case_memory == "on",
+        )
 
 
 def _refuse_emptied_blocking(path: Path) -> None:
@@ -268,7 +273,7 @@ async def try_embedder(settings: Settings, mask: Mask) -> str:
     made no vector.
     """
     choice = embedder_choice(settings)
-    embedder = await make_embedder(choice, settings.data_dir, mask=mask, now=utc_now)
+    embedder = await make_embedder(choice, mask=mask, now=utc_now)
     if embedder is None:
         return NO_EMBEDDER
     try:
@@ -308,11 +313,7 @@ def memory_command(
         keeps_contacts=settings.redact_contacts == "off",
         serves_vectors=False,
         served_elsewhere=(
-            *(
-                [VECTORS]
-                if has_embedder_blocking(embedder_choice(settings), settings.data_dir)
-                else []
-            ),
+            *([VECTORS] if has_embedder(embedder_choice(settings)) else []),
             *_BACKENDS[settings.memu],
         ),
         tends=False,
@@ -328,7 +329,6 @@ def memory_command(
         open_memory=opening,
         program=program,
         owner_id=LOCAL_USER,
-        fetch_model=lambda: fetch_model_blocking(model_dir(settings.data_dir)),
         read_episode=read_episode,
     )
 

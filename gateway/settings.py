@@ -24,7 +24,8 @@ Sandbox = Literal["auto", "require", "off"]
 Switch = Literal["off", "on"]
 Learn = Literal["off", "explicit", "model"]
 Check = Literal["off", "model"]
-Embedder = Literal["auto", "hashed", "minilm", "multilingual", "onnx", "openai"]
+Recall = Literal["ranking", "model"]
+Embedder = Literal["auto", "multilingual", "none", "onnx", "openai"]
 Memu = Literal["off", "cli", "server"]
 
 
@@ -184,6 +185,7 @@ class Settings:
     record: Switch = "on"
     case_memory: Switch = "on"
     extract: Switch = "off"
+    recall: Recall = "ranking"
     learn: Learn = "explicit"
     check: Check = "off"
     redact_contacts: Switch = "on"

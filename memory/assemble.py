@@ -25,7 +25,7 @@ from memory.cases.finder import CaseFinder
 from memory.cases.similarity import SectionComparer
 from memory.cases.tools import CaseTools
 from memory.clock import Now
-from memory.embeddings.choice import LEAST_COSINES, make_embedder
+from memory.embeddings.choice import make_embedder
 from memory.episodes.episode import Written
 from memory.episodes.episode_worker import EpisodeWorker, Extract, Learn
 from memory.episodes.extract import Extractor
@@ -333,7 +333,6 @@ async def _vectors(
     directory = plan.data_dir / _VECTORS_DIR
     embedder = await make_embedder(
         plan.embedder,
-        plan.data_dir,
         mask=plan.mask,
         now=now,
         on_breaker=reading.watch(VECTORS),
@@ -357,7 +356,6 @@ async def _vectors(
         embedder,
         items,
         states,
-        least_cosine=LEAST_COSINES.get(embedder.model_id),
     )
 
 

@@ -13,7 +13,6 @@ import anyio.to_thread
 
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal
-from memory.embeddings.protocol import ModelMissing
 from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.facts.gate import MAX_FACT_CHARS, FactRefused
@@ -46,7 +45,7 @@ class _Refused(Exception):
         self.code = code
 
 
-_TOLD = (FactRefused, StoreUnavailable, StoreConflict, ModelMissing, NotTransferable, UnknownIntent)
+_TOLD = (FactRefused, StoreUnavailable, StoreConflict, NotTransferable, UnknownIntent)
 """Errors whose text is one sentence for people."""
 
 
@@ -66,7 +65,6 @@ class MemoryCommand:
     """The command line's name in the help, such as `candor`."""
     owner_id: str
     """The owner unless `--owner` is given."""
-    fetch_model: Callable[[], None]
     read_episode: Callable[[bytes, str], EpisodeDraft]
     """Parses JSON as an episode of an owner, with the rules of the HTTP API.
 
@@ -83,10 +81,6 @@ class MemoryCommand:
             return 0
         try:
             given = _parse(args)
-            if given.command == "fetch-model":
-                self.fetch_model()
-                out.write("The model is there; the server uses it from its next start on.\n")
-                return 0
             return anyio.run(self._run, given, source, out)
         except _Refused as exc:
             out.write(f"{exc}\n")
@@ -347,7 +341,7 @@ def _parse(args: Sequence[str]) -> argparse.Namespace:
     parser = _Parser(prog="memory", add_help=False)
     parser.add_argument("--owner", type=_owner)
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for name in (*_COMMANDS, "fetch-model"):
+    for name in _COMMANDS:
         one = commands.add_parser(name, add_help=False)
         one.add_argument("--owner", type=_owner, default=argparse.SUPPRESS)
         if name == "correct":

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from memory.items import KINDS, Item, ItemKind
-from memory.periods import AskedTime
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
+from memory.timespan import ALL_TIME, TimeSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +19,8 @@ class WordHit:
     """Above 0, higher is better; comparable within one answer."""
     coverage: float
     """How much of the query's weight the item's words carry, 0 to 1: rare words weigh more."""
-    confidence: float
-    """How likely it answers the question, 0 to 1; see `memory.recall.confidence`."""
-    measures: Sequence[float] = ()
-    """What `confidence` was calculated from."""
+    is_weak: bool = False
+    """True if it is not worth showing unasked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +64,11 @@ class WordSearching(Protocol):
         kinds: Sequence[ItemKind] = KINDS,
         limit: int,
         seen: Seen = NOTHING_SEEN,
-        when: AskedTime | None = None,
+        span: TimeSpan = ALL_TIME,
     ) -> list[WordHit]:
-        """Return the items that have words of `text`, or are of the asked period, best first.
+        """Return the items of the span that have words of `text`, best first; none for a text without words.
 
-        None for a text without words and period.
-
-        What was seen takes no place of others.
+        What was seen takes no place of others. A turn with none of the words in itself is not found by its neighbours.
 
         Cancellation stops the search. Never waits for a writer or another reader. Raise
         `StoreUnavailable` if the store cannot be read.
@@ -90,9 +86,14 @@ class NewestItems(Protocol):
     """Reads items by age."""
 
     async def newest(
-        self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+        self,
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int,
+        span: TimeSpan = ALL_TIME,
     ) -> Sequence[Item]:
-        """Return the latest items that hold, newest first."""
+        """Return the latest items of the span that hold, newest first."""
 
 
 class ItemStore(WordSearching, ItemSource, NewestItems, Protocol):

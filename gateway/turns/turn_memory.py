@@ -40,6 +40,7 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
+from memory.recall.query import Mode
 from memory.recall.tools import SERVER, MemoryTools
 from memory.scope import LABELS, Scope
 from policies.content.parameters import parameter_names
@@ -69,6 +70,8 @@ class TurnMemory:
 
     reader: MemoryReader
     tools: ConversationTools
+    recall_mode: Mode = "rag"
+    """`llm`: a side model chooses what a prompt gets."""
     cases: CaseTools | None = None
     """Case memory, for conversations that have it switched on."""
     recorder: IntentRecorder | None = None

@@ -23,6 +23,8 @@ _ABOUT_MEMORY_S: Final = 2.0
 """The least deadline of a question about memory: a summary of memory is worth the time."""
 _CATCHING_UP_SHARE: Final = 0.3
 """What the record gets of the deadline to take over turns that ended just now."""
+_SELECTING_S: Final = 3.0
+"""What the side model gets after the deadline to choose; the ranking decides if it is late."""
 _LATE_S: Final = UNSEARCHED_S + 0.2
 """What memory gets after the deadline for what needs no search, and to report that."""
 _SILENT: Final = frozenset(
@@ -62,7 +64,7 @@ class TurnRecall:
         pack = ContextPack(degraded=("memory_timeout",))
         began = anyio.current_time()
         try:
-            with anyio.move_on_after(deadline_s + _LATE_S):
+            with anyio.move_on_after(deadline_s + self._selecting_s + _LATE_S):
                 with anyio.move_on_after(deadline_s * _CATCHING_UP_SHARE):
                     await self._context.parts.memory.catch_up()
                 left_s = began + deadline_s - anyio.current_time()
@@ -98,7 +100,13 @@ class TurnRecall:
             active_tools=await self._context.parts.memory.tools.of(turn.conversation_id),
             seen=await seen_in(self._context.parts.turns, conversation),
             deadline_s=deadline_s,
+            mode=self._context.parts.memory.recall_mode,
+            selecting_s=self._selecting_s,
         )
+
+    @property
+    def _selecting_s(self) -> float:
+        return _SELECTING_S if self._context.parts.memory.recall_mode == "llm" else 0.0
 
     async def wait_text(self) -> str | None:
         """Wait until memory has settled and the turn is stored; return the text for the model.

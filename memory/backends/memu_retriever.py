@@ -72,7 +72,5 @@ class MemuRetriever:
             _log.warning("memu_not_read", extra={"reason": str(exc)})
             return RetrieverAnswer(degraded=("memu_error",))
         return RetrieverAnswer(
-            candidates=[
-                Candidate(item_id=item_id, strength=None, confidence=0.0) for item_id in ids
-            ]
+            candidates=[Candidate(item_id=item_id, strength=None, is_weak=True) for item_id in ids]
         )

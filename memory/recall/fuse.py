@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memory.recall.retrievers import Ranked, RetrieverName
+from memory.recall.retrievers import Candidate, Ranked, RetrieverName
 
 _K: Final = 10.0
 _WEIGHTS: Final[Mapping[RetrieverName, float]] = {
@@ -51,8 +51,10 @@ class Fused:
     places: tuple[Place, ...]
     fit: float = 0.0
     """0 to 1; 0 if no retriever that found it has a measure."""
-    confidence: float = 0.0
-    """The highest that a retriever has in it."""
+    nearness: float = 1.0
+    """To the best that one of its retrievers found, 0 to 1."""
+    is_weak: bool = False
+    """True if no retriever holds it worth showing."""
 
 
 def fuse(lists: Sequence[Ranked]) -> list[Fused]:
@@ -61,12 +63,16 @@ def fuse(lists: Sequence[Ranked]) -> list[Fused]:
     An item that one retriever found for several queries counts once, with its best place.
     """
     fits = _fits(lists)
-    confidence: dict[str, float] = defaultdict(float)
+    nearness: dict[str, float] = defaultdict(float)
+    worth_showing: set[str] = set()
     best: dict[str, dict[RetrieverName, Place]] = defaultdict(dict)
     for ranked in lists:
+        nearest = max(map(_nearness, ranked.candidates), default=0.0) or 1.0
         for rank, candidate in enumerate(ranked.candidates, start=1):
             name, item_id = ranked.retriever, candidate.item_id
-            confidence[item_id] = max(candidate.confidence, confidence[item_id])
+            nearness[item_id] = max(nearness[item_id], _nearness(candidate) / nearest)
+            if not candidate.is_weak:
+                worth_showing.add(item_id)
             place = Place(retriever=name, rank=rank, strength=candidate.strength)
             known = best[item_id].get(name, place)
             best[item_id][name] = min(known, place, key=lambda found: found.rank)
@@ -76,11 +82,16 @@ def fuse(lists: Sequence[Ranked]) -> list[Fused]:
             score=sum(_WEIGHTS[name] / (_K + place.rank) for name, place in places.items()),
             places=tuple(sorted(places.values(), key=lambda place: place.rank)),
             fit=fits.get(item_id, 0.0),
-            confidence=confidence[item_id],
+            nearness=nearness[item_id],
+            is_weak=item_id not in worth_showing,
         )
         for item_id, places in best.items()
     ]
     return sorted(fused, key=lambda item: (-item.score, item.item_id))
+
+
+def _nearness(candidate: Candidate) -> float:
+    return (candidate.strength or 0.0) if candidate.nearness is None else candidate.nearness
 
 
 def _fits(lists: Sequence[Ranked]) -> dict[str, float]:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Literal
 
 from memory.items import KINDS, Item, ItemKind
-from memory.periods import AskedTime
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
 
@@ -38,6 +37,8 @@ RECALLED_KINDS: tuple[ItemKind, ...] = ("note", "fact", "episode", "turn")
 MAX_CATEGORIES = 10
 MAX_ITEMS = 30
 MAX_RESOURCES = 3
+MAX_SHOWN = 5
+"""Found items in one prompt."""
 DEFAULT_BUDGET_CHARS = 6000
 
 
@@ -61,6 +62,8 @@ class QueryPack:
     """Names or signatures of the tools in use, oldest first; what memory says of their schemas is held back."""
     deadline_s: float | None = None
     """Parts that have not answered by then are left out and named; None: only their own limits."""
+    selecting_s: float = 0.0
+    """In the mode `llm` the model may choose for so long after the deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +77,10 @@ class Hit:
     """In words: which retrievers found it, at which place."""
     fit: float = 0.0
     """0 to 1, by the retrievers' own measures; `score` uses ranks only."""
-    confidence: float = 1.0
-    """How likely it answers the question, 0 to 1; see `memory.recall.confidence`."""
-    superseded_by: str | None = None
-    """The id of a newer item, found as well, that replaces it."""
+    nearness: float = 1.0
+    """To the best that one of the retrievers found, 0 to 1."""
+    is_weak: bool = False
+    """True if it is not worth showing unasked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +96,6 @@ class Found:
     """The answer of a search, best first."""
 
     hits: Sequence[Hit] = ()
-    times: Sequence[AskedTime] = ()
-    """What the question's parts say about time."""
     more: Sequence[Hit] = ()
     """Hits beyond those that are worth showing, for `ContextPack.next_step_query`."""
     held_back: Sequence[HeldBack] = ()

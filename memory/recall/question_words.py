@@ -4,7 +4,6 @@ Stop words (the, 的, 什么) are left out. A repeated word weighs more, and the
 be a dialogue's history, weighs more than its beginning.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,12 +28,6 @@ STOP_TERMS: Final = frozenset((_LISTS["stop_english"] + _LISTS["stop_chinese"]).
 STOP_CHARACTERS: Final = frozenset(_LISTS["stop_characters"])
 ASKING_TERMS: Final = frozenset((_LISTS["asking_english"] + _LISTS["asking_chinese"]).split())
 """Words of asking; an answer need not contain them."""
-_FOCUS: Final = [re.compile(pattern, re.IGNORECASE) for pattern in _LISTS["focus"]]
-_NAMED: Final = [re.compile(pattern) for pattern in _LISTS["named"]]
-_FORMS: Final = [
-    tuple(re.compile("|".join(form[part]), re.IGNORECASE) for part in ("asks", "has"))
-    for form in _LISTS["forms"]
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +38,6 @@ class QuestionWords:
     """Of each term, heaviest first."""
     characters: Sequence[str]
     """Single Chinese, Japanese and Korean characters, each once."""
-
-    form: re.Pattern[str] | None = None
-    """Matches a number, a price or a time, if the question asks for it."""
-    focus: frozenset[str] = frozenset()
-    """The terms of what the question asks for: the noun after "which", and the like; stop words too."""
-    named: frozenset[str] = frozenset()
-    """The terms of names, as far as capitals and scripts show them; stop words too."""
 
     @property
     def of_the_matter(self) -> Sequence[str]:
@@ -73,21 +59,7 @@ class QuestionWords:
         single = [
             char for char in characters(asked) if char in telling and char not in STOP_CHARACTERS
         ]
-        return cls(
-            dict(ordered[:MAX_TERMS]),
-            tuple(single[-MAX_CHARACTERS:]),
-            _form_of(asked),
-            _matched(_FOCUS, asked),
-            _matched(_NAMED, asked),
-        )
-
-
-def _matched(patterns: Sequence[re.Pattern[str]], text: str) -> frozenset[str]:
-    return frozenset(terms(" ".join(" ".join(pattern.findall(text)) for pattern in patterns)))
-
-
-def _form_of(question: str) -> re.Pattern[str] | None:
-    return next((has for asks, has in _FORMS if asks.search(question)), None)
+        return cls(dict(ordered[:MAX_TERMS]), tuple(single[-MAX_CHARACTERS:]))
 
 
 def _is_stop(term: str) -> bool:

@@ -21,7 +21,8 @@ def rank(found: Sequence[tuple[Fused, Item]], now: datetime) -> list[Hit]:
             score=fused.score / top,
             why=_why(fused.places, item, now),
             fit=fused.fit,
-            confidence=fused.confidence,
+            nearness=fused.nearness,
+            is_weak=fused.is_weak,
         )
         for fused, item in found
     ]

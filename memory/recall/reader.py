@@ -26,11 +26,10 @@ from memory.recall.query import (
     QueryPack,
     QuotedNotes,
 )
-from memory.recall.question_words import QuestionWords
 from memory.recall.search import MAX_QUERIES, READ_AT_ONCE, MemorySearch
 from memory.recall.select import Selector
 from memory.recall.shown import worth_showing
-from memory.recall.stale_schema import split_stale, without_stale_lines
+from memory.recall.stale_schema import split_stale
 from memory.scope import WORKSPACE_OWNER, Scope
 
 _log = logging.getLogger(__name__)
@@ -44,10 +43,9 @@ _FINDING_SHARE: Final = 0.72
 UNSEARCHED_S: Final = 1.0
 """What is read without a search, the profile and the newest episodes, may take so long after the deadline."""
 _SELECTABLE: Final = 60
-_LISTED: Final = "among the newest; nothing fits the question about memory better"
+_LISTED: Final = "among the newest; the question is about all of memory"
 _UNSEARCHED: Final = "among the newest; memory could not be searched"
 _NO_ANSWER: Final = frozenset({"fulltext_error", "fulltext_timeout", "memory_timeout"})
-_OF_MEMORY: Final = frozenset({"memory", "memories"})
 _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
@@ -131,7 +129,7 @@ class RecallReader:
 
         async def find() -> None:
             nonlocal found
-            with anyio.move_on_after(query.deadline_s):
+            with anyio.move_on_after(_left_s(_ends_at(query, after_s=query.selecting_s))):
                 found = await self._find(query, before.asked, ends_at)
             if not found.hits and not _NO_ANSWER.isdisjoint(found.degraded):
                 with before.reading(unsearched_until, "newest_not_read"):
@@ -154,14 +152,13 @@ class RecallReader:
                 notes=before.notes,
             )
         )
-        # pending context that was filtered out whole is done as well, so that it does not come up again
         was_told = before.pending.text in packed.text
         return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
 
     async def _find(self, query: QueryPack, asked: str | None, ends_at: float | None) -> Found:
         """Search; let a model choose if the query asks for it.
 
-        List the newest, facts first, where nothing fits a question about memory or it is about all of it.
+        For a question about all of memory the newest follow, facts first.
         """
         found = Found()
         try:
@@ -174,12 +171,11 @@ class RecallReader:
                 deadline_s=_left_s(ends_at),
                 seen=query.seen,
             )
-            if asked is not None:
-                likely = worth_showing(found)
-                if not likely.hits or (self._items is not None and _names_nothing(asked)):
-                    return await self._newest(query, likely, query.kinds, _LISTED)
             chosen = await self._chosen(query, found, ends_at)
-            return found if chosen is found else await _filtered_again(chosen, query.active_tools)
+            shown = await _filtered_again(chosen, query.active_tools)
+            if asked is None:
+                return shown
+            return await self._newest(query, shown, query.kinds, _LISTED)
         except Exception:  # noqa: BLE001  memory never breaks a turn, whatever broke
             _log.exception("recall_failed")
             return replace(found, degraded=(*found.degraded, "memory_failed"))
@@ -188,7 +184,7 @@ class RecallReader:
         likely = worth_showing(found)
         if query.mode == "rag":
             return likely
-        left_s = _left_s(ends_at)
+        left_s = None if ends_at is None else _left_s(ends_at + query.selecting_s)
         if self._selector is None:
             return replace(likely, degraded=(*found.degraded, "selector_disabled"))
         if left_s is not None and left_s < _LEAST_LEFT_S:
@@ -210,10 +206,15 @@ class RecallReader:
             if some
             for item in await self._items.newest(query.scope, kinds=some, limit=_NEWEST // 2)
         ]
-        unseen = [item for item in newest if item.turn_id not in query.seen.turns]
+        known = {hit.item.id for hit in found.hits}
+        unseen = [
+            item for item in newest if item.id not in known and item.turn_id not in query.seen.turns
+        ]
         shown, held = await split_stale(unseen, query.active_tools)
-        hits = [Hit(item=item, score=1 / n, why=why) for n, item in enumerate(shown, start=1)]
-        return replace(found, hits=hits, held_back=(*found.held_back, *held))
+        hits = [Hit(item=item, score=1 / n, why=why) for n, item in enumerate(shown, start=2)]
+        return replace(
+            found, hits=(*found.hits, *hits)[:_NEWEST], held_back=(*found.held_back, *held)
+        )
 
     async def _asked(self, query: QueryPack) -> str | None:
         """Return the first of the queries that asks about memory; long ones are read in a worker thread."""
@@ -233,11 +234,8 @@ class RecallReader:
         if self._pending is None or query.conversation_id is None:
             return
         most = query.budget_chars // _PENDING_SHARE
-        pending = PendingText()
         with before.reading(ends_at, "pending_context_not_read"):
-            pending = await self._pending(query.conversation_id, query.scope.owner_id, most)
-        text = await _filtered(pending.text, query.active_tools)
-        before.pending = replace(pending, text=text)
+            before.pending = await self._pending(query.conversation_id, query.scope.owner_id, most)
 
     async def _add_profile(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
         if self._profiles is not None:
@@ -262,11 +260,6 @@ def _may_have_notes(query: QueryPack) -> bool:
     return "note" in query.kinds and query.scope.covers(_OF_NOTES)
 
 
-def _names_nothing(question: str) -> bool:
-    """Return whether a question about memory has no word of what it is about."""
-    return set(QuestionWords.of(question).of_the_matter) <= _OF_MEMORY
-
-
 def _ends_at(query: QueryPack, share: float = 1.0, after_s: float = 0.0) -> float | None:
     """Return the time of the loop's clock after a share of the deadline and some time; None: no deadline."""
     if query.deadline_s is None:
@@ -276,15 +269,6 @@ def _ends_at(query: QueryPack, share: float = 1.0, after_s: float = 0.0) -> floa
 
 def _left_s(ends_at: float | None) -> float | None:
     return None if ends_at is None else max(0.0, ends_at - anyio.current_time())
-
-
-async def _filtered(text: str, active_tools: Sequence[str]) -> str:
-    """Filter a quotation in a worker thread."""
-    if not text or not active_tools:
-        return text
-    return await anyio.to_thread.run_sync(
-        without_stale_lines, text, active_tools, abandon_on_cancel=True
-    )
 
 
 async def _filtered_again(found: Found, active_tools: Sequence[str]) -> Found:

@@ -1,22 +1,20 @@
 """The retrievers of a search: each finds items in its own way, all of them at the same time."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 import anyio
 
-from memory.items import Item, ItemKind
+from memory.items import ItemKind
 from memory.itemstore import WordSearching
-from memory.periods import AskedTime
-from memory.recall.confidence import LEAST_CONFIDENCE, weighed
 from memory.recall.query import Degradation
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
-from memory.terms import characters, is_chinese
+from memory.terms import characters
+from memory.timespan import ALL_TIME, TimeSpan
 
 _log = logging.getLogger(__name__)
 
@@ -43,8 +41,8 @@ class Question:
     kinds: Sequence[ItemKind]
     seen: Seen = NOTHING_SEEN
     """What need not be found: it would take the places of what can be shown."""
-    when: AskedTime | None = None
-    """What the text says about time; None: nothing was looked for."""
+    span: TimeSpan = ALL_TIME
+    """Items of another time need not be found either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +54,8 @@ class Candidate:
     """How well it fits by the retriever's own measure, 0 to 1; None: the retriever has none."""
     nearness: float | None = None
     """How near it comes to the best possible or found, 0 to 1; None: equal to `strength`."""
-    confidence: float = LEAST_CONFIDENCE
-    """How likely it answers the question, 0 to 1; 0 of a retriever that names the nearest however far they are."""
+    is_weak: bool = False
+    """True if it is not worth showing unless another retriever finds it, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +63,6 @@ class RetrieverAnswer:
     """What a retriever found, best first, and what was wrong with it."""
 
     candidates: Sequence[Candidate] = ()
-    evidence: Mapping[str, float] = field(default_factory=dict)
-    """How what it knows of items changes the log-odds that words give them of being an answer."""
-    evidence_across: Mapping[str, float] = field(default_factory=dict)
-    """The same for those of them that are in another script than the question; empty: nothing is known."""
     degraded: Sequence[Degradation] = ()
 
 
@@ -78,10 +72,6 @@ class Ranked:
 
     retriever: RetrieverName
     candidates: Sequence[Candidate]
-    question: str = ""
-    evidence: Mapping[str, float] = field(default_factory=dict)
-    evidence_across: Mapping[str, float] = field(default_factory=dict)
-    """See `RetrieverAnswer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,14 +105,14 @@ class FulltextRetriever:
         self._items = items
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
-        """Find items that have words of the question, or are of its period."""
+        """Find items that have words of the question."""
         hits = await self._items.search(
             question.text,
             question.scope,
             kinds=question.kinds,
             limit=limit,
             seen=question.seen,
-            when=question.when,
+            span=question.span,
         )
         best = max((hit.score for hit in hits), default=1.0)
         is_of_cases = tuple(question.kinds) == ("case",)
@@ -133,7 +123,7 @@ class FulltextRetriever:
                     item_id=hit.item_id,
                     strength=hit.coverage,
                     nearness=hit.score / best,
-                    confidence=hit.confidence,
+                    is_weak=hit.is_weak,
                 )
                 for hit in hits
                 if hit.coverage >= least
@@ -182,55 +172,11 @@ async def gather(
         for index, (retriever, question) in enumerate(asked):
             tasks.start_soon(ask, index, retriever, question)
     found = [
-        Ranked(
-            retriever=retriever.name,
-            candidates=answer.candidates,
-            question=question.text,
-            evidence=answer.evidence,
-            evidence_across=answer.evidence_across,
-        )
-        for (retriever, question), answer in zip(asked, answers, strict=True)
+        Ranked(retriever=retriever.name, candidates=answer.candidates)
+        for (retriever, _), answer in zip(asked, answers, strict=True)
     ]
     degraded = dict.fromkeys(reason for answer in answers for reason in answer.degraded)
     return Gathered(found=found, degraded=tuple(degraded))
-
-
-def weighed_by_evidence(lists: Sequence[Ranked], items: Sequence[Item]) -> list[Ranked]:
-    """Return the lists with the evidence of each in the confidence of all that answer the same question.
-
-    An item beyond a full list of evidence is no nearer than the last one in it.
-    """
-    in_chinese = {item.id for item in items if is_chinese(f"{item.title} {item.summary}")}
-    return [
-        weighed_list
-        for question in dict.fromkeys(ranked.question for ranked in lists)
-        for weighed_list in _weighed(
-            [ranked for ranked in lists if ranked.question == question],
-            in_chinese if characters(question) else {item.id for item in items} - in_chinese,
-        )
-    ]
-
-
-def _weighed(lists: Sequence[Ranked], in_its_script: AbstractSet[str]) -> list[Ranked]:
-    alike = {item_id: change for ranked in lists for item_id, change in ranked.evidence.items()}
-    if not alike:
-        return list(lists)
-    across = {key: change for ranked in lists for key, change in ranked.evidence_across.items()}
-    by_words = {
-        candidate.item_id: candidate.confidence
-        for ranked in lists
-        for candidate in ([] if ranked.evidence else ranked.candidates)
-        if candidate.confidence
-    }
-
-    def read(candidate: Candidate) -> Candidate:
-        evidence = across if across and candidate.item_id not in in_its_script else alike
-        beyond = min(evidence.values()) if len(evidence) >= _DEPTH else 0.0
-        change = evidence.get(candidate.item_id, beyond)
-        likely = weighed(by_words.get(candidate.item_id, 0.0), change)
-        return replace(candidate, confidence=likely)
-
-    return [replace(ranked, candidates=list(map(read, ranked.candidates))) for ranked in lists]
 
 
 async def _answer(retriever: Retriever, question: Question, bound_s: float) -> RetrieverAnswer:

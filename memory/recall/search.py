@@ -6,10 +6,8 @@ no place from others.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -17,13 +15,10 @@ import anyio.to_thread
 from memory.clock import Now
 from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import ItemSource
-from memory.periods import asked_time
-from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.distinct import answers_first, distinct
 from memory.recall.fuse import fuse
 from memory.recall.query import Degradation, Found, HeldBack, Hit
 from memory.recall.question_parts import question_parts
-from memory.recall.question_words import STOP_TERMS
 from memory.recall.ranking import rank
 from memory.recall.retrievers import (
     NO_EVENTS,
@@ -34,14 +29,11 @@ from memory.recall.retrievers import (
     RetrieverName,
     SearchEvents,
     gather,
-    weighed_by_evidence,
 )
 from memory.recall.stale_schema import split_stale
-from memory.recall.superseded import corrected_line
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
-from memory.terms import terms
-from memory.wording import contradicts
+from memory.timespan import ALL_TIME, TimeSpan
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +41,6 @@ MAX_QUERIES: Final = 8
 READ_AT_ONCE: Final = 2_000
 """Characters of the queries; longer ones are read in a worker thread."""
 _DEFAULT_DEADLINE_S: Final = 5.0
-_TELLING_KINDS: Final = frozenset({"turn", "episode"})
 _RETRIEVERS_SHARE: Final = 0.85
 """Part of the deadline for the retrievers; the rest is for reading the items."""
 
@@ -86,12 +77,13 @@ class MemorySearch:
         active_tools: Sequence[str] = (),
         deadline_s: float | None = None,
         seen: Seen = NOTHING_SEEN,
+        span: TimeSpan = ALL_TIME,
     ) -> Found:
         """Return what has words of any of the queries, or is near to it, best first.
 
         Only cancellation is raised. Answers within the deadline with what there is. Asks the first eight
-        queries; a long one by its parts, see `question_parts`. How likely each hit is an answer is its
-        `confidence`: below `LEAST_CONFIDENCE` it is not worth showing unasked.
+        queries; a long one by its parts, see `question_parts`. A weak hit is not worth showing unasked. What
+        was replaced is held back.
         """
         queries = [query for query in ([q] if isinstance(q, str) else q) if query.strip()]
         asked = queries[:MAX_QUERIES]
@@ -100,9 +92,7 @@ class MemorySearch:
         else:
             parts = await anyio.to_thread.run_sync(_parts_of, asked)
         questions = [
-            Question(
-                text=part, scope=scope, kinds=kinds, seen=seen, when=asked_time(part, self._now())
-            )
+            Question(text=part, scope=scope, kinds=kinds, seen=seen, span=span)
             for part in parts[:MAX_QUERIES]
         ]
         whole_s = _DEFAULT_DEADLINE_S if deadline_s is None else max(0.0, deadline_s)
@@ -117,25 +107,23 @@ class MemorySearch:
         except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn continues without memory
             _log.exception("items_not_read")
             return Found(degraded=_with(gathered.degraded, "fulltext_error"))
-        found = weighed_by_evidence(gathered.found, read)
-        likely_ids = _ids(found, least=LEAST_CONFIDENCE).keys()
-        is_of_a_time = any(question.when and question.when.period for question in questions)
-        superseded = await anyio.to_thread.run_sync(
-            lambda: _superseded(read, likely_ids, is_of_a_time=is_of_a_time)
-        )
+        found = gathered.found
+        wanted = [item for item in read if item.kind in kinds and span.covers(item.occurred_at)]
         shown, held_back = await split_stale(
-            [
-                item
-                for item in read
-                if item.kind in kinds and item not in superseded and not seen.has(item)
-            ],
+            [item for item in wanted if item.valid_until is None and not seen.has(item)],
             active_tools,
         )
-        held_back += [HeldBack(id=item.id, reason="superseded") for item in superseded]
+        held_back += [
+            HeldBack(id=item.id, reason="superseded")
+            for item in wanted
+            if item.valid_until is not None
+        ]
         kept = {item.id: item for item in shown}
         hits = distinct(self._hits(found, kept), [item for item in read if seen.has(item)])
         if len(parts) > len(asked):  # a place among what was pasted says little
-            hits.sort(key=lambda hit: -hit.confidence)
+            strengths = _strengths(found)
+            hits.sort(key=lambda hit: -strengths[hit.item.id])
+        worth_showing = _worth_showing(found)
         hits = answers_first(hits, [query for query in asked if len(query) <= READ_AT_ONCE])
         by_vector = _ids(found, "vector")
         words_alone = [i for i in _ids(found, "fulltext") if i not in by_vector and i in kept]
@@ -143,9 +131,8 @@ class MemorySearch:
             self._on_words_alone(words_alone)
         return Found(
             hits=hits[: max(0, limit)],
-            held_back=[held for held in held_back if held.id in likely_ids],
+            held_back=[held for held in held_back if held.id in worth_showing],
             degraded=gathered.degraded,
-            times=[question.when for question in questions if question.when],
         )
 
     async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:
@@ -173,70 +160,33 @@ def _parts_of(queries: Sequence[str]) -> list[str]:
     return [part for query in queries for part in question_parts(query)]
 
 
-def _ids(
-    lists: Sequence[Ranked], name: RetrieverName | None = None, *, least: float = 0.0
-) -> dict[str, None]:
-    """Return the ids of the candidates of one retriever, or of all, of some confidence, in order."""
+def _ids(lists: Sequence[Ranked], name: RetrieverName | None = None) -> dict[str, None]:
+    """Return the ids of the candidates of one retriever, or of all, in order."""
     return {
         candidate.item_id: None
         for ranked in lists
         if name in {None, ranked.retriever}
         for candidate in ranked.candidates
-        if candidate.confidence >= least
     }
 
 
-_Told: TypeAlias = tuple[AbstractSet[str], datetime | None, str | None]
-"""The words of a text that holds no longer, until when it did, and the turn that told it."""
+def _worth_showing(lists: Sequence[Ranked]) -> set[str]:
+    return {
+        candidate.item_id
+        for ranked in lists
+        for candidate in ranked.candidates
+        if not candidate.is_weak
+    }
 
 
-def _superseded(
-    items: Sequence[Item], likely_ids: AbstractSet[str], *, is_of_a_time: bool
-) -> list[Item]:
-    """Return the facts that hold no longer, and, unless a time is asked for, the turns that said so.
-
-    These are the turns that told them and those before their end that have all of their words, or those of a line
-    that a fact corrects or contradicts. A turn counts only where such a fact is likely an answer, and one that holds was found.
-    """
-    ended = [item for item in items if item.valid_until is not None]
-    holding = [item for item in items if item.kind == "fact" and item.valid_until is None]
-    if is_of_a_time or not holding:
-        return ended
-    old = [(item.body, item.valid_until, item.turn_id) for item in ended if item.id in likely_ids]
-    old += [
-        (corrected_line(item.body), item.occurred_at, None)
-        for item in holding
-        if item.id in likely_ids
-    ]
-    told = [(set(terms(text)) - STOP_TERMS, until, turn_id) for text, until, turn_id in old]
-    telling = [item for item in items if item.kind in _TELLING_KINDS]
-    return [
-        *ended,
-        *(
-            item
-            for item in telling
-            if _says_any(item, told)
-            or any(_contradicts(fact, item, likely_ids) for fact in holding)
-        ),
-    ]
-
-
-def _contradicts(fact: Item, item: Item, likely_ids: AbstractSet[str]) -> bool:
-    """Return whether a likely fact gives another value to what a likely turn before it said."""
-    return (
-        {fact.id, item.id} <= likely_ids
-        and item.occurred_at < fact.occurred_at
-        and contradicts(fact.body, item.title)
-    )
-
-
-def _says_any(item: Item, told: Sequence[_Told]) -> bool:
-    """Return whether an item is of the turn that told one of these, or said the same before a moment."""
-    if any(turn_id is not None and turn_id == item.turn_id for _, _, turn_id in told):
-        return True
-    earlier = [words for words, until, _ in told if until is not None and item.occurred_at < until]
-    said = set(terms(item.summary)) if earlier else set()
-    return any(words and words <= said for words in earlier)
+def _strengths(lists: Sequence[Ranked]) -> dict[str, float]:
+    """Return the greatest strength of each item."""
+    strengths: dict[str, float] = {}
+    for ranked in lists:
+        for candidate in ranked.candidates:
+            known = strengths.get(candidate.item_id, 0.0)
+            strengths[candidate.item_id] = max(known, candidate.strength or 0.0)
+    return strengths
 
 
 def _with(reasons: Sequence[Degradation], another: Degradation) -> tuple[Degradation, ...]:

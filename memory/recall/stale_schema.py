@@ -1,7 +1,7 @@
 """Filters out what memory says of the schemas of tools in use, on every path into a prompt.
 
-Items are filtered before they are scored and again before they are packed, notes before a line is quoted,
-and a conversation's pending context line by line.
+Items are filtered before they are scored and again before they are packed, notes before a line is quoted.
+The gateway's own records of a conversation are no memory, and are not filtered.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,6 @@ from memory.items import Item
 from memory.recall.query import HeldBack
 from policies.content.tool_usage import ActiveTools
 
-_QUOTE: Final = "> "
 _JUDGED_CHARS: Final = 20_000
 """Characters of a text that are judged; far more than a prompt ever gets of it."""
 
@@ -49,14 +48,3 @@ def split_stale_blocking(
     judged = [(item, hold_back(item, tools)) for item in items]
     shown = [item for item, held_back in judged if held_back is None]
     return shown, [held_back for _, held_back in judged if held_back is not None]
-
-
-def without_stale_lines(text: str, active_tools: Sequence[str]) -> str:
-    """Return a quotation without its stale lines; empty if all quoted lines are stale."""
-    tools = ActiveTools.of(active_tools)
-    lines = text.split("\n")
-    quoted = {line for line in lines if line.startswith(_QUOTE)}
-    removed = {line for line in quoted if tools.is_stale("", line.removeprefix(_QUOTE))}
-    if removed and removed == quoted:
-        return ""
-    return "\n".join(line for line in lines if line not in removed)

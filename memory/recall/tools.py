@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from memory.items import Item
+from memory.items import Item, ItemKind
 from memory.itemstore import ItemStore
-from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import RECALLED_KINDS
 from memory.recall.search import MemorySearch
 from memory.recall.stale_schema import split_stale
 from memory.scope import Scope
 from memory.text_lines import clipped
+from memory.timespan import TimeSpan
 
 SERVER: Final = "memory"
 SEARCH: Final = "memory_search"
@@ -32,6 +32,16 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
         "type": "object",
         "properties": {
             "query": {"type": ["string", "null"], "description": "A few words that matter."},
+            "kinds": {
+                "type": ["array", "null"],
+                "items": {"type": "string", "enum": list(RECALLED_KINDS)},
+                "description": "Of which kinds; all unless said.",
+            },
+            "since": {
+                "type": ["string", "null"],
+                "description": "An ISO date: nothing from before it. For questions about a time.",
+            },
+            "until": {"type": ["string", "null"], "description": "An ISO date: nothing after it."},
             "limit": {
                 "type": ["integer", "null"],
                 "description": "How many items, 1 to 20; 8 unless said.",
@@ -74,19 +84,25 @@ class MemoryTools:
         """Return what likely answers the query, best first, and then a few items that fit it less."""
         query, limit = arguments.get("query"), arguments.get("limit")
         most = limit if isinstance(limit, int) and 1 <= limit <= _MOST else _FEW
+        kinds = _kinds(arguments.get("kinds"))
+        try:
+            span = TimeSpan.of(_text(arguments.get("since")), _text(arguments.get("until")))
+        except ValueError as exc:
+            return _json({"note": str(exc), "items": []})
         if not isinstance(query, str) or not query.strip():
-            newest = await self._items.newest(lookup.scope, kinds=RECALLED_KINDS, limit=most)
+            newest = await self._items.newest(lookup.scope, kinds=kinds, limit=most, span=span)
             shown, held = await split_stale(newest, lookup.active_tools)
             return _answer([_line(item) for item in shown], held_back=len(held))
         found = await self._search.search(
             query[-_MAX_QUERY_CHARS:],
             scope=lookup.scope,
-            kinds=RECALLED_KINDS,
+            kinds=kinds,
             limit=most,
             active_tools=lookup.active_tools,
+            span=span,
         )
-        likely = [hit for hit in found.hits if hit.confidence >= LEAST_CONFIDENCE]
-        weak = [hit for hit in found.hits if hit.confidence < LEAST_CONFIDENCE]
+        likely = [hit for hit in found.hits if not hit.is_weak]
+        weak = [hit for hit in found.hits if hit.is_weak]
         lines = [_line(hit.item) for hit in likely]
         lines += [_line(hit.item) | {"fit": "weak"} for hit in weak[:_MAX_WEAK]]
         return _answer(lines, held_back=len(found.held_back), degraded=list(found.degraded))
@@ -101,6 +117,17 @@ class MemoryTools:
             return _answer([], held_back=1)
         text = clipped(shown[0].body, _MAX_BODY_CHARS)
         return _json({"note": _NOTE, **_line(item), "text": text})
+
+
+def _text(value: object) -> str | None:
+    """Return a parameter that is a text, without white space around; None if there is none."""
+    return (str(value).strip() or None) if value is not None else None
+
+
+def _kinds(value: object) -> Sequence[ItemKind]:
+    """Return the kinds that are named; all of them if none is."""
+    named = value if isinstance(value, list) else []
+    return [kind for kind in RECALLED_KINDS if kind in named] or RECALLED_KINDS
 
 
 def _line(item: Item) -> dict[str, Any]:

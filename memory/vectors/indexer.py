@@ -9,12 +9,11 @@ comes back.
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Final, Literal, Protocol
 
 import anyio
-import anyio.to_thread
 
-from memory.embeddings.calibration import TEXTS, Calibration, Readings, calibrated
 from memory.embeddings.protocol import TextEmbedder, Vector
 from memory.errors import StoreUnavailable
 from memory.items import Item
@@ -28,6 +27,7 @@ from memory.vectors.protocol import (
     IndexStateStore,
     IndexUnavailable,
     VectorEntry,
+    VectorHit,
     VectorIndex,
 )
 
@@ -41,6 +41,12 @@ _RETRY_S: Final = 30.0
 _MAX_EMBEDDED_CHARS: Final = 4000
 """An item is embedded by its title, summary and the beginning of its text."""
 _MAX_QUESTION_CHARS: Final = 2000
+_TRIED: Final = ("A round trip.", "一次往返。")
+"""Texts that tell the dimension."""
+_STANDS_OUT: Final = 0.1
+"""How far towards 1 from the middle, measured with Google's multilingual encoder, see `bench/README.md`."""
+_LEAST_COMPARED: Final = 12
+_UNRELATED: Final = 0.1
 
 
 class Source(Protocol):
@@ -60,10 +66,7 @@ class IndexFiles:
 
 
 class VectorIndexer:
-    """The vector index as a backend, see `Backend`. `run` it in a task group; close it afterwards.
-
-    What cosines mean is found by asking the model, unless `least_cosine` says which count as near.
-    """
+    """The vector index as a backend, see `Backend`. `run` it in a task group; close it afterwards."""
 
     name = BACKEND
 
@@ -73,16 +76,11 @@ class VectorIndexer:
         embedder: TextEmbedder,
         source: Source,
         states: IndexStateStore,
-        *,
-        least_cosine: float | None = None,
     ) -> None:
         self._files = files
         self._embedder = embedder
         self._source = source
         self._states = states
-        self._least_cosine = least_cosine
-        given = None if least_cosine is None else Calibration(least=least_cosine)
-        self._readings = Readings(given, given)
         self._index: VectorIndex | None = None
         self._dimension = 0
         self._state: IndexerState = "rebuilding"
@@ -126,8 +124,6 @@ class VectorIndexer:
             return RetrieverAnswer(degraded=("vector_rebuilding",) if is_missed else ())
         if self._state == "failing":
             return RetrieverAnswer(degraded=("vector_error",))
-        if (read := self._readings.of(question.text)) is None:
-            return RetrieverAnswer()
         try:
             vector = await self._embedder.embed_question(question.text[-_MAX_QUESTION_CHARS:])
         except BackendUnavailable as exc:
@@ -143,21 +139,7 @@ class VectorIndexer:
         except (IndexUnavailable, DimensionMismatch):
             self.rebuild()
             return RetrieverAnswer(degraded=("vector_error",))
-        near = {hit.item_id: hit.similarity for hit in hits}
-        evidence = await anyio.to_thread.run_sync(read.evidence, vector, near)
-        return RetrieverAnswer(
-            candidates=[
-                Candidate(
-                    item_id=hit.item_id,
-                    strength=min(1.0, hit.similarity),
-                    nearness=read.nearness(hit.similarity),
-                )
-                for hit in hits
-                if hit.similarity >= read.least
-            ],
-            evidence=evidence,
-            evidence_across=read.evidence_across(near),
-        )
+        return RetrieverAnswer(candidates=_standing_out(hits))
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
         """Return which of these items the index lacks; none unless it is complete."""
@@ -217,13 +199,11 @@ class VectorIndexer:
         return self._index
 
     async def _ask(self) -> int:
-        """Return the dimension of the embedder's vectors, and find what their cosines mean."""
-        vectors = await self._embedder.embed(TEXTS)
+        """Return the dimension of the embedder's vectors."""
+        vectors = await self._embedder.embed(_TRIED)
         dimensions = {len(vector) for vector in vectors if any(vector)}
         if len(dimensions) != 1:
             raise BackendUnavailable("The embedder made no vectors of one dimension.")
-        if self._least_cosine is None:  # some tenths of a second
-            self._readings = await anyio.to_thread.run_sync(calibrated, vectors)
         return dimensions.pop()
 
     async def _as_delivery(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -321,6 +301,29 @@ class VectorRetriever:
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find what is near in meaning."""
         return await self._indexer.find(question, limit=limit)
+
+
+def _standing_out(hits: Sequence[VectorHit]) -> list[Candidate]:
+    """Return the hits that are clearly nearer than the middle of the nearest.
+
+    Models differ in the cosine of unrelated texts, from near 0 to 0.75, so it is taken from the answer itself.
+    """
+    if not hits:
+        return []
+    middle = median(hit.similarity for hit in hits)
+    if len(hits) < _LEAST_COMPARED:  # a small memory may hold nothing but answers
+        middle = min(middle, _UNRELATED)
+    least = middle + _STANDS_OUT * (1 - middle)
+    best = max(hit.similarity for hit in hits) - middle
+    return [
+        Candidate(
+            item_id=hit.item_id,
+            strength=min(1.0, hit.similarity),
+            nearness=(hit.similarity - middle) / (best or 1.0),
+        )
+        for hit in hits
+        if hit.similarity >= least
+    ]
 
 
 def _embedded(item: Item) -> str:

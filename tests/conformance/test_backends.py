@@ -13,7 +13,7 @@ import pytest
 
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
-from memory.embeddings.hashed import DIMENSION, HashedEmbedder
+from memory.cases.section_vectors import DIMENSION, HashedEmbedder
 from memory.embeddings.openai import Embeddings
 from memory.embeddings.protocol import ThreadedEmbedder
 from memory.items import Item

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memory.embeddings.hashed import DIMENSION, HashedEmbedder
+from memory.cases.section_vectors import DIMENSION, HashedEmbedder
 from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.protocol import Embedder

@@ -18,6 +18,7 @@ from memory.seen import NOTHING_SEEN, Seen
 from memory.stores.sqlite import fulltext_index, fulltext_search, items
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.timespan import ALL_TIME, TimeSpan
 from tests.conformance.suites.item_search import ItemStoreSuite
 from tests.conformance.suites.item_values import Opening, OpenItems
 from tests.conformance.suites.opened import run_test
@@ -97,7 +98,7 @@ class SayingYes(SqliteItemStore):
 
     async def search(self, text: str, scope: Scope, **more: Any) -> list[WordHit]:
         hits = await super().search(text, scope, **more)
-        return [replace(hit, confidence=1.0) for hit in hits]
+        return [replace(hit, is_weak=False) for hit in hits]
 
 
 class ShowingAgain(SqliteItemStore):
@@ -118,9 +119,14 @@ class Shuffling(SqliteItemStore):
 
 class OldestFirst(SqliteItemStore):
     async def newest(
-        self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+        self,
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int,
+        span: TimeSpan = ALL_TIME,
     ) -> list[Item]:
-        return (await super().newest(scope, kinds=kinds, limit=limit))[::-1]
+        return (await super().newest(scope, kinds=kinds, limit=limit, span=span))[::-1]
 
 
 class Repeating(SqliteItemStore):

@@ -295,7 +295,7 @@ def test_the_collector_never_looks_through_all_modules(tmp_path: Path) -> None:
             if len(spared) == 2:
                 os.kill(os.getpid(), signal.SIGTERM)
         gc.freeze = counting
-        os.environ["CANDOR_EMBEDDER"] = "hashed"
+        os.environ["CANDOR_EMBEDDER"] = "multilingual"
         code = app.main(["demo"])
         print(spared[0] > 100_000, "chromadb" in sys.modules, spared[1] > spared[0])
         sys.exit(code)

@@ -121,7 +121,7 @@ async def test_one_that_cannot_be_made_is_told_and_the_search_goes_on(tmp_path: 
 
 def test_the_probe_tells_the_sound_from_the_damaged(tmp_path: Path) -> None:
     vectors = tmp_path / "vectors"
-    assert is_sound_blocking(vectors, "hashed-1", 512)
+    assert is_sound_blocking(vectors, "some-model", 512)
     code = (
         "import sys, pathlib, memory.vectors.probe as probe;"
         "probe.search_core_blocking(pathlib.Path(sys.argv[1])); sys.exit('chromadb' in sys.modules)"
@@ -130,7 +130,7 @@ def test_the_probe_tells_the_sound_from_the_damaged(tmp_path: Path) -> None:
     quick = subprocess.run([sys.executable, "-c", code, str(vectors)], cwd=root, check=False)
     assert quick.returncode == 0, "the core alone is asked: a start does not wait for all of Chroma"
     garble_database(vectors)
-    assert not is_sound_blocking(vectors, "hashed-1", 512)
+    assert not is_sound_blocking(vectors, "some-model", 512)
 
 
 def test_importing_memory_does_not_import_chroma() -> None:

@@ -80,7 +80,7 @@ def _plan(directory: Path, *, with_vectors: bool) -> MemoryPlan:
         data_dir=directory / "data",
         workspace=directory / "workspace",
         mask=mask_secrets,
-        embedder=EmbedderChoice(name="hashed"),
+        embedder=EmbedderChoice(name="multilingual"),
         serves_vectors=with_vectors,
     )
 

@@ -17,13 +17,13 @@ from policies.secrets import mask_secrets
 async def whole_memory(
     directory: Path, *, events: MemoryEvents | None = None, **plan: Any
 ) -> AsyncIterator[Memory]:
-    """Open a memory with hashed vectors while the block runs; `plan` are fields of its `MemoryPlan`."""
+    """Open a memory with the multilingual vectors while the block runs; `plan` are fields of its `MemoryPlan`."""
     (directory / "workspace" / "memory").mkdir(parents=True, exist_ok=True)
     fields: dict[str, Any] = {
         "data_dir": directory,
         "workspace": directory / "workspace",
         "mask": mask_secrets,
-        "embedder": EmbedderChoice(name="hashed"),
+        "embedder": EmbedderChoice(name="multilingual"),
     } | plan
     async with open_memory(
         MemoryPlan(**fields), now=utc_now, draw=lambda: 0.0, events=events

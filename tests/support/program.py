@@ -38,6 +38,7 @@ def environment(
         "log_dir": directory / "logs",
         "prewarmed_clients": 0,  # an agent that nobody asks costs as much as one that works
         "recall_deadline_ms": 20_000,  # on a busy machine memory is late, which is a notice
+        "embedder": "none",
         **settings,
     }
     blank = [*dotenv_values(ROOT / ".env"), *(row[0] for row in settings_rows())]

@@ -70,7 +70,7 @@ class GivingRetriever:
         cls, *item_ids: str, weak: Sequence[str] = (), name: RetrieverName = "fulltext"
     ) -> "GivingRetriever":
         candidates = [Candidate(item_id=item_id, strength=0.9) for item_id in item_ids]
-        weaker = [Candidate(item_id=hit, strength=0.1, confidence=0.01) for hit in weak]
+        weaker = [Candidate(item_id=hit, strength=0.1, is_weak=True) for hit in weak]
         return cls(name, RetrieverAnswer(candidates=[*candidates, *weaker]))
 
     def degraded(self, *reasons: Degradation) -> "GivingRetriever":

@@ -36,7 +36,12 @@ HANG = script({"text": "I begin"}, {"hang": True})
 def settings_below(root: Path, **settings: Any) -> Settings:
     """Return settings whose directories all lie below `root`."""
     given = {"workspace": root / "ws", "data_dir": root / "data", "log_dir": root / "logs"}
-    quiet = {"prewarmed_clients": 0, "shutdown_grace_s": 0.0, "recall_deadline_ms": 20_000}
+    quiet: dict[str, Any] = {
+        "prewarmed_clients": 0,
+        "shutdown_grace_s": 0.0,
+        "recall_deadline_ms": 20_000,
+        "embedder": "none",
+    }
     return Settings(**{**given, **quiet, **settings})
 
 

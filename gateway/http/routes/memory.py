@@ -59,6 +59,7 @@ from memory.items import KINDS, ItemKind
 from memory.itemstore import UnknownCursor
 from memory.outbox.delivery import DeliveryStatus
 from memory.scope import Scope, SearchScope
+from memory.timespan import TimeSpan
 from memory.transfer import NotTransferable
 
 router = APIRouter()
@@ -99,15 +100,18 @@ async def search_memory(
     q: _Text,
     kinds: Parameter = "",
     limit: Limit = _FEW,
+    since: Parameter = "",
+    until: Parameter = "",
 ) -> Response:
     """Find notes, episodes and cases, best first."""
     wanted = _kinds(kinds)
+    span = _span(since, until)
     scope = labels.scope(context.user_id)
     if wanted == ("case",):  # a case without an app or environment is valid in all of them
         scope = SearchScope(
             owner_id=scope.owner_id, or_without=("app_code", "environment"), **scope.labels
         )
-    found = await context.memory.search.search(q, scope=scope, kinds=wanted, limit=limit)
+    found = await context.memory.search.search(q, scope=scope, kinds=wanted, limit=limit, span=span)
     return JsonResponse(found_fields(found))
 
 
@@ -379,6 +383,13 @@ def _kinds(text: str, name: str = "kinds") -> tuple[ItemKind, ...]:
     if not wanted <= set(KINDS):
         raise bad_field(name, f"`{name}` must be some of {', '.join(KINDS)}, with commas.")
     return tuple(kind for kind in KINDS if kind in wanted) or KINDS
+
+
+def _span(since: str, until: str) -> TimeSpan:
+    try:
+        return TimeSpan.of(since or None, until or None)
+    except ValueError as exc:
+        raise bad_field("since" if "`since`" in str(exc) else "until", str(exc)) from exc
 
 
 def _no_item() -> NotFound:

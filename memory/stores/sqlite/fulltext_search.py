@@ -17,12 +17,11 @@ from typing import Final
 
 from memory.items import KINDS, ItemKind
 from memory.itemstore import WordHit
-from memory.periods import AskedTime, Period
-from memory.recall.confidence import Expectation, case_confidence, rarity
+from memory.recall.coverage import Expectation, is_weak, is_weak_case, rarity
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
-from memory.stores.sqlite.bm25 import Term, Text, average_length, presence, score
+from memory.stores.sqlite.bm25 import Term, Text, average_length, has_any, presence, score
 from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token
 from memory.stores.sqlite.owner_index import (
     COMMON,
@@ -33,21 +32,17 @@ from memory.stores.sqlite.owner_index import (
     Rows,
     read_rows_blocking,
 )
-from memory.stores.sqlite.statements import placeholders
+from memory.stores.sqlite.statements import placeholders, span_condition
 from memory.terms import is_character
+from memory.timespan import ALL_TIME, TimeSpan
 
 MAX_RANKED: Final = 10_000
 """Rows that one search ranks at most, but for a single word that alone has more."""
 _MANY_ROWS: Final = 6000
 """If the words stand in so many rows, single characters would add rows and little distinction."""
 _MAX_REPEATS: Final = 3
-_PERIOD: Final = "qaskedperiodq"
-"""Stands for the asked period among the words of a question; no word has this form."""
-_MAX_OF_PERIOD: Final = 500
 _READ: Final = 2
 """Times as many rows are read and scored as are wanted."""
-_JUDGED: Final = 10
-"""Rows whose sentences are looked at."""
 _LOOKED_AT: Final = 4
 """Times as many rows as are read have their labels checked before the index is asked."""
 
@@ -63,7 +58,7 @@ class FulltextSearch:
     counts: RowCounts = field(default_factory=RowCounts)
     owners: OwnerIndex = field(default_factory=OwnerIndex)
     seen: Seen = NOTHING_SEEN
-    when: AskedTime | None = None
+    span: TimeSpan = ALL_TIME
 
     def run_blocking(self, connection: sqlite3.Connection) -> list[WordHit]:
         """Return the rows that rank best, best first."""
@@ -81,27 +76,13 @@ class FulltextSearch:
         if sum(map(words.count, weights)) < _MANY_ROWS:
             weights = {**dict.fromkeys(self.wording.characters, 1), **weights}
             words.look_up(weights)
-        if self.when is not None and self.when.period is not None:
-            self._look_up_period(words, self.when.period)
-            weights[_PERIOD] = 1
         asked = list(_affordable({term: words.count(term) for term in weights}))
         return self._hits(words, self._scored(words, asked, weights)) if asked else []
 
-    def _look_up_period(self, words: "_Words", period: Period) -> None:
-        """Have the rows of a period, or with its words, stand for one more word of the question."""
-        rows = words.of_period(period, self.scope.readable_owners, self.kinds)
-        items = words.items(rows)
-        rows = [seq for seq in rows if self._carries(items[seq])]
-        named = [term for term in self.wording.weights if term not in self._expected()]
-        both = [words.having(term) for term in named]
-        words.add(_PERIOD, frozenset(rows).union(frozenset.intersection(*both) if both else ()))
-
     def _expected(self) -> list[str]:
-        """Return the words that an answer should have; the asked period stands for its own."""
-        wording = self.wording if self.when is None else QuestionWords.of(self.when.rest)
-        period = [_PERIOD] if self.when is not None and self.when.period is not None else []
-        of_the_matter = [*wording.of_the_matter, *period]
-        return of_the_matter or [*wording.weights] or [*wording.characters]
+        """Return the words that an answer should have."""
+        wording = self.wording
+        return [*wording.of_the_matter] or [*wording.weights] or [*wording.characters]
 
     def _readable(self) -> str:
         """Return the expression that matches what the readable owners have of the kinds."""
@@ -131,6 +112,9 @@ class FulltextSearch:
                 likely[seq] = likely.get(seq, 0.0) + points
         for seq in words.seen(self.seen):
             likely.pop(seq, None)
+        if self.span.is_bounded:
+            within = words.within(self.span, self.scope.readable_owners)
+            likely = {seq: points for seq, points in likely.items() if seq in within}
         if is_cut or not self.scope.wanted:
             best = _first(likely, _READ * self.limit)
         else:
@@ -139,8 +123,13 @@ class FulltextSearch:
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
         terms = [(Term(term, worth[term]), having.get(term)) for term in weights]
+        turns = words.turns(texts)
+        characters = [having[term] for term in asked if is_character(term)]
         scored: list[tuple[int, float]] = []
         for seq, text in texts.items():
+            is_found_itself = has_any(text, weights) or any(seq in rows for rows in characters)
+            if seq in turns and not is_found_itself:
+                continue
             there = {word for column in text.counts for word in column}
             theirs = [
                 term
@@ -190,25 +179,24 @@ class FulltextSearch:
     def _hits(self, words: "_Words", scored: Sequence[tuple[int, float]]) -> list[WordHit]:
         expected = self._expected()
         words.look_up(expected)
-        expectation = Expectation.of(expected, words.count, words.total, self.wording)
+        expectation = Expectation.of(expected, words.count, words.total)
         seqs = [seq for seq, _ in scored]
         having = {term: words.among(term, seqs) for term in expectation.worth}
-        items, bodies = words.items(seqs), words.bodies(seqs[:_JUDGED])
+        items = words.items(seqs)
         hits: list[WordHit] = []
         only_cases, unique = tuple(self.kinds) == ("case",), rarity(words.total, 0)
         for seq, points in scored:
             if seq in items:
                 theirs = {term for term, rows in having.items() if seq in rows}
-                share = expectation.share(theirs)
-                measures = expectation.measures(theirs, bodies.get(seq, ""))
-                likely = case_confidence(points / unique, share)
+                coverage = expectation.coverage(theirs)
                 hits.append(
                     WordHit(
                         item_id=items[seq]["id"],
                         score=points,
-                        coverage=share,
-                        confidence=likely if only_cases else measures.confidence,
-                        measures=measures,
+                        coverage=coverage,
+                        is_weak=is_weak_case(coverage, points / unique)
+                        if only_cases
+                        else is_weak(coverage),
                     )
                 )
         return hits
@@ -234,29 +222,21 @@ class _Words:
                     self._expression(_phrase(term)), partial(self._read_term, term)
                 )
 
-    def add(self, term: str, seqs: frozenset[int]) -> None:
-        """Have some rows count as having a term that the index does not know."""
-        self._rows[term] = Rows(len(seqs), None)
-        self._sets[term] = seqs
-
-    def of_period(
-        self, period: Period, owners: Sequence[str], kinds: Sequence[ItemKind]
-    ) -> list[int]:
-        """Return the latest rows of a period."""
+    def within(self, span: TimeSpan, owners: Sequence[str]) -> frozenset[int]:
+        """Return the rows of a span."""
+        condition, bounds = span_condition(span)
         rows = self._connection.execute(
-            f"SELECT seq FROM items WHERE owner_id IN ({placeholders(owners)})"  # noqa: S608
-            f" AND kind IN ({placeholders(kinds)}) AND occurred_at >= ? AND occurred_at < ?"
-            " ORDER BY occurred_at DESC LIMIT ?",
-            (*owners, *kinds, *period.bounds, _MAX_OF_PERIOD),
+            f"SELECT seq FROM items WHERE owner_id IN ({placeholders(owners)}){condition}",  # noqa: S608
+            (*owners, *bounds),
         )
-        return [row[0] for row in rows]
+        return frozenset(row[0] for row in rows)
 
     def count(self, term: str) -> int:
         return self._rows[term].count
 
     def having(self, term: str, labels: str = "") -> frozenset[int]:
         """Return the rows that have a term and the labels; only the newest if they are too many."""
-        if labels and term != _PERIOD:
+        if labels:
             return frozenset(self._read_rows(_phrase(term), labels, count=self.count(term)))
         if term not in self._sets:
             known = self._rows[term]
@@ -273,7 +253,7 @@ class _Words:
     def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
         """Return those of some rows that have a term."""
         count = self.count(term)
-        if term == _PERIOD or count < COMMON or (term in self._sets and count < MAX_COUNTED):
+        if count < COMMON or (term in self._sets and count < MAX_COUNTED):
             return self.having(term).intersection(seqs)
         rows = self._connection.execute(
             "SELECT rowid FROM item_words WHERE item_words MATCH ?"  # noqa: S608  numbers of our own
@@ -300,11 +280,10 @@ class _Words:
             self._items |= {row["seq"]: row for row in rows}
         return self._items
 
-    def bodies(self, seqs: Sequence[int]) -> dict[int, str]:
-        rows = self._connection.execute(
-            f"SELECT seq, body FROM items WHERE seq IN ({_places(seqs)})"  # noqa: S608  our own
-        )
-        return dict(map(tuple, rows))
+    def turns(self, seqs: Iterable[int]) -> frozenset[int]:
+        """Return those of some rows that are turns."""
+        items = self.items(list(seqs))
+        return frozenset(seq for seq in seqs if seq in items and items[seq]["kind"] == "turn")
 
     def seen(self, seen: Seen) -> list[int]:
         """Return the rows of items that need not be found."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 from memory.clock import from_rfc3339
 from memory.items import KINDS, Item, ItemKind
 from memory.itemstore import NumberedItem, WordHit
-from memory.periods import AskedTime
 from memory.recall.question_words import QuestionWords
 from memory.scope import Scope
 from memory.seen import NOTHING_SEEN, Seen
@@ -30,8 +29,11 @@ from memory.stores.sqlite.statements import (
     insert_blocking,
     is_storable,
     placeholders,
+    span_condition,
 )
+from memory.timespan import ALL_TIME, TimeSpan
 
+_OF_TURNS: Final = frozenset({"turn", "episode"})
 _FIXED: Final = ("id", "kind", "owner_id")
 _CHANGING: Final = (
     *("labels", "title", "summary", "body", "source", "tags", "conversation_id", "turn_id"),
@@ -114,19 +116,19 @@ class SqliteItemStore:
         )
 
     async def _dated(self, items: list[Item]) -> list[Item]:
-        """Return the items, with `valid_until` of the facts that turns told, if these hold no
-        longer.
+        """Return the items, with `valid_until` of the facts that turns told, if these hold no longer.
+
+        What was made of such a turn ends with it.
         """
-        turns = json.dumps([item.id for item in items if item.kind == "turn"])
+        turns = json.dumps([item.turn_id for item in items if item.kind in _OF_TURNS])
         rows = await self._database.rows(
             "SELECT turn_id, max(valid_until) AS at FROM items WHERE kind = 'fact'"
-            " AND turn_id IN (SELECT value FROM json_each(?)) AND valid_until IS NOT NULL GROUP BY "
-            "turn_id",
+            " AND turn_id IN (SELECT value FROM json_each(?)) AND valid_until IS NOT NULL GROUP BY turn_id",
             (turns,),
         )
         ended = {row["turn_id"]: from_rfc3339(row["at"]) for row in rows}
         return [
-            replace(item, valid_until=ended.get(item.id)) if item.kind == "turn" else item
+            replace(item, valid_until=ended.get(item.turn_id)) if item.kind in _OF_TURNS else item
             for item in items
         ]
 
@@ -143,27 +145,31 @@ class SqliteItemStore:
         kinds: Sequence[ItemKind] = KINDS,
         limit: int,
         seen: Seen = NOTHING_SEEN,
-        when: AskedTime | None = None,
+        span: TimeSpan = ALL_TIME,
     ) -> list[WordHit]:
-        # a host or a version of one incident says little of a cause, and its name would count
-        # several times
+        # a host or a version of one incident says little of a cause, and its name would count several times
         wording = QuestionWords.of(text, with_compounds=tuple(kinds) != ("case",))
         search = FulltextSearch(
-            wording, scope, kinds, limit, self._counts, self._owners, seen, when
+            wording, scope, kinds, limit, self._counts, self._owners, seen, span
         )
         return await self._database.read(search.run_blocking)
 
     async def newest(
-        self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+        self,
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int,
+        span: TimeSpan = ALL_TIME,
     ) -> list[Item]:
         labels = json.dumps(scope.wanted, ensure_ascii=False)
         if not is_storable(labels):
             return []
-        # one owner at a time, so that each is read off the index in its order, however many there
-        # are
+        within, bounds = span_condition(span)
+        # one owner at a time, so that each is read off the index in its order, however many there are
         of_one_owner = (
             f"SELECT * FROM (SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608
-            f" AND valid_until IS NULL AND kind IN ({placeholders(kinds)})"
+            f" AND valid_until IS NULL AND kind IN ({placeholders(kinds)}){within}"
             " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS wanted"
             " WHERE NOT EXISTS (SELECT 1 FROM json_each(wanted.value) AS fitting"
             " WHERE json_extract(labels, '$.' || wanted.key) IS fitting.value))"
@@ -174,14 +180,16 @@ class SqliteItemStore:
             item_of,
             f"{' UNION ALL '.join([of_one_owner] * len(owners))}"
             " ORDER BY occurred_at DESC, seq DESC LIMIT ?",
-            (*(value for owner in owners for value in (owner, *kinds, labels, limit)), limit),
+            (
+                *(value for owner in owners for value in (owner, *kinds, *bounds, labels, limit)),
+                limit,
+            ),
         )
 
     async def after(
         self, seq: int, limit: int, *, owner_ids: Sequence[str] = ()
     ) -> list[NumberedItem]:
-        # `+owner_id` keeps the order of the rows: sorting an owner's items for each batch takes
-        # longer
+        # `+owner_id` keeps the order of the rows: sorting an owner's items for each batch takes longer
         owned = f" AND +owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
         return await self._database.values(
             lambda row: NumberedItem(seq=row["seq"], item=item_of(row)),

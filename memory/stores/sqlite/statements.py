@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from memory.clock import rfc3339
+from memory.timespan import TimeSpan
+
 IN_IDS: Final = "(SELECT value FROM json_each(:ids))"
 """Follows `IN`; `:ids` is an `id_list`, because SQLite bounds the number of parameters of a
 statement."""
@@ -40,6 +43,13 @@ def _insertion(table: str, columns: tuple[str, ...], conflict: str, verb: str) -
 def placeholders(values: Sequence[Any]) -> str:
     """Return a `?` for each value, to stand between parentheses."""
     return ", ".join("?" * len(values))
+
+
+def span_condition(span: TimeSpan) -> tuple[str, list[str]]:
+    """Return what limits `occurred_at` to a span, as a continued condition, and its values."""
+    bounds = [("occurred_at >= ?", span.since), ("occurred_at < ?", span.until)]
+    given = [(sql, rfc3339(moment)) for sql, moment in bounds if moment is not None]
+    return "".join(f" AND {sql}" for sql, _ in given), [text for _, text in given]
 
 
 def id_list(ids: Iterable[str]) -> str:

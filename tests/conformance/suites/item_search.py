@@ -7,6 +7,7 @@ imports it.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import anyio.lowlevel
@@ -14,8 +15,8 @@ import pytest
 
 from memory.errors import StoreUnavailable
 from memory.items import ItemKind
-from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.seen import Seen
+from memory.timespan import TimeSpan
 from tests.conformance.suites.item_storage import ItemKeepingSuite
 from tests.conformance.suites.item_values import ANN, BOB, OpenItems, dialogue, found, item
 
@@ -88,10 +89,7 @@ class ItemStoreSuite(ItemKeepingSuite):
         self, opened: OpenItems
     ) -> None:
         await opened.put([item(body="部署完成"), item("2", "属于财务")])
-        assert not any(
-            entry.confidence >= LEAST_CONFIDENCE
-            for entry in await opened.store.search("部属", ANN, limit=9)
-        )
+        assert all(entry.is_weak for entry in await opened.store.search("部属", ANN, limit=9))
 
     async def test_no_question_is_an_error(self, opened: OpenItems) -> None:
         await opened.put([item(body="部署 x start near title")])
@@ -146,12 +144,9 @@ class ItemStoreSuite(ItemKeepingSuite):
         await opened.put([item("it", "kafka consumer lag in service orders")])
         about = await opened.store.search("kafka consumer lag service", ANN, limit=50)
         assert about[0].item_id == "epi_it"
-        assert about[0].confidence >= LEAST_CONFIDENCE
-        far = "zeppelin harbour umbrella giraffe service"
-        assert not any(
-            entry.confidence >= LEAST_CONFIDENCE
-            for entry in await opened.store.search(far, ANN, limit=50)
-        )
+        assert not about[0].is_weak
+        far = "zeppelin harbour umbrella giraffe lantern tundra walnut pepper cactus oboe glacier service"
+        assert all(entry.is_weak for entry in await opened.store.search(far, ANN, limit=50))
 
     async def test_what_was_seen_takes_no_place_of_others(self, opened: OpenItems) -> None:
         """A changed item was not seen as it is now; a turn was, whatever its title has become."""
@@ -172,6 +167,28 @@ class ItemStoreSuite(ItemKeepingSuite):
         names = await found(opened, "payroll", limit=3, seen=seen)
         assert sorted(names) == ["changed", "edited", "new"]
         assert len(await found(opened, "payroll")) == 10
+
+    async def test_only_the_span_is_searched_however_many_fit_better(
+        self, opened: OpenItems
+    ) -> None:
+        at = datetime(2026, 3, 5, 12, tzinfo=UTC)
+        await opened.put(
+            [item(f"x{n}", "payroll payroll", occurred_at=at - timedelta(days=3)) for n in range(9)]
+        )
+        await opened.put([item("it", "the payroll of a long and busy month", occurred_at=at)])
+        for span in (TimeSpan.of("2026-03-05", None), TimeSpan.of("2026-03-05", "2026-03-05")):
+            assert await found(opened, "payroll", limit=1, span=span) == ["it"]
+            newest = await opened.store.newest(ANN, limit=9, span=span)
+            assert [entry.id for entry in newest] == ["epi_it"]
+        before = TimeSpan.of(None, "2026-03-04")
+        assert "it" not in await found(opened, "payroll", limit=50, span=before)
+
+    async def test_a_turn_with_none_of_the_words_is_not_found_by_its_neighbours(
+        self, opened: OpenItems
+    ) -> None:
+        lines = dialogue(["which instrument now", "the cello since march"])
+        await opened.put([replace(line, kind="turn") for line in lines])
+        assert await found(opened, "instrument") == ["0"]
 
     async def test_kinds_and_the_limit_are_kept(self, opened: OpenItems) -> None:
         kinds: Sequence[ItemKind] = ("note", "episode", "case")

@@ -119,7 +119,7 @@ async def test_what_was_tidied_is_listed_and_undone_by_its_owner_alone(tmp_path:
         assert (await ada.read(f"/memory/items/{first['id']}"))["valid_until"] is None
 
 
-QUESTION = "what do you remember?"
+QUESTION = "what is in your memory?"
 NOTES = {
     "tea.md": "# Tea\n\nAnn likes green tea. 绿茶。\n",
     "schema.md": "# article-list-query\n\nParameter schema: topic, SENTINEL.\n",

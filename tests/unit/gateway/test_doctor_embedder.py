@@ -71,6 +71,6 @@ async def test_damaged_records_are_counted(tmp_path: Path, damaged: int) -> None
         accepted = await stores.turns.accept(turn(), create=conversation())
         await stores.turns.finish([ended(accepted)], [event(1, accepted, 1)])
         await database.execute("UPDATE events SET data = '{' WHERE ?", (damaged,))
-    _, told = await anyio.to_thread.run_sync(partial(lines, tmp_path, EMBEDDER="hashed"))
+    _, told = await anyio.to_thread.run_sync(partial(lines, tmp_path, EMBEDDER="multilingual"))
     found = [line for line in told if "Damaged records in the database: 1." in line]
     assert len(found) == damaged

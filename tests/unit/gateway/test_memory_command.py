@@ -18,7 +18,9 @@ from tests.support.episodes import open_memory, recorder_on, turn_intents
 EPISODE = {"episode_type": "howto", "title": "Keys", "sections": {"recipe": "Turn it left twice."}}
 
 
-def settings_in(directory: Path, memu: Memu = "off", embedder: Embedder = "hashed") -> Settings:
+def settings_in(
+    directory: Path, memu: Memu = "off", embedder: Embedder = "multilingual"
+) -> Settings:
     return Settings(
         workspace=directory / "workspace",
         data_dir=directory / "data",
@@ -44,9 +46,9 @@ def rows(settings: Settings, sql: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("memu", "embedder", "names"),
     [
-        ("cli", "hashed", ["memu", "vectors"]),
-        ("server", "hashed", ["memu_server", "vectors"]),
-        ("cli", "auto", ["memu"]),
+        ("cli", "multilingual", ["memu", "vectors"]),
+        ("server", "multilingual", ["memu_server", "vectors"]),
+        ("cli", "none", ["memu"]),
     ],
 )
 def test_what_it_writes_is_for_the_servers_backends_too(

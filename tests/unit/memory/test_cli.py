@@ -13,7 +13,6 @@ from gateway.http.memory_bodies import read_episode
 from memory.assemble import open_memory
 from memory.cli import BAD_ARGUMENTS, FAILED, MemoryCommand
 from memory.clock import utc_now
-from memory.embeddings.protocol import ModelMissing
 from memory.facts.tidier import FactTidier
 from memory.plan import MemoryPlan
 from policies.secrets import mask_secrets
@@ -62,7 +61,6 @@ class Shell:
         command = MemoryCommand(
             open_memory=partial(open_memory, self._plan, now=utc_now, draw=lambda: 0.0),
             owner_id="local",
-            fetch_model=self._fetch,
             read_episode=read_episode,
         )
         code = command.run(args, source=io.BytesIO(text.encode()), out=out)
@@ -295,14 +293,6 @@ def test_help_names_every_command(shell: Shell) -> None:
     )
     for name in names.split():
         assert f"candor memory {name}" in out
-
-
-def test_a_model_that_cannot_be_fetched_is_told(tmp_path: Path) -> None:
-    def fail() -> None:
-        raise ModelMissing("The model could not be fetched.")
-
-    assert Shell(tmp_path, fail)("fetch-model") == (FAILED, "The model could not be fetched.\n")
-    assert Shell(tmp_path)("fetch-model")[0] == 0
 
 
 def test_the_fields_of_an_intent_are_listed_and_an_unknown_key_is_refused(shell: Shell) -> None:

@@ -1,4 +1,4 @@
-"""Words and periods of a text, and loops that are started again."""
+"""Words and dates of a text, spans of time, and loops that are started again."""
 
 from datetime import UTC, datetime
 
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.background import keep_running
-from memory.periods import asked_time, date_in
+from memory.notes.dates import date_in
 from memory.terms import characters, is_character, terms
-from tests.support.tables import read_table_text
+from memory.timespan import TimeSpan
 
 TERMS = {
     "": [],
@@ -63,28 +63,48 @@ def test_every_two_neighbours_are_a_word(text: str) -> None:
     assert words == [text[n : n + 2] for n in range(len(text) - 1)]
 
 
-NOW = datetime(2026, 11, 23, 9, tzinfo=UTC)  # a Monday
-ASKED = read_table_text("periods")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("日期：2026年3月5日", datetime(2026, 3, 5, tzinfo=UTC)),
+        ("二〇二六: 2026年十一月二十三号", datetime(2026, 11, 23, tzinfo=UTC)),
+        ("## 2026-11 and later", datetime(2026, 11, 1, tzinfo=UTC)),
+        ("on the 5th of March 2026", datetime(2026, 3, 5, tzinfo=UTC)),
+        ("Oct 12, 2026", datetime(2026, 10, 12, tzinfo=UTC)),
+        ("30.02.2026, then 2026/02/28", datetime(2026, 2, 28, tzinfo=UTC)),
+        ("2026-02-30", None),
+        ("on 5 March", None),
+    ],
+)
+def test_a_date_in_a_text_needs_its_year(text: str, found: datetime | None) -> None:
+    assert date_in(text) == found
 
 
-def test_periods_are_read_in_both_languages() -> None:
-    wrong = []
-    for line in ASKED.strip().splitlines():
-        question, first, last = line.split(" | ")
-        period = asked_time(question, NOW).period
-        read = (str(period.first), str(period.last)) if period else ("None", "None")
-        wrong += [(question, read)] if read != (first, last) else []
-    assert not wrong
+@pytest.mark.parametrize(
+    ("since", "until", "inside", "outside"),
+    [
+        ("2026-03-05", None, "2026-03-05T00:00:00Z", "2026-03-04T23:59:59Z"),
+        (None, "2026-03-05", "2026-03-05T23:59:59Z", "2026-03-06T00:00:00Z"),
+        (
+            "2026-03-05T10:00:00+02:00",
+            "2026-03-05T09:00:00Z",
+            "2026-03-05T08:00:00Z",
+            "2026-03-05T09:00:00Z",
+        ),
+    ],
+)
+def test_a_span_begins_at_since_and_holds_the_day_of_until(
+    since: str | None, until: str | None, inside: str, outside: str
+) -> None:
+    span = TimeSpan.of(since, until)
+    assert span.covers(datetime.fromisoformat(inside))
+    assert not span.covers(datetime.fromisoformat(outside))
 
 
-def test_words_for_time_are_left_out_of_the_rest_and_a_date_needs_its_year() -> None:
-    asked = asked_time("The latest invoice of last month", NOW)
-    assert asked.rest.split() == ["the", "invoice", "of"]
-    assert [asked_time(text, NOW).is_newest for text in ("最近一次周报", "周报")] == [True, False]
-    assert asked.is_newest
-    assert date_in("日期：2026年3月5日") == datetime(2026, 3, 5, tzinfo=UTC)
-    assert date_in("## 2026-11 and later") == datetime(2026, 11, 1, tzinfo=UTC)
-    assert date_in("on 5 March") is None
+@pytest.mark.parametrize("text", ["yesterday", "", "2026-02-30", "9999-12-31"])
+def test_a_date_that_is_none_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="`until` must be an ISO date"):
+        TimeSpan.of(None, text)
 
 
 async def test_a_loop_that_raises_is_started_again_and_counted(

@@ -62,7 +62,7 @@ async def test_offered_tools_are_in_use_from_the_start_with_all_parameters_that_
     assert read == "Read(file_path, pages, offset, limit)"
     assert grep.startswith("Grep(pattern, path, ")
     assert "head_limit" in grep
-    assert search == "mcp__memory__memory_search(query, limit)"
+    assert search == "mcp__memory__memory_search(query, kinds, since, until, limit)"
 
 
 async def test_the_tools_used_last_stand_at_the_end_at_most_twenty_with_their_parameters() -> None:

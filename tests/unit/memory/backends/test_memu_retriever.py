@@ -103,7 +103,7 @@ async def test_it_is_asked_in_the_name_of_who_asks_for_five_and_without_secrets(
     )
     assert world.memu.asked == [("密码 [masked] of the gateway", ANN, 5)]
     assert answer.candidates == [
-        Candidate(item_id=name, strength=None, confidence=0.0) for name in ("epi_1", "epi_2")
+        Candidate(item_id=name, strength=None, is_weak=True) for name in ("epi_1", "epi_2")
     ]
     assert answer.degraded == ()
 

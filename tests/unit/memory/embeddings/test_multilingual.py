@@ -21,7 +21,7 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "shown"), [("auto", 0), ("multilingual", 1)])
+@pytest.mark.parametrize(("name", "shown"), [("none", 0), ("auto", 1)])
 async def test_it_answers_across_languages(tmp_path: Path, name: EmbedderName, shown: int) -> None:
     """Words alone show nothing."""
     async with whole_memory(tmp_path, embedder=EmbedderChoice(name=name)) as memory:

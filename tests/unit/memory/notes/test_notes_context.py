@@ -28,7 +28,7 @@ from memory.recall.stale_schema import split_stale_blocking
 from policies.secrets import mask_secrets
 from tests.unit.memory.notes.indexed import SECRET, workspace_with
 
-ASK = "what do you remember?"
+ASK = "what is in your memory?"
 REQUEST = "Answer from them; do not say that there is no access to memory."
 
 
@@ -50,7 +50,7 @@ def test_for_another_message_nothing_goes_in_and_nothing_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(notes_context, "list_notes_blocking")
-    for message in ("hello", "fix the memory leak", "内存不足", ""):
+    for message in ("hello", "内存不足", ""):
         assert told(tmp_path, message) == ""
 
 
@@ -72,8 +72,8 @@ def test_what_fits_the_message_goes_first_then_the_newest(tmp_path: Path) -> Non
     def order(message: str) -> list[str]:
         return [part.split(".")[0] for part in told(workspace, message).split("\n\nmemory/")[1:]]
 
-    assert order("what do you remember about the ledger's deploy window?")[0] == "fits"
-    assert order("你还记得账本的部署窗口吗？")[0] == "zh"
+    assert order("what is in memory about the ledger's deploy window?")[0] == "fits"
+    assert order("记忆里账本的部署窗口是什么？")[0] == "zh"
     assert order(ASK) == ["newest", "new", "zh", "fits", "old"]
 
 
@@ -291,7 +291,7 @@ def test_what_goes_in_is_what_the_filter_of_items_lets_through(
                 assert (line in notes.text) is (item in shown)
 
 
-QUESTION = "what do you remember about the deploy window?"
+QUESTION = "what is in memory about the deploy window?"
 
 
 async def test_beside_the_loop_the_same_comes_of_it_and_what_has_no_room_is_named(

@@ -44,10 +44,12 @@ def packed(
     )
 
 
-def test_an_item_is_one_quoted_line_with_id_source_and_date_and_what_is_degraded_is_said() -> None:
+def test_an_item_is_one_quoted_line_with_id_kind_date_and_source_and_what_is_degraded_is_said() -> (
+    None
+):
     tea = make_item("not_tea", "Ann likes\ngreen tea", title="Tea")
     made = packed([tea], degraded=["vector_error", "notes_timeout"])
-    line = "> - [not_tea, memory/not_tea.md, 2026-11-20, relevance 1.00] Tea: Ann likes green tea"
+    line = "> - [not_tea, note, 2026-11-20, memory/not_tea.md] Tea: Ann likes green tea"
     (item,) = made.items
     assert (item.id, item.title, item.relevance, item.line) == ("not_tea", "Tea", 1, line)
     assert line in made.text.splitlines()
@@ -80,18 +82,25 @@ def test_categories_are_tags_and_topics_of_titles_that_several_items_share() -> 
     }
 
 
-def test_an_extract_says_more_than_its_line_and_many_lines_leave_room_for_that_of_the_best() -> (
-    None
-):
-    long = make_item("not_long", "first line\n" + "and more of it\n" * 30)
-    made = packed([long, make_item("not_short", "only this")])
-    assert [resource.item_id for resource in made.resources] == ["not_long"]
-    assert made.resources[0].extract.startswith("first line\nand more")
-    assert "> From not_long:\n> first line\n> and more of it\n" in made.text
-    many = [make_item(f"not_{n}", f"the whole text {n}, " * 40) for n in range(30)]
-    made = packed([long, *many], budget=6000)
-    assert made.resources[0].item_id == "not_long"
-    assert len(made.items) >= 10
+def test_each_text_stands_there_once_by_what_the_question_asks_for() -> None:
+    filler = [f"Sentence {n} says nothing of it." for n in range(60)]
+    body = "\n".join([*filler[:30], "The tea is in the red tin.", *filler[30:]])
+    made = packed([make_item("not_long", body), make_item("not_short", "only this")])
+    assert made.text.count("The tea is in the red tin.") == 1
+    assert made.text.count("only this") == 1
+    assert len(made.text) < 1_100
+    (line,) = [line for line in made.text.splitlines() if "red tin" in line]
+    assert line.startswith("> - [not_long, note, 2026-11-20, memory/not_long.md] not_long: … ")
+    assert line.endswith(" …")
+
+
+def test_what_the_items_have_in_common_is_one_bounded_line() -> None:
+    items = [
+        make_item(f"not_{n}", "x", tags=tuple(f"tag {t} " * 9 for t in range(9))) for n in range(3)
+    ]
+    (line,) = [line for line in packed(items).text.splitlines() if line.startswith("In common: ")]
+    assert "notes (3)" in line
+    assert len(line) < 150
 
 
 def test_bounds_hold_and_what_did_not_fit_becomes_a_query() -> None:
@@ -155,14 +164,13 @@ def test_what_the_notes_tell_whole_and_search_found_too_stands_there_once() -> N
     assert (made.resources, made.next_step_query) == ([], None)
 
 
-def test_what_the_notes_tell_in_part_keeps_the_line_and_the_extract_that_search_gives() -> None:
+def test_what_the_notes_tell_in_part_keeps_the_line_that_search_gives() -> None:
     made = packed_with(told(partly=[SHOP]), SHOP, TEA)
     assert [(item.id, item.why) for item in made.items] == [
         ("not_shop", "asked about memory; found by a test"),
         ("not_tea", "found by a test"),
     ]
-    assert "> - [not_shop, memory/not_shop.md, " in made.text
-    assert [resource.item_id for resource in made.resources] == ["not_shop"]
+    assert "> - [not_shop, note, 2026-11-20, memory/not_shop.md] " in made.text
 
 
 def test_what_is_held_back_of_notes_is_told_once_and_never_shown() -> None:
@@ -231,12 +239,12 @@ def test_no_items_exceed_the_budget_or_leave_the_quotation(
         LEAD,
         "Answer from these:",
         "Memory backend degraded: ",
-        "More was found than fits here",
+        "More was found",
+        "In common: ",
         "Since:",
     )
     for line in made.text.splitlines():
         assert not line or line.startswith(("> ", *ours)), line
     for item in made.items:
         assert item.line in made.text.splitlines()
-    for resource in made.resources:
-        assert all(f"> {line}" in made.text.splitlines() for line in resource.extract.splitlines())
+    assert all(resource.extract in made.text for resource in made.resources)

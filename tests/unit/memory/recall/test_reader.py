@@ -17,6 +17,7 @@ from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.scope import Scope
 from memory.small_model import ModelUnavailable
+from memory.timespan import ALL_TIME, TimeSpan
 from tests.support.recall import (
     ANN,
     AT,
@@ -70,9 +71,6 @@ QUOTED = QuotedNotes(
     items=[QuotedItem(item=PATH, line=f"> {PATH.summary}", is_whole=True)],
     held_back=[HeldBack(id="not_stale", reason="stale_tool_schema")],
 )
-TOLD = (
-    "Since:\n> article-list-query 失败调用：SENTINEL-4417\n> article-list-query 已知问题 TOKEN-7731"
-)
 
 CHOOSING = replace(QUERY, mode="llm")
 LITTLE = GivingRetriever.of("not_path", weak=["not_stale", "not_stale_en"])
@@ -86,7 +84,6 @@ PATHS: dict[str, tuple[RecallReader, QueryPack]] = {
     "little found, the rest weak": (reader_on(LITTLE, model=Model(ALL_IDS)), CHOOSING),
     "notes that were asked for": (reader_on(notes=Notes(QUOTED)), ABOUT),
     "notes found, too": (reader_on(EVERYTHING, VECTORS, notes=Notes(QUOTED)), ABOUT),
-    "pending context": (reader_on(pending=Waiting(TOLD, ("int_1", "int_2"))), QUERY),
 }
 
 
@@ -124,6 +121,13 @@ async def test_where_the_model_is_no_help_what_was_found_first_stands(
     ]
     assert pack.degraded == (reason,)
     assert "SENTINEL" not in pack.text
+
+
+async def test_the_gateways_own_records_are_never_filtered() -> None:
+    told = "Since:\n> Bash (article-list-query parameter schema): the call failed, cut off"
+    pack = await reader_on(pending=Waiting(told, ("int_1",))).recall(QUERY)
+    assert pack.text == told
+    assert pack.pending_intent_ids == ("int_1",)
 
 
 async def test_pending_context_goes_in_first_or_stays_pending_where_it_does_not_fit() -> None:
@@ -165,6 +169,26 @@ async def test_the_model_chooses_and_orders() -> None:
     assert [item.id for item in pack.items] == ["not_tea", "not_path"]
     assert "chosen by the model" in pack.items[0].why
     assert pack.degraded == ()
+
+
+async def test_a_model_that_chooses_nothing_is_believed() -> None:
+    pack = await reader_on(EVERYTHING, model=Model("[]")).recall(CHOOSING)
+    assert (list(pack.items), pack.text, pack.degraded) == ([], "", ())
+
+
+async def test_the_model_has_its_own_time_after_the_deadline() -> None:
+    given: list[float] = []
+
+    class Timed(Model):
+        async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
+            given.append(timeout_s)
+            return await super().__call__(system=system, prompt=prompt, timeout_s=timeout_s)
+
+    reader = RecallReader(
+        MemorySearch(SHELF, [EVERYTHING], now=lambda: AT), selector=Selector(Timed())
+    )
+    await reader.recall(replace(CHOOSING, deadline_s=0.4, selecting_s=30))
+    assert given == [5.0], "the selector's own bound"
 
 
 async def test_notes_go_in_where_memory_is_asked_about_and_search_would_look_for_them() -> None:
@@ -221,7 +245,12 @@ class Episodes:
     kinds: list[Sequence[ItemKind]] = field(default_factory=list)
 
     async def newest(
-        self, scope: Scope, *, kinds: Sequence[ItemKind] = KINDS, limit: int
+        self,
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int,
+        span: TimeSpan = ALL_TIME,
     ) -> Sequence[Item]:
         self.kinds.append(kinds)
         return [replace(TEA, kind="episode")]

@@ -4,16 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import product
-from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items import KINDS, Item, ItemKind
+from memory.items import KINDS
 from memory.itemstore import WordHit
-from memory.recall.confidence import LEAST_CONFIDENCE
 from memory.recall.query import HeldBack
 from memory.recall.question_parts import question_parts
 from memory.recall.retrievers import (
@@ -27,6 +25,7 @@ from memory.recall.retrievers import (
 )
 from memory.recall.search import MemorySearch
 from memory.scope import WORKSPACE_OWNER, Scope
+from memory.timespan import TimeSpan
 from tests.support.recall import (
     ANN,
     AT,
@@ -39,8 +38,8 @@ from tests.support.recall import (
 STALE = make_item("not_stale", "article-list-query 参数格式：topic 字符串")
 TEA = make_item("not_tea", "Ann likes green tea")
 OWNER = make_item("not_owner", "article-list-query 负责人：平台组，参数格式见门户")
-LIKELY_TEA = Candidate(item_id="not_tea", strength=0.9, confidence=0.6)
-UNLIKELY = Candidate(item_id="not_owner", strength=0.1, confidence=0.1)
+LIKELY_TEA = Candidate(item_id="not_tea", strength=0.9)
+UNLIKELY = Candidate(item_id="not_owner", strength=0.1, is_weak=True)
 IN_USE = ("mcp__ata__article-list-query",)
 
 
@@ -61,33 +60,13 @@ async def test_a_stale_item_is_held_back_before_scoring_and_takes_nobodys_place(
     assert found.hits[0].score == 1
 
 
-@pytest.mark.parametrize(
-    ("question", "shown"),
-    [
-        ("When is the demo?", ["fact_new"]),
-        ("When was the demo in November?", ["fact_new", "trn_0", "trn_1"]),
-    ],
-)
-async def test_a_turn_that_told_a_superseded_fact_is_held_back_unless_a_time_is_asked_for(
-    question: str, shown: list[str]
-) -> None:
-    def made(item_id: str, kind: ItemKind, turn: str, text: str, until: Any = None) -> Item:
-        return replace(make_item(item_id, text), kind=kind, turn_id=turn, valid_until=until)
-
-    items = [
-        made("fact_old", "fact", "trn_1", "The demo is on Thursday.", AT),
-        made("fact_new", "fact", "trn_2", "The demo is on Friday."),
-        made("trn_1", "turn", "trn_1", "Well, the demo is on Thursday. Book the red room."),
-        made("trn_2", "turn", "trn_2", "No. The demo is on Friday. Tell the guests."),
-        replace(
-            made("trn_0", "turn", "trn_0", "The demo is on Monday."),
-            title="The demo is on Monday.",
-            occurred_at=AT - timedelta(days=1),
-        ),
-    ]
-    retriever = GivingRetriever.of(*(item.id for item in items))
-    found = await search_on(Shelf.of(*items), retriever).search(question, scope=ANN)
-    assert sorted(hit.item.id for hit in found.hits) == shown
+async def test_what_was_replaced_is_held_back() -> None:
+    old = replace(make_item("fact_old", "The demo is on Thursday."), kind="fact", valid_until=AT)
+    new = replace(make_item("fact_new", "The demo is on Friday."), kind="fact")
+    search = search_on(Shelf.of(old, new), GivingRetriever.of("fact_old", "fact_new"))
+    found = await search.search("When is the demo?", scope=ANN)
+    assert [hit.item for hit in found.hits] == [new]
+    assert found.held_back == [HeldBack(id="fact_old", reason="superseded")]
 
 
 async def test_unlikely_items_go_through_the_same_filter_and_are_not_told_as_held_back() -> None:
@@ -99,45 +78,30 @@ async def test_unlikely_items_go_through_the_same_filter_and_are_not_told_as_hel
     assert found.held_back == []
 
 
-def least_of(count: int) -> dict[str, float]:
-    return {f"not_{number}": -1.0 for number in range(count)}
+async def test_a_hit_is_weak_unless_one_of_the_retrievers_holds_it_worth_showing() -> None:
+    words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[LIKELY_TEA, UNLIKELY]))
+    meaning = GivingRetriever.of("not_owner", name="vector")
+    for more, weak in (([], [OWNER]), ([meaning], [])):
+        hits = (await search_on(Shelf.of(TEA, OWNER), words, *more).search("tea", scope=ANN)).hits
+        assert [hit.item for hit in hits if hit.is_weak] == weak
 
 
-OWNER_NEAR = Candidate(item_id="not_owner", strength=0.6)
+async def test_what_is_held_back_does_not_make_others_look_far_off() -> None:
+    best = Candidate(item_id="not_stale", strength=0.9, nearness=1.0)
+    other = Candidate(item_id="not_tea", strength=0.3, nearness=0.3)
+    words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[best, other]))
+    search = search_on(Shelf.of(STALE, TEA), words)
+    found = await search.search("tea", scope=ANN, active_tools=IN_USE)
+    assert [(hit.item, hit.nearness) for hit in found.hits] == [(TEA, 1.0)]
 
 
-@pytest.mark.parametrize(
-    ("vectors", "likely"),
-    [
-        (GivingRetriever.of(weak=["not_tea", "not_owner"]).answer, {"not_tea"}),
-        (
-            RetrieverAnswer(candidates=[OWNER_NEAR], evidence={"not_tea": -1.0, "not_owner": 2.0}),
-            {"not_owner"},
-        ),
-        (
-            RetrieverAnswer(
-                candidates=[OWNER_NEAR],
-                evidence={"not_tea": 0.5, "not_owner": -2.0},
-                evidence_across={"not_tea": -2.0, "not_owner": 2.0},
-            ),
-            {"not_tea", "not_owner"},
-        ),
-        (RetrieverAnswer(evidence=least_of(60)), set()),
-        (RetrieverAnswer(evidence=least_of(59)), {"not_tea"}),
-    ],
-    ids=[
-        "the surest retriever counts",
-        "evidence speaks for what has no words and against what has them",
-        "evidence of an item in another script than the question is its own",
-        "what is beyond the nearest has the least evidence",
-        "or none if all are among them",
-    ],
-)
-async def test_how_likely_a_hit_is(vectors: RetrieverAnswer, likely: set[str]) -> None:
-    words = GivingRetriever("fulltext", RetrieverAnswer(candidates=[LIKELY_TEA]))
-    search = search_on(Shelf.of(TEA, OWNER), words, GivingRetriever("vector", vectors))
-    hits = (await search.search("tea", scope=ANN)).hits
-    assert {hit.item.id for hit in hits if hit.confidence >= LEAST_CONFIDENCE} == likely
+async def test_nothing_outside_the_span_is_found_by_any_retriever() -> None:
+    old = replace(TEA, id="not_old", occurred_at=AT - timedelta(days=9))
+    retriever = GivingRetriever.of("not_old", "not_tea")
+    span = TimeSpan(since=AT - timedelta(days=1))
+    found = await search_on(Shelf.of(old, TEA), retriever).search("tea", scope=ANN, span=span)
+    assert [hit.item for hit in found.hits] == [TEA]
+    assert retriever.asked[0].span == span
 
 
 async def test_while_vectors_are_late_words_decide_as_without_them() -> None:
@@ -146,7 +110,7 @@ async def test_while_vectors_are_late_words_decide_as_without_them() -> None:
         found = await search_on(Shelf.of(TEA, OWNER), words, StuckRetriever()).search(
             "tea", scope=ANN, deadline_s=0.2
         )
-    assert [(hit.item, hit.confidence) for hit in found.hits] == [(TEA, 0.6), (OWNER, 0.1)]
+    assert [(hit.item, hit.is_weak) for hit in found.hits] == [(TEA, False), (OWNER, True)]
     assert found.degraded == ("vector_timeout",)
 
 
@@ -279,16 +243,16 @@ class WordStore:
     async def search(self, text: str, *_: object, limit: int, **__: object) -> list[WordHit]:
         self.asked.append((text, limit))
         return [
-            WordHit(item_id="not_good", score=2, coverage=0.8, confidence=0.7),
-            WordHit(item_id="not_far", score=1, coverage=0.1, confidence=0.01),
+            WordHit(item_id="not_good", score=2, coverage=0.8),
+            WordHit(item_id="not_far", score=1, coverage=0.1, is_weak=True),
         ]
 
 
-async def test_full_text_says_how_well_and_how_likely_each_item_fits() -> None:
+async def test_full_text_says_how_well_each_item_fits() -> None:
     store = WordStore()
     answer = await FulltextRetriever(store).find(question(), limit=7)
     assert answer.candidates == [
-        Candidate(item_id="not_good", strength=0.8, nearness=1.0, confidence=0.7),
-        Candidate(item_id="not_far", strength=0.1, nearness=0.5, confidence=0.01),
+        Candidate(item_id="not_good", strength=0.8, nearness=1.0),
+        Candidate(item_id="not_far", strength=0.1, nearness=0.5, is_weak=True),
     ]
     assert store.asked == [("tea", 7)]

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.embeddings.hashed import DIMENSION, HashedEmbedder
+from memory.cases.section_vectors import DIMENSION, HashedEmbedder
 from memory.embeddings.protocol import ThreadedEmbedder, Vector
 from memory.items import KINDS
 from memory.itemstore import NumberedItem
 from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
-from memory.recall.retrievers import Question, RetrieverAnswer
+from memory.recall.retrievers import Question
 from memory.scope import Scope
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry
@@ -47,7 +47,7 @@ def kept(
 ) -> VectorIndexer:
     files = IndexFiles(open=lambda *_: index, is_sound=lambda *_: is_sound())
     embedder = ThreadedEmbedder(HashedEmbedder())
-    return VectorIndexer(files, embedder, rows, rows, least_cosine=0.2)
+    return VectorIndexer(files, embedder, rows, rows)
 
 
 @asynccontextmanager
@@ -245,7 +245,7 @@ class Remote:
 async def test_a_server_that_fails_leaves_words_and_is_told_until_it_answers() -> None:
     remote, rows = Remote(), Rows("green tea")
     files = IndexFiles(open=lambda *_: Fragile(), is_sound=lambda *_: sound())
-    indexer = VectorIndexer(files, remote, rows, rows, least_cosine=0.2)
+    indexer = VectorIndexer(files, remote, rows, rows)
     async with running(indexer):
         assert await found(indexer, "green tea") == ["epi_1"]
         for fault, degraded in (
@@ -265,18 +265,6 @@ async def test_a_server_that_fails_leaves_words_and_is_told_until_it_answers() -
         assert (await indexer.check()).state == "ok"
 
 
-async def test_a_model_to_which_all_texts_are_alike_is_not_asked_questions() -> None:
-    class Alike(Remote):
-        async def embed(self, texts: Sequence[str]) -> list[Vector]:
-            return [[1.0] * 8 for _ in await super().embed(texts)]
-
-    remote, rows = Alike(), Rows("green tea")
-    files = IndexFiles(open=lambda *_: ExactVectorIndex(8), is_sound=lambda *_: sound())
-    async with running(VectorIndexer(files, remote, rows, rows)) as indexer:
-        remote.fault = BackendUnavailable("It is down.")
-        assert await indexer.find(asked("green tea"), limit=9) == RetrieverAnswer()
-
-
 async def test_vectors_of_another_dimension_mean_another_model_and_the_index_is_made_anew() -> None:
     remote, rows = Remote(), Rows("green tea", "blue whale")
     made: list[int] = []
@@ -286,7 +274,7 @@ async def test_vectors_of_another_dimension_mean_another_model_and_the_index_is_
         return ExactVectorIndex(dimension)
 
     files = IndexFiles(open=open_index, is_sound=lambda *_: sound())
-    indexer = VectorIndexer(files, remote, rows, rows, least_cosine=0.2)
+    indexer = VectorIndexer(files, remote, rows, rows)
     async with running(indexer):
         remote.width = DIMENSION + 8
         answer = await indexer.find(asked("green tea"), limit=9)

@@ -1,0 +1,52 @@
+"""The parameters with which an agent asks memory itself."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.clock import utc_now
+from memory.recall.retrievers import FulltextRetriever
+from memory.recall.search import MemorySearch
+from memory.recall.tools import Lookup, MemoryTools
+from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from tests.support.episodes import open_memory
+from tests.support.recall import ANN, make_item
+
+
+@pytest.fixture
+async def tools(tmp_path: Path) -> AsyncIterator[MemoryTools]:
+    async with open_memory(tmp_path) as database:
+        items = SqliteItemStore(database)
+        for month in (1, 2, 3):
+            at = datetime(2026, month, 10, tzinfo=UTC)
+            item = make_item(f"not_{month}", f"The ferry left in month {month}.", occurred_at=at)
+            await database.write(partial(put_item_blocking, item=item))
+        yield MemoryTools(MemorySearch(items, [FulltextRetriever(items)], now=utc_now), items)
+
+
+@pytest.mark.parametrize("query", ["ferry", None])
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, {"not_1", "not_2", "not_3"}),
+        ({"since": "2026-02-01"}, {"not_2", "not_3"}),
+        ({"since": "2026-02-01", "until": "2026-02-10"}, {"not_2"}),
+        ({"kinds": ["fact"]}, set()),
+        ({"kinds": ["note"], "until": "2026-01-31"}, {"not_1"}),
+    ],
+)
+async def test_a_search_keeps_to_its_time_and_kinds(
+    tools: MemoryTools, query: str | None, given: dict[str, Any], found: set[str]
+) -> None:
+    answer = json.loads(await tools.search(Lookup(scope=ANN), {"query": query, **given}))
+    assert {item["id"] for item in answer["items"]} == found
+
+
+async def test_a_date_that_is_none_is_told_to_the_agent(tools: MemoryTools) -> None:
+    answer = json.loads(await tools.search(Lookup(scope=ANN), {"since": "last week"}))
+    assert answer == {"note": "`since` must be an ISO date, such as 2026-01-31.", "items": []}
