@@ -66,9 +66,11 @@ class WordSearching(Protocol):
         seen: Seen = NOTHING_SEEN,
         span: TimeSpan = ALL_TIME,
     ) -> list[WordHit]:
-        """Return the items of the span that have words of `text`, best first; none for a text without words.
+        """Return the items of the span that have words of `text`, best first; none for a text
+        without words.
 
-        What was seen takes no place of others. A turn with none of the words in itself is not found by its neighbours.
+        What was seen takes no place of others. A turn with none of the words in itself is not found
+        by its neighbours.
 
         Cancellation stops the search. Never waits for a writer or another reader. Raise
         `StoreUnavailable` if the store cannot be read.

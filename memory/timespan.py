@@ -17,7 +17,8 @@ class TimeSpan:
 
     @classmethod
     def of(cls, since: str | None, until: str | None) -> "TimeSpan":
-        """Read ISO dates or date-times, in UTC if they name no time zone. The day of `until` is included.
+        """Read ISO dates or date-times, in UTC if they name no time zone. The day of `until` is
+        included.
 
         Raise `ValueError` with a sentence for people if one of them is none.
         """

@@ -211,7 +211,8 @@ class TurnStore(Protocol):
         """
 
     async def in_session(self, conversation: Conversation) -> Sequence[SessionTurn]:
-        """List the last completed turns that the conversation's agent has word for word, oldest first.
+        """List the last completed turns that the conversation's agent has word for word, oldest
+        first.
 
         At most `MAX_SHOWN_TURNS`; none up to the last one in which the session was summarised.
         """

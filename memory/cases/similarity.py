@@ -1,7 +1,7 @@
 """How similar two cases are, section by section, by their words and parts of words.
 
-One comparison of whole cases would mostly compare their longest sections, and two causes of one symptom would
-look alike.
+One comparison of whole cases would mostly compare their longest sections, and two causes of one
+symptom would look alike.
 """
 
 from collections import Counter, defaultdict
@@ -33,14 +33,15 @@ _PIECE_WEIGHT: Final = 0.9
 _CURVE: Final = ((0.0, 0.0), (0.3, 0.55), (0.42, 0.7), (0.52, 0.8), (1.0, 1.0))
 """From cosine to similarity, linear between the points.
 
-The thresholds of relations are those of models that know meaning; texts lie further apart by their words.
-Measured on pairs of incidents with the same and with different causes (`python -m bench.cases`).
+The thresholds of relations are those of models that know meaning; texts lie further apart by their
+words. Measured on pairs of incidents with the same and with different causes (`python -m
+bench.cases`).
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionSimilarity:
-    """How similar the sections of two cases are, 0 to 1 each; None where either lacks the section."""
+    """How similar the sections of two cases are, 0 to 1 each; None where one lacks it."""
 
     symptom: float | None
     diagnosis: float | None

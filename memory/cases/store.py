@@ -50,12 +50,12 @@ class CaseStore(Protocol):
     async def apply(self, change: CaseChange) -> None:
         """Write a whole change: the case with its vote, relations, history, item and deliveries.
 
-        An unchanged item is not delivered again; a removed one is removed from every backend. A relation to
-        another owner's or an absent case is left out. See the limits above for what is kept.
+        An unchanged item is not delivered again; a removed one is removed from every backend. A
+        relation to another owner's or an absent case is left out. See the limits above for what is
+        kept.
 
-        Raise `StoreConflict` if
-        the case has another revision than the decision was made on, or another scope; `StoreUnavailable` if
-        nothing was written.
+        Raise `StoreConflict` if the case has another revision than the decision was made on, or
+        another scope; `StoreUnavailable` if nothing was written.
         """
 
     async def votes(self, case_ids: Sequence[str]) -> Mapping[str, Sequence[Vote]]:
@@ -67,7 +67,8 @@ class CaseStore(Protocol):
     async def count_related(
         self, case_ids: Sequence[str], *, app_code: str | None
     ) -> Mapping[str, int]:
-        """Count each case's relations to cases that are neither rejected nor stale, with an entry for every id.
+        """Count each case's relations to cases that are neither rejected nor stale, with an entry
+        for every id.
 
         With `app_code`, only to cases of this app or of none.
         """
@@ -84,7 +85,8 @@ class CaseStore(Protocol):
     async def unreviewed(
         self, voter: str, owner_id: str, *, app_code: str | None = None, limit: int
     ) -> list[str]:
-        """Return the cases that a voter was shown and has not judged in their present content, latest first.
+        """Return the cases that a voter was shown and has not judged in their present content,
+        latest first.
 
         Hidden and forgotten cases are left out, and with `app_code` cases of other apps.
         """

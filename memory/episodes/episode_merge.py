@@ -1,7 +1,7 @@
 """Merges an episode into a like one; where they differ, the second becomes a variant.
 
-Episodes are like if their texts are equal, or their place in a thread; or if they are of the same type and tags
-and about the same time.
+Episodes are like if their texts are equal, or their place in a thread; or if they are of the same
+type and tags and about the same time.
 """
 
 import hashlib

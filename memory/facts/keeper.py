@@ -5,39 +5,33 @@ profile.
 """
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import anyio.to_thread
 
 from memory.clock import Now
-from memory.facts.evidence import Prove, plain
+from memory.facts.evidence import Prove
 from memory.facts.fact import Fact, Origin
 from memory.facts.gate import MAX_FACT_CHARS, FactRefused, savable
 from memory.facts.openings import asks_to_forget, asks_to_remember
-from memory.facts.profile import Profile, with_fact, without_fact
+from memory.facts.profile import Profile
 from memory.facts.rows import (
     SqliteFactStore,
-    fact_blocking,
     forgotten_on_request_blocking,
-    holding_blocking,
-    profile_blocking,
-    put_fact_blocking,
     put_profile_blocking,
 )
 from memory.facts.told import Forgotten, Kept, NewFact, ToldTurn
-from memory.ids import derived_id, opaque_id
-from memory.intents.builders import Happening, intent_from_memory_saved
+from memory.facts.writes import FactWrites
 from memory.intents.chronicle import Recording
 from memory.intents.masking import Mask
 from memory.intents.registry import MemoryIntent
 from memory.items import Item
 from memory.itemstore import ItemStore
 from memory.scope import Scope, SearchScope
-from memory.stores.sqlite.chronicle import record_blocking
 from memory.stores.sqlite.database import Database
 from memory.text_lines import flat
 
@@ -73,8 +67,7 @@ class FactKeeper:
         self._database = database
         self.store = SqliteFactStore(database)
         self._items = items
-        self._deliver_to = tuple(deliver_to)
-        self._recording = recording
+        self._writes = FactWrites(deliver_to=tuple(deliver_to), recording=recording)
         self._mask = mask
         self._now = now
         self._forget_all = forget_all
@@ -179,7 +172,9 @@ class FactKeeper:
         (text,) = await self._clean([fact.text])
         clean = replace(fact, text=text)
         return await self._database.write(
-            lambda writer: self._restore_blocking(writer, clean, self._now(), with_line=with_line)
+            lambda writer: self._writes.restore_blocking(
+                writer, clean, self._now(), with_line=with_line
+            )
         )
 
     async def edit(
@@ -198,7 +193,7 @@ class FactKeeper:
         changes = {name: value for name, value in given.items() if value is not None}
         now = self._now()
         return await self._database.write(
-            lambda writer: self._edit_blocking(writer, fact_id, scope, changes, now)
+            lambda writer: self._writes.edit_blocking(writer, fact_id, scope, changes, now)
         )
 
     async def put_profile(self, owner_id: str, text: str) -> Profile:
@@ -265,134 +260,10 @@ class FactKeeper:
     async def _write(self, new: NewFact, source: Fact) -> Fact:
         now = self._now()
         fact, is_new = await self._database.write(
-            lambda writer: self._write_blocking(writer, new, source, now)
+            lambda writer: self._writes.write_blocking(writer, new, source, now)
         )
         self._on_written([fact.origin] if is_new else [])
         return fact
-
-    def _write_blocking(
-        self, connection: sqlite3.Connection, new: NewFact, source: Fact, now: datetime
-    ) -> tuple[Fact, bool]:
-        """Write a fact, and end those that it replaces; the same statement in its scope is one
-        fact.
-        """
-        fact = replace(
-            source,
-            id=_id_of(new, source),
-            text=new.text,
-            origin=new.origin,
-            lasting=new.lasting,
-            evidence=new.evidence,
-        )
-        held = holding_blocking(connection, source.scope.owner_id)
-        same = [old for old in held if old.scope == fact.scope and old.form == fact.form]
-        replaced = [old for old in held if old.id in new.replaces and old not in same]
-        known = same[0] if same else None
-        if known is not None:
-            is_more = fact.lasting and not known.lasting
-            revised = replace(known, lasting=True, updated_at=now, revision=known.revision + 1)
-            fact = revised if is_more else known
-        else:
-            if (
-                fact_blocking(connection, fact.id) is not None
-            ):  # the turn kept and replaced it before
-                fact = replace(fact, id=opaque_id("fac"))
-            fact = replace(fact, lasting=fact.lasting or any(old.lasting for old in replaced))
-        if known is not fact:
-            self._put(connection, fact, replaced, now)
-            self._put_earlier(connection, fact, new.earlier, now)
-            self._record(connection, fact, [old.id for old in replaced])
-        elif replaced:
-            self._put(connection, fact, replaced, now)
-        return fact, known is None
-
-    def _put(
-        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[Fact], now: datetime
-    ) -> None:
-        owner_id = fact.scope.owner_id
-        profile = text = profile_blocking(connection, owner_id)
-        for old in replaced:
-            until = old.until(max(old.valid_from, fact.valid_from), fact.id)
-            put_fact_blocking(connection, until, self._deliver_to, now)
-        lines = [old.text for old in replaced if old.lasting]
-        if fact.lasting:
-            text = with_fact(text, fact.text, lines[0] if lines else None)
-        for line in lines:
-            text = without_fact(text, line) if plain(line) != fact.form else text
-        if text != profile:
-            put_profile_blocking(connection, owner_id, text, now)
-        put_fact_blocking(connection, fact, self._deliver_to, now)
-
-    def _put_earlier(
-        self, connection: sqlite3.Connection, fact: Fact, texts: Sequence[str], now: datetime
-    ) -> None:
-        for text in reversed(texts):
-            old = replace(fact, id=opaque_id("fac"), text=text).until(fact.valid_from, fact.id)
-            put_fact_blocking(connection, old, self._deliver_to, now)
-            self._record(connection, old)
-            fact = old
-
-    def _restore_blocking(
-        self, connection: sqlite3.Connection, fact: Fact, now: datetime, *, with_line: bool
-    ) -> bool:
-        held = holding_blocking(connection, fact.scope.owner_id)
-        if any(old.scope == fact.scope and old.form == fact.form for old in held):
-            return False
-        if fact_blocking(connection, fact.id) is not None:
-            fact = replace(fact, id=opaque_id("fac"))
-        if fact.lasting and with_line:
-            profile = profile_blocking(connection, fact.scope.owner_id)
-            changed = with_fact(profile, fact.text)
-            put_profile_blocking(connection, fact.scope.owner_id, changed, now)
-        put_fact_blocking(connection, fact, self._deliver_to, now)
-        # its conversation may be of another server
-        self._record(connection, replace(fact, conversation_id=None, turn_id=None))
-        return True
-
-    def _record(
-        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()
-    ) -> None:
-        happening = Happening(
-            owner_id=fact.scope.owner_id,
-            occurred_at=fact.updated_at,
-            conversation_id=fact.conversation_id,
-            turn_id=fact.saved_turn_id or fact.turn_id,
-        )
-        intent = intent_from_memory_saved(
-            happening,
-            item_kind="fact",
-            item_id=fact.id,
-            revision=fact.revision,
-            text=fact.text,
-            origin=fact.origin,
-            supersedes=replaced,
-            evidence=fact.evidence,
-        )
-        record_blocking(connection, [self._recording(intent)])
-
-    def _edit_blocking(
-        self,
-        connection: sqlite3.Connection,
-        fact_id: str,
-        scope: Scope,
-        changes: Mapping[str, Any],
-        now: datetime,
-    ) -> Fact | None:
-        fact = fact_blocking(connection, fact_id)
-        if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
-            return None
-        edited = replace(fact, updated_at=now, revision=fact.revision + 1, **changes)
-        if edited.valid_until is None:
-            profile = changed = profile_blocking(connection, fact.scope.owner_id)
-            if edited.lasting:
-                changed = with_fact(profile, edited.text, fact.text if fact.lasting else None)
-            elif fact.lasting:
-                changed = without_fact(profile, fact.text)
-            if changed != profile:
-                put_profile_blocking(connection, fact.scope.owner_id, changed, now)
-        put_fact_blocking(connection, edited, self._deliver_to, now)
-        self._record(connection, edited)
-        return edited
 
     async def _clean(self, texts: Sequence[str]) -> list[str]:
         """Mask and shorten statements, in a worker thread because that takes time."""
@@ -415,13 +286,6 @@ def _seen(scope: Scope) -> SearchScope:
 def _source(scope: Scope, at: datetime) -> Fact:
     """Return what a new fact has of its source: a fact without id and text."""
     return Fact(id="", text="", scope=scope, origin="request", valid_from=at, updated_at=at)
-
-
-def _id_of(new: NewFact, source: Fact) -> str:
-    """Return the id of a new fact; the same one if the same turn keeps it again."""
-    if source.saved_turn_id is None:
-        return opaque_id("fac")
-    return derived_id("fac", source.scope.owner_id, source.saved_turn_id, new.text)
 
 
 def _forgotten(item: Item, fact: Fact | None, earlier: Sequence[str]) -> Forgotten:

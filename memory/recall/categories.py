@@ -1,4 +1,6 @@
-"""Names what several found items have in common: kinds, tags, and topics, which are words of their titles."""
+"""Names what several found items have in common: kinds, tags, and topics, which are words of their
+titles.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -11,12 +11,16 @@ from memory.recall.question_words import STOP_CHARACTERS
 from memory.terms import is_character
 
 _UNKNOWN_WORD: Final = 0.5
-"""Of the average of the known ones: how rare it is, is unknown, and the answer may have another one."""
+"""Of the average of the known ones: how rare it is, is unknown, and the answer may have another
+one.
+"""
 _UNKNOWN_LEAST: Final = 0.8
 """The known ones may all be common, which an unknown one is not."""
 _MAX_TERMS: Final = 24
 _LEAST_TOTAL: Final = 1000
-"""In a smaller memory words count as rare as in one of this size: it is too small to tell which are."""
+"""In a smaller memory words count as rare as in one of this size: it is too small to tell which
+are.
+"""
 _LEAST_COVERAGE: Final = 0.1
 _FITTING_WORTH: Final = 1.0
 """Of a case: what a word is worth that stands in no case."""
@@ -37,8 +41,8 @@ class Expectation:
     def of(cls, terms: Sequence[str], count: Callable[[str], int], total: int) -> "Expectation":
         """Weigh words by the number of rows that have them, of `total`.
 
-        A pair of Chinese characters that no row has is not expected if it seems to span two words: if one
-        of the characters is a particle, or the last or first one of a known pair.
+        A pair of Chinese characters that no row has is not expected if it seems to span two words:
+        if one of the characters is a particle, or the last or first one of a known pair.
         """
         asked = list(islice(terms, _MAX_TERMS))
         among = max(total, _LEAST_TOTAL)
@@ -68,8 +72,8 @@ def is_weak(coverage: float) -> bool:
 def is_weak_case(coverage: float, worth: float) -> bool:
     """Return whether a case does not fit a question.
 
-    Few words of a report recur in another one. So a case fits if the words that it shares with the question
-    are worth as much as a word that stands in no case (1.0), or are most of the question.
+    Few words of a report recur in another one. So a case fits if the words that it shares with the
+    question are worth as much as a word that stands in no case (1.0), or are most of the question.
     """
     return worth < _FITTING_WORTH and coverage < _FITTING_COVERAGE
 

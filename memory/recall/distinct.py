@@ -1,4 +1,6 @@
-"""Leaves out turns that tell what a better hit tells, and puts those that only ask behind what answers."""
+"""Leaves out turns that tell what a better hit tells, and puts those that only ask behind what
+answers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,11 +16,12 @@ _MOSTLY: Final = 3
 
 
 def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
-    """Return the hits, best first, without what a better one tells: the same turn, or a turn's same words.
+    """Return the hits, best first, without what a better one tells: the same turn, or a turn's same
+    words.
 
-    Of a turn and the episode made of it the better one stays; what else was made of a turn always stays. A
-    turn that says little beside a fact that it told is left out for the fact, also for one of the found
-    items that were `seen`.
+    Of a turn and the episode made of it the better one stays; what else was made of a turn always
+    stays. A turn that says little beside a fact that it told is left out for the fact, also for one
+    of the found items that were `seen`.
     """
     items = (*seen, *(hit.item for hit in hits))
     facts = {item.turn_id: len(item.body) for item in items if item.kind == "fact"}
@@ -42,7 +45,8 @@ def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
 
 
 def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
-    """Return the hits, with turns of the same question behind the other likely hits, and of no better fit.
+    """Return the hits, with turns of the same question behind the other likely hits, and of no
+    better fit.
 
     Such a turn has all words of the question, whether or not anything in it answers.
     """

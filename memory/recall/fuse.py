@@ -1,12 +1,13 @@
 """Combines the retrievers' answers by reciprocal rank fusion.
 
-    score(item) = Σ over retrievers  weight / (k + rank)    (Cormack, Clarke and Büttcher, SIGIR 2009)
+    score(item) = Σ over retrievers  weight / (k + rank)    (Cormack, Clarke and Büttcher, SIGIR
+    2009)
 
-`k` is 10 and not the paper's 60: the lists are short, and their first places matter more (measured on
-dialogues in Chinese and English, see `bench/recall.py`).
+`k` is 10 and not the paper's 60: the lists are short, and their first places matter more (measured
+on dialogues in Chinese and English, see `bench/recall.py`).
 
-Ranks do not say how much better one item is than the next. `fit` does: the weighted sum of the retrievers'
-own measures.
+Ranks do not say how much better one item is than the next. `fit` does: the weighted sum of the
+retrievers' own measures.
 """
 
 from collections import defaultdict
@@ -24,8 +25,9 @@ _WEIGHTS: Final[Mapping[RetrieverName, float]] = {
 }
 """memU names five items without a measure, so its weight only orders neighbours.
 
-Measured on MADial-Bench beside full text alone, with the five by BGE-M3: MRR@10 58.0 to 61.7 in Chinese,
-51.6 to 58.2 in English; with five drawn at random to 55.4 and 51.2 (with a weight of 0.8: 48.9 and 37.8).
+Measured on MADial-Bench beside full text alone, with the five by BGE-M3: MRR@10 58.0 to 61.7 in
+Chinese, 51.6 to 58.2 in English; with five drawn at random to 55.4 and 51.2 (with a weight of 0.8:
+48.9 and 37.8).
 """
 _FIT_WEIGHTS: Final[Mapping[RetrieverName, float]] = {"fulltext": 0.6, "vector": 0.4}
 _BEYOND: Final = 0.8

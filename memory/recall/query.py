@@ -59,7 +59,9 @@ class QueryPack:
     seen: Seen = NOTHING_SEEN
     """What the conversation's model has already."""
     active_tools: Sequence[str] = ()
-    """Names or signatures of the tools in use, oldest first; what memory says of their schemas is held back."""
+    """Names or signatures of the tools in use, oldest first; what memory says of their schemas is
+    held back.
+    """
     deadline_s: float | None = None
     """Parts that have not answered by then are left out and named; None: only their own limits."""
     selecting_s: float = 0.0

@@ -1,8 +1,8 @@
 """The parts of a long message that carry its question.
 
-People paste a log, a file or a text before or after what they ask. Its words would outweigh theirs, so a
-long message is asked by its own parts: the first and the last line and paragraph, and sentences that are
-questions.
+People paste a log, a file or a text before or after what they ask. Its words would outweigh theirs,
+so a long message is asked by its own parts: the first and the last line and paragraph, and
+sentences that are questions.
 """
 
 import re
@@ -50,8 +50,8 @@ def _parts(text: str) -> Iterator[str]:
 def _questions(text: str) -> Iterator[str]:
     """Yield the sentences that end in a question mark, which is not part of an address (`?a=b`).
 
-    An expression that looks for a sentence of bounded length tries again from each character; this reads each
-    character once.
+    An expression that looks for a sentence of bounded length tries again from each character; this
+    reads each character once.
     """
     pieces = _ENDS.split(text)
     for at in range(0, len(pieces) - 2, 2):

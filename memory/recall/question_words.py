@@ -1,7 +1,7 @@
 """The words of a question with their weights.
 
-Stop words (the, 的, 什么) are left out. A repeated word weighs more, and the end of a question, which may
-be a dialogue's history, weighs more than its beginning.
+Stop words (the, 的, 什么) are left out. A repeated word weighs more, and the end of a question,
+which may be a dialogue's history, weighs more than its beginning.
 """
 
 import tomllib

@@ -1,7 +1,8 @@
 """`RecallReader`: from a query pack to a context pack.
 
-Reads pending context, notes and search results at the same time, lets a model choose where that is asked
-for, filters again and packs. Only cancellation is raised; parts that did not answer are named.
+Reads pending context, notes and search results at the same time, lets a model choose where that is
+asked for, filters again and packs. Only cancellation is raised; parts that did not answer are
+named.
 """
 
 import logging
@@ -41,7 +42,9 @@ _LEAST_LEFT_S: Final = 0.02
 _FINDING_SHARE: Final = 0.72
 """Part of the deadline for the parts; the rest is for ranking, and for packing."""
 UNSEARCHED_S: Final = 1.0
-"""What is read without a search, the profile and the newest episodes, may take so long after the deadline."""
+"""What is read without a search, the profile and the newest episodes, may take so long after the
+deadline.
+"""
 _SELECTABLE: Final = 60
 _LISTED: Final = "among the newest; the question is about all of memory"
 _UNSEARCHED: Final = "among the newest; memory could not be searched"
@@ -50,7 +53,9 @@ _OF_NOTES: Final = Scope(owner_id=WORKSPACE_OWNER)
 
 
 ReadPending = Callable[[str, str, int], Awaitable[PendingText]]
-"""Returns what waits for the next prompt of a conversation of an owner, in at most so many characters."""
+"""Returns what waits for the next prompt of a conversation of an owner, in at most so many
+characters.
+"""
 ReadProfile = Callable[[str], Awaitable[str]]
 """Returns what is always in the context of an owner; empty if there is nothing."""
 
@@ -120,7 +125,8 @@ class RecallReader:
     async def recall(self, query: QueryPack) -> ContextPack:
         """Return what fits the query, within its budget and deadline.
 
-        The profile, and the newest episodes in place of a search that did not answer, have `UNSEARCHED_S` more.
+        The profile, and the newest episodes in place of a search that did not answer, have
+        `UNSEARCHED_S` more.
         """
         ends_at = _ends_at(query, _FINDING_SHARE)
         unsearched_until = _ends_at(query, after_s=UNSEARCHED_S)
@@ -217,7 +223,9 @@ class RecallReader:
         )
 
     async def _asked(self, query: QueryPack) -> str | None:
-        """Return the first of the queries that asks about memory; long ones are read in a worker thread."""
+        """Return the first of the queries that asks about memory; long ones are read in a worker
+        thread.
+        """
         about = self._about_memory
         if about is None:
             return None
@@ -261,7 +269,9 @@ def _may_have_notes(query: QueryPack) -> bool:
 
 
 def _ends_at(query: QueryPack, share: float = 1.0, after_s: float = 0.0) -> float | None:
-    """Return the time of the loop's clock after a share of the deadline and some time; None: no deadline."""
+    """Return the time of the loop's clock after a share of the deadline and some time; None: no
+    deadline.
+    """
     if query.deadline_s is None:
         return None
     return anyio.current_time() + query.deadline_s * share + after_s

@@ -21,8 +21,10 @@ _log = logging.getLogger(__name__)
 RetrieverName = Literal["fulltext", "vector", "memu"]
 
 _LEAST_OF_CHINESE: Final = 0.1
-"""Coverage below which an item takes a place from better ones, by pairs of characters that it happens to share;
-measured on dialogues, where it does not help in English. Cases are told in other words than asked for."""
+"""Coverage below which an item takes a place from better ones, by pairs of characters that it
+happens to share; measured on dialogues, where it does not help in English. Cases are told in other
+words than asked for.
+"""
 _DEPTH: Final = 60
 """Items that each retriever is asked for; fusion was measured to gain up to this depth."""
 _FAILURES: Final[dict[RetrieverName, tuple[Degradation, Degradation]]] = {

@@ -1,7 +1,7 @@
 """Search: ask the retrievers, read the items, filter stale ones, fuse and rank the rest.
 
-A slow or broken retriever is left out and named. Stale items are removed before scoring, so that they take
-no place from others.
+A slow or broken retriever is left out and named. Stale items are removed before scoring, so that
+they take no place from others.
 """
 
 import logging
@@ -48,8 +48,8 @@ _RETRIEVERS_SHARE: Final = 0.85
 class MemorySearch:
     """Searches memory.
 
-    `on_words_alone` is called with the ids that words found and vectors did not, because these items may
-    be missing in the vector index.
+    `on_words_alone` is called with the ids that words found and vectors did not, because these
+    items may be missing in the vector index.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class MemorySearch:
     ) -> Found:
         """Return what has words of any of the queries, or is near to it, best first.
 
-        Only cancellation is raised. Answers within the deadline with what there is. Asks the first eight
-        queries; a long one by its parts, see `question_parts`. A weak hit is not worth showing unasked. What
-        was replaced is held back.
+        Only cancellation is raised. Answers within the deadline with what there is. Asks the first
+        eight queries; a long one by its parts, see `question_parts`. A weak hit is not worth
+        showing unasked. What was replaced is held back.
         """
         queries = [query for query in ([q] if isinstance(q, str) else q) if query.strip()]
         asked = queries[:MAX_QUERIES]

@@ -1,4 +1,6 @@
-"""Decides what of a search goes into a prompt unasked: the best five, newest first among near equals."""
+"""Decides what of a search goes into a prompt unasked: the best five, newest first among near
+equals.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +9,9 @@ from typing import Final
 from memory.recall.query import MAX_SHOWN, Found, Hit
 
 _LEAST_NEARNESS: Final = 0.5
-"""Fewer items for nearly as many answers: measured on eight sets of questions, see `bench/README.md`."""
+"""Fewer items for nearly as many answers: measured on eight sets of questions, see
+`bench/README.md`.
+"""
 _NEARLY_EQUAL: Final = 0.9
 """Of the fit of the better one."""
 

@@ -1,7 +1,7 @@
 """Filters out what memory says of the schemas of tools in use, on every path into a prompt.
 
-Items are filtered before they are scored and again before they are packed, notes before a line is quoted.
-The gateway's own records of a conversation are no memory, and are not filtered.
+Items are filtered before they are scored and again before they are packed, notes before a line is
+quoted. The gateway's own records of a conversation are no memory, and are not filtered.
 """
 
 from collections.abc import Sequence

@@ -44,7 +44,9 @@ _MAX_QUESTION_CHARS: Final = 2000
 _TRIED: Final = ("A round trip.", "一次往返。")
 """Texts that tell the dimension."""
 _STANDS_OUT: Final = 0.1
-"""How far towards 1 from the middle, measured with Google's multilingual encoder, see `bench/README.md`."""
+"""How far towards 1 from the middle, measured with Google's multilingual encoder, see
+`bench/README.md`.
+"""
 _LEAST_COMPARED: Final = 12
 _UNRELATED: Final = 0.1
 
@@ -66,7 +68,7 @@ class IndexFiles:
 
 
 class VectorIndexer:
-    """The vector index as a backend, see `Backend`. `run` it in a task group; close it afterwards."""
+    """The vector index as a `Backend`. `run` it in a task group; close it afterwards."""
 
     name = BACKEND
 
@@ -306,7 +308,8 @@ class VectorRetriever:
 def _standing_out(hits: Sequence[VectorHit]) -> list[Candidate]:
     """Return the hits that are clearly nearer than the middle of the nearest.
 
-    Models differ in the cosine of unrelated texts, from near 0 to 0.75, so it is taken from the answer itself.
+    Models differ in the cosine of unrelated texts, from near 0 to 0.75, so it is taken from the
+    answer itself.
     """
     if not hits:
         return []

@@ -13,7 +13,6 @@ import pytest
 
 from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
-from memory.cases.section_vectors import DIMENSION, HashedEmbedder
 from memory.embeddings.openai import Embeddings
 from memory.embeddings.protocol import ThreadedEmbedder
 from memory.items import Item
@@ -25,6 +24,7 @@ from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import VectorIndex
 from tests.conformance.suites.backends import BackendSuite, OpenBackend, Opening, RetrievingSuite
 from tests.support.exact_index import ExactVectorIndex, Rows, sound
+from tests.support.hashed_embedder import DIMENSION, HashedEmbedder
 from tests.unit.memory.backends.memu_services import (
     FakeEmbeddings,
     FakeMemuServer,

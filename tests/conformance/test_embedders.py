@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from memory.cases.section_vectors import DIMENSION, HashedEmbedder
 from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.protocol import Embedder
 from tests.conformance.suites.embedders import EmbedderSuite
+from tests.support.hashed_embedder import DIMENSION, HashedEmbedder
 from tests.support.onnx_model import write_model
 
 

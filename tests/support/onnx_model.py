@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memory.cases.section_vectors import DIMENSION, HashedEmbedder
+from tests.support.hashed_embedder import DIMENSION, HashedEmbedder
 
 _FLOAT, _INT64, _BYTES = 1, 7, 2
 

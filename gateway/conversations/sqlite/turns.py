@@ -40,13 +40,16 @@ _IN_SESSION = (
     " AND :session_id IS NOT NULL AND (session_id = :session_id OR copy_of IS NOT NULL"
     " AND NOT EXISTS (SELECT 1 FROM turns lost WHERE lost.conversation_id = :id"
     " AND lost.state = 'completed' AND lost.copy_of IS NULL AND lost.session_id != :session_id)))"
-    " SELECT coalesce(own.copy_of, own.id) AS turn_id, json_extract(result, '$.notices') AS notices,"
+    " SELECT coalesce(own.copy_of, own.id) AS turn_id,"
+    " json_extract(result, '$.notices') AS notices,"
     " json_extract(result, '$.memory.injected') AS shown FROM own JOIN turns ON turns.id = own.id"
     " ORDER BY own.seq DESC LIMIT :most"
 )
 """The last turns of a session, the latest first."""
 _SUMMARISED = "conversation_summarised"
-"""The notice of a turn after which the model does not have it, and what was before it, word for word."""
+"""The notice of a turn after which the model does not have it, and what was before it, word for
+word.
+"""
 _SPENDING = (
     "SELECT count(*) AS turns,"
     " CAST(total(result ->> '$.usage.input_tokens') AS INTEGER) AS input_tokens,"

@@ -1,7 +1,8 @@
 """BM25 over an item's columns, with the counts of the owner's own rows.
 
-The full-text index has a ranking of its own, which counts everyone's rows, so that what one user remembers
-would change what another one finds. Here only the owner's rows count (Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
+The full-text index has a ranking of its own, which counts everyone's rows, so that what one user
+remembers would change what another one finds. Here only the owner's rows count (Robertson and
+Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
 from collections import Counter
@@ -13,7 +14,9 @@ from typing import Final
 from memory.terms import beginning, is_character
 
 _COLUMNS: Final = (1.5, 1.0, 0.7, 0.3)
-"""Weights of title, body, the item before and the one after; those of neighbours were measured on dialogues."""
+"""Weights of title, body, the item before and the one after; those of neighbours were measured on
+dialogues.
+"""
 _OWN_COLUMNS: Final = 2
 """The title and the body."""
 _CHARACTER: Final = 0.35
@@ -41,14 +44,16 @@ class Text:
 
     @classmethod
     def of(cls, columns: Sequence[str], asked: AbstractSet[str]) -> "Text":
-        """Split the columns as they stand in the index: title, body, the item before, the one after."""
+        """Split the columns as they stand in the index: title, body, the item before, the one
+        after.
+        """
         words = [column.split() for column in columns]
         counts = [Counter(filter(asked.__contains__, column)) for column in words]
         return cls(words, counts, sum(map(len, words)))
 
 
 def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
-    """Return the score of a row by the words that the index found in it; above 0 if there is one."""
+    """Return the score of a row by the words that the index found in it; above 0 if any."""
     norm = 1 - _LENGTH_SHARE + _LENGTH_SHARE * text.length / max(1.0, average_length)
     return sum(
         term.worth * often * (1 + _SATURATION) / (often + _SATURATION * norm)
@@ -58,7 +63,7 @@ def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
 
 
 def has_any(text: Text, terms: Iterable[str]) -> bool:
-    """Return whether a row itself has one of the words, in some form; its neighbours do not count."""
+    """Return whether a row itself, not its neighbours, has one of the words in some form."""
     title, body, *_ = text.counts
     return bool(title or body) or any(
         word.startswith(beginning(term))
@@ -77,8 +82,8 @@ def presence(term: str, worth: float) -> float:
 def _often(text: Text, term: str) -> float:
     """Return how often a word stands in a row, weighted by column.
 
-    The index also finds other forms of a word; of these, words with the same beginning are counted. If there
-    are none either, the word counts as standing there once.
+    The index also finds other forms of a word; of these, words with the same beginning are counted.
+    If there are none either, the word counts as standing there once.
     """
     if is_character(term):
         return _CHARACTER

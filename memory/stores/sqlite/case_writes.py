@@ -1,7 +1,8 @@
-"""The change of a case, written within one transaction with its item and deliveries; see `CaseStore.apply`.
+"""The change of a case, written within one transaction with its item and deliveries; see
+`CaseStore.apply`.
 
-Lists that grow with use are bounded here: a voter has one vote, of votes in the history the newest stay, and
-of relations the nearest.
+Lists that grow with use are bounded here: a voter has one vote, of votes in the history the newest
+stay, and of relations the nearest.
 """
 
 import sqlite3
@@ -40,7 +41,8 @@ def apply_case_change_blocking(
 ) -> None:
     """Write a change within the caller's transaction.
 
-    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope would change.
+    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope
+    would change.
     """
     _put_case(connection, change)
     case = change.case

@@ -116,14 +116,16 @@ class SqliteItemStore:
         )
 
     async def _dated(self, items: list[Item]) -> list[Item]:
-        """Return the items, with `valid_until` of the facts that turns told, if these hold no longer.
+        """Return the items, with `valid_until` of the facts that turns told, if these hold no
+        longer.
 
         What was made of such a turn ends with it.
         """
         turns = json.dumps([item.turn_id for item in items if item.kind in _OF_TURNS])
         rows = await self._database.rows(
             "SELECT turn_id, max(valid_until) AS at FROM items WHERE kind = 'fact'"
-            " AND turn_id IN (SELECT value FROM json_each(?)) AND valid_until IS NOT NULL GROUP BY turn_id",
+            " AND turn_id IN (SELECT value FROM json_each(?)) AND valid_until IS NOT NULL"
+            " GROUP BY turn_id",
             (turns,),
         )
         ended = {row["turn_id"]: from_rfc3339(row["at"]) for row in rows}
@@ -147,7 +149,8 @@ class SqliteItemStore:
         seen: Seen = NOTHING_SEEN,
         span: TimeSpan = ALL_TIME,
     ) -> list[WordHit]:
-        # a host or a version of one incident says little of a cause, and its name would count several times
+        # a host or a version of one incident says little of a cause, and its name would count
+        # several times
         wording = QuestionWords.of(text, with_compounds=tuple(kinds) != ("case",))
         search = FulltextSearch(
             wording, scope, kinds, limit, self._counts, self._owners, seen, span
@@ -166,7 +169,8 @@ class SqliteItemStore:
         if not is_storable(labels):
             return []
         within, bounds = span_condition(span)
-        # one owner at a time, so that each is read off the index in its order, however many there are
+        # one owner at a time, so that each is read off the index in its order, however many there
+        # are
         of_one_owner = (
             f"SELECT * FROM (SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608
             f" AND valid_until IS NULL AND kind IN ({placeholders(kinds)}){within}"
@@ -189,7 +193,8 @@ class SqliteItemStore:
     async def after(
         self, seq: int, limit: int, *, owner_ids: Sequence[str] = ()
     ) -> list[NumberedItem]:
-        # `+owner_id` keeps the order of the rows: sorting an owner's items for each batch takes longer
+        # `+owner_id` keeps the order of the rows: sorting an owner's items for each batch takes
+        # longer
         owned = f" AND +owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
         return await self._database.values(
             lambda row: NumberedItem(seq=row["seq"], item=item_of(row)),

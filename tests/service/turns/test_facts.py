@@ -384,6 +384,6 @@ async def test_a_question_about_all_of_memory_lists_facts_before_other_items(
         await keep(services, LOCKER)
         for number in range(12):
             await services.ask(f"Please compare draft {number} with the one before.")
-        asked = await services.ask("What do you remember about me?")
+        asked = await services.ask("What is in your memory about me?")
         assert asked["memory"]["injected"][0]["title"] == LOCKER
         assert len(asked["memory"]["injected"]) > 1

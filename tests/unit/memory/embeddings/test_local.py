@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.cases.section_vectors import HashedEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.protocol import ModelMissing
+from tests.support.hashed_embedder import HashedEmbedder
 from tests.support.onnx_model import write_model
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.cases.section_vectors import DIMENSION, HashedEmbedder
 from memory.embeddings.protocol import ThreadedEmbedder, Vector
 from memory.items import KINDS
 from memory.itemstore import NumberedItem
@@ -18,6 +17,7 @@ from memory.scope import Scope
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry
 from tests.support.exact_index import ADA, ExactVectorIndex, Rows, sound
+from tests.support.hashed_embedder import DIMENSION, HashedEmbedder
 from tests.support.recall import make_item
 
 COFFEE = make_item("epi_9", "coffee", scope=ADA)

@@ -1,0 +1,169 @@
+"""What is written with a fact, within the caller's transaction: its row and item, what it replaces,
+the person's profile, deliveries and the intent.
+"""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from memory.facts.fact import Fact
+from memory.facts.profile import with_fact, without_fact
+from memory.facts.rows import (
+    fact_blocking,
+    holding_blocking,
+    profile_blocking,
+    put_fact_blocking,
+    put_profile_blocking,
+)
+from memory.facts.told import NewFact
+from memory.ids import derived_id, opaque_id
+from memory.intents.builders import Happening, intent_from_memory_saved
+from memory.intents.chronicle import Recording
+from memory.intents.registry import MemoryIntent
+from memory.scope import Scope
+from memory.stores.sqlite.chronicle import record_blocking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactWrites:
+    """Writes facts within a transaction."""
+
+    deliver_to: Sequence[str]
+    recording: Callable[[MemoryIntent], Recording]
+
+    def write_blocking(
+        self, connection: sqlite3.Connection, new: NewFact, source: Fact, now: datetime
+    ) -> tuple[Fact, bool]:
+        """Write a fact, and end those that it replaces; return it, and whether it is new.
+
+        The same statement in its scope is one fact.
+        """
+        fact = replace(
+            source,
+            id=_id_of(new, source),
+            text=new.text,
+            origin=new.origin,
+            lasting=new.lasting,
+            evidence=new.evidence,
+        )
+        held = holding_blocking(connection, source.scope.owner_id)
+        same = [old for old in held if old.scope == fact.scope and old.form == fact.form]
+        replaced = [old for old in held if old.id in new.replaces and old not in same]
+        known = same[0] if same else None
+        if known is not None:
+            is_more = fact.lasting and not known.lasting
+            revised = replace(known, lasting=True, updated_at=now, revision=known.revision + 1)
+            fact = revised if is_more else known
+        else:
+            if fact_blocking(connection, fact.id) is not None:
+                fact = replace(fact, id=opaque_id("fac"))  # the turn kept and replaced it before
+            fact = replace(fact, lasting=fact.lasting or any(old.lasting for old in replaced))
+        if known is not fact:
+            self._put(connection, fact, replaced, now)
+            self._put_earlier(connection, fact, new.earlier, now)
+            self._record(connection, fact, [old.id for old in replaced])
+        elif replaced:
+            self._put(connection, fact, replaced, now)
+        return fact, known is None
+
+    def _put(
+        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[Fact], now: datetime
+    ) -> None:
+        owner_id = fact.scope.owner_id
+        profile = text = profile_blocking(connection, owner_id)
+        for old in replaced:
+            until = old.until(max(old.valid_from, fact.valid_from), fact.id)
+            put_fact_blocking(connection, until, self.deliver_to, now)
+        lines = [old.text for old in replaced if old.lasting and old.text != fact.text]
+        if fact.lasting:
+            text = with_fact(text, fact.text, lines[0] if lines else None)
+        for line in lines:
+            text = without_fact(text, line)
+        if text != profile:
+            put_profile_blocking(connection, owner_id, text, now)
+        put_fact_blocking(connection, fact, self.deliver_to, now)
+
+    def _put_earlier(
+        self, connection: sqlite3.Connection, fact: Fact, texts: Sequence[str], now: datetime
+    ) -> None:
+        for text in reversed(texts):
+            old = replace(fact, id=opaque_id("fac"), text=text).until(fact.valid_from, fact.id)
+            put_fact_blocking(connection, old, self.deliver_to, now)
+            self._record(connection, old)
+            fact = old
+
+    def restore_blocking(
+        self, connection: sqlite3.Connection, fact: Fact, now: datetime, *, with_line: bool
+    ) -> bool:
+        """Write an exported fact, under its id if that is free; return False if it is held.
+
+        `with_line` adds the line of a lasting one to the profile.
+        """
+        held = holding_blocking(connection, fact.scope.owner_id)
+        if any(old.scope == fact.scope and old.form == fact.form for old in held):
+            return False
+        if fact_blocking(connection, fact.id) is not None:
+            fact = replace(fact, id=opaque_id("fac"))
+        if fact.lasting and with_line:
+            profile = profile_blocking(connection, fact.scope.owner_id)
+            changed = with_fact(profile, fact.text)
+            put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+        put_fact_blocking(connection, fact, self.deliver_to, now)
+        # its conversation may be of another server
+        self._record(connection, replace(fact, conversation_id=None, turn_id=None))
+        return True
+
+    def _record(
+        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()
+    ) -> None:
+        happening = Happening(
+            owner_id=fact.scope.owner_id,
+            occurred_at=fact.updated_at,
+            conversation_id=fact.conversation_id,
+            turn_id=fact.saved_turn_id or fact.turn_id,
+        )
+        intent = intent_from_memory_saved(
+            happening,
+            item_kind="fact",
+            item_id=fact.id,
+            revision=fact.revision,
+            text=fact.text,
+            origin=fact.origin,
+            supersedes=replaced,
+            evidence=fact.evidence,
+        )
+        record_blocking(connection, [self.recording(intent)])
+
+    def edit_blocking(
+        self,
+        connection: sqlite3.Connection,
+        fact_id: str,
+        scope: Scope,
+        changes: Mapping[str, Any],
+        now: datetime,
+    ) -> Fact | None:
+        """Change fields of a fact; return it, or None if the scope covers no such fact."""
+        fact = fact_blocking(connection, fact_id)
+        if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
+            return None
+        edited = replace(fact, updated_at=now, revision=fact.revision + 1, **changes)
+        if edited.valid_until is None:
+            profile = changed = profile_blocking(connection, fact.scope.owner_id)
+            if edited.lasting:
+                changed = with_fact(profile, edited.text, fact.text if fact.lasting else None)
+            elif fact.lasting:
+                changed = without_fact(profile, fact.text)
+            if changed != profile:
+                put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+        put_fact_blocking(connection, edited, self.deliver_to, now)
+        self._record(connection, edited)
+        return edited
+
+
+def _id_of(new: NewFact, source: Fact) -> str:
+    """Return the id of a new fact; the same one if the same turn keeps it again."""
+    if source.saved_turn_id is None:
+        return opaque_id("fac")
+    return derived_id("fac", source.scope.owner_id, source.saved_turn_id, new.text)
