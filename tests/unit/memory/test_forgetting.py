@@ -94,6 +94,8 @@ async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> N
     assert WORD not in await dump(database)
     assert await ids(database) == [kept]
     assert await opened_on(database).store.get(gone, ANN) is None
+    forms = await database.rows("SELECT episode FROM episode_forms")
+    assert len(forms) == 1
     assert list(await opened_on(database).unremembered()) == []
     page = await SqliteChronicle(database).page("ann", limit=50)
     of_a_turn = ("turn.completed", "tool.Bash.ok", "turn.received")
