@@ -35,7 +35,7 @@ from memory.cases.results import (
 )
 from memory.cases.similarity import SectionComparer
 from memory.cases.store import CaseChange, CaseStore
-from memory.cases.structure import compare_structure
+from memory.cases.structure import contradict
 from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conflict
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
@@ -198,11 +198,7 @@ class CaseBook:
         """
         fingerprint = await self._threads.run(partial(fingerprint_of, content, scope))
         found = await self._store.by_fingerprint(fingerprint, scope.owner_id)
-        same = [
-            case
-            for case in found
-            if not compare_structure(content.metadata, case.content.metadata).conflicts
-        ]
+        same = [case for case in found if not contradict(content.metadata, case.content.metadata)]
         return min(same, key=lambda case: not case.is_findable, default=None)
 
     async def _relations(

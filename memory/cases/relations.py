@@ -12,7 +12,7 @@ from typing import Final
 
 from memory.cases.case import Case, CaseContent, RelatedCase, Relation
 from memory.cases.similarity import SectionSimilarity
-from memory.cases.structure import Structure, compare_structure
+from memory.cases.structure import contradict
 from memory.recall.query import Degradation
 from memory.scope import Scope
 
@@ -56,14 +56,14 @@ def weighted(similarity: SectionSimilarity) -> float:
     return round(min(1.0, shares / whole), 4) if whole else 0.0
 
 
-def classify(similarity: SectionSimilarity, structure: Structure) -> tuple[Relation, float] | None:
+def classify(similarity: SectionSimilarity, *, struct_match: bool) -> tuple[Relation, float] | None:
     """Return the relation of two cases and its score; None if they are not related."""
     score = weighted(similarity)
-    return (_relation(similarity, structure), score) if score >= FLOOR else None
+    return (_relation(similarity, struct_match=struct_match), score) if score >= FLOOR else None
 
 
-def _relation(similarity: SectionSimilarity, structure: Structure) -> Relation:
-    if structure.conflicts:
+def _relation(similarity: SectionSimilarity, *, struct_match: bool) -> Relation:
+    if not struct_match:
         return "surface_similar"
     if (similarity.root_cause or 0.0) >= _SAME_ROOT_CAUSE:
         return "same_root_cause"
@@ -90,8 +90,8 @@ def relate(
 
 def with_structure(relation: RelatedCase, content: CaseContent, other: Case) -> RelatedCase:
     """Return a relation of a content to another case with its `struct_match`."""
-    structure = compare_structure(content.metadata, other.content.metadata)
-    return replace(relation, struct_match=not structure.conflicts)
+    match = not contradict(content.metadata, other.content.metadata)
+    return replace(relation, struct_match=match)
 
 
 def _related(
@@ -99,9 +99,12 @@ def _related(
 ) -> list[RelatedCase]:
     related = []
     for case, similarity in others:
-        structure = compare_structure(content.metadata, case.content.metadata)
-        if (classified := classify(similarity, structure)) is not None:
+        match = not contradict(content.metadata, case.content.metadata)
+        if (classified := classify(similarity, struct_match=match)) is not None:
             relation, score = classified
-            new = RelatedCase(case_id=case.case_id, relation=relation, score=score)
-            related.append(with_structure(new, content, case))
+            related.append(
+                RelatedCase(
+                    case_id=case.case_id, relation=relation, score=score, struct_match=match
+                )
+            )
     return sorted(related, key=lambda relation: relation.distance)

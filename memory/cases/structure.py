@@ -1,12 +1,11 @@
-"""Compares the surroundings of two incidents: they match, conflict, or neither.
+"""Whether the surroundings of two incidents contradict.
 
 The failure layer, the runtime and the services of both are compared. A value that either case lacks
-counts neither way. A conflict keeps two cases apart however similar their texts are.
+counts neither way. A contradiction keeps two cases apart however similar their texts are.
 """
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Final
 
 from memory.cases.case import CaseMetadata
@@ -34,26 +33,17 @@ _GENERIC: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Structure:
-    """The fields of `CaseMetadata` in which two cases match, and in which they conflict."""
+def contradict(one: CaseMetadata, other: CaseMetadata) -> bool:
+    """Return whether both know the layer, the runtime or services, and have none in common.
 
-    matches: tuple[str, ...] = ()
-    conflicts: tuple[str, ...] = ()
-
-
-def compare_structure(one: CaseMetadata, other: CaseMetadata) -> Structure:
-    """Return how the surroundings of two cases compare; symmetric."""
-    compared = {
-        "failure_layer": (_layer(one), _layer(other)),
-        "runtime": (_runtimes(one), _runtimes(other)),
-        "related_services": (_services(one), _services(other)),
-    }
-    known = {name: bool(a & b) for name, (a, b) in compared.items() if a and b}
-    return Structure(
-        matches=tuple(name for name, is_shared in known.items() if is_shared),
-        conflicts=tuple(name for name, is_shared in known.items() if not is_shared),
+    Symmetric.
+    """
+    compared = (
+        (_layer(one), _layer(other)),
+        (_runtimes(one), _runtimes(other)),
+        (_services(one), _services(other)),
     )
+    return any(mine and theirs and mine.isdisjoint(theirs) for mine, theirs in compared)
 
 
 def _layer(metadata: CaseMetadata) -> set[str]:

@@ -16,11 +16,8 @@ from memory.cases.similarity import (
     SectionSimilarity,
     compare_sections,
 )
-from memory.cases.structure import Structure, compare_structure
+from memory.cases.structure import contradict
 from tests.unit.memory.cases.judged import make_case, make_content
-
-NO_CONFLICT = Structure()
-CONFLICT = Structure(matches=("runtime",), conflicts=("failure_layer",))
 
 
 def alike(
@@ -53,16 +50,16 @@ def test_defect_8_a_missing_section_takes_no_weight_with_it() -> None:
 def test_the_class_follows_the_root_cause_and_then_the_diagnosis(
     similarity: SectionSimilarity, relation: str
 ) -> None:
-    judged = classify(similarity, NO_CONFLICT)
+    judged = classify(similarity, struct_match=True)
     assert judged == (relation, weighted(similarity))
-    blocked = classify(similarity, CONFLICT)
+    blocked = classify(similarity, struct_match=False)
     assert blocked == ("surface_similar", weighted(similarity))
 
 
 def test_what_scores_below_the_floor_is_no_relation() -> None:
-    assert classify(alike(1.0, 0.5, 0.6), NO_CONFLICT) is None
-    assert classify(alike(1.0, 0.52, 0.6), NO_CONFLICT) is not None
-    assert classify(alike(0.0, 0.0, 1.0), NO_CONFLICT) is None
+    assert classify(alike(1.0, 0.5, 0.6), struct_match=True) is None
+    assert classify(alike(1.0, 0.52, 0.6), struct_match=True) is not None
+    assert classify(alike(0.0, 0.0, 1.0), struct_match=True) is None
 
 
 part = st.none() | st.floats(0, 1)
@@ -74,7 +71,10 @@ def test_a_score_is_bounded_and_a_conflict_never_more_than_surface(
     similarity: SectionSimilarity,
 ) -> None:
     assert 0 <= weighted(similarity) <= 1
-    judged, blocked = classify(similarity, NO_CONFLICT), classify(similarity, CONFLICT)
+    judged, blocked = (
+        classify(similarity, struct_match=True),
+        classify(similarity, struct_match=False),
+    )
     assert (judged is None) == (blocked is None) == (weighted(similarity) < FLOOR)
     assert blocked is None or blocked[0] == "surface_similar"
 
@@ -124,30 +124,26 @@ related_services ! order-svc | payment-svc ¦ service | api
 """What both say: `=` it matches, versions and spellings aside; `!` it conflicts."""
 
 
-def test_what_both_say_alike_matches_and_what_they_say_differently_conflicts() -> None:
+def test_other_layers_runtimes_and_services_contradict_and_other_spellings_do_not() -> None:
     one = CaseMetadata(failure_layer="db", runtime="java", related_services=("orders", "stock"))
-    other = CaseMetadata(failure_layer="jvm", runtime="java", related_services=("stock",))
-    assert compare_structure(one, other) == Structure(
-        matches=("runtime", "related_services"), conflicts=("failure_layer",)
-    )
+    assert contradict(one, CaseMetadata(failure_layer="jvm", runtime="java"))
+    assert not contradict(one, CaseMetadata(failure_layer="db", related_services=("stock",)))
     misses = []
     for line in COMPARED.strip().replace("\n   ", "").splitlines():
         name, sign, pairs = line.split(" ", 2)
-        expected = Structure(**{"matches" if sign == "=" else "conflicts": (name,)})
         for pair in pairs.split(" ¦ "):
             said: list[Any] = [text if name == "runtime" else (text,) for text in pair.split(" | ")]
             here, there = [CaseMetadata(**{name: text}) for text in said]
-            if compare_structure(here, there) != expected:
+            if contradict(here, there) is not (sign == "!"):
                 misses.append(pair)
     assert misses == []
 
 
-def test_what_one_does_not_say_speaks_for_nothing_and_against_nothing() -> None:
+def test_what_one_does_not_say_contradicts_nothing() -> None:
     full = CaseMetadata(failure_layer="db", runtime="java", related_services=("orders",))
     for layer in (None, "unknown"):
-        assert compare_structure(full, CaseMetadata(failure_layer=layer)) == Structure()
-    blank = CaseMetadata(runtime=" ", related_services=("", "-"))
-    assert compare_structure(blank, full) == Structure()
+        assert not contradict(full, CaseMetadata(failure_layer=layer))
+    assert not contradict(CaseMetadata(runtime=" ", related_services=("", "-")), full)
 
 
 IDENTICAL = SectionSimilarity(symptom=1.0, diagnosis=1.0, root_cause=1.0)
