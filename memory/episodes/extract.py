@@ -42,7 +42,7 @@ _MAX_REPLY_CHARS = 3_000
 _MAX_SENTENCES = 5
 _MAX_SENTENCE_CHARS = 400
 # A number, version, port, date or name with a digit, without the mark that ends its sentence.
-_NUMBERED: Final = re.compile(r"(?a)(?:[\w./:\-]*\d[\w./:\-]*\w|\d)")
+_NAME: Final = re.compile(r"(?a)[\w./:\-]+")
 _NAMES: Final = ("decisions", "pitfalls")
 
 
@@ -93,7 +93,7 @@ def read_answer(text: str) -> dict[str, list[str]] | None:
 
 
 def _with_found(draft: EpisodeDraft, answer: dict[str, list[str]], record: str) -> EpisodeDraft:
-    shown = set(_NUMBERED.findall(record.lower()))
+    shown = _numbered(record)
     added = {
         name: [sentence for sentence in answer[name] if _may_stay(sentence, draft.tools, shown)][
             :_MAX_SENTENCES
@@ -115,7 +115,13 @@ def _may_stay(sentence: str, tools: Sequence[str], shown: set[str]) -> bool:
         return False
     if refuse_worthless(sentence) or without_unsavable(sentence, tools=tools).removed:
         return False
-    return shown.issuperset(_NUMBERED.findall(sentence.lower()))
+    return shown >= _numbered(sentence)
+
+
+def _numbered(text: str) -> set[str]:
+    """Return the names with a digit in a text, without the marks that end a sentence."""
+    names = (name.rstrip("./:-") for name in _NAME.findall(text.lower()))
+    return {name for name in names if any(map(str.isdigit, name))}
 
 
 def _appended(text: str, sentences: Sequence[str]) -> str:

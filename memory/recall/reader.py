@@ -147,17 +147,19 @@ class RecallReader:
             tasks.start_soon(self._add_profile, query, before, unsearched_until)
             tasks.start_soon(self._add_notes, query, before, ends_at)
         degraded = tuple(dict.fromkeys((*found.degraded, *before.degraded)))
-        packed = pack(
-            Pieces(
-                found=replace(found, degraded=degraded),
-                budget_chars=query.budget_chars,
-                max_items=query.max_items,
-                queries=query.queries,
-                profile=before.profile,
-                before=before.pending.text,
-                notes=before.notes,
-            )
+        pieces = Pieces(
+            found=replace(found, degraded=degraded),
+            budget_chars=query.budget_chars,
+            max_items=query.max_items,
+            queries=query.queries,
+            profile=before.profile,
+            before=before.pending.text,
+            notes=before.notes,
         )
+        if sum(len(hit.item.body) for hit in found.hits) <= READ_AT_ONCE:
+            packed = pack(pieces)
+        else:
+            packed = await anyio.to_thread.run_sync(pack, pieces)
         was_told = before.pending.text in packed.text
         return replace(packed, pending_intent_ids=before.pending.intent_ids if was_told else ())
 

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.jsonsafe import json_safe
@@ -115,9 +115,17 @@ def leaf_by_leaf(value: Any) -> Any:
     return value
 
 
+def hides_as_much(masked: Any, leaf: Any) -> bool:
+    """Return whether a value is masked like its leaves; what follows the name of a secret wholly."""
+    if isinstance(leaf, list):
+        return len(masked) == len(leaf) and all(map(hides_as_much, masked, leaf))
+    return masked in {leaf, MASK}
+
+
 @given(st.lists(st.lists(TEXTS, max_size=4) | TEXTS, max_size=6))
+@example(["-----BEGIN PRIVATE KEY-----password", KEY])
 def test_masking_all_strings_at_once_misses_nothing(value: Any) -> None:
-    assert mask_leaves(value, mask_secrets) == leaf_by_leaf(value)
+    assert hides_as_much(mask_leaves(value, mask_secrets), leaf_by_leaf(value))
 
 
 def shape(value: Any) -> Any:
