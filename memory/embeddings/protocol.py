@@ -1,7 +1,7 @@
 """Embedders, which make vectors of texts: in this process, or at a service."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import anyio
 import anyio.to_thread
@@ -9,6 +9,8 @@ import anyio.to_thread
 from memory.outbox.backend import BackendUnavailable
 
 Vector = Sequence[float]
+
+_AT_ONCE: Final = 4
 
 
 class ModelMissing(Exception):
@@ -63,7 +65,10 @@ class TextEmbedder(Protocol):
 
 
 class ThreadedEmbedder:
-    """An embedder of this process as a `TextEmbedder`, in one worker thread at a time."""
+    """An embedder of this process as a `TextEmbedder`, in one worker thread at a time.
+
+    It takes a few texts at a time, so that a question does not wait for all items that are being indexed.
+    """
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -74,13 +79,18 @@ class ThreadedEmbedder:
         return self._embedder.model_id
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        try:
-            vectors = await anyio.to_thread.run_sync(
-                self._embedder.embed_blocking, texts, limiter=self._limiter, abandon_on_cancel=True
-            )
-        except ModelMissing as exc:
-            raise BackendUnavailable(str(exc)) from exc
-        return list(vectors)
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), _AT_ONCE):
+            try:
+                vectors += await anyio.to_thread.run_sync(
+                    self._embedder.embed_blocking,
+                    texts[start : start + _AT_ONCE],
+                    limiter=self._limiter,
+                    abandon_on_cancel=True,
+                )
+            except ModelMissing as exc:
+                raise BackendUnavailable(str(exc)) from exc
+        return vectors
 
     async def embed_question(self, text: str) -> Vector:
         return (await self.embed([text]))[0]
