@@ -67,7 +67,8 @@ class TextEmbedder(Protocol):
 class ThreadedEmbedder:
     """An embedder of this process as a `TextEmbedder`, in one worker thread at a time.
 
-    It takes a few texts at a time, so that a question does not wait for all items that are being indexed.
+    It takes a few texts at a time, so that a question does not wait for all items that are being
+    indexed.
     """
 
     def __init__(self, embedder: Embedder) -> None:

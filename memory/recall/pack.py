@@ -34,15 +34,15 @@ _PROFILE_LEAD: Final = (
     "The person's profile: what they told about themselves and how they want to be answered."
 )
 _DEGRADED: Final = "Memory backend degraded: {reasons}. More may be remembered than is shown here."
-_MORE: Final = 'More was found ({count} items): call memory_search with "{query}".'
+_MORE: Final = 'More was found ({count}): call memory_search with "{query}".'
 _CATEGORIES: Final = "In common: {names}."
-_CATEGORIES_CHARS: Final = 120
-_QUERY_CHARS: Final = 60
+_CATEGORIES_CHARS: Final = 60
+_QUERY_CHARS: Final = 40
 _NEXT_QUERY_CHARS: Final = 300
-_BEST_CHARS: Final = 560
-_OTHER_CHARS: Final = 220
+_BEST_CHARS: Final = 400
+_OTHER_CHARS: Final = 130
 """Of the text of an item: the best one says most."""
-_TITLE_CHARS: Final = 80
+_TITLE_CHARS: Final = 50
 _SOURCE_CHARS: Final = 80
 _ASKED: Final = "asked about memory"
 

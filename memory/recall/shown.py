@@ -8,7 +8,7 @@ from typing import Final
 
 from memory.recall.query import MAX_SHOWN, Found, Hit
 
-_LEAST_NEARNESS: Final = 0.5
+_LEAST_NEARNESS: Final = 0.55
 """Fewer items for nearly as many answers: measured on eight sets of questions, see
 `bench/README.md`.
 """

@@ -6,7 +6,7 @@ Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
@@ -62,15 +62,11 @@ def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
     )
 
 
-def has_any(text: Text, terms: Iterable[str]) -> bool:
+def has_any(text: Text, beginnings: tuple[str, ...]) -> bool:
     """Return whether a row itself, not its neighbours, has one of the words in some form."""
     title, body, *_ = text.counts
     return bool(title or body) or any(
-        word.startswith(beginning(term))
-        for term in terms
-        if not is_character(term)
-        for column in text.columns[:_OWN_COLUMNS]
-        for word in column
+        word.startswith(beginnings) for column in text.columns[:_OWN_COLUMNS] for word in column
     )
 
 

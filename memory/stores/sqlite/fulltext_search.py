@@ -2,8 +2,8 @@
 cost.
 
 The rarest words bring rows, until together they stand in `MAX_RANKED` rows: a word that stands in
-every other row costs most and says least. The rows that look best are read and scored by how often
-and where all words of the question stand in them.
+every other row costs most and says least. As many of the rows that look best as are wanted are read
+and scored by how often and where all words of the question stand in them.
 """
 
 import json
@@ -33,16 +33,14 @@ from memory.stores.sqlite.owner_index import (
     read_rows_blocking,
 )
 from memory.stores.sqlite.statements import placeholders, span_condition
-from memory.terms import is_character
+from memory.terms import beginning, is_character
 from memory.timespan import ALL_TIME, TimeSpan
 
-MAX_RANKED: Final = 10_000
+MAX_RANKED: Final = 3000
 """Rows that one search ranks at most, but for a single word that alone has more."""
 _MANY_ROWS: Final = 6000
 """If the words stand in so many rows, single characters would add rows and little distinction."""
 _MAX_REPEATS: Final = 3
-_READ: Final = 2
-"""Times as many rows are read and scored as are wanted."""
 _LOOKED_AT: Final = 4
 """Times as many rows as are read have their labels checked before the index is asked."""
 
@@ -116,19 +114,23 @@ class FulltextSearch:
             within = words.within(self.span, self.scope.readable_owners)
             likely = {seq: points for seq, points in likely.items() if seq in within}
         if is_cut or not self.scope.wanted:
-            best = _first(likely, _READ * self.limit)
+            best = _first(likely, self.limit)
         else:
             best = self._first_labelled(words, likely, asked)
         texts = words.read(best, weights.keys())
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
         terms = [(Term(term, worth[term]), having.get(term)) for term in weights]
-        turns = words.turns(texts)
+        beginnings = tuple(beginning(term) for term in weights if not is_character(term))
         characters = [having[term] for term in asked if is_character(term)]
+        beside = words.turns(
+            seq
+            for seq, text in texts.items()
+            if not (has_any(text, beginnings) or any(seq in rows for rows in characters))
+        )
         scored: list[tuple[int, float]] = []
         for seq, text in texts.items():
-            is_found_itself = has_any(text, weights) or any(seq in rows for rows in characters)
-            if seq in turns and not is_found_itself:
+            if seq in beside:
                 continue
             there = {word for column in text.counts for word in column}
             theirs = [
@@ -147,7 +149,7 @@ class FulltextSearch:
         Most of the first rows do, and checking these is quicker than reading all that do from the
         index.
         """
-        most = _READ * self.limit
+        most = self.limit
         some = _first(likely, _LOOKED_AT * most)
         carrying: list[int] = []
         for start in range(0, len(some), most):
@@ -282,8 +284,9 @@ class _Words:
 
     def turns(self, seqs: Iterable[int]) -> frozenset[int]:
         """Return those of some rows that are turns."""
-        items = self.items(list(seqs))
-        return frozenset(seq for seq in seqs if seq in items and items[seq]["kind"] == "turn")
+        wanted = list(seqs)
+        items = self.items(wanted)
+        return frozenset(seq for seq in wanted if seq in items and items[seq]["kind"] == "turn")
 
     def seen(self, seen: Seen) -> list[int]:
         """Return the rows of items that need not be found."""

@@ -113,7 +113,7 @@ def test_bounds_hold_and_what_did_not_fit_becomes_a_query() -> None:
     assert len(made.categories) <= MAX_CATEGORIES
     assert len(made.resources) == MAX_RESOURCES
     assert made.next_step_query == "what about tea not_30"
-    assert "30 items" in made.text
+    assert "More was found (30)" in made.text
 
 
 def told(*items: Item, partly: Sequence[Item] = (), held: Sequence[str] = ()) -> QuotedNotes:
