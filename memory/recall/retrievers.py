@@ -118,17 +118,18 @@ class FulltextRetriever:
         )
         best = max((hit.score for hit in hits), default=1.0)
         is_of_cases = tuple(question.kinds) == ("case",)
-        least = _LEAST_OF_CHINESE if characters(question.text) and not is_of_cases else 0.0
+        strong = hits
+        if characters(question.text) and not is_of_cases:
+            strong = [hit for hit in hits if hit.coverage >= _LEAST_OF_CHINESE]
         return RetrieverAnswer(
             candidates=[
                 Candidate(
                     item_id=hit.item_id,
                     strength=hit.coverage,
                     nearness=hit.score / best,
-                    is_weak=hit.is_weak,
+                    is_weak=hit.is_weak and bool(strong),
                 )
-                for hit in hits
-                if hit.coverage >= least
+                for hit in strong or hits
             ]
         )
 

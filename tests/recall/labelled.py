@@ -50,14 +50,13 @@ class Answered:
 
     @property
     def leaked(self) -> set[str]:
-        """What must not be shown, and is, in whatever part of the pack."""
+        """What must not be shown, and is, in whatever part of the pack; a note's heading may be."""
         told = repr(replace(self.pack, held_back=()))
-        texts = [
+        return {
             key
             for key in self.asked.hidden
             if re.search(rf"SENTINEL-{key.upper()}(?![A-Z-])", told)
-        ]
-        return {*texts, *(set(self.asked.hidden) & set(self.keys))}
+        }
 
     @property
     def recall_at_5(self) -> float:
