@@ -1,14 +1,17 @@
 """What turns leave in memory and get out of it, with the real memory and the scripted engine."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns.requests import ChatRequest
 from memory.intents.chronicle import IntentRecord
+from memory.recall.query import ContextPack, QueryPack
 from memory.scope import Scope
 from tests.support.builders import codes
 from tests.support.services import RunningServices, of_kind, running_services, script
@@ -83,6 +86,28 @@ async def test_the_next_prompt_is_told_once_of_a_turn_that_was_cut_off(tmp_path:
     assert "(interrupted, user_interrupt). The person stopped it." in told["reply"]
     assert "cut off" not in again["reply"]
     assert "cut off" not in elsewhere["reply"]
+
+
+@dataclass
+class NotingReader:
+    """Remembers nothing, and notes what it is asked."""
+
+    asked: list[QueryPack] = field(default_factory=list)
+
+    async def recall(self, query: QueryPack) -> ContextPack:
+        self.asked.append(query)
+        return ContextPack()
+
+
+@pytest.mark.parametrize(("recall", "mode"), [("ranking", "rag"), ("model", "llm")])
+async def test_the_setting_says_who_chooses_from_memory(
+    tmp_path: Path, recall: str, mode: str
+) -> None:
+    reader = NotingReader()
+    async with running_services(tmp_path, memory=reader, recall=recall) as services:
+        await services.ask("hello")
+    (query,) = reader.asked
+    assert (query.mode, query.selecting_s > 0) == (mode, mode == "llm")
 
 
 async def test_a_conversation_without_memory_leaves_nothing(tmp_path: Path) -> None:
