@@ -20,7 +20,6 @@ _RUN = re.compile(rf"[{_CJK}]+|[^\W{_CJK}]+(?:[._:/\\-][^\W{_CJK}]+)*")
 _CJK_RUN = re.compile(rf"[{_CJK}]+")
 _PART = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_CHINESE_PART = 5
 _MAX_WORD_CHARS = 64
 """Longer words, such as digests, are left out."""
 
@@ -41,13 +40,6 @@ def characters(text: str) -> list[str]:
     """Return each Chinese, Japanese or Korean character of a text once, in order."""
     clean = unicodedata.normalize("NFKC", text)
     return list(dict.fromkeys(char for run in _CJK_RUN.findall(clean) for char in run.casefold()))
-
-
-def is_chinese(text: str) -> bool:
-    """Return whether a fifth of a text or more is Chinese, Japanese or Korean characters: less is
-    names in another.
-    """
-    return _CHINESE_PART * sum(map(len, _CJK_RUN.findall(text))) >= len(text) > 0
 
 
 def is_character(term: str) -> bool:

@@ -2,9 +2,9 @@
 
 memU names the nearest that it has, at most five, however far off they be and with no measure that
 could be compared: asked about something that nobody ever told it, it names five all the same. So
-its answer shows nothing by itself. It lifts what another retriever is sure of; the rest has no
-confidence: a model may choose from where one is asked, and nobody else sees. And it has no say over
-cases, which go by how well they fit.
+its answer shows nothing by itself. It lifts what another retriever is sure of; the rest is weak: a
+model may choose from it where one is asked, and nobody else sees. And it has no say over cases,
+which go by how well they fit.
 """
 
 import logging
@@ -53,7 +53,8 @@ class MemuRetriever:
         self._in_haste = Breaker(limits, on_breaker)
         self._at_leisure = Breaker(limits, on_breaker)
         """A memU that is too slow for turns may do for searches: neither shuts it off for the
-        other."""
+        other.
+        """
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Name what memU names; a deadline that it misses counts as a failure of its."""

@@ -17,6 +17,7 @@ import anyio.to_thread
 from memory.intents.pending import PendingText
 from memory.items import ItemKind
 from memory.itemstore import NewestItems
+from memory.recall.distinct import distinct
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
     MAX_ITEMS,
@@ -221,7 +222,9 @@ class RecallReader:
         shown, held = await split_stale(unseen, query.active_tools)
         hits = [Hit(item=item, score=1 / n, why=why) for n, item in enumerate(shown, start=2)]
         return replace(
-            found, hits=(*found.hits, *hits)[:_NEWEST], held_back=(*found.held_back, *held)
+            found,
+            hits=distinct((*found.hits, *hits))[:_NEWEST],
+            held_back=(*found.held_back, *held),
         )
 
     async def _asked(self, query: QueryPack) -> str | None:

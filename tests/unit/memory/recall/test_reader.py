@@ -279,6 +279,23 @@ async def test_the_newest_episodes_stand_in_where_no_search_answered(
     assert episodes.kinds == ([["episode"]] if shown == ["not_tea"] else [])
 
 
+async def test_the_newest_follow_what_was_found_and_tell_nothing_twice() -> None:
+    """The newest is the episode of a turn that the search found."""
+    turn = replace(make_item("trn_1", "the tea of memory"), kind="turn", turn_id="trn_1")
+    search = MemorySearch(Shelf.of(turn), [GivingRetriever.of("trn_1")], now=lambda: AT)
+
+    class Newest(Episodes):
+        async def newest(self, scope: Scope, **asked: object) -> Sequence[Item]:
+            made = [
+                make_item(f"epi_{n}", "tea", kind="episode", turn_id=f"trn_{n}") for n in (1, 2)
+            ]
+            return [] if asked["kinds"] == ["fact"] else made
+
+    reader = RecallReader(search, about_memory=Notes(), items=Newest())
+    pack = await reader.recall(replace(ABOUT, active_tools=()))
+    assert [item.id for item in pack.items] == ["trn_1", "epi_2"]
+
+
 async def test_what_was_found_comes_though_everything_else_is_stuck() -> None:
     reader = reader_on(
         GivingRetriever.of("not_tea"),
