@@ -62,6 +62,8 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
 _FEW: Final = 8
 _MOST: Final = 20
 _MAX_WEAK: Final = 5
+_DEADLINE_S: Final = 15.0
+"""An agent that asks needs the answer, and no person waits for the first word."""
 _MAX_QUERY_CHARS: Final = 4000
 _MAX_BODY_CHARS: Final = 12_000
 _NOTE: Final = (
@@ -105,6 +107,7 @@ class MemoryTools:
             kinds=kinds,
             limit=most,
             active_tools=lookup.active_tools,
+            deadline_s=_DEADLINE_S,
             span=span,
         )
         likely = [hit for hit in found.hits if not hit.is_weak]

@@ -34,7 +34,7 @@ async def test_what_one_conversation_did_another_is_shown(server: LiveServer) ->
         question = script(ECHO, say="Where are the zebra stripes written down?")
         asked = await client.ask(question)
         assert asked["conversation_id"] != did["conversation_id"]
-        (shown,) = [
+        (shown, *_) = [
             entry
             for entry in asked["memory"]["injected"]
             if entry["id"] in {item["id"], did["turn_id"]}
