@@ -14,7 +14,8 @@ ECHO = {"echo": "memory"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("memory")) as server:
+    directory = tmp_path_factory.mktemp("memory")
+    with started_server(directory, recall_deadline_ms=10_000) as server:
         yield server
 
 
