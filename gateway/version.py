@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 """Also the wheel's, `/readyz`'s, the page's and the API description's."""
 
 COMMAND = (
