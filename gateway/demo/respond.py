@@ -140,8 +140,8 @@ def _next_calls(
             return _forget(conversation, outcomes)
         case "skill":
             return _follow_skill(fields["name"], fields["text"], outcomes)
-        case "recall" if not conversation.memory:
-            return _read_notes(outcomes)
+        case "recall":
+            return _recall(conversation, outcomes)
         case "cases" if not outcomes:
             names = (name for name in conversation.tools if name.endswith("memory_case_search"))
             return (ToolCall(next(names, "memory_case_search"), {"query": fields["text"]}),)
@@ -211,11 +211,16 @@ def _memory_tools(conversation: Conversation) -> Mapping[str, str]:
 
 def _facts_found(outcome: ToolOutcome) -> list[Mapping[str, str]]:
     """Return the facts in the answer of memory_search."""
+    return [item for item in _items_found(outcome) if item["kind"] == "fact"]
+
+
+def _items_found(outcome: ToolOutcome) -> list[Mapping[str, str]]:
+    """Return the items in the answer of memory_search."""
     try:
-        items = json.loads(outcome.text)["items"]
+        items: list[Mapping[str, str]] = json.loads(outcome.text)["items"]
     except (ValueError, KeyError, TypeError):
         return []
-    return [item for item in items if item["kind"] == "fact"]
+    return items
 
 
 def _likeness(message: str, fact: str) -> float:
@@ -254,6 +259,14 @@ def _follow_skill(name: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequ
     return _note(text, outcomes[1:])
 
 
+def _recall(conversation: Conversation, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
+    """List what memory has; without its tools, read the notes unless they are shown."""
+    search = _memory_tools(conversation).get("memory_search")
+    if search is not None:
+        return () if outcomes else (ToolCall(search, {}),)
+    return () if conversation.memory else _read_notes(outcomes)
+
+
 def _read_notes(outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
     if not outcomes:
         return (ToolCall("Glob", {"pattern": "memory/*"}),)
@@ -286,6 +299,8 @@ def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
         return _value_words(request, conversation)
     if not outcomes:
         return _words_without_calls(request, conversation)
+    if request.kind == "recall" and outcomes[0].name.endswith("memory_search"):
+        return _remembered_words(request, outcomes[0])
     if request.kind == "recall" and len(outcomes) == 1 and not outcomes[0].is_error:
         return request.sentence("nothing_noted")
     reported = (outcomes[1:] if request.kind == "recall" else outcomes[-1:]) or outcomes
@@ -327,6 +342,15 @@ def _memory_words(request: PlainRequest, last_call: str) -> str:
         return request.sentence("noted")
     is_done = last_call.endswith(("memory_remember", "memory_forget"))
     return request.done() if is_done else request.sentence("nothing_found")
+
+
+def _remembered_words(request: PlainRequest, outcome: ToolOutcome) -> str:
+    """Return a line for each item in the answer of memory_search."""
+    items = [] if outcome.is_error else _items_found(outcome)
+    if not items:
+        return request.sentence("failed" if outcome.is_error else "nothing_remembered")
+    lines = [f"- {item['title']} ({item['kind']}, {item['date']})" for item in items]
+    return "\n".join([request.sentence("remembered"), "", *lines])
 
 
 def _shown_words(request: PlainRequest, conversation: Conversation) -> str:

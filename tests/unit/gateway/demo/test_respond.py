@@ -93,6 +93,17 @@ def test_what_is_to_be_kept_or_forgotten_is_searched_first(
     assert arguments["replaces" if tool == "remember" else "ids"] == ids
 
 
+def test_what_is_remembered_is_asked_of_memory() -> None:
+    found = '{"items": [{"kind": "fact", "title": "likes tea", "date": "2026-11-28"}]}'
+    for answer, said in (
+        (found, "- likes tea (fact, 2026-11-28)"),
+        ('{"items": []}', "nothing yet"),
+    ):
+        talk = [user("what do you remember?"), *called(MEMORY[0], answer)]
+        assert calls_of(MODEL.reply(read(talk[0], tools=MEMORY))) == [(MEMORY[0], {})]
+        assert said in words_of(MODEL.reply(read(*talk, tools=MEMORY)))
+
+
 @pytest.mark.parametrize("prompt", [FORGET, "不对，是14号"])
 def test_without_the_tools_nothing_is_claimed(prompt: str) -> None:
     said = words_of(MODEL.reply(read(user(prompt))))
