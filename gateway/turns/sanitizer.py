@@ -39,6 +39,8 @@ _SUMMARY_KEYS = (
     "description",
     "prompt",
     "plan",
+    "text",
+    "evidence",
 )
 
 Mask = Callable[[str], str]

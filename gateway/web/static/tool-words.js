@@ -5,7 +5,7 @@ import { isPlan } from "/static/plan.js";
 import { isQuestion } from "/static/question-form.js";
 
 const CASE_TOOL = /^mcp__memory_case__memory_case_(search|upsert|feedback|render)$/;
-const MEMORY_TOOL = /^mcp__memory__memory_(search|get)$/;
+const MEMORY_TOOL = /^mcp__memory__memory_(search|get|remember|forget)$/;
 const PLAN_WORDS = { EnterPlanMode: "plan_begins", ExitPlanMode: "plan" };
 const MAX_CHARS = 160;
 

@@ -174,6 +174,9 @@ class SqliteItemStore:
         of_one_owner = (
             f"SELECT * FROM (SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608
             f" AND valid_until IS NULL AND kind IN ({placeholders(kinds)}){within}"
+            " AND (kind NOT IN ('turn', 'episode') OR NOT EXISTS (SELECT 1 FROM items AS told"
+            " WHERE told.turn_id = items.turn_id AND told.kind = 'fact'"
+            " AND told.valid_until IS NOT NULL))"
             " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS wanted"
             " WHERE NOT EXISTS (SELECT 1 FROM json_each(wanted.value) AS fitting"
             " WHERE json_extract(labels, '$.' || wanted.key) IS fitting.value))"

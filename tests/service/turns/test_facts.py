@@ -210,6 +210,10 @@ async def test_a_correction_replaces_and_its_undo_restores(tmp_path: Path) -> No
         text = await context_of(services, await services.ask("When is the demo?"))
         assert "Friday" in text
         assert "Thursday" not in text
+        everything = await services.ask("What is in your memory?")
+        titles = [shown["title"] for shown in everything["memory"]["injected"]]
+        assert "the demo is on Friday now" in titles
+        assert not [title for title in titles if "Thursday" in title], "nor who told it"
         late = await keep(services, "the demo is off", replaces=[first])
         assert "holds no longer" in late["tools"][0]["error"]
         assert await memory.forget(second, MINE)

@@ -240,6 +240,8 @@ export default {
   cases_are_off: "Case memory is off.",
   ask_memory_search: "Search memory",
   ask_memory_get: "Read from memory",
+  ask_memory_remember: "Remember",
+  ask_memory_forget: "Forget",
   case_search: "Search cases",
   case_search_done: "Searched cases",
   case_upsert: "Record a case",

@@ -235,6 +235,8 @@ export default {
   cases_are_off: "案例记忆未开启。",
   ask_memory_search: "搜索记忆",
   ask_memory_get: "阅读记忆",
+  ask_memory_remember: "记住",
+  ask_memory_forget: "忘记",
   case_search: "搜索案例",
   case_search_done: "已搜索案例",
   case_upsert: "记录案例",
