@@ -40,6 +40,8 @@ _NOT_FOR_PEOPLE = re.compile(
     re.MULTILINE,
 )
 """In the memory shown with a prompt: the folder's own README, and the sentences for the model."""
+_HEAD = re.compile(r"^\[[^\]]*\] ?")
+"""Id, kind, date and source at the beginning of a line of memory."""
 _HEADINGS = re.compile(r"^(?:memory/\S+:|>\s*(?:#.*)?)$\n?", re.MULTILINE)
 _PHRASES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8")
@@ -174,15 +176,20 @@ def _remember(
         return (ToolCall(tools["memory_search"], {"query": told}),)
     if len(outcomes) > 1 or outcomes[0].is_error:
         return ()
-    key = find_key(told)
-    older = [
-        fact["id"]
-        for fact in _facts_found(outcomes[0])
-        if (key is not None and find_key(fact["title"]) == key)
-        or (request.kind == "correct" and _likeness(told, fact["title"]) >= _ALIKE)
-    ]
-    call = {"text": told, "evidence": told, "replaces": older[:1]}
+    older = _replaced(request, told, _facts_found(outcomes[0]))
+    call = {"text": told, "evidence": told, "replaces": older}
     return (ToolCall(tools["memory_remember"], call),)
+
+
+def _replaced(request: PlainRequest, told: str, facts: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return the id of the fact about the same thing, or for a correction that of the most alike."""
+    key = find_key(told)
+    if key is not None:
+        return [fact["id"] for fact in facts if find_key(fact["title"]) == key][:1]
+    alike = {fact["id"]: _likeness(told, fact["title"]) for fact in facts}
+    best = max(alike, key=lambda fact_id: alike[fact_id], default=None)
+    is_meant = request.kind == "correct" and best is not None and alike[best] >= _ALIKE
+    return [best] if best is not None and is_meant else []
 
 
 def _forget(conversation: Conversation, outcomes: Sequence[ToolOutcome]) -> Sequence[ToolCall]:
@@ -314,7 +321,7 @@ def _closing_words(request: PlainRequest, conversation: Conversation) -> str:
 def _value_words(request: PlainRequest, conversation: Conversation) -> str:
     """Return what the person or memory says that something is."""
     shown = _quote_memory(conversation.memory)
-    lines = [line.strip("> -") for line in shown.splitlines()]
+    lines = [_HEAD.sub("", line.strip("> -")) for line in shown.splitlines()]
     told = [*lines, *(prompt.text for prompt in conversation.prompts[:-1])]
     values = (find_value(request.fields["key"], text) for text in reversed(told))
     if (value := next(filter(None, values), None)) is not None:
