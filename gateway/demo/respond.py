@@ -182,7 +182,7 @@ def _remember(
 
 
 def _replaced(request: PlainRequest, told: str, facts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the id of the fact about the same thing, or for a correction that of the most alike."""
+    """Return the id of the fact about the same thing; of a correction, of the most alike one."""
     key = find_key(told)
     if key is not None:
         return [fact["id"] for fact in facts if find_key(fact["title"]) == key][:1]
