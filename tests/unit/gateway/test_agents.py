@@ -90,8 +90,8 @@ def modes_below(folder: Path) -> dict[str, str]:
 
 def test_a_start_takes_old_session_files_from_other_users(machine: Machine) -> None:
     sessions, outside = machine.root / "data" / "sessions", machine.root / "person"
-    (sessions / "projects" / "work").mkdir(parents=True)
-    transcript = sessions / "projects" / "work" / "1.jsonl"
+    (sessions / "projects" / "one").mkdir(parents=True)
+    transcript = sessions / "projects" / "one" / "1.jsonl"
     for file in (transcript, outside / "named.txt", outside / "linked.txt"):
         file.write_text("x")
     (sessions / "link").symlink_to(outside)
@@ -105,8 +105,8 @@ def test_a_start_takes_old_session_files_from_other_users(machine: Machine) -> N
     assert modes_below(sessions) == {
         "sessions": "0o700",
         "sessions/projects": "0o700",
-        "sessions/projects/work": "0o700",
-        "sessions/projects/work/1.jsonl": "0o700",
+        "sessions/projects/one": "0o700",
+        "sessions/projects/one/1.jsonl": "0o700",
         "sessions/second-name.txt": "0o755",
         "sessions/pipe": "0o755",
     }
