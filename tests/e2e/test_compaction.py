@@ -31,10 +31,12 @@ async def test_compact_summarises_the_conversation_and_it_goes_on(server: LiveSe
         {"text": "A green umbrella."}, {"on_followup": [{"text": "<summary>All.</summary>"}]}
     )
     async with server.client() as client:
-        conversation = (await client.ask(first))["conversation_id"]
+        before = await client.ask(first)
+        conversation = before["conversation_id"]
         async with client.stream("/compact keep the names", conversation) as stream:
             events = await stream.rest()
-        later = await client.ask(script({"echo": "messages"}), conversation)
+        question = "Which colour had the umbrella, green or blue?"
+        later = await client.ask(script({"echo": "messages"}, say=question), conversation)
     result = events[-1].data
     assert told(events) == [("manual", SENTENCE)]
     assert (result["outcome"], codes(result)) == ("answered", ["conversation_summarised"])
@@ -42,9 +44,10 @@ async def test_compact_summarises_the_conversation_and_it_goes_on(server: LiveSe
     assert result["memory"]["injected"] == []
     assert (later["outcome"], codes(later)) == ("answered", [])
     assert "All." in later["reply"]
-    said, _, _ = later["reply"].partition("Memory, found for this message")
+    said, _, memory = later["reply"].partition("Memory, found for this message")
     assert "A green umbrella." not in said
-    assert later["memory"]["injected"], "what the model lost counts as not shown"
+    assert "A green umbrella." in memory, "what the model lost counts as not shown"
+    assert before["turn_id"] in {entry["id"] for entry in later["memory"]["injected"]}
 
 
 async def test_a_conversation_that_is_too_long_is_summarised_by_itself(server: LiveServer) -> None:
