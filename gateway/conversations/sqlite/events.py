@@ -29,10 +29,18 @@ def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> No
     """Insert within an open transaction; a deleted conversation takes no more events."""
     writer.executemany(
         "INSERT INTO events (seq, conversation_id, turn_id, n, type, data)"
-        " SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE EXISTS (SELECT 1 FROM conversations WHERE id = ?2)"
-        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = ?1 AND turn_id = ?3 AND n = ?4)",
+        " SELECT :seq, :conversation, :turn, :n, :type, :data"
+        " WHERE EXISTS (SELECT 1 FROM conversations WHERE id = :conversation)"
+        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = :seq AND turn_id = :turn AND n = :n)",
         [
-            (event.seq, event.conversation_id, event.turn_id, event.n, event.type, event.data)
+            {
+                "seq": event.seq,
+                "conversation": event.conversation_id,
+                "turn": event.turn_id,
+                "n": event.n,
+                "type": event.type,
+                "data": event.data,
+            }
             for event in events
         ],
     )
