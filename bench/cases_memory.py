@@ -8,9 +8,9 @@ from pathlib import Path
 from memory.assemble import open_memory
 from memory.cases.case import CaseCaller
 from memory.clock import utc_now
+from memory.items.scope import Scope
 from memory.memory import Memory
 from memory.plan import MemoryPlan
-from memory.scope import Scope
 
 OWNER = "ann"
 APP = "shop"

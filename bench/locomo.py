@@ -28,9 +28,9 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.ids import TurnId, UserId
 from gateway.turns.record import RecordWorker
 from memory.clock import utc_now
+from memory.items.scope import Scope
 from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
-from memory.scope import Scope
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.record import SqliteRecordStore

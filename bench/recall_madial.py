@@ -12,8 +12,8 @@ from bench.recall_memory import line, memory_of
 from bench.recall_plain import PLAIN, PlainIndex
 from bench.recall_scores import Scores, digest
 from bench.report import show
+from memory.items.scope import Scope
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
-from memory.scope import Scope
 
 FILES = {
     "zh": ("zh-memory.jsonl", "zh-dialogue-dev.jsonl", "zh-bge_m3-top20-dev.jsonl"),

@@ -12,9 +12,9 @@ import anyio
 from memory.clock import utc_now
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.writer import MemoryWriter
+from memory.items.scope import Scope
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
-from memory.scope import Scope
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore

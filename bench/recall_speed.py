@@ -14,10 +14,10 @@ from bench.made_up_texts import START, Corpus
 from bench.recall_memory import Memory, line, open_memory
 from bench.recall_plain import PLAIN
 from bench.report import percentile, show
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.recall.reader import RecallReader
-from memory.scope import Scope
 from memory.stores.sqlite.items import put_item_blocking
 from memory.terms import terms
 

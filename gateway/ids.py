@@ -5,7 +5,7 @@ An id is its prefix and 128 random bits, so it cannot be guessed and needs no co
 
 from typing import NewType
 
-from memory.ids import opaque_id
+from memory.items.ids import opaque_id
 
 ConversationId = NewType("ConversationId", str)
 TurnId = NewType("TurnId", str)

@@ -35,7 +35,8 @@ from memory.episodes.episode import EpisodeDraft
 from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
 from memory.intents.registry import IntentRefused
-from memory.items import KINDS
+from memory.items.item import KINDS
+from memory.items.scope import Scope
 from memory.memory import Memory
 from memory.outbox.backend import Backend
 from memory.outbox.breaker import BreakerState
@@ -45,7 +46,6 @@ from memory.plan import MemoryEvents, MemoryPlan
 from memory.recall.query import ContextPack, Mode, QueryPack
 from memory.recall.retrievers import SearchEvents
 from memory.recall.tools import MemoryTools
-from memory.scope import Scope
 from memory.small_model import AskModel
 from memory.stores.sqlite.integrity import holds_nothing_blocking
 from memory.vectors.indexer import BACKEND as VECTORS

@@ -18,11 +18,11 @@ from memory.errors import StoreConflict, StoreUnavailable
 from memory.facts.gate import MAX_FACT_CHARS, FactRefused
 from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of
-from memory.items import KINDS
+from memory.items.item import KINDS
+from memory.items.scope import Scope, is_users_name
 from memory.memory import Memory
 from memory.outbox.delivery import Delivery, DeliveryStatus
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack
-from memory.scope import Scope, is_users_name
 from memory.stores.sqlite.rebuilding import rebuild, redeliver
 from memory.transfer import NotTransferable
 

@@ -16,9 +16,9 @@ from memory.facts.rows import take_fact_blocking
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording
 from memory.intents.registry import MemoryIntent
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.outbox.delivery import deliveries_of
-from memory.scope import Scope
 from memory.stores.sqlite.case_rows import read_case
 from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking

@@ -23,7 +23,8 @@ from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
-from memory.itemstore import ItemStore
+from memory.items.scope import Scope
+from memory.items.store import ItemStore
 from memory.notes.index import NoteIndex
 from memory.outbox.breaker import ReadingBreakers
 from memory.outbox.delivery import Delivery
@@ -31,7 +32,6 @@ from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.recall.reader import RecallReader
 from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
-from memory.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.item_pages import SqliteItemPages

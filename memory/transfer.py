@@ -29,9 +29,9 @@ from memory.episodes.store import EpisodeStore
 from memory.facts.fact import Fact
 from memory.facts.profile import Profile
 from memory.facts.rows import SqliteFactStore
-from memory.items import Item
-from memory.itemstore import ItemStore
-from memory.scope import LABELS, Scope, is_users_name
+from memory.items.item import Item
+from memory.items.scope import LABELS, Scope, is_users_name
+from memory.items.store import ItemStore
 
 FORMAT: Final = "candor-episode-1"
 CASE_FORMAT: Final = "candor-case-1"

@@ -21,13 +21,13 @@ from memory.clock import utc_now
 from memory.embeddings.protocol import TextEmbedder
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.intents.record import IntentRecorder
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.notes.index import NoteIndex
 from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
-from memory.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.notes import SqliteNoteStore
 

@@ -13,8 +13,8 @@ from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
 from memory.facts.gate import MAX_FACT_CHARS
 from memory.facts.profile import MAX_PROFILE_CHARS
+from memory.items.scope import Scope
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, Mode, QueryPack
-from memory.scope import Scope
 
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 

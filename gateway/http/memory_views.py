@@ -7,8 +7,8 @@ from gateway.http.json_response import fields_of
 from memory.episodes.episode import Episode, Written
 from memory.facts.fact import Fact, to_item
 from memory.facts.tidier import TidiedFact
-from memory.items import Item
-from memory.itemstore import ItemPage
+from memory.items.item import Item
+from memory.items.store import ItemPage
 from memory.outbox.delivery import Delivery, Link
 from memory.outbox.worker import OutboxHealth
 from memory.recall.query import ContextPack, Found

@@ -21,7 +21,7 @@ from gateway.turns.conversation_memory import ConversationTools
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal, RenderAnswer
 from memory.cases.tools import FEEDBACK, SEARCH, SERVER, SKILL, TOOLS, UPSERT, CaseTools, ToolForm
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.text_lines import clipped, flat
 from policies.secrets import mask_secrets
 

@@ -15,9 +15,9 @@ from memory.errors import StoreUnavailable
 from memory.facts import tools as fact_tools
 from memory.intents.builders import ConversationChange, Happening, intent_from_conversation
 from memory.intents.registry import MemoryIntent
+from memory.items.scope import Scope, SearchScope
+from memory.items.seen import Seen
 from memory.recall import tools as memory_tools
-from memory.scope import Scope, SearchScope
-from memory.seen import Seen
 from policies.content.parameters import MAX_PARAMETERS, signature
 from policies.inputs import PARAMETERS
 

@@ -40,9 +40,9 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
+from memory.items.scope import LABELS, Scope
 from memory.recall.query import Mode
 from memory.recall.tools import SERVER, MemoryTools
-from memory.scope import LABELS, Scope
 from policies.content.parameters import parameter_names
 
 _log = logging.getLogger(__name__)

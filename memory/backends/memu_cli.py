@@ -19,10 +19,10 @@ import anyio.to_thread
 
 from memory.backends.memu_text import content_of, description_of
 from memory.embeddings.openai import Embeddings, EmbeddingService
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
-from memory.scope import Scope
 
 _log = logging.getLogger(__name__)
 

@@ -21,11 +21,11 @@ from urllib.parse import quote
 import anyio
 
 from memory.backends.memu_text import content_of, description_of
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
 from memory.outbox.json_service import JsonService
-from memory.scope import Scope
 
 NAME: Final = "memu_server"
 _SERVER: Final = "The memU server"

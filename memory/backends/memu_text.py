@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from memory.items import Item
+from memory.items.item import Item
 
 _MAX_CHARS: Final = 20_000
 _MAX_LINES: Final = 200

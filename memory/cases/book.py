@@ -40,8 +40,8 @@ from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conf
 from memory.cases.votes import tally, with_vote
 from memory.clock import Now
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.ids import opaque_id
-from memory.scope import Scope
+from memory.items.ids import opaque_id
+from memory.items.scope import Scope
 
 _CANDIDATES: Final = 20
 """Stored cases that a new one is compared with, section by section."""

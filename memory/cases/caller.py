@@ -5,7 +5,7 @@ from typing import Final
 
 from memory.cases.case import Case, CaseCaller
 from memory.cases.results import CaseRefused, sentence
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 MAX_LABEL_CHARS: Final = 200
 

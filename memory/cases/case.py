@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, get_args
 
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 Lifecycle = Literal["draft", "accepted", "rejected", "stale"]
 """Not confirmed yet; confirmed by other conversations; found wrong; no longer true."""

@@ -16,9 +16,9 @@ from memory.cases.store import CaseStore
 from memory.cases.unit_of_work import DecisionThreads, note_shown
 from memory.cases.votes import tally
 from memory.clock import Now
+from memory.items.scope import Scope, SearchScope
 from memory.recall.query import Hit
 from memory.recall.search import MemorySearch
-from memory.scope import Scope, SearchScope
 
 _POOL: Final = 60
 """Hits that are ranked by trust as well."""

@@ -12,7 +12,7 @@ import unicodedata
 from typing import Final
 
 from memory.cases.case import CaseContent
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 MAX_CHARS: Final = 8_000
 """Characters of a section that are read."""

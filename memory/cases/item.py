@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from memory.cases.case import Case, CaseContent
-from memory.items import Item
+from memory.items.item import Item
 from memory.text_lines import one_line
 
 MAX_TITLE_CHARS: Final = 120

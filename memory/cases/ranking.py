@@ -18,7 +18,7 @@ from memory.cases.case import Case, Vote
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.results import CaseSummary, FeedbackTally
 from memory.cases.votes import MIN_SAMPLES, ScopedTally, tally_for, total
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.text_lines import clipped, flat
 
 MAX_BOOST: Final = 0.2

@@ -13,8 +13,8 @@ from typing import Final
 from memory.cases.case import Case, CaseContent, RelatedCase, Relation
 from memory.cases.similarity import SectionSimilarity
 from memory.cases.structure import contradict
+from memory.items.scope import Scope
 from memory.recall.query import Degradation
-from memory.scope import Scope
 
 MAX_RELATED: Final = 5
 """New relations of one write."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Vote
-from memory.items import Item
+from memory.items.item import Item
 
 MAX_KEPT_RELATIONS: Final = 50
 """Relations of a case that are kept, nearest first."""

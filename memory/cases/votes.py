@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from memory.cases.case import Case, Signal, Vote
 from memory.cases.results import FeedbackTally
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 MIN_SAMPLES: Final = 3
 """Fewer votes of an app or environment are not considered by themselves."""

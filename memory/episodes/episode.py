@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, get_args
 
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 EpisodeType = Literal[
     "run", "bugfix", "decision", "postmortem", "spec_update", "howto", "incident", "dialogue"

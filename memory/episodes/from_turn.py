@@ -26,8 +26,8 @@ from memory.episodes.calls import (
 )
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
 from memory.episodes.turn import ToolCall, Turn
-from memory.ids import derived_id
-from memory.scope import Scope
+from memory.items.ids import derived_id
+from memory.items.scope import Scope
 from memory.text_lines import one_line
 from policies.content.parameters import parameter_names, signature
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from memory.clock import rfc3339
 from memory.episodes.episode import Episode, SectionName, Sections
-from memory.items import Item
+from memory.items.item import Item
 from memory.text_lines import one_line
 
 MAX_SUMMARY_CHARS: Final = 300

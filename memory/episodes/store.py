@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final, Literal, Protocol
 
 from memory.episodes.episode import Episode
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 MERGE_WINDOW: Final = timedelta(hours=1)
 """Within this time, two episodes of the same type and tags become one."""

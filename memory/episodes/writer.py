@@ -14,8 +14,8 @@ from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.preparation import Prepared, prepare, without_what_may_repeat
 from memory.episodes.store import EpisodeStore, NewEpisode, Put
-from memory.ids import opaque_id
-from memory.scope import Scope
+from memory.items.ids import opaque_id
+from memory.items.scope import Scope
 
 _MAX_PREPARING: Final = 2
 """Worker threads that prepare drafts."""

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Final, Literal
 
 from memory.facts.evidence import plain
-from memory.items import Item
-from memory.scope import Scope
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.text_lines import flat, one_line
 
 MAX_TITLE_CHARS: Final = 120

@@ -29,9 +29,9 @@ from memory.facts.writes import FactWrites
 from memory.intents.chronicle import Recording
 from memory.intents.masking import Mask
 from memory.intents.registry import MemoryIntent
-from memory.items import Item
-from memory.itemstore import ItemStore
-from memory.scope import Scope, SearchScope
+from memory.items.item import Item
+from memory.items.scope import Scope, SearchScope
+from memory.items.store import ItemStore
 from memory.stores.sqlite.database import Database
 from memory.text_lines import flat
 

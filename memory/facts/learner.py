@@ -23,7 +23,7 @@ from memory.facts.fact import Fact
 from memory.facts.gate import FactRefused
 from memory.facts.keeper import FactKeeper
 from memory.facts.told import NewFact, ToldTurn
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.small_model import AskModel, RestingModel, read_json
 
 LearningResult = Literal["answered", "failed", "skipped", "kept", "dropped"]

@@ -12,7 +12,7 @@ from memory.clock import rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
 from memory.facts.told import Forgotten, ToldTurn
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Literal
 
 from memory.facts.fact import Fact, Origin
-from memory.items import ItemKind
-from memory.scope import Scope
+from memory.items.item import ItemKind
+from memory.items.scope import Scope
 
 Learn = Literal["off", "explicit", "model"]
 """Nothing becomes a fact; what the agent keeps with its tools; or also what a small model finds

@@ -13,9 +13,9 @@ from memory.facts.fact import Fact
 from memory.facts.gate import FactRefused
 from memory.facts.keeper import FactKeeper
 from memory.facts.told import Forgotten, NewFact, ToldTurn
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.recall.search import MemorySearch
-from memory.scope import Scope
 
 REMEMBER: Final = "memory_remember"
 FORGET: Final = "memory_forget"

@@ -18,11 +18,11 @@ from memory.facts.rows import (
     put_profile_blocking,
 )
 from memory.facts.told import NewFact
-from memory.ids import derived_id, opaque_id
 from memory.intents.builders import Happening, intent_from_memory_saved
 from memory.intents.chronicle import Recording
 from memory.intents.registry import MemoryIntent
-from memory.scope import Scope
+from memory.items.ids import derived_id, opaque_id
+from memory.items.scope import Scope
 from memory.stores.sqlite.chronicle import record_blocking
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict, Unpack
 
-from memory.ids import derived_id
 from memory.intents.registry import (
     EXTENSION,
     MAX_TOOL_NAME_CHARS,
@@ -20,6 +19,7 @@ from memory.intents.registry import (
     MemoryIntent,
     form_of,
 )
+from memory.items.ids import derived_id
 
 _NAME_MARKS: Final = "_.:-/"
 

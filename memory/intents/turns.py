@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from memory.episodes.turn import CallStatus, ToolCall, Turn
 from memory.intents.chronicle import Chronicle, IntentRecord
-from memory.scope import LABELS
+from memory.items.scope import LABELS
 
 _STATUSES: Final[Mapping[str, CallStatus]] = {
     "ok": "ok",

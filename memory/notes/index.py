@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
-from memory.items import Item
+from memory.items.item import Item
 from memory.notes.folder import (
     NoteFile,
     NoteText,

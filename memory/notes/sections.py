@@ -13,11 +13,11 @@ from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 from typing import Final
 
-from memory.ids import derived_id
-from memory.items import BETWEEN_HEADINGS, Item
+from memory.items.ids import derived_id
+from memory.items.item import BETWEEN_HEADINGS, Item
+from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.notes.dates import date_in
 from memory.notes.folder import NoteText
-from memory.scope import WORKSPACE_OWNER, Scope
 from memory.text_lines import one_line
 
 _MAX_SECTIONS: Final = 200

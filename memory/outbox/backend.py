@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.outbox.delivery import Link
-from memory.scope import Scope
 
 
 class BackendUnavailable(Exception):

@@ -15,7 +15,7 @@ import anyio
 
 from memory.clock import Now
 from memory.errors import StoreUnavailable
-from memory.items import Item
+from memory.items.item import Item
 from memory.outbox.backend import (
     Backend,
     BackendHealth,

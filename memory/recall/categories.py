@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.recall.query import MAX_CATEGORIES, Category
 from memory.recall.question_words import STOP_TERMS
 from memory.terms import terms

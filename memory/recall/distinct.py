@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.recall.query import Hit
 from memory.terms import terms
 from memory.text_lines import flat

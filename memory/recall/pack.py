@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from memory.items import BETWEEN_HEADINGS, Item
+from memory.items.item import BETWEEN_HEADINGS, Item
 from memory.recall.categories import categories_of
 from memory.recall.extract import extract, words_of
 from memory.recall.query import (

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from memory.items import KINDS, Item, ItemKind
-from memory.scope import Scope
-from memory.seen import NOTHING_SEEN, Seen
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.seen import NOTHING_SEEN, Seen
 
 Mode = Literal["rag", "llm"]
 

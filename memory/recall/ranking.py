@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.recall.fuse import Fused, Place
 from memory.recall.query import Hit
 

@@ -15,8 +15,9 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.pending import PendingText
-from memory.items import ItemKind
-from memory.itemstore import NewestItems
+from memory.items.item import ItemKind
+from memory.items.scope import WORKSPACE_OWNER, Scope
+from memory.items.store import NewestItems
 from memory.recall.distinct import distinct
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
@@ -32,7 +33,6 @@ from memory.recall.search import MAX_QUERIES, READ_AT_ONCE, MemorySearch
 from memory.recall.select import Selector
 from memory.recall.shown import worth_showing
 from memory.recall.stale_schema import split_stale
-from memory.scope import WORKSPACE_OWNER, Scope
 
 _log = logging.getLogger(__name__)
 

@@ -8,13 +8,13 @@ from typing import Final, Literal, Protocol
 
 import anyio
 
-from memory.items import ItemKind
-from memory.itemstore import WordSearching
+from memory.items.item import ItemKind
+from memory.items.scope import Scope
+from memory.items.seen import NOTHING_SEEN, Seen
+from memory.items.store import WordSearching
+from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.query import Degradation
-from memory.scope import Scope
-from memory.seen import NOTHING_SEEN, Seen
 from memory.terms import characters
-from memory.timespan import ALL_TIME, TimeSpan
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,11 @@ import anyio
 import anyio.to_thread
 
 from memory.clock import Now
-from memory.items import KINDS, Item, ItemKind
-from memory.itemstore import ItemSource
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.seen import NOTHING_SEEN, Seen
+from memory.items.store import ItemSource
+from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.distinct import answers_first, distinct
 from memory.recall.fuse import fuse
 from memory.recall.query import Degradation, Found, HeldBack, Hit
@@ -31,9 +34,6 @@ from memory.recall.retrievers import (
     gather,
 )
 from memory.recall.stale_schema import split_stale
-from memory.scope import Scope
-from memory.seen import NOTHING_SEEN, Seen
-from memory.timespan import ALL_TIME, TimeSpan
 
 _log = logging.getLogger(__name__)
 

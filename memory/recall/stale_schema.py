@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio.to_thread
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.recall.query import HeldBack
 from policies.content.tool_usage import ActiveTools
 

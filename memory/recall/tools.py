@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from memory.items import Item, ItemKind
-from memory.itemstore import ItemStore
+from memory.items.item import Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.store import ItemStore
+from memory.items.timespan import TimeSpan
 from memory.recall.query import RECALLED_KINDS
 from memory.recall.search import MemorySearch
 from memory.recall.stale_schema import split_stale
-from memory.scope import Scope
 from memory.text_lines import clipped
-from memory.timespan import TimeSpan
 
 SERVER: Final = "memory"
 SEARCH: Final = "memory_search"

@@ -13,9 +13,9 @@ import anyio.to_thread
 
 from memory.clock import Now
 from memory.intents.masking import Mask
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.record.turn_item import RecordedTurn, item_of
-from memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,9 @@ from typing import Final
 
 from memory.episodes.recalled import without_recalled
 from memory.intents.masking import Mask, masked_text
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.recall.question_words import ASKING_TERMS, QuestionWords
-from memory.scope import Scope
 from memory.terms import terms
 from memory.text_lines import one_line
 

@@ -16,8 +16,8 @@ import anyio
 
 from memory.embeddings.protocol import TextEmbedder, Vector
 from memory.errors import StoreUnavailable
-from memory.items import Item
-from memory.itemstore import NumberedItem
+from memory.items.item import Item
+from memory.items.store import NumberedItem
 from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
 from memory.outbox.delivery import Link
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName

@@ -15,10 +15,10 @@ from memory.backends.memu_cli import MemuCliBackend
 from memory.backends.memu_server import MemuServerBackend
 from memory.embeddings.openai import Embeddings
 from memory.embeddings.protocol import ThreadedEmbedder
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
 from memory.outbox.delivery import Link
-from memory.scope import Scope
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import VectorIndex

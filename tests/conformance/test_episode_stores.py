@@ -13,7 +13,7 @@ from memory.clock import utc_now
 from memory.episodes.episode import Episode
 from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.store import NewEpisode, Put
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.stores.sqlite import episodes as sqlite_episodes
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore, read_episode

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from memory.items import KINDS, Item, ItemKind
-from memory.itemstore import NumberedItem, WordHit
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.seen import NOTHING_SEEN, Seen
+from memory.items.store import NumberedItem, WordHit
+from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall import question_words
-from memory.scope import Scope
-from memory.seen import NOTHING_SEEN, Seen
 from memory.stores.sqlite import fulltext_index, fulltext_search, items
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
-from memory.timespan import ALL_TIME, TimeSpan
 from tests.conformance.suites.item_search import ItemStoreSuite
 from tests.conformance.suites.item_values import Opening, OpenItems
 from tests.conformance.suites.opened import run_test

@@ -8,10 +8,10 @@ from pathlib import Path
 import anyio.lowlevel
 import pytest
 
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote, NoteStore
-from memory.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite.notes import SqliteNoteStore
 from tests.conformance.suites.opened import OpenedSuite, run_test
 from tests.support.episodes import AT, open_memory, recorder_on

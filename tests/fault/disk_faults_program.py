@@ -34,8 +34,8 @@ from gateway.ids import LOCAL_USER, TurnId
 from gateway.serve import prepare_blocking
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.errors import StoreUnavailable
-from memory.items import KINDS
-from memory.scope import Scope
+from memory.items.item import KINDS
+from memory.items.scope import Scope
 from tests.support.scripted_engine import ScriptedEngine
 from tests.support.services import RunningServices, script, settings_below
 

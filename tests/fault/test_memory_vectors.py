@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.items.scope import Scope
 from memory.memory import Memory
-from memory.scope import Scope
 from memory.vectors.probe import is_sound_blocking
 from tests.support.episodes import FILE
 from tests.support.memories import whole_memory

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.outbox.backend import BackendHealth
 from memory.outbox.delivery import Link, Operation, deliveries_of
 from memory.outbox.json_service import JsonService

@@ -16,10 +16,10 @@ from typing import Any
 from memory.assemble import open_memory
 from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import EPISODE_TYPES, EpisodeDraft, Sections
+from memory.items.scope import Scope
 from memory.memory import Memory
 from memory.plan import MemoryPlan
 from memory.recall.query import ContextPack, QueryPack
-from memory.scope import Scope
 from policies.secrets import mask_secrets
 
 HERE = Path(__file__).parent

@@ -16,7 +16,7 @@ from memory.cases.relations import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
 from memory.cases.similarity import SectionComparer
 from memory.clock import Now
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database

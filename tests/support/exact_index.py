@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import anyio.lowlevel
 
 from memory.embeddings.protocol import Vector
-from memory.itemstore import NumberedItem
-from memory.scope import Scope
+from memory.items.scope import Scope
+from memory.items.store import NumberedItem
 from memory.vectors.protocol import DimensionMismatch, IndexState, VectorEntry, VectorHit
 from tests.support.recall import make_item
 

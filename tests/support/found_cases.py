@@ -10,9 +10,9 @@ from typing import Any
 from memory.cases.case import Case, CaseCaller, CaseContent, Vote
 from memory.cases.finder import CaseFinder
 from memory.errors import StoreUnavailable
+from memory.items.scope import Scope
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
-from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 
 from memory.intents.pending import PendingText
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.recall.query import Degradation, Hit, QuotedNotes
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
-from memory.scope import Scope
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN = Scope(owner_id="ann")

@@ -24,7 +24,7 @@ from gateway.turns.case_fields import feedback_fields, search_fields, upsert_fie
 from memory.cases.case import CaseCaller
 from memory.cases.results import DEFAULT_TOP_K, Code, Refusal, WholeCase
 from memory.errors import StoreUnavailable
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 router = APIRouter()
 T = TypeVar("T")

@@ -55,11 +55,11 @@ from memory.cases.results import Refusal
 from memory.facts.gate import FactRefused
 from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of, required_intent_keys
-from memory.items import KINDS, ItemKind
-from memory.itemstore import UnknownCursor
+from memory.items.item import KINDS, ItemKind
+from memory.items.scope import Scope, SearchScope
+from memory.items.store import UnknownCursor
+from memory.items.timespan import TimeSpan
 from memory.outbox.delivery import DeliveryStatus
-from memory.scope import Scope, SearchScope
-from memory.timespan import TimeSpan
 from memory.transfer import NotTransferable
 
 router = APIRouter()

@@ -14,7 +14,7 @@ from memory.cases.case import (
     Vote,
 )
 from memory.clock import rfc3339
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 

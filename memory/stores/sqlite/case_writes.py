@@ -14,7 +14,7 @@ from typing import Any, Final
 from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase
 from memory.cases.store import MAX_KEPT_JUDGEMENTS, MAX_KEPT_RELATIONS, CaseChange
 from memory.clock import rfc3339
-from memory.items import Item
+from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
 from memory.stores.sqlite.case_rows import row_of_history, write_case
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking

@@ -18,8 +18,8 @@ from memory.episodes.episode import Episode, Sections, Variant
 from memory.episodes.episode_merge import merged, realm_of, room_of, tags_key_of
 from memory.episodes.item import to_item
 from memory.episodes.store import MERGE_WINDOW, NewEpisode, Put
-from memory.ids import derived_id
-from memory.scope import Scope
+from memory.items.ids import derived_id
+from memory.items.scope import Scope
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows

@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from memory.items import ItemKind
-from memory.scope import LABELS, Scope
+from memory.items.item import ItemKind
+from memory.items.scope import LABELS, Scope
 from memory.stores.sqlite.statements import insert_blocking
 from memory.terms import characters, terms
 

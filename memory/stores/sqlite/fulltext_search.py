@@ -15,12 +15,13 @@ from functools import partial
 from heapq import nlargest, nsmallest
 from typing import Final
 
-from memory.items import KINDS, ItemKind
-from memory.itemstore import WordHit
+from memory.items.item import KINDS, ItemKind
+from memory.items.scope import Scope
+from memory.items.seen import NOTHING_SEEN, Seen
+from memory.items.store import WordHit
+from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.coverage import Expectation, is_weak, is_weak_case, rarity
 from memory.recall.question_words import QuestionWords
-from memory.scope import Scope
-from memory.seen import NOTHING_SEEN, Seen
 from memory.stores.sqlite.bm25 import Term, Text, average_length, has_any, presence, score
 from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token
 from memory.stores.sqlite.owner_index import (
@@ -34,7 +35,6 @@ from memory.stores.sqlite.owner_index import (
 )
 from memory.stores.sqlite.statements import placeholders, span_condition
 from memory.terms import beginning, is_character
-from memory.timespan import ALL_TIME, TimeSpan
 
 MAX_RANKED: Final = 3000
 """Rows that one search ranks at most, but for a single word that alone has more."""

@@ -10,9 +10,9 @@ from typing import Final
 
 from memory.cases.item import whole_item
 from memory.clock import rfc3339
-from memory.items import KINDS, Item, ItemKind
-from memory.itemstore import ItemPage, ListedItem, UnknownCursor
-from memory.scope import Scope
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.store import ItemPage, ListedItem, UnknownCursor
 from memory.stores.sqlite.case_rows import read_case
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import COLUMNS, item_of

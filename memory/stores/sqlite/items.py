@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from memory.clock import from_rfc3339
-from memory.items import KINDS, Item, ItemKind
-from memory.itemstore import NumberedItem, WordHit
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.seen import NOTHING_SEEN, Seen
+from memory.items.store import NumberedItem, WordHit
+from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.question_words import QuestionWords
-from memory.scope import Scope
-from memory.seen import NOTHING_SEEN, Seen
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.fulltext_index import (
@@ -31,7 +32,6 @@ from memory.stores.sqlite.statements import (
     placeholders,
     span_condition,
 )
-from memory.timespan import ALL_TIME, TimeSpan
 
 _OF_TURNS: Final = frozenset({"turn", "episode"})
 _FIXED: Final = ("id", "kind", "owner_id")

@@ -10,11 +10,11 @@ from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording
 from memory.intents.registry import MemoryIntent
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote
 from memory.outbox.delivery import Operation, deliveries_of
-from memory.scope import WORKSPACE_OWNER
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import (

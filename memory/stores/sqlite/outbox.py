@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from memory.clock import from_rfc3339, rfc3339
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import WORKSPACE_OWNER
 from memory.outbox.delivery import Delivery, DeliveryStatus, Link, NewDelivery, deliveries_of
-from memory.scope import WORKSPACE_OWNER
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import insert_blocking

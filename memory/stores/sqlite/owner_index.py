@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from memory.items import ItemKind
+from memory.items.item import ItemKind
 from memory.stores.sqlite.statements import placeholders
 
 COMMON: Final = 4000

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from memory.clock import Now
-from memory.items import Item
+from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
 from memory.record.turn_item import without_reply
 from memory.stores.sqlite.chronicle import scrub_blocking

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from memory.clock import rfc3339
-from memory.timespan import TimeSpan
+from memory.items.timespan import TimeSpan
 
 IN_IDS: Final = "(SELECT value FROM json_each(:ids))"
 """Follows `IN`; `:ids` is an `id_list`, because SQLite bounds the number of parameters of a

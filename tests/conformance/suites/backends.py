@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import anyio
 
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.outbox.backend import Backend, DeliveryRefused, RetrievingBackend
 from memory.outbox.delivery import Link, NewDelivery
-from memory.scope import WORKSPACE_OWNER, Scope
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 WAIT_S = 60

@@ -10,7 +10,7 @@ from memory.cases.fingerprint import fingerprint_of
 from memory.cases.item import to_item
 from memory.cases.store import CaseChange
 from memory.errors import StoreConflict
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
 from tests.conformance.suites.case_values import (
     ANN,

@@ -10,8 +10,8 @@ from memory.cases.case import Case, CaseContent, CaseMetadata, HistoryEntry, Rel
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.item import to_item
 from memory.cases.store import CaseChange, CaseStore
-from memory.items import Item
-from memory.scope import Scope
+from memory.items.item import Item
+from memory.items.scope import Scope
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN = Scope(owner_id="ann", app_code="shop", environment="production")

@@ -17,8 +17,8 @@ from memory.episodes.episode import Episode, Sections, Variant
 from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.item import to_item
 from memory.episodes.store import MAX_VARIANTS, MERGE_WINDOW, EpisodeStore, NewEpisode, Put
-from memory.items import Item
-from memory.scope import Scope
+from memory.items.item import Item
+from memory.items.scope import Scope
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
 from tests.conformance.suites.opened import OpenedSuite
 

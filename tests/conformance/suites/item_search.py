@@ -1,6 +1,6 @@
 """What every store of items must do.
 
-`ItemStoreSuite` holds one test for each contract of `memory.itemstore`: here of search, in `item_storage` of what is
+`ItemStoreSuite` holds one test for each contract of `memory.items.store`: here of search, in `item_storage` of what is
 kept. A subclass supplies the fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves
 imports it.
 """
@@ -14,9 +14,9 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items import ItemKind
-from memory.seen import Seen
-from memory.timespan import TimeSpan
+from memory.items.item import ItemKind
+from memory.items.seen import Seen
+from memory.items.timespan import TimeSpan
 from tests.conformance.suites.item_storage import ItemKeepingSuite
 from tests.conformance.suites.item_values import ANN, BOB, OpenItems, dialogue, found, item
 

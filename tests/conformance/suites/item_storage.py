@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from memory.errors import StoreConflict
-from memory.items import KINDS
-from memory.scope import WORKSPACE_OWNER, Scope, SearchScope
+from memory.items.item import KINDS
+from memory.items.scope import WORKSPACE_OWNER, Scope, SearchScope
 from tests.conformance.suites.item_values import (
     ANN,
     AT,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.items import Item
-from memory.itemstore import ItemStore
-from memory.scope import Scope
+from memory.items.item import Item
+from memory.items.scope import Scope
+from memory.items.store import ItemStore
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANN, BOB = Scope(owner_id="ann"), Scope(owner_id="bob")

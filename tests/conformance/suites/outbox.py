@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from memory.items.scope import WORKSPACE_OWNER
 from memory.outbox.delivery import Delivery, Link, NewDelivery, OutboxStore
-from memory.scope import WORKSPACE_OWNER
 from tests.conformance.suites.opened import OpenedSuite
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ from memory.clock import utc_now
 from memory.facts.evidence import Message, said_in
 from memory.facts.tidier import FactTidier
 from memory.facts.told import NewFact, ToldTurn
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.service.http.client import Client
 from tests.service.http.stage import Json, Stage, assert_error, one_client, staged, two_clients
 

@@ -12,8 +12,8 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
 from gateway.turns.case_tools import CASE_SERVER
 from gateway.turns.memory_tools import MEMORY_SERVER
+from memory.items.scope import Scope, SearchScope
 from memory.recall.query import RECALLED_KINDS, QueryPack
-from memory.scope import Scope, SearchScope
 from tests.support.builders import REMEMBERED, Memory
 from tests.support.services import RunningServices, of_kind, running_services, script
 

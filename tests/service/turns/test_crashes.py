@@ -14,7 +14,7 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.requests import Accepted
 from memory.intents.chronicle import IntentRecord, Recording
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from tests.support.builders import REMEMBERED, Memory, codes
 from tests.support.services import (

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.ids import LOCAL_USER as ME
 from memory.facts.fact import Fact
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.service.turns.test_memory import WROTE, episodes_of, intents_of
 from tests.support.services import RunningServices, running_services, script
 

@@ -11,8 +11,8 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns.requests import ChatRequest
 from memory.intents.chronicle import IntentRecord
+from memory.items.scope import Scope
 from memory.recall.query import ContextPack, QueryPack
-from memory.scope import Scope
 from tests.support.builders import codes
 from tests.support.services import RunningServices, of_kind, running_services, script
 

@@ -11,9 +11,9 @@ from anyio.abc import TaskStatus
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns import record
 from gateway.turns.conversation_memory import ConversationMemory
+from memory.items.scope import Scope
 from memory.recall.query import ContextPack, QueryPack
 from memory.record.turn_item import REPLY
-from memory.scope import Scope
 from tests.service.turns.test_memory import intents_of
 from tests.support.builders import codes
 from tests.support.services import RunningServices, of_kind, running_services, script

@@ -19,7 +19,7 @@ from memory.intents.builders import (
 )
 from memory.intents.registry import MemoryIntent
 from memory.intents.turns import ChronicleTurns
-from memory.scope import WORKSPACE_OWNER, Scope
+from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.stores.sqlite import forgotten as forgotten_module
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle

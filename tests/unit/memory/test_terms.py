@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.background import keep_running
+from memory.items.timespan import TimeSpan
 from memory.notes.dates import date_in
 from memory.terms import characters, is_character, terms
-from memory.timespan import TimeSpan
 
 TERMS = {
     "": [],

@@ -6,7 +6,7 @@ from gateway.turns.case_fields import MAX_ROW_CHARS, short_search_fields
 from memory.cases.case import CaseContent
 from memory.cases.ranking import RankedCase, summarize
 from memory.cases.results import FeedbackTally, SearchAnswer
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.support.found_cases import make_case
 
 

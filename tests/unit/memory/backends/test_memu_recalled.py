@@ -17,12 +17,12 @@ from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.items.scope import Scope
 from memory.memory import Memory
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.breaker import BreakerState
 from memory.plan import MemoryEvents
 from memory.recall.query import ContextPack, QueryPack
-from memory.scope import Scope
 from tests.support.memories import whole_memory
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
 

@@ -9,7 +9,8 @@ import anyio.lowlevel
 import pytest
 
 from memory.backends.memu_retriever import MemuRetriever
-from memory.items import KINDS, Item, ItemKind
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
 from memory.outbox.backend import (
     Backend,
     BackendHealth,
@@ -19,7 +20,6 @@ from memory.outbox.backend import (
 from memory.outbox.breaker import BreakerLimits, BreakerState
 from memory.outbox.delivery import Link
 from memory.recall.retrievers import Candidate, Gathered, Question, gather
-from memory.scope import Scope
 from tests.support.recall import ANN, AT
 
 WAIT_S = 30

@@ -11,8 +11,8 @@ import anyio.lowlevel
 import pytest
 
 from memory.backends.memu_server import LEFT_BEHIND, MemuServerBackend, MemuServerLimits
+from memory.items.scope import Scope
 from memory.outbox.backend import BackendUnavailable, DeliveryRefused
-from memory.scope import Scope
 from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import FakeMemuServer, Reply, served
 

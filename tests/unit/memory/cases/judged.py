@@ -7,7 +7,7 @@ from typing import Any
 from memory.cases.case import Case, CaseContent, CaseMetadata, Vote
 from memory.cases.lifecycle import after_revision, after_vote
 from memory.cases.votes import with_vote
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 OWN = "cnv_own"

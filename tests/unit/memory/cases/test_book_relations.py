@@ -12,7 +12,7 @@ import pytest
 from memory.cases import book, changes, similarity
 from memory.cases.case import CaseContent
 from memory.cases.relations import Nearby
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.support.cases import (
     INCIDENT,
     INCIDENT_ZH,

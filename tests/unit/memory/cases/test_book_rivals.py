@@ -14,7 +14,7 @@ from memory.cases.relations import Nearby
 from memory.cases.results import CaseRefused, FeedbackAnswer, FeedbackTally
 from memory.cases.store import CaseChange
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database

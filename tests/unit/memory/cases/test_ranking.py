@@ -12,7 +12,7 @@ from memory.cases.case import Case, Vote
 from memory.cases.ranking import MAX_BOOST, RankedCase, rank, summarize, trust, wilson
 from memory.cases.results import CaseSummary, FeedbackTally
 from memory.cases.votes import tally_for
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.support.found_cases import make_case as found_case
 from tests.unit.memory.cases.judged import AT, days_later, make_case, make_vote
 

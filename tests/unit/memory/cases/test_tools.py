@@ -17,8 +17,8 @@ from memory.cases.relations import Nearby
 from memory.cases.results import Refusal, RenderAnswer, SearchAnswer, UpsertAnswer
 from memory.cases.tools import CaseTools
 from memory.errors import StoreUnavailable
+from memory.items.scope import Scope
 from memory.memory import Memory
-from memory.scope import Scope
 from memory.stores.sqlite.cases import SqliteCaseStore
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
 from tests.support.memories import whole_memory

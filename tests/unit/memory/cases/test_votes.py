@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from memory.cases.case import SIGNALS, Vote
 from memory.cases.votes import confidence_of, is_helpful, tally, tally_for, with_vote
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.unit.memory.cases.judged import OWN, make_case, make_vote
 
 

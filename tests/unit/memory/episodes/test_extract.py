@@ -14,7 +14,7 @@ from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.extract import EXTRACTION_GUARD, Extractor
 from memory.episodes.turn import ToolCall, Turn
 from memory.errors import StoreUnavailable
-from memory.scope import Scope
+from memory.items.scope import Scope
 from memory.small_model import ModelUnavailable
 from policies.content.tool_usage import describes_call
 from tests.support.episodes import make_turn

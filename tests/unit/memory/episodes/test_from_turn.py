@@ -10,7 +10,7 @@ from memory.episodes.episode import Episode, EpisodeDraft, Sections, Variant
 from memory.episodes.from_turn import draft_of
 from memory.episodes.item import MAX_SUMMARY_CHARS, to_item
 from memory.episodes.turn import CallStatus, ToolCall, Turn
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.support.episodes import make_turn
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -12,7 +12,7 @@ from memory.episodes.clipping.clip import MAX_EPISODE_CHARS
 from memory.episodes.episode import SECTIONS, Episode, EpisodeDraft, Kept, Sections, Variant
 from memory.episodes.preparation import MAX_TAG_CHARS, MAX_TAGS, Prepared, prepare
 from memory.episodes.redact import redact
-from memory.scope import Scope
+from memory.items.scope import Scope
 from tests.support.tables import read_rows
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -14,14 +14,14 @@ from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.preparation import prepare
 from memory.episodes.writer import MemoryWriter
-from memory.ids import opaque_id
 from memory.intents.builders import (
     ToolOutcome,
     intent_from_llm_response,
     intent_from_turn_received,
 )
 from memory.intents.turns import ChronicleTurns
-from memory.scope import Scope
+from memory.items.ids import opaque_id
+from memory.items.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import delete_episode_blocking

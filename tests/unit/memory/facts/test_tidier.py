@@ -15,8 +15,8 @@ from memory.errors import StoreUnavailable
 from memory.facts.fact import Fact
 from memory.facts.rows import SqliteFactStore, put_fact_blocking
 from memory.facts.tidier import FactTidier
-from memory.items import Item
-from memory.scope import Scope
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from memory.stores.sqlite.statements import insert_blocking

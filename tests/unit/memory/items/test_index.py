@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.items import Item
-from memory.scope import Scope
+from memory.items.item import Item
+from memory.items.scope import Scope
 from memory.stores.sqlite.items import COLUMNS, delete_item_blocking, item_of, put_item_blocking
 from tests.support.episodes import MIGRATIONS
 from tests.support.recall import make_item

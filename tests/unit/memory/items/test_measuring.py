@@ -12,7 +12,7 @@ from bench.person.corpus import read
 from bench.recall_memory import open_memory
 from bench.recall_plain import PLAIN, PlainIndex
 from gateway.ids import LOCAL_USER
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 DIALOGUE = Path(locomo.__file__).with_name("recall_dialogue.json")
 

@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from memory.clock import rfc3339
-from memory.items import Item, ItemKind
-from memory.scope import LABELS, Scope, SearchScope
+from memory.items.item import Item, ItemKind
+from memory.items.scope import LABELS, Scope, SearchScope
 from memory.stores.sqlite.database import Database, open_database
 from memory.stores.sqlite.fulltext_index import index_item_blocking, label_tokens, scope_tokens
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.items import KINDS, Item, ItemKind
-from memory.itemstore import WordHit
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope, SearchScope
+from memory.items.store import WordHit
 from memory.recall.question_words import QuestionWords
-from memory.scope import Scope, SearchScope
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking

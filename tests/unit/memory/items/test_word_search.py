@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory.items import KINDS, ItemKind
-from memory.itemstore import WordHit
+from memory.items.item import KINDS, ItemKind
+from memory.items.scope import Scope
+from memory.items.store import WordHit
 from memory.recall.question_words import MAX_CHARACTERS, MAX_TERMS, QuestionWords
-from memory.scope import Scope
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.notes import notes_context
 from memory.notes.folder import list_notes_blocking, read_note_blocking
 from memory.notes.notes_context import (

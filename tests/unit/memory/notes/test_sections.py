@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.items import Item
+from memory.items.item import Item
+from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import NoteFile, NoteText
 from memory.notes.sections import items_of
-from memory.scope import WORKSPACE_OWNER
 
 LONG = ("A sentence that fills the room. " * 60).strip()
 AT_NS = 1_700_000_000_123_456_789

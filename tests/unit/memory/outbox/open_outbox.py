@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable
 from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
 from memory.outbox.delivery import Delivery, Link, NewDelivery

@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items import Item
+from memory.items.item import Item
 from memory.outbox.backend import BackendHealth, BackendUnavailable
 from memory.outbox.delivery import Delivery, Link
 from tests.unit.memory.outbox.open_outbox import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
     MAX_CATEGORIES,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.items import Item
+from memory.items.item import Item
 from memory.recall.coverage import Expectation, is_weak
 from memory.recall.fuse import Fused, Place, fuse
 from memory.recall.query import Found, Hit, QueryPack

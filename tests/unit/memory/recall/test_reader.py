@@ -8,16 +8,16 @@ import anyio
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items import KINDS, Item, ItemKind
-from memory.itemstore import NewestItems
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.store import NewestItems
+from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.query import Found, HeldBack, QueryPack, QuotedItem, QuotedNotes
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
-from memory.scope import Scope
 from memory.small_model import ModelUnavailable
-from memory.timespan import ALL_TIME, TimeSpan
 from tests.support.recall import (
     ANN,
     AT,

@@ -10,8 +10,10 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items import KINDS
-from memory.itemstore import WordHit
+from memory.items.item import KINDS
+from memory.items.scope import WORKSPACE_OWNER, Scope
+from memory.items.store import WordHit
+from memory.items.timespan import TimeSpan
 from memory.recall.query import HeldBack
 from memory.recall.question_parts import question_parts
 from memory.recall.retrievers import (
@@ -24,8 +26,6 @@ from memory.recall.retrievers import (
     gather,
 )
 from memory.recall.search import MemorySearch
-from memory.scope import WORKSPACE_OWNER, Scope
-from memory.timespan import TimeSpan
 from tests.support.recall import (
     ANN,
     AT,

@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from memory.embeddings.protocol import ThreadedEmbedder, Vector
-from memory.items import KINDS
-from memory.itemstore import NumberedItem
+from memory.items.item import KINDS
+from memory.items.scope import Scope
+from memory.items.store import NumberedItem
 from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
 from memory.recall.retrievers import Question
-from memory.scope import Scope
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry
 from tests.support.exact_index import ADA, ExactVectorIndex, Rows, sound

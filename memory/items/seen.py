@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from memory.items import Item
+from memory.items.item import Item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

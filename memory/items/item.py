@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal
 
-from memory.scope import Scope
+from memory.items.scope import Scope
 
 ItemKind = Literal["note", "fact", "episode", "case", "turn"]
 KINDS: tuple[ItemKind, ...] = ("note", "fact", "episode", "case", "turn")

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from memory.items import KINDS, Item, ItemKind
-from memory.scope import Scope
-from memory.seen import NOTHING_SEEN, Seen
-from memory.timespan import ALL_TIME, TimeSpan
+from memory.items.item import KINDS, Item, ItemKind
+from memory.items.scope import Scope
+from memory.items.seen import NOTHING_SEEN, Seen
+from memory.items.timespan import ALL_TIME, TimeSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
