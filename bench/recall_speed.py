@@ -19,7 +19,7 @@ from memory.items.scope import Scope
 from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.recall.reader import RecallReader
 from memory.stores.sqlite.items import put_item_blocking
-from memory.terms import terms
+from memory.text.terms import terms
 
 OWNER = "ann"
 OWNERS = 10

@@ -51,10 +51,10 @@ from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.workspace_lock import WorkspaceLock
 from memory.background import keep_running
 from memory.clock import utc_now
-from memory.context import MemoryReader
 from memory.intents.masking import Mask
 from memory.memory import Memory
-from memory.small_model import AskModel
+from memory.recall.query import MemoryReader
+from memory.remote.small_model import AskModel
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules, RulesError, load_rules

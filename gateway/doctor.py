@@ -34,7 +34,7 @@ from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
-from memory.outbox.backend import BackendUnavailable
+from memory.errors import BackendUnavailable
 from policies.secrets import mask_secrets
 
 _LEAST_FREE_BYTES = 1_000_000_000

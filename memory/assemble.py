@@ -17,7 +17,6 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
-from memory.backends.memu_retriever import MemuRetriever
 from memory.background import keep_running
 from memory.cases.book import CaseBook
 from memory.cases.case_reader import CaseReader
@@ -44,7 +43,7 @@ from memory.intents.turns import ChronicleTurns
 from memory.memory import Memory
 from memory.notes.index import NoteIndex
 from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
-from memory.outbox.breaker import Breaker, BreakerLimits, ReadingBreakers
+from memory.outbox.backends.memu_retriever import MemuRetriever
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.recall.reader import RecallReader
@@ -52,6 +51,7 @@ from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.record.index import RecordIndex
+from memory.remote.breaker import Breaker, BreakerLimits, ReadingBreakers
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle

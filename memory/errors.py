@@ -1,4 +1,4 @@
-"""Errors of memory and its stores. A call that raises one had no effect.
+"""Errors of memory, its stores and its backends. A store's call that raises one had no effect.
 
 The texts are for people and name no path, statement or value.
 """
@@ -16,3 +16,15 @@ class StoreDamaged(StoreUnavailable):
 
 class StoreConflict(Exception):
     """The stored data contradict the call: a name is taken, or a referenced row is gone."""
+
+
+class BackendUnavailable(Exception):
+    """The backend failed and may succeed later; the text is one sentence for people."""
+
+
+class BackendResting(BackendUnavailable):
+    """The backend failed so often lately that it was not asked."""
+
+
+class DeliveryRefused(Exception):
+    """The backend will never accept this; the text is one sentence for people."""

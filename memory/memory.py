@@ -26,12 +26,12 @@ from memory.intents.record import IntentRecorder
 from memory.items.scope import Scope
 from memory.items.store import ItemStore
 from memory.notes.index import NoteIndex
-from memory.outbox.breaker import ReadingBreakers
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.recall.reader import RecallReader
 from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
+from memory.remote.breaker import ReadingBreakers
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.item_pages import SqliteItemPages

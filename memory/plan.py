@@ -23,11 +23,11 @@ from memory.intents.masking import Mask
 from memory.intents.queue import IntentQueue
 from memory.items.scope import WORKSPACE_OWNER
 from memory.outbox.backend import Backend
-from memory.outbox.breaker import BreakerState
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
 from memory.recall.retrievers import SearchEvents
-from memory.small_model import AskModel
+from memory.remote.breaker import BreakerState
+from memory.remote.small_model import AskModel
 
 _CHANGES: Final[Mapping[BreakerState, BreakerChange]] = {
     "open": "opened",

@@ -20,7 +20,7 @@ from gateway.engine.protocol import (
     Prompt,
     SessionOrigin,
 )
-from memory.small_model import ModelUnavailable
+from memory.remote.small_model import ModelUnavailable
 from policies.tools import ToolCall
 from policies.verdict import Deny
 

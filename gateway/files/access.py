@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from gateway.errors import Forbidden, NotFound
-from memory.descriptors import open_file, opened_folder
+from memory.notes.descriptors import open_file, opened_folder
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Ask, Deny
 

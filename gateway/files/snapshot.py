@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from memory.descriptors import open_file, opened_folder
+from memory.notes.descriptors import open_file, opened_folder
 from policies.paths.protected import find_secret
 
 MAX_FILE_BYTES: Final = 200_000

@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, TypeAlias
 
 from gateway.atomic import write_atomically_blocking
-from memory.descriptors import create_file, opened_folder
+from memory.notes.descriptors import create_file, opened_folder
 
 JOURNALS: Final = "uploads"
 """The folder of the journals in the data directory."""

@@ -16,7 +16,7 @@ from memory.cases.results import (
     WholeCase,
 )
 from memory.clock import rfc3339
-from memory.text_lines import clipped
+from memory.text.lines import clipped
 
 MAX_ROW_CHARS: Final = 520
 """Of a found case as JSON, for an agent: five take about 2,500."""

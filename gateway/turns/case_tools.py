@@ -22,7 +22,7 @@ from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal, RenderAnswer
 from memory.cases.tools import FEEDBACK, SEARCH, SERVER, SKILL, TOOLS, UPSERT, CaseTools, ToolForm
 from memory.items.scope import Scope
-from memory.text_lines import clipped, flat
+from memory.text.lines import clipped, flat
 from policies.secrets import mask_secrets
 
 _MAX_NAMES: Final = 20

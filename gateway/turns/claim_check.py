@@ -20,7 +20,7 @@ from gateway.observability.masking import clip
 from gateway.turns.sentences import language_of, say
 from memory.clock import Now
 from memory.errors import StoreUnavailable
-from memory.small_model import AskModel, RestingModel, read_json
+from memory.remote.small_model import AskModel, RestingModel, read_json
 
 _log = logging.getLogger(__name__)
 

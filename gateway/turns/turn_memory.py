@@ -18,7 +18,6 @@ from gateway.turns.evidence import Notice, ToolStatus, ToolUse
 from gateway.turns.sanitizer import off_loop
 from gateway.turns.sentences import describe_end, language_of, say
 from memory.cases.tools import CaseTools
-from memory.context import MemoryReader
 from memory.errors import StoreUnavailable
 from memory.facts.fact import to_item
 from memory.facts.keeper import FactKeeper
@@ -41,7 +40,7 @@ from memory.intents.builders import (
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
 from memory.items.scope import LABELS, Scope
-from memory.recall.query import Mode
+from memory.recall.query import MemoryReader, Mode
 from memory.recall.tools import SERVER, MemoryTools
 from policies.content.parameters import parameter_names
 

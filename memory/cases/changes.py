@@ -27,7 +27,7 @@ from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of
 from memory.cases.results import CaseRefused, sentence
 from memory.cases.store import CaseChange
 from memory.cases.votes import with_vote
-from memory.text_lines import clipped
+from memory.text.lines import clipped
 
 MAX_KEPT_CHARS: Final = 2_000
 """Characters of each replaced text that stay in the history."""

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, get_args
 
 from memory.cases.case import FAILURE_LAYERS, CaseContent, CaseMetadata, FailureLayer
 from memory.cases.results import CaseRefused, sentence
-from memory.text_lines import flat, one_line
+from memory.text.lines import flat, one_line
 from policies.secrets import mask_secrets_counted
 
 TextField = Literal["symptom_summary", "diagnosis", "resolution", "root_cause"]

@@ -5,7 +5,7 @@ from typing import Final
 
 from memory.cases.case import Case, CaseContent
 from memory.items.item import Item
-from memory.text_lines import one_line
+from memory.text.lines import one_line
 
 MAX_TITLE_CHARS: Final = 120
 MAX_SUMMARY_CHARS: Final = 300

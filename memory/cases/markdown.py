@@ -11,7 +11,7 @@ from typing import Final
 from memory.cases.case import LEAST_CONFIDENCE, Case, CaseMetadata, RelatedCase
 from memory.cases.results import MAX_TOLD_RELATED, FeedbackTally, sentence
 from memory.clock import rfc3339
-from memory.text_lines import clipped, flat
+from memory.text.lines import clipped, flat
 
 _SHORT_CHARS: Final = 200
 _NAME_CHARS: Final = 80

@@ -19,7 +19,7 @@ from memory.cases.fingerprint import fingerprint_of
 from memory.cases.results import CaseSummary, FeedbackTally
 from memory.cases.votes import MIN_SAMPLES, ScopedTally, tally_for, total
 from memory.items.scope import Scope
-from memory.text_lines import clipped, flat
+from memory.text.lines import clipped, flat
 
 MAX_BOOST: Final = 0.2
 

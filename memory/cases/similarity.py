@@ -18,7 +18,7 @@ import anyio.to_thread
 from memory.cases.case import Case, CaseContent
 from memory.cases.fingerprint import words
 from memory.recall.question_words import STOP_TERMS
-from memory.terms import terms
+from memory.text.terms import terms
 
 MAX_CHARS: Final = 4_000
 """Characters of a section that are compared, from its beginning."""

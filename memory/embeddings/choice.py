@@ -14,7 +14,7 @@ from memory.embeddings.multilingual import MultilingualEmbedder, is_installed
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
 from memory.embeddings.protocol import Embedder, TextEmbedder, ThreadedEmbedder
-from memory.outbox.breaker import BreakerState
+from memory.remote.breaker import BreakerState
 
 EmbedderName = Literal["auto", "multilingual", "none", "onnx", "openai"]
 

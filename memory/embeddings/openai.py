@@ -15,9 +15,9 @@ import anyio
 
 from memory.clock import Now
 from memory.embeddings.protocol import Vector
-from memory.outbox.backend import BackendUnavailable, DeliveryRefused
-from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState, guarding
-from memory.outbox.json_service import Answer, JsonService
+from memory.errors import BackendUnavailable, DeliveryRefused
+from memory.remote.breaker import Breaker, BreakerLimits, BreakerState, guarding
+from memory.remote.json_service import Answer, JsonService
 
 NAME: Final = "The embeddings server"
 _TIMEOUT_S: Final = 20.0

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 import anyio
 import anyio.to_thread
 
-from memory.outbox.backend import BackendUnavailable
+from memory.errors import BackendUnavailable
 
 Vector = Sequence[float]
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from memory.episodes.clipping.clip import clip_text
 from memory.episodes.clipping.fitting import CONCLUSION, gist, without_rulers
 from memory.episodes.turn import ToolCall
-from memory.text_lines import one_line
+from memory.text.lines import one_line
 
 MAX_ASKED_CHARS: Final = 200
 MAX_ERROR_CHARS: Final = 400

@@ -14,8 +14,8 @@ from memory.clock import Now
 from memory.episodes.clipping.clip import clip_text
 from memory.episodes.episode import EpisodeDraft
 from memory.episodes.redact import redact
-from memory.small_model import AskModel, RestingModel, read_json
-from memory.text_lines import one_line
+from memory.remote.small_model import AskModel, RestingModel, read_json
+from memory.text.lines import one_line
 from policies.content.write_gate import refuse_worthless, without_unsavable
 
 EXTRACTION_GUARD: Final = """\

@@ -28,7 +28,7 @@ from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
 from memory.episodes.turn import ToolCall, Turn
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
-from memory.text_lines import one_line
+from memory.text.lines import one_line
 from policies.content.parameters import parameter_names, signature
 
 _MAX_TITLE_CHARS = 120

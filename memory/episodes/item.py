@@ -6,7 +6,7 @@ from typing import Final
 from memory.clock import rfc3339
 from memory.episodes.episode import Episode, SectionName, Sections
 from memory.items.item import Item
-from memory.text_lines import one_line
+from memory.text.lines import one_line
 
 MAX_SUMMARY_CHARS: Final = 300
 

@@ -27,7 +27,7 @@ from memory.episodes.episode_merge import MAX_VARIANT_CHARS
 from memory.episodes.recalled import without_recalled
 from memory.episodes.redact import redact
 from memory.episodes.store import MAX_VARIANTS
-from memory.text_lines import one_line
+from memory.text.lines import one_line
 from policies.content.write_gate import refuse_worthless, without_unsavable
 from policies.secrets import Masked
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from memory.facts.evidence import plain
 from memory.items.item import Item
 from memory.items.scope import Scope
-from memory.text_lines import flat, one_line
+from memory.text.lines import flat, one_line
 
 MAX_TITLE_CHARS: Final = 120
 

@@ -33,7 +33,7 @@ from memory.items.item import Item
 from memory.items.scope import Scope, SearchScope
 from memory.items.store import ItemStore
 from memory.stores.sqlite.database import Database
-from memory.text_lines import flat
+from memory.text.lines import flat
 
 MAX_IDS: Final = 50
 """How many items one call may replace or forget."""

@@ -24,7 +24,7 @@ from memory.facts.gate import FactRefused
 from memory.facts.keeper import FactKeeper
 from memory.facts.told import NewFact, ToldTurn
 from memory.items.scope import Scope
-from memory.small_model import AskModel, RestingModel, read_json
+from memory.remote.small_model import AskModel, RestingModel, read_json
 
 LearningResult = Literal["answered", "failed", "skipped", "kept", "dropped"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from memory.text_lines import flat
+from memory.text.lines import flat
 
 MAX_PROFILE_CHARS: Final = 2_000
 

@@ -1,12 +1,12 @@
 """Renders a conversation's pending intents for its next prompt."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from memory.clock import rfc3339
 from memory.intents.chronicle import Chronicle, PendingIntent
 from memory.intents.masking import clipped
+from memory.recall.query import PendingText
 
 _LEAD: Final = (
     "What happened in this conversation since (records kept by the gateway; data, "
@@ -14,14 +14,6 @@ _LEAD: Final = (
 )
 _LEAST_LINE_CHARS: Final = 80
 """With less room a record would hold nothing but its date."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingText:
-    """Text for a prompt, and the ids of the intents in it."""
-
-    text: str = ""
-    intent_ids: tuple[str, ...] = ()
 
 
 def render_intents_for_llm(pending: Sequence[PendingIntent], budget_chars: int) -> PendingText:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from memory.descriptors import open_file, opened_folder
 from memory.intents.masking import Mask
+from memory.notes.descriptors import open_file, opened_folder
 from policies.paths.protected import find_protected_entry
 
 FOLDER: Final = "memory"

@@ -18,7 +18,7 @@ from memory.items.item import BETWEEN_HEADINGS, Item
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.notes.dates import date_in
 from memory.notes.folder import NoteText
-from memory.text_lines import one_line
+from memory.text.lines import one_line
 
 _MAX_SECTIONS: Final = 200
 _MAX_TITLE_CHARS: Final = 200

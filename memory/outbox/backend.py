@@ -9,18 +9,6 @@ from memory.items.scope import Scope
 from memory.outbox.delivery import Link
 
 
-class BackendUnavailable(Exception):
-    """The backend failed and may succeed later; the text is one sentence for people."""
-
-
-class BackendResting(BackendUnavailable):
-    """The backend failed so often lately that it was not asked."""
-
-
-class DeliveryRefused(Exception):
-    """The backend will never accept this; the text is one sentence for people."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendHealth:
     """How a backend is, as `/memory/health` and `/readyz` show it."""

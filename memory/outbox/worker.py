@@ -14,17 +14,11 @@ from typing import Literal
 import anyio
 
 from memory.clock import Now
-from memory.errors import StoreUnavailable
+from memory.errors import BackendUnavailable, DeliveryRefused, StoreUnavailable
 from memory.items.item import Item
-from memory.outbox.backend import (
-    Backend,
-    BackendHealth,
-    BackendUnavailable,
-    DeliveryRefused,
-    TaskBackend,
-)
-from memory.outbox.breaker import Breaker, BreakerState
+from memory.outbox.backend import Backend, BackendHealth, TaskBackend
 from memory.outbox.delivery import Delivery, Link, OutboxStore
+from memory.remote.breaker import Breaker, BreakerState
 
 _log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from memory.items.item import Item
 from memory.recall.query import MAX_CATEGORIES, Category
 from memory.recall.question_words import STOP_TERMS
-from memory.terms import terms
+from memory.text.terms import terms
 
 _MAX_SUBJECTS = 3
 _MIN_MEMBERS = 2

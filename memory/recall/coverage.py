@@ -8,7 +8,7 @@ from math import log
 from typing import Final
 
 from memory.recall.question_words import STOP_CHARACTERS
-from memory.terms import is_character
+from memory.text.terms import is_character
 
 _UNKNOWN_WORD: Final = 0.5
 """Of the average of the known ones: how rare it is, is unknown, and the answer may have another

@@ -8,8 +8,8 @@ from typing import Final
 
 from memory.items.item import Item
 from memory.recall.query import Hit
-from memory.terms import terms
-from memory.text_lines import flat
+from memory.text.lines import flat
+from memory.text.terms import terms
 
 _MOSTLY: Final = 3
 """A turn of at most so many times a fact's length says little beside it."""

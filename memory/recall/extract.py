@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from memory.recall.question_words import QuestionWords
-from memory.terms import beginning
-from memory.text_lines import one_line, without_marks
+from memory.text.lines import one_line, without_marks
+from memory.text.terms import beginning
 
 _READ_CHARS: Final = 12_000
 _SENTENCES: Final = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")

@@ -1,9 +1,13 @@
-"""What memory is asked, and what it answers."""
+"""What memory is asked, and what it answers.
+
+The gateway asks before each run, within a deadline, and injects `ContextPack.text` beside the
+prompt. Slow or broken parts of memory are named in `degraded` and never break the turn.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from memory.items.item import KINDS, Item, ItemKind
 from memory.items.scope import Scope
@@ -157,6 +161,21 @@ class ContextPack:
     """True if the text begins with the person's profile."""
     pending_intent_ids: Sequence[str] = ()
     """The pending intents that `text` contains; see `memory.intents`."""
+
+
+class MemoryReader(Protocol):
+    """Reads the context of a turn."""
+
+    async def recall(self, query: QueryPack) -> ContextPack:
+        """Return what fits the query. May be cancelled at the turn's deadline at any await."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingText:
+    """Text for a prompt, and the ids of the intents in it."""
+
+    text: str = ""
+    intent_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

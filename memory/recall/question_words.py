@@ -11,7 +11,7 @@ from math import exp
 from pathlib import Path
 from typing import Final
 
-from memory.terms import characters, terms
+from memory.text.terms import characters, terms
 
 MAX_TERMS: Final = 48
 MAX_CHARACTERS: Final = 64

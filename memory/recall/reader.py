@@ -14,7 +14,6 @@ from typing import Final, Protocol
 import anyio
 import anyio.to_thread
 
-from memory.intents.pending import PendingText
 from memory.items.item import ItemKind
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.items.store import NewestItems
@@ -26,6 +25,7 @@ from memory.recall.query import (
     Degradation,
     Found,
     Hit,
+    PendingText,
     QueryPack,
     QuotedNotes,
 )

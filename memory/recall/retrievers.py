@@ -14,7 +14,7 @@ from memory.items.seen import NOTHING_SEEN, Seen
 from memory.items.store import WordSearching
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.query import Degradation
-from memory.terms import characters
+from memory.text.terms import characters
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 from memory.recall.query import MAX_SHOWN, Degradation, Found, Hit
-from memory.small_model import AskModel, ModelUnavailable
+from memory.remote.small_model import AskModel, ModelUnavailable
 
 _log = logging.getLogger(__name__)
 

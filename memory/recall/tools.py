@@ -16,7 +16,7 @@ from memory.items.timespan import TimeSpan
 from memory.recall.query import RECALLED_KINDS
 from memory.recall.search import MemorySearch
 from memory.recall.stale_schema import split_stale
-from memory.text_lines import clipped
+from memory.text.lines import clipped
 
 SERVER: Final = "memory"
 SEARCH: Final = "memory_search"

@@ -14,8 +14,8 @@ from memory.intents.masking import Mask, masked_text
 from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.recall.question_words import ASKING_TERMS, QuestionWords
-from memory.terms import terms
-from memory.text_lines import one_line
+from memory.text.lines import one_line
+from memory.text.terms import terms
 
 REPLY: Final = "→ "
 """Stands before the reply's conclusion."""

@@ -15,10 +15,10 @@ from typing import Final, Literal, Protocol
 import anyio
 
 from memory.embeddings.protocol import TextEmbedder, Vector
-from memory.errors import StoreUnavailable
+from memory.errors import BackendResting, BackendUnavailable, StoreUnavailable
 from memory.items.item import Item
 from memory.items.store import NumberedItem
-from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
+from memory.outbox.backend import BackendHealth
 from memory.outbox.delivery import Link
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 from memory.vectors.protocol import (

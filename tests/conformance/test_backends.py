@@ -11,13 +11,14 @@ import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
-from memory.backends.memu_cli import MemuCliBackend
-from memory.backends.memu_server import MemuServerBackend
 from memory.embeddings.openai import Embeddings
 from memory.embeddings.protocol import ThreadedEmbedder
+from memory.errors import BackendUnavailable, DeliveryRefused
 from memory.items.item import Item
 from memory.items.scope import Scope
-from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable, DeliveryRefused
+from memory.outbox.backend import Backend, BackendHealth
+from memory.outbox.backends.memu_cli import MemuCliBackend
+from memory.outbox.backends.memu_server import MemuServerBackend
 from memory.outbox.delivery import Link
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import IndexFiles, VectorIndexer

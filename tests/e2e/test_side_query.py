@@ -9,7 +9,7 @@ import pytest
 from gateway.agents import make_side_query
 from gateway.engine.sdk import SdkEngine
 from gateway.engine.side_query import SideQuery
-from memory.small_model import ModelUnavailable
+from memory.remote.small_model import ModelUnavailable
 from tests.support.engine_talk import LONG_S
 from tests.support.engine_world import MODEL, RealWorld, real_world
 from tests.support.live_server import agents_of, script

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memory.backends.memu_server import NAME, MemuServerBackend
+from memory.outbox.backends.memu_server import NAME, MemuServerBackend
 from memory.outbox.delivery import Operation, deliveries_of
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking

@@ -13,7 +13,7 @@ import pytest
 from memory.items.item import Item
 from memory.outbox.backend import BackendHealth
 from memory.outbox.delivery import Link, Operation, deliveries_of
-from memory.outbox.json_service import JsonService
+from memory.remote.json_service import JsonService
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.outbox import enqueue_blocking

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from memory.outbox.backend import Backend
-from memory.outbox.breaker import Breaker, BreakerLimits
 from memory.outbox.worker import DeliveryWorker
+from memory.remote.breaker import Breaker, BreakerLimits
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore
 from memory.stores.sqlite.outbox import SqliteOutboxStore

@@ -13,7 +13,7 @@ from math import log, sqrt
 from typing import Final
 
 from memory.recall.question_words import STOP_TERMS
-from memory.terms import terms
+from memory.text.terms import terms
 
 DIMENSION: Final = 512
 _MAX_TERMS: Final = 1000

@@ -7,10 +7,9 @@ from typing import Any
 
 import anyio
 
-from memory.intents.pending import PendingText
 from memory.items.item import Item
 from memory.items.scope import Scope
-from memory.recall.query import Degradation, Hit, QuotedNotes
+from memory.recall.query import Degradation, Hit, PendingText, QuotedNotes
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from memory.terms import beginning, is_character
+from memory.text.terms import beginning, is_character
 
 _COLUMNS: Final = (1.5, 1.0, 0.7, 0.3)
 """Weights of title, body, the item before and the one after; those of neighbours were measured on

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from memory.items.item import ItemKind
 from memory.items.scope import LABELS, Scope
 from memory.stores.sqlite.statements import insert_blocking
-from memory.terms import characters, terms
+from memory.text.terms import characters, terms
 
 MAX_BODY_TERMS: Final = 4000
 """Only the beginning and the end of a longer text are searched."""

@@ -34,7 +34,7 @@ from memory.stores.sqlite.owner_index import (
     read_rows_blocking,
 )
 from memory.stores.sqlite.statements import placeholders, span_condition
-from memory.terms import beginning, is_character
+from memory.text.terms import beginning, is_character
 
 MAX_RANKED: Final = 3000
 """Rows that one search ranks at most, but for a single word that alone has more."""

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 
 import anyio
 
+from memory.errors import DeliveryRefused
 from memory.items.item import Item
 from memory.items.scope import WORKSPACE_OWNER, Scope
-from memory.outbox.backend import Backend, DeliveryRefused, RetrievingBackend
+from memory.outbox.backend import Backend, RetrievingBackend
 from memory.outbox.delivery import Link, NewDelivery
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

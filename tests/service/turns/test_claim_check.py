@@ -10,7 +10,7 @@ import pytest
 
 from gateway.conversations.model import CHANGED
 from gateway.ids import LOCAL_USER as ME
-from memory.small_model import ModelUnavailable
+from memory.remote.small_model import ModelUnavailable
 from tests.support.engine_talk import until
 from tests.support.services import RunningServices, kinds, of_kind, running_services, script
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.background import keep_running
 from memory.items.timespan import TimeSpan
 from memory.notes.dates import date_in
-from memory.terms import characters, is_character, terms
+from memory.text.terms import characters, is_character, terms
 
 TERMS = {
     "": [],

@@ -20,8 +20,8 @@ from typing import Any
 
 import anyio
 
-from memory.backends.memu_cli import MemuCliBackend
 from memory.embeddings.openai import Embeddings
+from memory.outbox.backends.memu_cli import MemuCliBackend
 
 DIMENSION = 64
 Reply = tuple[int, Any]

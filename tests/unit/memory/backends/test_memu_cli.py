@@ -7,8 +7,8 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
+from memory.errors import BackendUnavailable, DeliveryRefused
 from memory.items.scope import Scope
-from memory.outbox.backend import BackendUnavailable, DeliveryRefused
 from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import (
     FakeEmbeddings,

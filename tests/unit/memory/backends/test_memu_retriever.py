@@ -8,18 +8,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.backends.memu_retriever import MemuRetriever
+from memory.errors import BackendUnavailable, DeliveryRefused
 from memory.items.item import KINDS, Item, ItemKind
 from memory.items.scope import Scope
-from memory.outbox.backend import (
-    Backend,
-    BackendHealth,
-    BackendUnavailable,
-    DeliveryRefused,
-)
-from memory.outbox.breaker import BreakerLimits, BreakerState
+from memory.outbox.backend import Backend, BackendHealth
+from memory.outbox.backends.memu_retriever import MemuRetriever
 from memory.outbox.delivery import Link
 from memory.recall.retrievers import Candidate, Gathered, Question, gather
+from memory.remote.breaker import BreakerLimits, BreakerState
 from tests.support.recall import ANN, AT
 
 WAIT_S = 30

@@ -10,9 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.backends.memu_server import LEFT_BEHIND, MemuServerBackend, MemuServerLimits
+from memory.errors import BackendUnavailable, DeliveryRefused
 from memory.items.scope import Scope
-from memory.outbox.backend import BackendUnavailable, DeliveryRefused
+from memory.outbox.backends.memu_server import LEFT_BEHIND, MemuServerBackend, MemuServerLimits
 from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import FakeMemuServer, Reply, served
 

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
-from memory.outbox.backend import BackendResting, BackendUnavailable
-from memory.outbox.breaker import BreakerLimits
+from memory.errors import BackendResting, BackendUnavailable
+from memory.remote.breaker import BreakerLimits
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

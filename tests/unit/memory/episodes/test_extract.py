@@ -15,7 +15,7 @@ from memory.episodes.extract import EXTRACTION_GUARD, Extractor
 from memory.episodes.turn import ToolCall, Turn
 from memory.errors import StoreUnavailable
 from memory.items.scope import Scope
-from memory.small_model import ModelUnavailable
+from memory.remote.small_model import ModelUnavailable
 from policies.content.tool_usage import describes_call
 from tests.support.episodes import make_turn
 

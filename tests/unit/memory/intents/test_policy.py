@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.intents.chronicle import PendingIntent
-from memory.intents.pending import PendingText, render_intents_for_llm
+from memory.intents.pending import render_intents_for_llm
 from memory.intents.policy import (
     MemoryPolicy,
     default_memory_policy,
@@ -34,6 +34,7 @@ from memory.intents.templates import (
     render_memory_template,
     validate_template,
 )
+from memory.recall.query import PendingText
 from policies.secrets import mask_secrets
 from tests.support.intents import AT, completed, open_chronicle, received, tool_result
 from tests.support.tables import read_pairs

@@ -11,11 +11,12 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
+from memory.errors import BackendUnavailable
 from memory.items.item import Item
-from memory.outbox.backend import Backend, BackendHealth, BackendUnavailable
-from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
+from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.delivery import Delivery, Link, NewDelivery
 from memory.outbox.worker import Backoff, DeliveryLimits, DeliveryResult, DeliveryWorker
+from memory.remote.breaker import Breaker, BreakerLimits, BreakerState
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
 from tests.support.episodes import open_memory

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from memory.outbox.backend import BackendUnavailable
-from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState
-from memory.outbox.json_service import JsonService
+from memory.errors import BackendUnavailable
 from memory.outbox.worker import Backoff
+from memory.remote.breaker import Breaker, BreakerLimits, BreakerState
+from memory.remote.json_service import JsonService
 from tests.unit.memory.backends.memu_services import Reply, served
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

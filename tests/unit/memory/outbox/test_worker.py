@@ -7,7 +7,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.outbox.backend import DeliveryRefused
+from memory.errors import DeliveryRefused
 from tests.unit.memory.outbox.open_outbox import LIMITS, OPEN_S, item, unavailable, world
 
 

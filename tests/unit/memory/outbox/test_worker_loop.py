@@ -10,9 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory.errors import StoreUnavailable
+from memory.errors import BackendUnavailable, StoreUnavailable
 from memory.items.item import Item
-from memory.outbox.backend import BackendHealth, BackendUnavailable
+from memory.outbox.backend import BackendHealth
 from memory.outbox.delivery import Delivery, Link
 from tests.unit.memory.outbox.open_outbox import (
     AT,

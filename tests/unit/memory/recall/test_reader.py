@@ -17,7 +17,7 @@ from memory.recall.reader import RecallReader
 from memory.recall.retrievers import Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
-from memory.small_model import ModelUnavailable
+from memory.remote.small_model import ModelUnavailable
 from tests.support.recall import (
     ANN,
     AT,

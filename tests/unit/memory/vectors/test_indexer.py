@@ -9,10 +9,11 @@ import anyio
 import pytest
 
 from memory.embeddings.protocol import ThreadedEmbedder, Vector
+from memory.errors import BackendResting, BackendUnavailable
 from memory.items.item import KINDS
 from memory.items.scope import Scope
 from memory.items.store import NumberedItem
-from memory.outbox.backend import BackendHealth, BackendResting, BackendUnavailable
+from memory.outbox.backend import BackendHealth
 from memory.recall.retrievers import Question
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import anyio
 
 from memory.clock import Now
-from memory.outbox.breaker import Breaker, BreakerLimits
+from memory.remote.breaker import Breaker, BreakerLimits
 
 _LIMITS: Final = BreakerLimits(max_failures=3, open_s=300.0)
 _MAX_ANSWER_CHARS: Final = 20_000

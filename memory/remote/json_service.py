@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 import httpx
 
-from memory.outbox.backend import BackendUnavailable, DeliveryRefused
+from memory.errors import BackendUnavailable, DeliveryRefused
 
 _REFUSED: Final = frozenset({400, 413, 415, 422})
 """The request itself is wrong; any other failure may be temporary."""

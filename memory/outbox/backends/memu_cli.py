@@ -17,11 +17,12 @@ import anyio
 import anyio.from_thread
 import anyio.to_thread
 
-from memory.backends.memu_text import content_of, description_of
 from memory.embeddings.openai import Embeddings, EmbeddingService
+from memory.errors import BackendUnavailable, DeliveryRefused
 from memory.items.item import Item
 from memory.items.scope import Scope
-from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
+from memory.outbox.backend import BackendHealth
+from memory.outbox.backends.memu_text import content_of, description_of
 from memory.outbox.delivery import Link
 
 _log = logging.getLogger(__name__)

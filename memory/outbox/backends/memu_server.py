@@ -20,12 +20,13 @@ from urllib.parse import quote
 
 import anyio
 
-from memory.backends.memu_text import content_of, description_of
+from memory.errors import BackendUnavailable, DeliveryRefused
 from memory.items.item import Item
 from memory.items.scope import Scope
-from memory.outbox.backend import BackendHealth, BackendUnavailable, DeliveryRefused
+from memory.outbox.backend import BackendHealth
+from memory.outbox.backends.memu_text import content_of, description_of
 from memory.outbox.delivery import Link
-from memory.outbox.json_service import JsonService
+from memory.remote.json_service import JsonService
 
 NAME: Final = "memu_server"
 _SERVER: Final = "The memU server"

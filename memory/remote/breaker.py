@@ -16,7 +16,7 @@ from typing import Literal
 import anyio
 
 from memory.clock import Now
-from memory.outbox.backend import BackendResting, DeliveryRefused
+from memory.errors import BackendResting, DeliveryRefused
 
 BreakerState = Literal["closed", "open", "half_open"]
 

@@ -14,15 +14,11 @@ from typing import Final
 import anyio
 
 from memory.clock import Now
-from memory.outbox.backend import (
-    BackendResting,
-    BackendUnavailable,
-    DeliveryRefused,
-    RetrievingBackend,
-)
-from memory.outbox.breaker import Breaker, BreakerLimits, BreakerState, guarding
+from memory.errors import BackendResting, BackendUnavailable, DeliveryRefused
+from memory.outbox.backend import RetrievingBackend
 from memory.recall.query import RECALLED_KINDS
 from memory.recall.retrievers import Candidate, Question, RetrieverAnswer, RetrieverName
+from memory.remote.breaker import Breaker, BreakerLimits, BreakerState, guarding
 
 _log = logging.getLogger(__name__)
 
