@@ -13,7 +13,7 @@ from bench.cases_memory import caller, memory_in
 from bench.recall_plain import PLAIN, PlainIndex
 from bench.report import show
 from memory.cases.results import SearchAnswer
-from memory.memory import Memory
+from memory.service.memory import Memory
 
 TOP = 5
 SEED = 7

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from memory.assemble import open_memory
 from memory.cases.case import CaseCaller
 from memory.clock import utc_now
 from memory.items.scope import Scope
-from memory.memory import Memory
-from memory.plan import MemoryPlan
+from memory.service.assemble import open_memory
+from memory.service.memory import Memory
+from memory.service.plan import MemoryPlan
 
 OWNER = "ann"
 APP = "shop"

@@ -13,7 +13,7 @@ from bench.cases_incidents import Teller, Told
 from bench.cases_memory import caller, memory_in
 from bench.report import percentile, show
 from memory.cases.results import UpsertAnswer
-from memory.memory import Memory
+from memory.service.memory import Memory
 
 STRONG = ("same_root_cause", "similar_diagnosis")
 MAX_WRITING_S = 540

@@ -16,9 +16,9 @@ from bench.cases_loading import Loader
 from bench.cases_memory import caller, memory_in
 from bench.recall_plain import PLAIN
 from bench.report import percentile, show
-from memory.assemble import FILE
 from memory.cases.results import Refusal, SearchAnswer
-from memory.memory import Memory
+from memory.service.assemble import FILE
+from memory.service.memory import Memory
 
 ASKED = 200
 WRITTEN = 100

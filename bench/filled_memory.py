@@ -17,9 +17,9 @@ import anyio.to_thread
 from bench.made_up_texts import START, Corpus
 from bench.recall_memory import MIGRATIONS, Memory, line, open_memory
 from gateway.ids import LOCAL_USER
-from memory.assemble import FILE
 from memory.items.item import Item
 from memory.items.scope import Scope
+from memory.service.assemble import FILE
 from memory.stores.sqlite.items import put_item_blocking
 
 _BATCH = 1_000

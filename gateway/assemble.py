@@ -52,9 +52,9 @@ from gateway.turns.workspace_lock import WorkspaceLock
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.intents.masking import Mask
-from memory.memory import Memory
 from memory.recall.query import MemoryReader
 from memory.remote.small_model import AskModel
+from memory.service.memory import Memory
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules, RulesError, load_rules

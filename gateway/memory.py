@@ -22,7 +22,6 @@ from gateway.settings import Memu, Settings
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools, do_nothing
 from gateway.turns.record import RecordWorker
 from gateway.turns.turn_memory import TurnMemory
-from memory.assemble import FILE, NO_EMBEDDER, open_memory
 from memory.cli import MemoryCommand
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice, has_embedder, make_embedder
@@ -33,19 +32,20 @@ from memory.intents.masking import Mask
 from memory.intents.registry import IntentRefused
 from memory.items.item import KINDS
 from memory.items.scope import Scope
-from memory.memory import Memory
 from memory.outbox.backend import Backend
 from memory.outbox.backends import memu_cli, memu_server
 from memory.outbox.backends.memu_cli import MemuCliBackend
 from memory.outbox.backends.memu_server import MemuServerBackend
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
-from memory.plan import MemoryEvents, MemoryPlan
 from memory.recall.query import ContextPack, MemoryReader, Mode, QueryPack
 from memory.recall.retrievers import SearchEvents
 from memory.recall.tools import MemoryTools
 from memory.remote.breaker import BreakerState
 from memory.remote.small_model import AskModel
+from memory.service.assemble import FILE, NO_EMBEDDER, open_memory
+from memory.service.memory import Memory
+from memory.service.plan import MemoryEvents, MemoryPlan
 from memory.stores.sqlite.integrity import holds_nothing_blocking
 from memory.vectors.indexer import BACKEND as VECTORS
 from policies.secrets import mask_secrets

@@ -20,11 +20,11 @@ from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of
 from memory.items.item import KINDS
 from memory.items.scope import Scope, is_users_name
-from memory.memory import Memory
 from memory.outbox.delivery import Delivery, DeliveryStatus
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack
+from memory.service.memory import Memory
+from memory.service.transfer import NotTransferable
 from memory.stores.sqlite.rebuilding import rebuild, redeliver
-from memory.transfer import NotTransferable
 
 FAILED = 1
 BAD_ARGUMENTS = 2

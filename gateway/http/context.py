@@ -16,7 +16,7 @@ from gateway.http.exception_handlers import StorageFailed
 from gateway.http.memory_views import health_fields, missing_health_fields
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
-from memory.memory import Memory
+from memory.service.memory import Memory
 
 UNAVAILABLE: Final = "unavailable"
 """The `state` of an optional part that does not work; a part that turns need answers its ping with

@@ -9,8 +9,8 @@ import pytest
 from memory.cases.case import Case
 from memory.cases.item import to_item
 from memory.cases.votes import confidence_of
-from memory.forgetting import Forgetting
 from memory.items.scope import Scope
+from memory.service.forgetting import Forgetting
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import COLUMNS, item_of
 from tests.conformance.suites.case_values import BACKENDS

@@ -15,10 +15,10 @@ from memory.facts.keeper import FactKeeper
 from memory.facts.rows import put_fact_blocking
 from memory.facts.tidier import FactTidier
 from memory.facts.told import NewFact, ToldTurn
-from memory.forgetting import Forgetting
 from memory.intents.turns import ChronicleTurns
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
+from memory.service.forgetting import Forgetting
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore

@@ -13,7 +13,7 @@ import pytest
 
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.items.scope import Scope
-from memory.memory import Memory
+from memory.service.memory import Memory
 from memory.vectors.probe import is_sound_blocking
 from tests.support.episodes import FILE
 from tests.support.memories import whole_memory
@@ -135,7 +135,7 @@ def test_the_probe_tells_the_sound_from_the_damaged(tmp_path: Path) -> None:
 
 def test_importing_memory_does_not_import_chroma() -> None:
     """It takes most of a second, which the command line and a start without memory would pay."""
-    code = "import sys, memory.assemble; sys.exit('chromadb' in sys.modules)"
+    code = "import sys, memory.service.assemble; sys.exit('chromadb' in sys.modules)"
     root = Path(__file__).resolve().parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
 

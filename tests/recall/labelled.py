@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memory.assemble import open_memory
 from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import EPISODE_TYPES, EpisodeDraft, Sections
 from memory.items.scope import Scope
-from memory.memory import Memory
-from memory.plan import MemoryPlan
 from memory.recall.query import ContextPack, QueryPack
+from memory.service.assemble import open_memory
+from memory.service.memory import Memory
+from memory.service.plan import MemoryPlan
 from policies.secrets import mask_secrets
 
 HERE = Path(__file__).parent

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from memory.assemble import open_memory
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
-from memory.memory import Memory
-from memory.plan import MemoryEvents, MemoryPlan
+from memory.service.assemble import open_memory
+from memory.service.memory import Memory
+from memory.service.plan import MemoryEvents, MemoryPlan
 from policies.secrets import mask_secrets
 
 

@@ -18,9 +18,9 @@ from gateway.ids import LOCAL_USER, ConversationId, TurnId
 from gateway.settings import Settings
 from gateway.turns.approvals import Reply
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView
-from memory.memory import Memory
 from memory.recall.query import MemoryReader
 from memory.remote.small_model import AskModel
+from memory.service.memory import Memory
 from tests.support.scripted_engine import ScriptedEngine
 
 

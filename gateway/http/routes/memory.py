@@ -60,7 +60,7 @@ from memory.items.scope import Scope, SearchScope
 from memory.items.store import UnknownCursor
 from memory.items.timespan import TimeSpan
 from memory.outbox.delivery import DeliveryStatus
-from memory.transfer import NotTransferable
+from memory.service.transfer import NotTransferable
 
 router = APIRouter()
 

@@ -39,10 +39,10 @@ from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
-from memory.assemble import open_memory
 from memory.clock import rfc3339, utc_now
-from memory.memory import Memory
-from memory.plan import MemoryPlan
+from memory.service.assemble import open_memory
+from memory.service.memory import Memory
+from memory.service.plan import MemoryPlan
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.secrets import mask_secrets
 from policies.tools import ToolCall, ToolGate

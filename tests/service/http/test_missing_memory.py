@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from gateway.http.context import AppState, HttpLimits, RequestContext
 from gateway.ids import LOCAL_USER as ME
-from memory.assemble import FILE
+from memory.service.assemble import FILE
 from tests.service.http.client import Client
 from tests.service.http.stage import assert_error, running
 from tests.support.services import RunningServices, running_services, script

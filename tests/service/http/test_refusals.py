@@ -11,7 +11,7 @@ import pytest
 from gateway.chat import Chat
 from gateway.files.access import WorkspaceAccess
 from gateway.http.bodies import UPLOADS
-from memory.memory import Memory
+from memory.service.memory import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
 from tests.service.http.stage import Json, assert_error, one_client, staged
 

@@ -15,7 +15,7 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER, TurnId
 from memory.errors import StoreDamaged, StoreUnavailable
-from memory.plan import MemoryPlan
+from memory.service.plan import MemoryPlan
 from tests.support.services import RunningServices, running_services, script
 
 TURNS = 12

@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from gateway.http.memory_bodies import read_episode
-from memory.assemble import open_memory
 from memory.cli import BAD_ARGUMENTS, FAILED, MemoryCommand
 from memory.clock import utc_now
 from memory.facts.tidier import FactTidier
-from memory.plan import MemoryPlan
+from memory.service.assemble import open_memory
+from memory.service.plan import MemoryPlan
 from policies.secrets import mask_secrets
 
 IMPORT: dict[str, Any] = {

@@ -11,7 +11,6 @@ from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.facts.rows import SqliteFactStore
-from memory.forgetting import Forgetting
 from memory.intents.builders import (
     Happening,
     intent_from_llm_response,
@@ -20,13 +19,14 @@ from memory.intents.builders import (
 from memory.intents.registry import MemoryIntent
 from memory.intents.turns import ChronicleTurns
 from memory.items.scope import WORKSPACE_OWNER, Scope
+from memory.service.forgetting import Forgetting
+from memory.service.transfer import export_lines, read_entries
 from memory.stores.sqlite import forgotten as forgotten_module
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
-from memory.transfer import export_lines, read_entries
 from tests.support.episodes import AT, dump, opened_on, recorder_on, turn_intents
 from tests.support.recall import make_item
 
@@ -189,7 +189,7 @@ async def test_a_failure_in_the_middle_forgets_nothing(
     def fails(*_: object) -> None:
         raise RuntimeError("in the middle")
 
-    monkeypatch.setattr("memory.forgetting.enqueue_again_blocking", fails)
+    monkeypatch.setattr("memory.service.forgetting.enqueue_again_blocking", fails)
     with pytest.raises(RuntimeError):
         await forgetting_on(database).forget(mine, ANN)
     assert await dump(database) == before
@@ -290,7 +290,7 @@ async def test_what_is_recorded_while_it_is_forgotten_is_found(
         await recorder_on(database).record_intent(shown())
         return telling
 
-    monkeypatch.setattr("memory.forgetting.find_mentions", then_recorded)
+    monkeypatch.setattr("memory.service.forgetting.find_mentions", then_recorded)
     await forget(database)
     assert WORD not in await dump(database)
 

@@ -10,19 +10,19 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from memory import assemble
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.items.scope import Scope
-from memory.memory import Memory
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.backends.memu_cli import MemuCliBackend
 from memory.outbox.backends.memu_server import MemuServerBackend
-from memory.plan import MemoryEvents
 from memory.recall.query import ContextPack, QueryPack
 from memory.remote.breaker import BreakerState
+from memory.service import assemble
+from memory.service.memory import Memory
+from memory.service.plan import MemoryEvents
 from tests.support.memories import whole_memory
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, FakeMemuServer, served
 

@@ -18,7 +18,7 @@ from memory.cases.results import Refusal, RenderAnswer, SearchAnswer, UpsertAnsw
 from memory.cases.tools import CaseTools
 from memory.errors import StoreUnavailable
 from memory.items.scope import Scope
-from memory.memory import Memory
+from memory.service.memory import Memory
 from memory.stores.sqlite.cases import SqliteCaseStore
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
 from tests.support.memories import whole_memory

@@ -10,9 +10,9 @@ import pytest
 
 from memory.facts.keeper import FactKeeper
 from memory.facts.learner import MAX_CALLS, MAX_QUESTIONS_AN_HOUR, FactLearner
-from memory.forgetting import Forgetting
 from memory.items.scope import Scope
 from memory.remote.small_model import ModelUnavailable
+from memory.service.forgetting import Forgetting
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore
 from tests.support.episodes import make_turn, recorder_on

@@ -12,7 +12,7 @@ from memory.embeddings.choice import EmbedderChoice
 from memory.embeddings.openai import Embeddings
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.items.scope import Scope
-from memory.memory import Memory
+from memory.service.memory import Memory
 from memory.vectors.indexer import VectorIndexer
 from tests.support.memories import whole_memory
 from tests.unit.memory.backends.memu_services import FakeEmbeddings, Reply, served, vector_of

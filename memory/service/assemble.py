@@ -34,24 +34,24 @@ from memory.facts.keeper import FactKeeper
 from memory.facts.learner import FactLearner
 from memory.facts.tidier import FactTidier
 from memory.facts.tools import FactTools
-from memory.forgetting import Forgetting
 from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.turns import ChronicleTurns
-from memory.memory import Memory
 from memory.notes.index import NoteIndex
 from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
 from memory.outbox.backends.memu_retriever import MemuRetriever
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
-from memory.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.record.index import RecordIndex
 from memory.remote.breaker import Breaker, BreakerLimits, ReadingBreakers
+from memory.service.forgetting import Forgetting
+from memory.service.memory import Memory
+from memory.service.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle

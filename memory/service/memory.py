@@ -19,7 +19,6 @@ from memory.facts.fact import Fact
 from memory.facts.keeper import FactKeeper
 from memory.facts.tidier import FactTidier
 from memory.facts.tools import FactTools
-from memory.forgetting import Forgetting
 from memory.intents.chronicle import Chronicle
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
@@ -32,12 +31,13 @@ from memory.recall.reader import RecallReader
 from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
 from memory.remote.breaker import ReadingBreakers
+from memory.service.forgetting import Forgetting
+from memory.service.transfer import Entry, ToldProfile, export_lines, profile_line, read_entries
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.item_pages import SqliteItemPages
 from memory.stores.sqlite.outbox import SqliteOutboxStore
 from memory.stores.sqlite.vacuum import IndexVacuum
-from memory.transfer import Entry, ToldProfile, export_lines, profile_line, read_entries
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.indexer import VectorIndexer
 
