@@ -32,7 +32,8 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _PLAN_FIRST = re.compile(r"(?:Plan first: .+? follows\.|请先做计划：.+?如下。)\s*", re.DOTALL)
-_PLAN_FILE = re.compile(r" at (/[^'\"]+?/\.plans/[\w-]+\.md)")
+_PLAN_FILE = re.compile(r" at (/(?:(?! at /)[^'\"])+?/\.plans/[\w-]+\.md)")
+"""The path of a plan; none has " at /" within, so that each character is read once."""
 _NUMBERED_LINE = re.compile(r"^[^\S\n]*\d+(?:\t|→)(.*)$", re.MULTILINE)
 _NOTE_FILE = re.compile(r"^\S+\.(?:md|txt|ya?ml)$", re.MULTILINE)
 _NOT_FOR_PEOPLE = re.compile(
