@@ -116,6 +116,23 @@ def _address(text: str) -> str:
     return text.rstrip("/")
 
 
+def _list_of(words: str, pattern: re.Pattern[str]) -> _Form:
+    def read(text: str) -> tuple[str, ...]:
+        entries = [entry.strip().lower() for entry in text.split(",")]
+        for entry in entries:
+            if not pattern.fullmatch(entry):
+                raise _FaultError(f"{entry[:_SHOWN_CHARS]!r} is none")
+        return tuple(entries)
+
+    return _Form(f"{words}, separated by commas", read)
+
+
+_HOST_NAME = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
+"""A host name or an IP address without a port."""
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+"""As a browser sends it: no path, and no slash at its end."""
+
+
 def _dollars(text: str) -> float:
     value = _decimal(text)
     if not value > 0:
@@ -132,6 +149,8 @@ _FORMS: Mapping[str, Callable[..., _Form]] = {
     "choice": _choice,
     "host": lambda: _Form("an IP address or localhost", _host),
     "address": lambda: _Form("an http or https address", _address),
+    "hosts": lambda: _list_of("host names", _HOST_NAME),
+    "origins": lambda: _list_of("origins such as https://chat.example.org", _ORIGIN),
     "dollars": lambda: _Form("an amount in US dollars above 0", _dollars),
     "directory": lambda: _Form("a directory; made if missing", _path),
     "present_directory": lambda: _Form("a directory", _path),
@@ -178,6 +197,8 @@ class Settings:
     approval_timeout_s: float = 600.0
     max_body_bytes: int = 1_048_576
     max_upload_bytes: int = 33_554_432
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
     tokens_file: Path | None = None
     policy_file: Path | None = None
     sandbox: Sandbox = "auto"
@@ -248,7 +269,7 @@ def settings_rows() -> list[tuple[str, str, str, str]]:
     rows = []
     for setting in fields(Settings):
         form, does = _ABOUT[setting.name]
-        default = "" if setting.default is None else str(setting.default)
+        default = "" if setting.default in {None, ()} else str(setting.default)
         rows.append((_variable(setting.name), default, form.words, does))
     return rows
 

@@ -1,6 +1,6 @@
 """The FastAPI application: middleware from the outside in, then the routes.
 
-    headers → errors → local user → host and page → size of the body → token → route
+    headers → listed pages → errors → local user → host and page → size of the body → token → route
 
 Any exception becomes the one error shape, with the headers. The services are opened and closed
 by the caller.
@@ -21,7 +21,7 @@ from gateway.http.auth import TokenGuard, check_exposure
 from gateway.http.bodies import BodyLimit
 from gateway.http.context import AppState, HttpLimits
 from gateway.http.exception_handlers import MethodNotAllowed, error_response, to_gateway_error
-from gateway.http.hosts import HostGuard, own_hosts
+from gateway.http.hosts import HostGuard, ListedOrigins, own_hosts
 from gateway.http.middleware import ErrorMiddleware, ResponseHeaders
 from gateway.http.openapi import ERRORS
 from gateway.http.peers import LocalUsers, PeerGuard
@@ -59,6 +59,7 @@ def create_app(
     peer_guard = []
     if local_users is not None and tokens is None:
         peer_guard = [Middleware(PeerGuard, serves_blocking=local_users.serves_blocking)]
+    own = own_hosts(settings.host, settings.allowed_hosts, settings.allowed_origins)
     app = FastAPI(
         title="Candor",
         version=VERSION,
@@ -72,9 +73,10 @@ def create_app(
                 deadline_s=limits.discard_deadline_s,
             ),
             Middleware(ResponseHeaders, metrics=services.metrics),
+            Middleware(ListedOrigins, origins=own.origins),
             Middleware(ErrorMiddleware),
             *peer_guard,
-            Middleware(HostGuard, own=own_hosts(settings.host)),
+            Middleware(HostGuard, own=own),
             Middleware(
                 BodyLimit,
                 max_bytes=settings.max_body_bytes,

@@ -24,6 +24,8 @@ from gateway.version import COMMAND
 _OPEN_PATHS = frozenset({"/", "/healthz"})
 _OPEN_FOLDER = "/static/"
 _SCHEME = "bearer"
+_KEY_HEADER = "x-api-key"
+"""Where clients of other services put their key."""
 
 _BURST: Final = 10
 _EVERY_S: Final = 6.0
@@ -95,7 +97,10 @@ class TokenGuard:
 
 def _token_of(scope: Scope) -> str:
     """Return the request's token; empty if it has none, or several."""
-    given = Headers(scope=scope).getlist("authorization")
+    headers = Headers(scope=scope)
+    given, keys = headers.getlist("authorization"), headers.getlist(_KEY_HEADER)
+    if not given and len(keys) == 1:
+        return keys[0].strip()
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == _SCHEME else ""
 

@@ -1,4 +1,4 @@
-"""Checks of `Host` and `Origin` against the server's own names.
+"""Checks of `Host` and `Origin` against the server's own names and the pages that it may trust.
 
 Another site's page can make a browser send requests here, and its DNS name can be made to point
 here (rebinding). Neither can forge `Host` or `Origin`. An IP address as `Host` cannot be rebound:
@@ -8,10 +8,11 @@ accepted.
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import Forbidden
@@ -44,17 +45,22 @@ class OwnHosts:
 
     names: frozenset[str]
     any_address: bool
+    origins: frozenset[str] = frozenset()
+    """Other pages that may send requests and read the answers, as `scheme://host[:port]`."""
 
     def holds(self, host: str) -> bool:
         """Return whether `host` is one of them."""
         return host in self.names or (self.any_address and _ip_address(host) is not None)
 
 
-def own_hosts(bound_to: str) -> OwnHosts:
-    """Return the server's names for the address that it listens on."""
+def own_hosts(
+    bound_to: str, more_names: Iterable[str] = (), origins: Iterable[str] = ()
+) -> OwnHosts:
+    """Return the server's names for the address that it listens on, and those it is told of."""
     address = _ip_address(bound_to)
     wildcard = address is not None and address.is_unspecified
-    return OwnHosts(_LOOPBACK_NAMES | {_short(bound_to)}, any_address=wildcard)
+    names = _LOOPBACK_NAMES | {_short(bound_to)} | {_short(name) for name in more_names}
+    return OwnHosts(names, any_address=wildcard, origins=frozenset(origins))
 
 
 def is_loopback(host: str) -> bool:
@@ -101,7 +107,8 @@ class HostGuard:
     def _check_page(self, method: str, headers: Headers, host: Authority) -> None:
         origins = headers.getlist("origin")
         if origins:
-            is_own = all(self._is_own_page(origin, host) for origin in origins)
+            is_listed = len(origins) == 1 and origins[0] in self._own.origins
+            is_own = is_listed or all(self._is_own_page(origin, host) for origin in origins)
         else:
             is_link = method in _SAFE_METHODS and headers.getlist("sec-fetch-mode") == ["navigate"]
             is_own = is_link or _OWN_SITES.issuperset(headers.getlist("sec-fetch-site"))
@@ -115,6 +122,26 @@ class HostGuard:
             return False
         default = _DEFAULT_PORTS[scheme]
         return self._own.holds(page.host) and (page.port or default) == (host.port or default)
+
+
+class ListedOrigins:
+    """Lets the pages of listed origins read answers; every other request is passed on as it is."""
+
+    def __init__(self, app: ASGIApp, *, origins: frozenset[str]) -> None:
+        self._app = app
+        self._origins = origins
+        self._shared = CORSMiddleware(
+            app,
+            allow_origins=sorted(origins),
+            allow_methods=["GET", "POST", "PATCH", "PUT", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["*"],
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request; answer the question whether a listed page may send it."""
+        is_listed = scope["type"] == "http" and Headers(scope=scope).get("origin") in self._origins
+        await (self._shared if is_listed else self._app)(scope, receive, send)
 
 
 def _ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

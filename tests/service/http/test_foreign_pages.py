@@ -150,6 +150,36 @@ async def test_ones_own_page_and_a_terminal_are_let_through(tmp_path: Path) -> N
             assert answer.status_code == 201, headers
 
 
+async def test_a_listed_page_may_ask_and_read_and_a_listed_name_is_ours(tmp_path: Path) -> None:
+    page, name = "https://chat.example.org", "host.docker.internal"
+    settings = {"allowed_origins": (page,), "allowed_hosts": (name, "chat")}
+    async with one_client(tmp_path, **settings) as client:
+        asked = {"Access-Control-Request-Method": "POST", "Origin": page}
+        asked["Access-Control-Request-Headers"] = "authorization,x-stainless-retry-count"
+        leave = await client.options("/chat", headers=asked)
+        assert leave.status_code == 200
+        assert "x-stainless-retry-count" in leave.headers["access-control-allow-headers"]
+        missing = await client.get("/conversations/cnv_none", headers={"Origin": page})
+        assert_error(missing, 404, "not_found")
+        for answer in (leave, missing):
+            assert answer.headers["access-control-allow-origin"] == page
+            assert "access-control-allow-credentials" not in answer.headers
+        for host in (name, f"{name}:8000", "CHAT"):
+            answer = await client.post("/new-conversation", headers={"Host": host, "Origin": page})
+            assert answer.status_code == 201, host
+        for headers in (
+            {"Origin": f"{page}.evil"},
+            {"Origin": "http://chat.example.org"},
+            {"Host": "evil.example"},
+            {"Host": f"x.{name}"},
+            {"Host": "evil.example", "Origin": page},
+        ):
+            assert_error(await client.post("/new-conversation", headers=headers), 403, "forbidden")
+            refused = await client.options("/chat", headers={**asked, **headers})
+            if headers.get("Origin", page) != page:
+                assert_error(refused, 403, "forbidden")
+
+
 async def _assert_cause_nothing(
     stage: Stage, given: Sequence[Headers], status: int, code: str
 ) -> None:

@@ -128,7 +128,12 @@ async def test_every_route_but_the_page_and_its_pulse_needs_a_token(tmp_path: Pa
                     assert answer.headers["www-authenticate"] == "Bearer"
         assert_error(await client.get("/no-such-route"), 401, "unauthorised")
         twice = [("Authorization", f"Bearer {token}"), ("Authorization", "Bearer other")]
-        assert_error(await client.get("/conversations", headers=twice), 401, "unauthorised")
+        keys = [("X-Api-Key", token), ("X-Api-Key", "other")]
+        for given_twice in (twice, keys):
+            refused = await client.get("/conversations", headers=given_twice)
+            assert_error(refused, 401, "unauthorised")
+        answer = await client.get("/conversations", headers={"X-Api-Key": token})
+        assert answer.status_code == 200
 
 
 async def test_no_token_is_asked_for_before_the_size_of_a_body_is_known(tmp_path: Path) -> None:

@@ -37,8 +37,12 @@ def test_every_variable_is_tried_with_good_and_bad_values() -> None:
 
 
 def meant(value: Any) -> Any:
-    """Return a value of the table; a path or a secret stands there by its kind."""
-    kinds: dict[str, Any] = {"path": lambda path: Path(path).expanduser(), "secret": Secret}
+    """Return a value of the table; what JSON does not have stands there by its kind."""
+    kinds: dict[str, Any] = {
+        "path": lambda path: Path(path).expanduser(),
+        "secret": Secret,
+        "words": tuple,
+    }
     if isinstance(value, dict):
         ((kind, text),) = value.items()
         return kinds[kind](text)
@@ -127,6 +131,8 @@ def test_settings_are_frozen_and_hold_what_their_types_say() -> None:
         accepted = typing.get_args(kind) or (kind,)
         if typing.get_origin(kind) is typing.Literal:
             assert value in accepted
+        elif typing.get_origin(kind) is tuple:
+            assert value == ()
         else:
             assert isinstance(value, accepted)
             assert not isinstance(value, bool)
