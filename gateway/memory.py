@@ -356,7 +356,6 @@ def _events(metrics: Metrics) -> MemoryEvents:
         on_breaker=on_breaker,
         on_episode=lambda written: metrics.episodes_total.labels(status=written.status).inc(),
         on_fact=lambda origin: metrics.facts_total.labels(origin=origin).inc(),
-        on_tidied=lambda action: metrics.facts_tidied_total.labels(action=action).inc(),
         on_learning=lambda result: metrics.learning_total.labels(result=result).inc(),
         on_loop_failure=metrics.count_background_failure,
         searches=SearchEvents(

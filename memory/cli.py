@@ -211,25 +211,6 @@ async def _profile(call: _Call) -> None:
     call.say(text or "The profile is empty.")
 
 
-async def _tidied(call: _Call) -> None:
-    steps = await call.memory.fact_tidier.log(call.owner_id, limit=call.given.limit)
-    for step in steps:
-        item = await call.memory.items.get(step.fact_id, call.scope)
-        done = step.action if step.undone_at is None else f"{step.action}, undone"
-        by = "" if step.by_id is None else f" by {step.by_id}"
-        call.say(f"{step.id}  {step.at:%Y-%m-%d}  {done}: {step.fact_id}{by}")
-        call.say(f"      {'forgotten since' if item is None else item.title}")
-    if not steps:
-        call.say("Nothing was tidied.")
-
-
-async def _undo(call: _Call) -> None:
-    for step_id in call.given.words:
-        if await call.memory.fact_tidier.undo(step_id, call.owner_id) is None:
-            raise _Refused(f"There is no step {step_id}.", FAILED)
-        call.say(f"undone: {step_id}")
-
-
 async def _context(call: _Call) -> None:
     query = QueryPack(
         queries=(call.text,), scope=call.scope, kinds=RECALLED_KINDS, budget_chars=call.given.budget
@@ -322,8 +303,6 @@ _COMMANDS: Mapping[str, Callable[[_Call], Awaitable[None]]] = {
     "add": _add,
     "correct": _correct,
     "profile": _profile,
-    "tidied": _tidied,
-    "undo": _undo,
     "search": _search,
     "context": _context,
     "write": _write,
@@ -346,13 +325,12 @@ def _parse(args: Sequence[str]) -> argparse.Namespace:
         one.add_argument("--owner", type=_owner, default=argparse.SUPPRESS)
         if name == "correct":
             one.add_argument("id")
-        if name in {"search", "context", "show", "forget", "fields", "add", "correct", "undo"}:
-            one.add_argument("words", nargs="+", type=_number if name == "undo" else str)
+        if name in {"search", "context", "show", "forget", "fields", "add", "correct"}:
+            one.add_argument("words", nargs="+")
         elif name in {"list", "retry"}:
             one.add_argument("words", nargs="*", type=_number if name == "retry" else str)
     commands.choices["list"].add_argument("--kind", type=_kinds, default=())
-    for name in ("list", "tidied"):
-        commands.choices[name].add_argument("--limit", type=_count, default=_LIMIT)
+    commands.choices["list"].add_argument("--limit", type=_count, default=_LIMIT)
     commands.choices["add"].add_argument("--lasting", action="store_true")
     commands.choices["search"].add_argument("--limit", type=_count, default=10)
     commands.choices["search"].add_argument("--json", action="store_true")

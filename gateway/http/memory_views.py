@@ -6,7 +6,6 @@ from typing import Any
 from gateway.http.json_response import fields_of
 from memory.episodes.episode import Episode, Written
 from memory.facts.fact import Fact, to_item
-from memory.facts.tidier import TidiedFact
 from memory.items.item import Item
 from memory.items.store import ItemPage
 from memory.outbox.delivery import Delivery, Link
@@ -104,15 +103,6 @@ def fact_fields(fact: Fact, replaces: Sequence[str] = ()) -> dict[str, Any]:
 
 def _fact_fields(fact: Fact, replaces: Sequence[str]) -> dict[str, Any]:
     return {"body": fact.text, **fields_of(fact, _FACT), "replaces": list(replaces)}
-
-
-def tidied_fields(step: TidiedFact) -> dict[str, Any]:
-    """Return one step of tidying; `fact_id` is the name that `item_id` had when only facts were
-    tidied.
-    """
-    names = ("action", "fact_id", "by_id", "at", "undone_at")
-    kind = "episode" if step.fact_id.startswith("epi_") else "fact"
-    return {"id": str(step.id), "item_id": step.fact_id, "kind": kind, **fields_of(step, names)}
 
 
 def _episode_fields(episode: Episode) -> dict[str, Any]:

@@ -80,7 +80,6 @@ class Metrics:
         self.turns_not_recorded_total = counter("turns_not_recorded")
         self.episodes_total = counter("episodes", "status")
         self.facts_total = counter("facts", "origin")
-        self.facts_tidied_total = counter("facts_tidied", "action")
         self.learning_total = counter("learning", "result")
         self.claim_checks_total = counter("claim_checks", "result")
         self.deliveries_total = counter("deliveries", "backend", "result")

@@ -32,7 +32,6 @@ from memory.episodes.writer import MemoryWriter
 from memory.facts.fact import Origin
 from memory.facts.keeper import FactKeeper
 from memory.facts.learner import FactLearner
-from memory.facts.tidier import FactTidier
 from memory.facts.tools import FactTools
 from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
@@ -125,7 +124,6 @@ def _loops(memory: Memory, *, tends: bool) -> dict[str, Callable[[], Awaitable[N
     loops |= {f"delivery_{delivery.name}": delivery.run for delivery in memory.deliveries}
     if tends:
         loops |= {"episodes": memory.episode_worker.run, "notes": memory.notes.run}
-        loops |= {"facts": memory.fact_tidier.run}
     return loops | {"intents": memory.queue.run, "word_purge": memory.vacuum.run}
 
 
@@ -295,7 +293,6 @@ async def _build(
         cases=CaseTools(book, finder.find, CaseReader(cases)),
         facts=facts,
         fact_tools=None if plan.learns == "off" else FactTools(facts, search),
-        fact_tidier=FactTidier(database, deliver_to=deliver_to, now=now, on_step=told.on_tidied),
         queue=queue,
         database=database,
         episode_worker=EpisodeWorker(

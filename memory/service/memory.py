@@ -17,7 +17,6 @@ from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
 from memory.facts.fact import Fact
 from memory.facts.keeper import FactKeeper
-from memory.facts.tidier import FactTidier
 from memory.facts.tools import FactTools
 from memory.intents.chronicle import Chronicle
 from memory.intents.queue import IntentQueue
@@ -62,7 +61,6 @@ class Memory:
     facts: FactKeeper
     fact_tools: FactTools | None
     """The tools with which agents keep and forget; None if nothing is to become a fact."""
-    fact_tidier: FactTidier
     queue: IntentQueue
     database: Database
     episode_worker: EpisodeWorker

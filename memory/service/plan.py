@@ -11,7 +11,6 @@ from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import Written
 from memory.facts.fact import Origin
 from memory.facts.learner import LearningResult
-from memory.facts.tidier import TidyAction
 from memory.facts.told import Learn
 from memory.intents.builders import (
     BreakerChange,
@@ -74,7 +73,6 @@ class MemoryEvents:
     on_breaker: Callable[[str, BreakerState], None] = lambda *_: None
     on_episode: Callable[[Written], None] = lambda _: None
     on_fact: Callable[[Origin], None] = lambda _: None
-    on_tidied: Callable[[TidyAction], None] = lambda _: None
     on_learning: Callable[[LearningResult], None] = lambda _: None
     on_loop_failure: OnFailure = lambda _: None
     searches: SearchEvents = field(default_factory=SearchEvents)

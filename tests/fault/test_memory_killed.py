@@ -12,8 +12,6 @@ from memory.episodes.writer import MemoryWriter
 from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
 from memory.facts.keeper import FactKeeper
-from memory.facts.rows import put_fact_blocking
-from memory.facts.tidier import FactTidier
 from memory.facts.told import NewFact, ToldTurn
 from memory.intents.turns import ChronicleTurns
 from memory.items.ids import derived_id
@@ -37,7 +35,6 @@ TOLD = (
     "I am Ana and I like short answers",
     "no, the demo is on Friday now",
 )
-UNTIDY = 4
 EPISODES = 3
 """Four turns, of which two say the same."""
 pytestmark = pytest.mark.fault
@@ -117,25 +114,6 @@ async def keep(database: Database) -> None:
         await tell(database, 1, TOLD[1], lasting=True)
     if TOLD[2] not in kept:
         await tell(database, 2, TOLD[2], replaces=first)
-
-
-async def overfill(database: Database) -> None:
-    """Write more facts than are to hold."""
-    for number in range(UNTIDY):
-        fact = Fact(
-            id=f"fac_{number}",
-            text=f"my locker is number {number}",
-            scope=Scope(owner_id="ann"),
-            origin="model",
-            valid_from=AT,
-            updated_at=AT,
-        )
-        await database.write(partial(put_fact_blocking, fact=fact, deliver_to=["vector"], now=AT))
-
-
-async def tidy(database: Database) -> int:
-    """Tidy the facts."""
-    return await FactTidier(database, deliver_to=["vector"], now=lambda: AT, most=1).tidy()
 
 
 async def check_whole(database: Database) -> int:
@@ -260,16 +238,3 @@ async def test_a_kill_after_a_call_that_forgot_leaves_all_or_nothing_and_is_told
     steps = [keep_lockers, forget_one]
     outcomes = await crashed_everywhere(tmp_path, steps, check, every=every, fewest=4)
     assert set(outcomes) == {False, True}
-
-
-@at_points
-async def test_a_kill_while_facts_are_tidied_leaves_whole_steps_in_the_log(
-    tmp_path: Path, every: int
-) -> None:
-    async def check(database: Database) -> None:
-        logged = await texts(database, "SELECT fact_id FROM tidied_facts ORDER BY fact_id")
-        assert logged == await check_facts(database)
-        assert await tidy(database) == UNTIDY - 1 - len(logged)
-        assert len(await texts(database, "SELECT fact_id FROM tidied_facts")) == UNTIDY - 1
-
-    await crashed_everywhere(tmp_path, [overfill, tidy], check, every=every, fewest=UNTIDY)

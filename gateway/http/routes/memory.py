@@ -34,7 +34,6 @@ from gateway.http.memory_views import (
     found_fields,
     item_fields,
     page_fields,
-    tidied_fields,
     written_fields,
 )
 from gateway.http.openapi import takes
@@ -217,25 +216,6 @@ async def write_fact(context: Context) -> Response:
         fact = await facts.write(body.text, scope, lasting=body.lasting, earlier=body.earlier)
     replaces = await facts.store.replaced_by(fact.id)
     return JsonResponse(fact_fields(fact, replaces), status_code=HTTPStatus.CREATED)
-
-
-@router.get("/memory/tidied")
-async def list_tidied(context: Context, limit: Limit = DEFAULT_LIMIT) -> Response:
-    """List what the server tidied among the caller's facts, newest first."""
-    steps = await context.memory.fact_tidier.log(context.user_id, limit=limit)
-    return JsonResponse({"tidied": [tidied_fields(step) for step in steps]})
-
-
-@router.post("/memory/tidied/{step_id}/undo")
-async def undo_tidied(context: Context, step_id: str) -> Response:
-    """Have a tidied fact hold again."""
-    known_id = read_id(step_id)
-    step = None
-    if known_id is not None:
-        step = await context.memory.fact_tidier.undo(known_id, context.user_id)
-    if step is None:
-        raise NotFound("There is no such step.")
-    return JsonResponse(tidied_fields(step))
 
 
 @router.get("/memory/profile")

@@ -1,18 +1,16 @@
-// The person's memory: every kind of item, the profile, what was tidied, cases, export and import.
+// The person's memory: every kind of item, the profile, cases, export and import.
 
 import { CasePanel } from "/static/case-panel.js";
 import { openDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
-import { formatFull } from "/static/format.js";
-import { t, wordsFor } from "/static/i18n.js";
+import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { MemoryList } from "/static/memory-list.js";
-import { exportMemory, importMemory, listTidied, readItem, readProfile, undoTidied, writeProfile } from "/static/memory-routes.js";
-import { showHidden } from "/static/visible.js";
+import { exportMemory, importMemory, readProfile, writeProfile } from "/static/memory-routes.js";
 
 const MAX_PROFILE_CHARS = 2000;
-const TABS = ["all", "fact", "profile", "note", "episode", "turn", "case", "tidied"];
+const TABS = ["all", "fact", "profile", "note", "episode", "turn", "case"];
 
 function profileView() {
   const field = el("textarea", { rows: 8, maxlength: MAX_PROFILE_CHARS, "aria-label": t("tab_profile"), disabled: true, "data-testid": "profile-text" });
@@ -36,39 +34,6 @@ function profileView() {
   return form;
 }
 
-/** One step of tidying: what was done, to which statement, and the way back. */
-function tidiedRow(step) {
-  const text = el("span", { class: "memory-title", dir: "auto" });
-  const by = el("span", { class: "memory-why", dir: "auto" });
-  const state = el("span", { class: "memory-why", role: "status" }, step.undone_at ? t("saved_undone") : "");
-  const undo = el("button", { class: "link-button", type: "button", "data-testid": "tidied-undo" }, icon("undo"), t("saved_undo"));
-  undo.addEventListener("click", async () => {
-    undo.disabled = true;
-    try {
-      await undoTidied(step.id);
-      undo.remove();
-      setText(state, t("saved_undone"));
-    } catch (error) {
-      undo.disabled = false;
-      setText(state, error.message);
-    }
-  });
-  readItem(step.fact_id).then((fact) => setText(text, showHidden(fact.body))).catch(() => setText(text, t("memory_gone_since")));
-  if (step.by_id) readItem(step.by_id).then((fact) => setText(by, t("tidied_by", { text: showHidden(fact.body) }))).catch(() => {});
-  return el("li", { class: "tidied" }, el("span", { class: "memory-kind" }, wordsFor("tidied", step.action)), text, by,
-    el("span", { class: "memory-when" }, formatFull(step.at)), step.undone_at ? null : undo, state);
-}
-
-function tidiedView() {
-  const list = el("ul", { class: "memory-rows" });
-  const end = el("div", {}, el("p", { class: "quiet" }, t("loading")));
-  listTidied().then((steps) => {
-    list.replaceChildren(...steps.map(tidiedRow));
-    end.replaceChildren(...(steps.length ? [] : [el("p", { class: "quiet" }, t("tidied_none"))]));
-  }).catch((error) => new ErrorLine(end).show(error));
-  return el("div", { class: "memory-list" }, el("p", { class: "quiet" }, t("tidied_means")), list, end);
-}
-
 function download(text) {
   const address = URL.createObjectURL(new Blob([text], { type: "application/x-ndjson" }));
   el("a", { href: address, download: `candor-memory-${new Date().toISOString().slice(0, 10)}.jsonl` }).click();
@@ -81,7 +46,6 @@ export function openMemoryPanel() {
   const errors = el("div", { class: "panel-errors" });
   const views = {
     profile: profileView,
-    tidied: tidiedView,
     case: () => new CasePanel().element,
   };
   const openCase = (id) => { choose("case"); body.replaceChildren(new CasePanel(id).element); };

@@ -24,10 +24,6 @@ export const readProfile = () => requestJson("/memory/profile");
 
 export const writeProfile = (text) => requestJson("/memory/profile", { method: "PUT", body: { text } });
 
-export const listTidied = async () => (await requestJson("/memory/tidied"))?.tidied ?? [];
-
-export const undoTidied = (stepId) => requestJson(`${path("tidied", stepId)}/undo`, { method: "POST" });
-
 export const exportMemory = async () => (await request("/memory/export", { accept: "*/*" })).text();
 
 // The gateway takes 1 MiB in one body, and JSON escapes some characters.

@@ -8,7 +8,6 @@ import anyio
 
 from memory.clock import utc_now
 from memory.facts.evidence import Message, said_in
-from memory.facts.tidier import FactTidier
 from memory.facts.told import NewFact, ToldTurn
 from memory.items.scope import Scope
 from tests.service.http.client import Client
@@ -103,20 +102,6 @@ async def test_a_profile_comes_first_in_every_context_of_its_person_alone(tmp_pa
         assert "answers" not in (await ada.read("/memory/profile"))["text"]
         too_long = await ada.put("/memory/profile", json={"text": "x" * 2001})
         assert_error(too_long, 422, "invalid_request")
-
-
-async def test_what_was_tidied_is_listed_and_undone_by_its_owner_alone(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
-        ada, bob = stage.client("ada"), stage.client("bob")
-        first = await keep(ada, "my locker is number 12")
-        await keep(ada, "the gate code changes on Mondays")
-        await FactTidier(stage.memory.database, deliver_to=[], now=utc_now, most=1).tidy()
-        (step,) = (await ada.read("/memory/tidied"))["tidied"]
-        assert (step["action"], step["fact_id"]) == ("faded", first["id"])
-        undo = f"/memory/tidied/{step['id']}/undo"
-        assert_error(await bob.post(undo), 404, "not_found")
-        assert (await ada.post(undo)).json()["undone_at"] is not None
-        assert (await ada.read(f"/memory/items/{first['id']}"))["valid_until"] is None
 
 
 QUESTION = "what is in your memory?"

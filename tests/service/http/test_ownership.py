@@ -76,7 +76,6 @@ ATTEMPTS = [
     Attempt("DELETE", "/memory/items/{item_id}"),
     Attempt("PATCH", "/memory/items/{item_id}", {"text": "taken"}),
     Attempt("POST", "/memory/outbox/{delivery_id}/retry"),
-    Attempt("POST", "/memory/tidied/{step_id}/undo"),
     Attempt("GET", "/memory/intents/{intent_id}"),
     Attempt("POST", "/memory/cases", {"case": CASE, "conversation_id": "{conversation_id}"}),
     Attempt(
@@ -104,7 +103,6 @@ OWN_ALONE = {
     ("POST", "/memory/facts"),
     ("POST", "/memory/import"),
     ("GET", "/memory/profile"),
-    ("GET", "/memory/tidied"),
     ("PUT", "/memory/profile"),
     ("GET", "/workspace"),
     ("GET", "/workspace/file"),

@@ -6,13 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from gateway.http.memory_bodies import read_episode
 from memory.cli import BAD_ARGUMENTS, FAILED, MemoryCommand
 from memory.clock import utc_now
-from memory.facts.tidier import FactTidier
 from memory.service.assemble import open_memory
 from memory.service.plan import MemoryPlan
 from policies.secrets import mask_secrets
@@ -44,16 +42,6 @@ class Shell:
             served_elsewhere=["vectors"],
         )
         self._fetch = fetch or (lambda: None)
-
-    def tidy(self) -> None:
-        """Tidy facts, as the server does in the background."""
-
-        async def run() -> None:
-            async with open_memory(self._plan, now=utc_now, draw=lambda: 0.0) as memory:
-                tidier = FactTidier(memory.database, deliver_to=[], now=utc_now, most=1)
-                await tidier.tidy()
-
-        anyio.run(run)
 
     def __call__(self, *args: str, given: Any = "") -> tuple[int, str]:
         out = io.StringIO()
@@ -125,19 +113,6 @@ def test_a_fact_is_added_corrected_and_in_the_profile(shell: Shell) -> None:
     assert "I live in Rome" in shell("show", fact_id)[1]
     refused = (FAILED, f"There is no fact {fact_id}.\n")
     assert shell("--owner", "ada", "correct", fact_id, "I live in Wien") == refused
-
-
-def test_what_was_tidied_is_listed_and_undone_once_by_its_owner(shell: Shell) -> None:
-    assert shell("tidied") == (0, "Nothing was tidied.\n")
-    shell("add", "the locker is 12")
-    shell("add", "the bicycle is red")
-    shell.tidy()
-    first, title = shell("tidied")[1].splitlines()
-    number, _, what = first.split(maxsplit=2)
-    assert (what.split(":")[0], title.strip()) == ("faded", "the locker is 12")
-    assert shell("--owner", "ada", "undo", number) == (FAILED, f"There is no step {number}.\n")
-    assert shell("undo", number) == (0, f"undone: {number}\n")
-    assert "faded, undone" in shell("tidied")[1]
 
 
 def read_in(count: int, known: int) -> tuple[int, str]:
@@ -271,7 +246,7 @@ MISTAKES: list[tuple[str, Any, str]] = [
     ("search", "", "required"),
     ("search x --limit 0", "", "not a number"),
     ("retry x", "", "numbers"),
-    ("undo 12345678901234567890", "", "numbers"),
+    ("retry 12345678901234567890", "", "numbers"),
     ("add !", "", "a letter or digit"),
     ("sing", "", "invalid choice"),
     ("outbox --status lost", "", "invalid choice"),
@@ -288,9 +263,7 @@ def test_what_cannot_be_is_told_in_a_sentence(shell: Shell) -> None:
 def test_help_names_every_command(shell: Shell) -> None:
     code, out = shell("--help")
     assert code == 0
-    names = (
-        "search context add correct profile tidied undo write outbox retry rebuild export import"
-    )
+    names = "search context add correct profile write outbox retry rebuild export import"
     for name in names.split():
         assert f"candor memory {name}" in out
 
