@@ -8,7 +8,6 @@ import re
 from typing import Any, Final
 
 from memory.episodes.clipping.clip import clip_text
-from memory.episodes.clipping.fitting import CONCLUSION, gist, without_rulers
 from memory.episodes.turn import ToolCall
 from memory.text.lines import one_line
 
@@ -106,7 +105,7 @@ def reason(call: ToolCall) -> str:
     if server_of(call) is not None:
         last = [line for line in call.output.splitlines() if line.strip()]
         return one_line(last[-1], MAX_OUTPUT_CHARS // 4) if last else ""
-    return gist(clip_text(call.output), MAX_ERROR_CHARS).strip()
+    return clip_text(call.output, MAX_ERROR_CHARS).strip()
 
 
 _LOOKED_AT = 2000
@@ -116,13 +115,6 @@ def checks(call: ToolCall) -> bool:
     """Return whether a call ran tests, a linter, a build or a health check."""
     command = call.input.get("command")
     return isinstance(command, str) and bool(_CHECKING.search(command[:_LOOKED_AT]))
-
-
-def conclusion(call: ToolCall) -> str:
-    """Return the line that sums the output up, or the last line."""
-    lines = [line.strip() for line in clip_text(call.output).splitlines() if line.strip()]
-    summing = [line for line in lines if CONCLUSION.search(line[:MAX_ERROR_CHARS])]
-    return one_line(without_rulers((summing or lines or [""])[-1]), MAX_ASKED_CHARS)
 
 
 def file_of(call: ToolCall) -> str | None:

@@ -13,7 +13,7 @@ from memory.items.scope import Scope
 EpisodeType = Literal[
     "run", "bugfix", "decision", "postmortem", "spec_update", "howto", "incident", "dialogue"
 ]
-"""`run` is a turn with tool calls that has no other type; `dialogue` one line of a conversation."""
+"""`run` is a turn with tool calls that has no other type; `dialogue` is something that was said."""
 
 EPISODE_TYPES: Final[tuple[EpisodeType, ...]] = get_args(EpisodeType)
 
@@ -89,8 +89,6 @@ class Episode:
     """How often the same text came again."""
     conversation_id: str | None = None
     turn_id: str | None = None
-    thread: str | None = None
-    position: int | None = None
     revision: int = 1
     """Grows with each change that a reader can see."""
 
@@ -118,9 +116,6 @@ class EpisodeDraft:
     """None: now."""
     conversation_id: str | None = None
     turn_id: str | None = None
-    thread: str | None = None
-    """What it is part of; with `position` a separate record that is never merged."""
-    position: int | None = None
     recalled_ids: tuple[str, ...] = ()
     """Items that were in the prompt; decisions that they state are removed."""
     recalled_texts: tuple[str, ...] = ()
@@ -131,10 +126,6 @@ class EpisodeDraft:
     """
     tools: tuple[str, ...] = ()
     """Names or signatures of the tools that it speaks of."""
-    is_evidence: bool = False
-    """True if it is made of recorded calls: only its decisions and the tools' output may repeat
-    memory.
-    """
     episode_id: str | None = None
     """None: a new one. A stored episode of this id stays as it is."""
     kept: Kept | None = None

@@ -1,7 +1,7 @@
 """Merges an episode into a like one; where they differ, the second becomes a variant.
 
-Episodes are like if their texts are equal, or their place in a thread; or if they are of the same
-type and tags and about the same time.
+Episodes are like if their texts are equal, or if they are of the same type and tags and about the
+same time.
 """
 
 import hashlib
@@ -23,14 +23,10 @@ _BY_TAGS: Final = frozenset(
 
 
 def fingerprint_of(episode: Episode) -> bytes:
-    """Return 16 bytes that equal texts of one realm share, ignoring white space.
-
-    A record of a thread is identified by its place there.
-    """
-    if episode.thread is not None:
-        place = json.dumps([episode.thread, episode.position])
-        return _digest(realm_of(episode), place, "place")
-    return _digest(realm_of(episode), f"{episode.title}\n{episode.sections.text}")
+    """Return 16 bytes that equal texts of one realm share, ignoring white space."""
+    text = f"{episode.title}\n{episode.sections.text}"
+    plain = "\0".join(" ".join(part.split()) for part in (realm_of(episode), text))
+    return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def realm_of(episode: Episode) -> str:
@@ -40,14 +36,14 @@ def realm_of(episode: Episode) -> str:
 
 def tags_key_of(episode: Episode) -> str | None:
     """Return the tags as one text; None if episodes of this type are not merged by their tags."""
-    if episode.episode_type not in _BY_TAGS or not episode.tags or episode.thread is not None:
+    if episode.episode_type not in _BY_TAGS or not episode.tags:
         return None
     return json.dumps(sorted(map(str.casefold, episode.tags)), ensure_ascii=False)
 
 
 def room_of(episode: Episode) -> int:
     """Return how many variants can still be added."""
-    return 0 if episode.thread is not None else max(0, MAX_VARIANTS - len(episode.variants))
+    return max(0, MAX_VARIANTS - len(episode.variants))
 
 
 def merged(existing: Episode, new: Episode) -> Episode:
@@ -91,8 +87,3 @@ def _plain(line: str) -> str:
 def _begins(title: str, text: str) -> bool:
     """Return whether a title is only the beginning of the text."""
     return _plain(text).startswith(_plain(title).removesuffix("…").rstrip())
-
-
-def _digest(*parts: str) -> bytes:
-    plain = "\0".join(" ".join(part.split()) for part in parts)
-    return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -15,7 +15,6 @@ from memory.episodes.calls import (
     CHANGING,
     asked,
     checks,
-    conclusion,
     file_of,
     named,
     only_looks,
@@ -90,7 +89,6 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
         tools=tuple(
             sorted({signature(call.name, parameter_names(call.input)) for call in turn.calls})
         ),
-        is_evidence=True,
     )
 
 
@@ -184,9 +182,8 @@ def _verification(calls: Sequence[ToolCall]) -> str:
     told: dict[str, str] = {}
     for call in calls:
         if checks(call):
-            said = conclusion(call)
             told.pop(asked(call), None)
-            told[asked(call)] = f"- `{asked(call)}`: {call.status}" + (f", {said}" if said else "")
+            told[asked(call)] = f"- `{asked(call)}`: {call.status}"
     return "\n".join(told.values())
 
 

@@ -40,8 +40,6 @@ def to_item(episode: Episode) -> Item:
         tags=episode.tags,
         conversation_id=episode.conversation_id,
         turn_id=episode.turn_id,
-        thread=episode.thread,
-        position=episode.position,
         revision=episode.revision,
     )
 
@@ -83,6 +81,4 @@ def source_of(episode: Episode) -> str:
     """Return the origin of an episode for a reader."""
     if episode.turn_id is not None and episode.conversation_id is not None:
         return f"turn {episode.turn_id} of {episode.conversation_id}"
-    if episode.thread is not None:
-        return f"{episode.thread}, line {episode.position}"
     return f"episode {episode.episode_id}"

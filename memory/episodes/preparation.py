@@ -34,7 +34,8 @@ from policies.secrets import Masked
 MAX_TAGS: Final = 20
 MAX_TAG_CHARS: Final = 60
 MAX_SOURCE_REFS: Final = 500
-MAX_DIALOGUE_TITLE_CHARS: Final = 80
+MAX_MADE_TITLE_CHARS: Final = 80
+"""Of a title that is the beginning of the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,13 +78,13 @@ def prepare(
     sections, second = clip_sections(sections)  # what is left may stand repeated side by side now
     clipped = _together(first, second)
     told = Prepared(episode=None, clipped=clipped, redacted=masked_count, left_out=clean.left_out)
-    reason = _refusal(draft, sections, clean.reason)
+    reason = clean.reason or refuse_worthless(sections.text)
     if reason is not None:
         return replace(told, reason=reason)
     episode = Episode(
         episode_id=draft.episode_id or episode_id,
         episode_type=_type(draft, sections),
-        title=clean.title or one_line(sections.text, MAX_DIALOGUE_TITLE_CHARS),
+        title=clean.title or one_line(sections.text, MAX_MADE_TITLE_CHARS),
         scope=draft.scope,
         sections=sections,
         occurred_at=draft.occurred_at or now,
@@ -92,8 +93,6 @@ def prepare(
         source_refs=tuple(dict.fromkeys(draft.source_refs))[:MAX_SOURCE_REFS],
         conversation_id=draft.conversation_id,
         turn_id=draft.turn_id,
-        thread=draft.thread if draft.position is not None else None,
-        position=draft.position if draft.thread is not None else None,
         variants=clean.variants,
         repeats=draft.kept.repeats if draft.kept is not None else 0,
         revision=1 + len(clean.variants),  # each had made a new one
@@ -173,16 +172,6 @@ def _type(draft: EpisodeDraft, sections: Sections) -> EpisodeType:
 
 def _says(text: str) -> bool:
     return any(map(str.isalnum, text))
-
-
-def _refusal(draft: EpisodeDraft, sections: Sections, reason: str | None) -> str | None:
-    """Return why it is refused. A line of a dialogue may be small talk."""
-    if reason is not None:
-        return reason
-    worthless = refuse_worthless(sections.text)
-    if draft.thread is not None and worthless not in {"empty", "tool_schema"}:
-        return None
-    return worthless
 
 
 def without_what_may_repeat(draft: EpisodeDraft) -> EpisodeDraft:

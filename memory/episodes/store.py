@@ -51,15 +51,12 @@ class EpisodeStore(Protocol):
         An id that is stored already is left as it is and counts as stored. The same text again, of
         the same owner and labels, only adds to the count of the one that is there. One of the same
         type and tags within `MERGE_WINDOW` adds what it says otherwise as a variant, with new
-        deliveries. A `run` or a `dialogue` merges by its text alone. One with a place in a thread
-        is like no other; what comes to the same place again is the same line, in other words
-        perhaps.
+        deliveries. A `run` or a `dialogue` merges by its text alone.
 
         One that comes back is merged with nothing. It is there already where its owner has its id,
         or the same text under the same labels; that stays as it is and nothing is counted. An id
         that somebody else has is left to them: it gets one made of its owner and that id, each time
-        the same. Raise `StoreConflict` if a place in a thread of the same owner is taken under
-        other labels.
+        the same.
         """
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:

@@ -155,8 +155,6 @@ def _draft(value: Any) -> EpisodeDraft:
         occurred_at=occurred_at,
         conversation_id=_text_or_none(value.get("conversation_id")),
         turn_id=_text_or_none(value.get("turn_id")),
-        thread=_text_or_none(value.get("thread")),
-        position=_number_or_none(value.get("position")),
         kept=Kept(
             variants=tuple(_variant(variant, occurred_at) for variant in value["variants"]),
             repeats=_number_or_none(value.get("repeats")) or 0,

@@ -11,7 +11,6 @@ import pytest
 
 from memory.clock import utc_now
 from memory.episodes.episode import Episode
-from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.store import NewEpisode, Put
 from memory.items.scope import Scope
 from memory.stores.sqlite import episodes as sqlite_episodes
@@ -98,16 +97,6 @@ class MarkingAfter(SqliteEpisodeStore):
         return puts
 
 
-class Threadless(SqliteEpisodeStore):
-    async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
-        return await super().put(
-            [
-                replace(entry, fingerprint=fingerprint_of(replace(entry.episode, thread=None)))
-                for entry in new
-            ]
-        )
-
-
 class Overwriting(SqliteEpisodeStore):
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         for entry in new:
@@ -128,7 +117,6 @@ WRONG_STORES: list[tuple[Any, Any, dict[str, Any]]] = [
         (MarkingAfter, S.test_a_put_that_is_cancelled_anywhere_is_whole_or_absent, {"cut": cut})
         for cut in (cut_by_scope, cut_by_task)
     ],
-    (Threadless, S.test_a_record_of_a_thread_is_never_merged, {}),
     (Overwriting, S.test_an_id_that_is_stored_is_left_as_it_is, {}),
 ]
 

@@ -12,7 +12,7 @@ _TELLING: Final = re.compile(
     re.IGNORECASE,
 )
 # Lines that sum an output up, in the words of common tools.
-CONCLUSION: Final = re.compile(
+_CONCLUSION: Final = re.compile(
     r"(?<!=)={3,}+.{0,200}?\b(?:passed|failed|error|errors)\b.{0,200}?={3}"
     r"|\b\d+ (?:passed|failed|errors?"
     r"|passing|failing)\b"
@@ -25,8 +25,6 @@ CONCLUSION: Final = re.compile(
 
 _HEAD_SHARE = 0.3
 _TELLING_SHARE = 0.35
-_RULER: Final = re.compile(r"^[=_\-*#~]{3,}\s*|(?:(?<!\s)\s++|(?<![\s=_\-*#~]))[=_\-*#~]{3,}+$")
-_FEW_LINES = 3
 _MARK_CHARS = 40
 """Room for the remark on what was left out."""
 
@@ -41,25 +39,6 @@ def fit(text: str, limit: int) -> str:
     return fitted if chosen and len(fitted) <= limit else _cut(text, limit)
 
 
-def gist(text: str, limit: int) -> str:
-    """Return only the lines with errors and the conclusion, in order.
-
-    All of the text, as `fit` has it, where it is short or no line tells. `limit` is at least 200.
-    """
-    lines = [line.strip() for line in text.split("\n")]
-    conclusions = _places(CONCLUSION, lines, range(len(lines)))
-    telling = sorted({*conclusions, *_places(_TELLING, lines, range(len(lines)))})
-    if not telling or len(lines) <= _FEW_LINES:
-        return fit(text, limit)
-    chosen = _fitting(lines, [*conclusions[-1:], *telling], limit)
-    return "\n".join(without_rulers(lines[at]) for at in sorted(chosen)) or fit(text, limit)
-
-
-def without_rulers(line: str) -> str:
-    """Take the rows of `=` and the like from around a line."""
-    return _RULER.sub("", line).strip() or line
-
-
 def _choose(lines: Sequence[str], limit: int) -> list[int]:
     """Choose lines by place: head, tail, and between them conclusions before errors, last first."""
     room = limit - 2 * _MARK_CHARS
@@ -68,7 +47,7 @@ def _choose(lines: Sequence[str], limit: int) -> list[int]:
     tail_share = 1 - _HEAD_SHARE - _TELLING_SHARE
     tail = _taken(lines, rest, int(room * tail_share))
     between = range(len(lines) - len(tail) - 1, len(head) - 1, -1)
-    conclusions = _places(CONCLUSION, lines, between)
+    conclusions = _places(_CONCLUSION, lines, between)
     errors = [at for at in _places(_TELLING, lines, between) if at not in set(conclusions)]
     # the first error is often the cause, the last ones what is left of it
     ordered = conclusions + errors[-1:] + errors[:-1]

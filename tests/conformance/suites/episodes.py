@@ -251,28 +251,6 @@ class EpisodeStoreSuite(OpenedSuite):
         again = episode("3", text=LONG, scope=other, **fields)
         assert (await put(opened, again)).episode_id == "epi_2"
 
-    async def test_a_record_of_a_thread_is_never_merged(self, opened: OpenEpisodes) -> None:
-        for at in range(3):
-            line = episode(
-                str(at), text=LONG, title="t", episode_type="dialogue", thread="d", position=at
-            )
-            assert (await put(opened, line)).status == "stored"
-            assert await opened.store.get(line.episode_id, ANN) == line
-        loose = episode("9", text=f"{LONG} Indeed.", title="t")
-        assert (await put(opened, loose)).status == "stored"
-        again = episode("8", text=LONG, title="t", episode_type="dialogue", thread="d", position=1)
-        assert await put(opened, again) == Put(status="merged", episode_id="epi_1")
-        other = replace(again, episode_id="epi_7", sections=Sections(context="other words"))
-        assert await put(opened, other) == Put(status="merged", episode_id="epi_1")
-        found = await opened.store.get("epi_1", ANN)
-        assert found is not None
-        assert (found.repeats, len(found.variants)) == (1, 1)
-        for n in range(MAX_VARIANTS + 2):
-            await put(opened, replace(other, sections=Sections(context=f"wording {n}")))
-        found = await opened.store.get("epi_1", ANN)
-        assert found is not None
-        assert len(found.variants) == MAX_VARIANTS
-
     async def test_variants_are_bounded_and_then_a_new_one_begins(
         self, opened: OpenEpisodes
     ) -> None:

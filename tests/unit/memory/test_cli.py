@@ -178,7 +178,6 @@ REFUSED_LINES: list[tuple[dict[str, Any], str]] = [
         for name in ("../../evil", "epi_", "epi_a/b", "cas_abc", "epi_a\n", 5, None)
     ),
     ({"turn_id": {}}, NOT_EXPORTED),
-    ({"position": "1"}, NOT_EXPORTED),
     ({"repeats": -1}, NOT_EXPORTED),
     ({"title": 5}, NOT_EXPORTED),
     ({"scope": {"project_id": None}}, NOT_EXPORTED),

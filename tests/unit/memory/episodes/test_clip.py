@@ -14,7 +14,6 @@ from memory.episodes.clipping.clip import (
     clip_sections,
     clip_text,
 )
-from memory.episodes.clipping.fitting import gist
 from memory.episodes.episode import Sections
 
 PYTHON_TRACE = """Traceback (most recent call last):
@@ -207,19 +206,6 @@ def test_long_command_output_keeps_head_error_and_conclusion() -> None:
     assert "tests/test_pay.py::test_refund FAILED" in clipped
     assert "AssertionError: 3 != 4" in clipped
     assert clipped.endswith("1 failed, 900 passed in 12.3s ===========")
-
-
-def test_the_gist_of_an_output_is_its_errors_and_its_conclusion() -> None:
-    text = (
-        "===== test session starts =====\ncollected 3 items\n\ntests/test_pay.py ..F\n"
-        ">   assert refund(3) == 4\nE   AssertionError: 3 != 4\n"
-        "===== 1 failed, 2 passed in 0.4s ====="
-    )
-    assert gist(text, 400) == (
-        "> assert refund(3) == 4\nE   AssertionError: 3 != 4\n1 failed, 2 passed in 0.4s"
-    ).replace("> assert", ">   assert")
-    assert gist("a\nb\nc\nd\ne", 400) == "a\nb\nc\nd\ne"
-    assert gist("编译中\n错误：缺少分号\n链接\n构建失败", 400) == "错误：缺少分号\n构建失败"
 
 
 def test_sections_tell_what_went_and_hold_together() -> None:

@@ -154,16 +154,9 @@ def test_what_a_turn_did_is_told_whatever_words_its_commands_and_outputs_have(to
         "  input_schema: string\n- Bash `pytest -q`: failed\n  TypeError: missing required argument 'id'\n"
         "- Read `docs/schema.md`: ok\n- a tool of k8s: ok"
     )
-    made = prepared(draft(actions=actions, tools=("Bash", "Read", tool), is_evidence=True))
+    made = prepared(draft(actions=actions, tools=("Bash", "Read", tool)))
     assert made.episode is not None
     assert (made.episode.sections.actions, made.left_out) == (actions, 0)
-
-
-def test_a_line_of_a_dialogue_may_be_small_talk() -> None:
-    line = kept("", episode_type="dialogue", context="hi!", thread="t", position=0)
-    assert (line.title, line.position) == ("hi!", 0)
-    assert prepared(draft(context="hi!")).reason == "greeting"
-    assert prepared(draft(context="…", thread="t", position=1)).reason == "empty"
 
 
 def test_titles_and_tags_are_lines_and_bounded() -> None:

@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -79,20 +78,6 @@ async def test_a_refused_draft_leaves_only_the_turns_mark(database: Database) ->
     assert rows[0][0] == 0
 
 
-async def test_a_dialogues_lines_are_records_of_their_own(database: Database) -> None:
-    lines = ["Ann: hi!", "Bob: hi!", "Ann: 周末去爬山吗？", "Bob: ok", "Bob: ok"]
-    spoken = draft(episode_type="dialogue", title="", thread="talk")
-    drafts = [
-        replace(spoken, sections=Sections(context=line), position=at)
-        for at, line in enumerate(lines)
-    ]
-    written = await writer_on(database).write_all(drafts)
-    assert [result.status for result in written] == ["stored"] * 5
-    again = await writer_on(database).write_all(drafts)
-    assert [result.episode_id for result in again] == [result.episode_id for result in written]
-    assert {result.status for result in again} == {"merged"}
-
-
 async def test_a_decision_that_memory_had_shown_is_not_stored_again(database: Database) -> None:
     fact = "We run the nightly export on host blue at 3 a.m., because of the lock."
     writer = writer_on(database)
@@ -138,7 +123,7 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(database: Databas
     assert found.tags == ("pay.py",)
     assert found.sections.decisions == ""
     assert "rm -rf /srv` was denied: outside the workspace" in found.sections.pitfalls
-    assert found.sections.verification == "- `pytest -q`: ok, 3 passed in 0.3s"
+    assert found.sections.verification == "- `pytest -q`: ok"
     assert "aB3" not in found.sections.text
     assert len(found.source_refs) == 7
 
