@@ -75,7 +75,6 @@ def feedback_fields(answer: FeedbackAnswer) -> dict[str, Any]:
         "code": answer.code,
         **state_fields(answer.case),
         "feedback": asdict(answer.feedback),
-        "notes": list(answer.notes),
         "unreviewed_cases": list(answer.unreviewed_cases),
     }
 

@@ -13,7 +13,6 @@ from typing import Final
 
 import anyio
 
-from memory.cases.answer_notes import of_known, of_new, of_updated, of_vote
 from memory.cases.case import (
     Case,
     CaseCaller,
@@ -32,8 +31,9 @@ from memory.cases.results import (
     CaseRefused,
     FeedbackAnswer,
     UpsertAnswer,
+    sentence,
 )
-from memory.cases.similarity import SectionComparer
+from memory.cases.similarity import SectionSimilarity, compare_sections
 from memory.cases.store import CaseChange, CaseStore
 from memory.cases.structure import contradict
 from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conflict
@@ -58,7 +58,6 @@ class CaseBook:
         self,
         store: CaseStore,
         candidates: FindCandidates,
-        comparer: SectionComparer,
         *,
         now: Now,
         known_secrets: Sequence[str] = (),
@@ -67,7 +66,6 @@ class CaseBook:
     ) -> None:
         self._store = store
         self._candidates = candidates
-        self._comparer = comparer
         self._known_secrets = tuple(known_secrets)
         self._new_id = new_id
         self._work = UnitOfWork(store, now=now, on_change=on_change)
@@ -144,7 +142,6 @@ class CaseBook:
                 status="unchanged",
                 case=same,
                 similar_cases=await self._work.relations(caller, same),
-                notes=of_known(same),
             )
         create = partial(create_change, caller, self._new_id(), content, stated)
         create = partial(create, at=self._work.present())
@@ -157,11 +154,12 @@ class CaseBook:
         relations = await self._relations(content, nearby.cases)
         change = await self._threads.run(partial(create, relations=relations))
         await self._work.write(change)
+        missing = nearby.degraded
         return UpsertAnswer(
             status="created",
             case=change.case,
             similar_cases=tuple(relations),
-            notes=of_new(change.case, nearby.degraded),
+            notes=(sentence("notes", "not_all", ", ".join(missing)),) if missing else (),
         )
 
     async def _update(self, caller: CaseCaller, sent: SentCase) -> UpsertAnswer:
@@ -174,7 +172,6 @@ class CaseBook:
                 status="unchanged",
                 case=case,
                 similar_cases=await self._work.relations(caller, case),
-                notes=of_updated(case, case),
             )
         after = change.case
         nearby = await self._candidates(after.content, case.scope, _CANDIDATES + 1)
@@ -183,12 +180,7 @@ class CaseBook:
         relations = await self._relations(after.content, others, known=related)
         similar = await self._work.visible(caller, after.content, relations)
         await self._work.write(replace(change, relations=relations))
-        return UpsertAnswer(
-            status="updated",
-            case=after,
-            similar_cases=similar,
-            notes=of_updated(case, after),
-        )
+        return UpsertAnswer(status="updated", case=after, similar_cases=similar)
 
     async def _same(self, content: CaseContent, scope: Scope) -> Case | None:
         """Return the case of exactly this scope that says the same, hidden ones included.
@@ -209,12 +201,17 @@ class CaseBook:
         """
         ids = {case.case_id for case in known}
         found = [case for case in found if case.case_id not in ids]
-        compare = self._comparer.compare
         return relate(
             content,
-            list(zip(found, await compare(content, found), strict=True)),
-            known=list(zip(known, await compare(content, known), strict=True)),
+            await self._compared(content, found),
+            known=await self._compared(content, known),
         )
+
+    async def _compared(
+        self, content: CaseContent, others: Sequence[Case]
+    ) -> list[tuple[Case, SectionSimilarity]]:
+        similar = await self._threads.run(partial(compare_sections, content, others))
+        return list(zip(others, similar, strict=True))
 
     async def _vote(self, caller: CaseCaller, vote: Vote) -> FeedbackAnswer:
         case = await self._work.case(caller, vote.case_id)
@@ -223,15 +220,9 @@ class CaseBook:
         decide = partial(vote_change, caller, case, votes, vote)
         change = await self._threads.run(decide)
         if change is None:
-            return FeedbackAnswer(
-                case=case, feedback=tally(case, votes), notes=of_vote(case, None, vote)
-            )
+            return FeedbackAnswer(case=case, feedback=tally(case, votes))
         await self._work.write(change)
-        return FeedbackAnswer(
-            case=change.case,
-            feedback=tally(change.case, with_vote(votes, vote)),
-            notes=of_vote(case, change.case, vote),
-        )
+        return FeedbackAnswer(case=change.case, feedback=tally(change.case, with_vote(votes, vote)))
 
     async def _unreviewed(self, caller: CaseCaller) -> Sequence[str]:
         """Return the cases that the conversation should judge; none if they are late."""

@@ -138,7 +138,6 @@ class FeedbackAnswer:
 
     case: Case
     feedback: FeedbackTally
-    notes: Sequence[str] = ()
     unreviewed_cases: Sequence[str] = ()
     code: Code = "OK"
 

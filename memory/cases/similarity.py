@@ -1,4 +1,4 @@
-"""How similar two cases are, section by section, by their words and parts of words.
+"""How similar two cases are, section by section, by their words and parts of words. Pure.
 
 One comparison of whole cases would mostly compare their longest sections, and two causes of one
 symptom would look alike.
@@ -12,9 +12,6 @@ from itertools import pairwise
 from math import log, sqrt
 from typing import Final
 
-import anyio
-import anyio.to_thread
-
 from memory.cases.case import Case, CaseContent
 from memory.cases.fingerprint import words
 from memory.recall.question_words import STOP_TERMS
@@ -26,7 +23,6 @@ MAX_COMPARED_CHARS: Final = 60_000
 """Characters of all cases that one content is compared with; cases beyond are `NOT_SIMILAR`."""
 
 _KEPT_SECTIONS: Final = 1024
-_MAX_THREADS: Final = 2
 _PIECE: Final = 3
 _PIECE_WEIGHT: Final = 0.9
 """Of all pieces of a word together; the word itself weighs 1."""
@@ -49,23 +45,6 @@ class SectionSimilarity:
 
 
 NOT_SIMILAR: Final = SectionSimilarity(symptom=0.0, diagnosis=0.0, root_cause=0.0)
-
-
-class SectionComparer:
-    """Compares cases by their sections in worker threads; safe to use from many tasks."""
-
-    def __init__(self) -> None:
-        self._limiter = anyio.CapacityLimiter(_MAX_THREADS)
-
-    async def compare(
-        self, content: CaseContent, others: Sequence[Case]
-    ) -> list[SectionSimilarity]:
-        """Return the similarity of a content to each of the others; see `compare_sections`."""
-        if not others:
-            return []
-        return await anyio.to_thread.run_sync(
-            compare_sections, content, others, limiter=self._limiter, abandon_on_cancel=True
-        )
 
 
 def compare_sections(content: CaseContent, others: Sequence[Case]) -> list[SectionSimilarity]:

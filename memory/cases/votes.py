@@ -46,11 +46,6 @@ def is_helpful(vote: Vote) -> bool:
     return _is_for(vote) and not _is_against(vote)
 
 
-def is_for_and_against(vote: Vote) -> bool:
-    """Return whether a vote contradicts itself; it counts against the case."""
-    return _is_for(vote) and _is_against(vote)
-
-
 def counted(case: Case, votes: Sequence[Vote]) -> list[Vote]:
     """Return the votes that count at all: those since a person rewrote the case last."""
     return [vote for vote in votes if vote.content_revision >= case.judged_from]

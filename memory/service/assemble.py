@@ -21,7 +21,6 @@ from memory.background import keep_running
 from memory.cases.book import CaseBook
 from memory.cases.case_reader import CaseReader
 from memory.cases.finder import CaseFinder
-from memory.cases.similarity import SectionComparer
 from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.embeddings.choice import make_embedder
@@ -243,7 +242,6 @@ async def _build(
         cases,
         finder.candidates,
         # the relations' thresholds were measured with these vectors, in English and Chinese
-        SectionComparer(),
         now=now,
         known_secrets=plan.known_secrets,
         on_change=wake_deliveries,

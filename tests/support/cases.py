@@ -14,7 +14,6 @@ from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.relations import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
-from memory.cases.similarity import SectionComparer
 from memory.clock import Now
 from memory.items.scope import Scope
 from memory.stores.sqlite.case_writes import delete_case_blocking
@@ -112,7 +111,6 @@ def world_on(database: Database, make: Making = cases_on, **options: Any) -> Cas
     given: dict[str, Any] = {
         "store": store,
         "candidates": Listed(database, store).candidates,
-        "comparer": SectionComparer(),
         "now": now,
         "on_change": lambda: told.append("changed"),
     }

@@ -40,7 +40,6 @@ async def test_what_is_recorded_already_is_not_recorded_twice(world: CaseWorld) 
     for who in (caller(), caller("cnv_2"), caller(None, by="person")):
         answer = await world.upsert(who, **{**retold(INCIDENT), "confidence": 1})
         assert (answer.status, answer.case) == ("unchanged", one)
-        assert one.case_id in answer.notes[0]
     assert await world.count() == 1
     assert world.told == ["changed"]
 
@@ -75,9 +74,6 @@ async def test_what_search_hides_does_not_come_back_by_another_number(
     assert answer.case.lifecycle == lifecycle
     assert await world.count() == 1
     assert not await world.database.rows("SELECT id FROM items")
-    assert "search does not show it" in answer.notes[-1]
-    assert one in answer.notes[-1]
-    assert lifecycle == "stale" or "found wrong" in answer.notes[-1]
 
 
 async def test_another_cause_scope_or_service_is_another_case(

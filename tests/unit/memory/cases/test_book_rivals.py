@@ -166,7 +166,6 @@ async def test_what_a_person_rewrote_is_found_and_not_kept_down_by_votes_on_the_
     right = {**INCIDENT_ZH, "confidence": 0.9}
     by_hand = await world.upsert(PERSON, case_id=one, **right)
     assert (by_hand.case.lifecycle, by_hand.case.confidence) == ("draft", 0.9)
-    assert by_hand.notes == ()
     assert [row["id"] for row in await world.database.rows("SELECT id FROM items")] == [one]
     again = await world.upsert(caller("cnv_7"), **retold(right))
     assert (again.status, again.case.case_id, again.case.is_findable) == ("unchanged", one, True)
