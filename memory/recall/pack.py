@@ -188,7 +188,8 @@ def _text(item: Item, words: Collection[str], chars: int) -> str:
     text = extract(item.body or item.summary, words, chars)
     name = item.title.rpartition(BETWEEN_HEADINGS)[2]
     title = one_line(item.title, _TITLE_CHARS)
-    return text if not title or flat(name) in text else f"{title}: {text}"
+    has_name = "".join(name.split()) in "".join(text.split())  # the extract spaces sentences
+    return text if not title or has_name else f"{title}: {text}"
 
 
 def _profile(text: str) -> str:

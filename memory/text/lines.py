@@ -18,7 +18,9 @@ def clipped(text: str, most: int) -> str:
 
 
 def without_marks(text: str) -> list[str]:
-    """Return the lines of a Markdown text without the marks of lists, headings and replies, and no
-    empty ones.
+    """Return the lines of a Markdown text without the marks of lists and headings, and no empty
+    ones.
+
+    The mark of a reply stays: it says who said a line.
     """
-    return [line for line in (line.strip(" #*->→") for line in text.splitlines()) if line]
+    return [line for line in (line.strip(" #*->") for line in text.splitlines()) if line]

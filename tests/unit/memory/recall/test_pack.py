@@ -56,6 +56,13 @@ def test_an_item_is_one_quoted_line_with_id_kind_date_and_source_and_what_is_deg
     assert "Memory backend degraded: vector_error, notes_timeout." in made.text
 
 
+def test_a_title_that_the_text_begins_with_is_not_said_twice() -> None:
+    (item,) = packed(
+        [make_item("trn_a", "写完了。发给她。\n→ 好。", title="写完了。发给她。")]
+    ).items
+    assert item.line.endswith("] 写完了。 发给她。 → 好。")
+
+
 TITLES = [
     "The payment gateway times out",
     "Why the payment gateway lost ERR_CONN_RESET",
