@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-SETS = [Path(__file__).with_name(name) for name in ("fifth", "eighth")]
+SETS = [Path(__file__).with_name(name) for name in ("eighth", "ninth")]
 """The two latest by authors who had not seen the code."""
 _ASKED_AT = "2026-11-23T09:00:00Z"
 _FIELDS: Mapping[str, tuple[set[str], set[str]]] = {
     "notes": ({"path", "text", "modified"}, set()),
     "episodes": ({"id", "title", "text", "at"}, set()),
+    "facts": ({"id", "text", "at"}, set()),
     "questions": ({"id", "text", "lang", "kind", "answers"}, {"asked_at"}),
 }
 
@@ -43,17 +44,21 @@ class Question:
 
 @dataclass(frozen=True)
 class PersonSet:
-    """Notes, episodes and questions."""
+    """Notes, episodes, facts and questions."""
 
     notes: Sequence[Mapping[str, Any]]
     episodes: Sequence[Mapping[str, Any]]
+    facts: Sequence[Mapping[str, Any]]
     questions: Sequence[Question]
 
     @property
     def texts(self) -> dict[str, str]:
         """The text of each source."""
         notes = {note["path"]: note["text"] for note in self.notes}
-        return notes | {one["id"]: f"{one['title']}\n{one['text']}" for one in self.episodes}
+        facts = {fact["id"]: fact["text"] for fact in self.facts}
+        return (
+            notes | facts | {one["id"]: f"{one['title']}\n{one['text']}" for one in self.episodes}
+        )
 
 
 def read(directory: Path) -> PersonSet:
@@ -64,7 +69,7 @@ def read(directory: Path) -> PersonSet:
     """
     rows = {name: _rows(directory / f"{name}.jsonl", *_FIELDS[name]) for name in _FIELDS}
     questions = [_question(row) for row in rows["questions"]]
-    person = PersonSet(rows["notes"], rows["episodes"], questions)
+    person = PersonSet(rows["notes"], rows["episodes"], rows["facts"], questions)
     texts = person.texts
     for question in questions:
         if (question.kind == "none") == bool(question.answers):
@@ -86,12 +91,14 @@ def write_notes(person: PersonSet, workspace: Path) -> None:
 
 
 def moment_of(row: Mapping[str, Any]) -> datetime:
-    """Return when an episode happened."""
+    """Return when an episode happened or a fact was told."""
     return _moment(row["at"])
 
 
 def _rows(path: Path, needed: set[str], optional: set[str]) -> list[dict[str, Any]]:
     load: Callable[[str], dict[str, Any]] = json.loads
+    if path.stem == "facts" and not path.exists():
+        return []
     rows = [load(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     for row in rows:
         if not needed <= row.keys() <= needed | optional:

@@ -6,6 +6,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from bench.report import median, show
 from memory.clock import utc_now
 from memory.embeddings.protocol import TextEmbedder
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.facts.fact import Fact
+from memory.facts.writes import FactWrites
 from memory.intents.record import IntentRecorder
 from memory.items.item import Item
 from memory.items.scope import Scope
@@ -111,6 +114,11 @@ async def remembering(person: PersonSet) -> AsyncIterator[Memory]:
         )
         await NoteIndex(workspace, store, str).scan()
         await memory.write_all([_draft(row) for row in person.episodes])
+        facts = FactWrites(deliver_to=(), recording=recorder.recording)
+        for fact in map(_fact, person.facts):
+            await memory.database.write(
+                partial(facts.restore_blocking, fact=fact, now=utc_now(), with_line=False)
+            )
         yield memory
 
 
@@ -141,7 +149,7 @@ async def asking(person: PersonSet, embedder: TextEmbedder | None = None) -> Asy
 
 def source_and_text(item: Item) -> tuple[str, str]:
     """Return what an answer is compared with."""
-    return item.id if item.kind == "episode" else item.source, f"{item.title}\n{item.body}"
+    return item.source if item.kind == "note" else item.id, f"{item.title}\n{item.body}"
 
 
 def _draft(row: Any) -> EpisodeDraft:
@@ -152,6 +160,18 @@ def _draft(row: Any) -> EpisodeDraft:
         scope=Scope(owner_id=OWNER),
         sections=Sections(context=row["text"]),
         occurred_at=moment_of(row),
+    )
+
+
+def _fact(row: Any) -> Fact:
+    at = moment_of(row)
+    return Fact(
+        id=row["id"],
+        text=row["text"],
+        scope=Scope(owner_id=OWNER),
+        origin="request",
+        valid_from=at,
+        updated_at=at,
     )
 
 
