@@ -179,6 +179,7 @@ class Conversations:
         named.
         """
         conversation = await self._access.find(user_id, conversation_id)
+        await self._parts.memory.changed()  # with the turns that have just ended
         is_labelled = bool(query.scope.labels)
         return replace(
             query,

@@ -19,10 +19,10 @@ _NEARLY_EQUAL: Final = 0.9
 def worth_showing(found: Found) -> Found:
     """Return the hits worth showing, best first."""
     near = [hit for hit in found.hits if not hit.is_weak and hit.nearness >= _LEAST_NEARNESS]
-    return replace(found, hits=_newest_of_equals(near[:MAX_SHOWN]), more=near[MAX_SHOWN:])
+    return replace(found, hits=newest_of_equals(near[:MAX_SHOWN]), more=near[MAX_SHOWN:])
 
 
-def _newest_of_equals(hits: Sequence[Hit]) -> list[Hit]:
+def newest_of_equals(hits: Sequence[Hit]) -> list[Hit]:
     """Put hits that fit about as well as the best of the remaining ones in the order of time."""
     ordered: list[Hit] = []
     rest = list(hits)

@@ -15,6 +15,7 @@ from memory.items.store import ItemStore
 from memory.items.timespan import TimeSpan
 from memory.recall.query import RECALLED_KINDS
 from memory.recall.search import MemorySearch
+from memory.recall.shown import newest_of_equals
 from memory.recall.stale_schema import split_stale
 from memory.text.lines import clipped
 
@@ -89,7 +90,10 @@ class MemoryTools:
         self._items = items
 
     async def search(self, lookup: Lookup, arguments: Mapping[str, Any]) -> str:
-        """Return what likely answers the query, best first, then a few that fit it less."""
+        """Return what likely answers the query, best first, then a few that fit it less.
+
+        Among near equals the newest comes first.
+        """
         query, limit = arguments.get("query"), arguments.get("limit")
         most = limit if isinstance(limit, int) and 1 <= limit <= _MOST else _FEW
         kinds = _kinds(arguments.get("kinds"))
@@ -110,7 +114,7 @@ class MemoryTools:
             deadline_s=_DEADLINE_S,
             span=span,
         )
-        likely = [hit for hit in found.hits if not hit.is_weak]
+        likely = newest_of_equals([hit for hit in found.hits if not hit.is_weak])
         weak = [hit for hit in found.hits if hit.is_weak]
         lines = [_line(hit.item) for hit in likely]
         lines += [_line(hit.item) | {"fit": "weak"} for hit in weak[:_MAX_WEAK]]

@@ -87,6 +87,8 @@ class ScriptedEngine:
         self.max_retries = _MAX_RETRIES
         self.sessions: dict[str, Session] = {}
         self.clients: list[ScriptedClient] = []
+        self.answers: dict[str, Step] = {}
+        """What it does at the next prompt with this text, in place of a script in it."""
         self.broken = False
         """Set it to let `connect` fail."""
 
@@ -157,6 +159,8 @@ class ScriptedClient:
             raise ClientDead("The agent is still at work on a run that was given up.")
         self._used = True
         session = self._engine.sessions[self._session_id]
+        if prompt.text in self._engine.answers:
+            session.followups.insert(0, self._engine.answers.pop(prompt.text))
         ready = SessionReady(session_id=self._session_id, model=self._spec.model or "scripted")
         run = ScriptedRun(self._engine.workspace, session, ready, prompt, self._spec.servers)
         run.max_retries = self._engine.max_retries

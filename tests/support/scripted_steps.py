@@ -5,7 +5,7 @@ import re
 import shlex
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,23 +37,28 @@ class ScriptedCall:
     input: dict[str, Any]
 
 
-def steps_of(text: str, session: Session) -> list[Step]:
-    """List the steps that a prompt asks for; one without a script takes the session's next one."""
+def steps_of(text: str, session: Session) -> Sequence[Step]:
+    """List the steps that a prompt asks for; one without a script takes the session's next one.
+
+    That may stand for several: `{"steps": [...]}`.
+    """
     fence, allowed = _FENCE.search(text), _ALLOWED.search(text)
     if fence is None:
         if session.followups:
-            return [session.followups.pop(0)]
+            step = session.followups.pop(0)
+            steps: Sequence[Step] = step.get("steps", [step])
+            return steps
         if allowed is not None:
             call = json.loads(allowed["body"])
             return [{"tool": call["name"], "input": call["input"]}, {"text": "Made."}]
         return [{"text": f"You said: {text}"}]
-    steps: list[Step] = []
+    parsed: list[Step] = []
     for step in json.loads(fence["body"]):
         if "on_followup" in step:
             session.followups = list(step["on_followup"])
         else:
-            steps += [step] * (step.get("times", 1) if "repeat" in step else 1)
-    return steps
+            parsed += [step] * (step.get("times", 1) if "repeat" in step else 1)
+    return parsed
 
 
 def calls_of(step: Step) -> list[ScriptedCall]:
