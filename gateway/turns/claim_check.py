@@ -99,9 +99,11 @@ class ClaimChecker:
         result = turn.result or {}
         try:
             changes = await self._file_changes.get(turn.id) or {}
-            answer = await model.answer(system=SYSTEM_PROMPT, prompt=record_of(result, changes))
-            claims = None if answer is None else read_claims(answer, result["reply"])
-            model.count(was_of_use=claims is not None)
+            claims = await model.ask(
+                system=SYSTEM_PROMPT,
+                prompt=record_of(result, changes),
+                read=lambda answer: read_claims(answer, result["reply"]),
+            )
             if not claims:
                 self._on_result("failed" if claims is None else "supported")
                 return

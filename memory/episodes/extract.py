@@ -69,9 +69,7 @@ class Extractor:
         if self._model.rests:
             return draft
         record = self._record(draft, reply)
-        text = await self._model.answer(system=SYSTEM_PROMPT, prompt=record)
-        answer = None if text is None else read_answer(text)
-        self._model.count(was_of_use=answer is not None)
+        answer = await self._model.ask(system=SYSTEM_PROMPT, prompt=record, read=read_answer)
         return draft if answer is None else _with_found(draft, answer, record)
 
     def _record(self, draft: EpisodeDraft, reply: str) -> str:

@@ -92,11 +92,11 @@ _IPV6: Final = re.compile(
     r"(?ai)(?<![\w:.])(?:f[cd][0-9a-f]{2}"
     r"|fe[89ab][0-9a-f])(?::{1,2}[0-9a-f]{0,4}){1,7}(?:%\w{1,16})?(?:/\d{1,3})?(?![\w:])",
 )
+_NAMED: Final = r"""[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})"""
 # `user name: …`
 _ACCOUNT: Final = re.compile(
     "(?ai)(?P<head>(?:账号|帐号|账户名|登录名|用户名"
-    r"""|(?<![A-Za-z0-9])user[_ \-]?name)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)"""
-    r"(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})",
+    rf"|(?<![A-Za-z0-9])user[_ \-]?name){_NAMED}",
 )
 # a share of Windows
 _SHARE: Final = re.compile(
@@ -115,8 +115,7 @@ _PHONE: Final = re.compile(
 )
 # `account: …`, where contacts are masked, too
 _LOGIN: Final = re.compile(
-    r"(?ai)(?P<head>(?<![\w\-])(?:account|login|账户"
-    r"""|登录)[\"']?\s{0,4}[:=：]\s{0,4}[\"']?)(?!\[)(?P<value>[A-Za-z0-9][\w.@+\-]{1,63})""",
+    rf"(?ai)(?P<head>(?<![\w\-])(?:account|login|账户|登录){_NAMED}",
 )
 _PLACES: Sequence[_Place] = (
     ("://", _URL, _url),

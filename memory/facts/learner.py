@@ -87,9 +87,8 @@ class FactLearner:
             occurred_at=turn.occurred_at,
         )
         known = (await self._keeper.store.holding(turn.owner_id))[:_MAX_KNOWN]
-        answer = await self._model.answer(system=SYSTEM_PROMPT, prompt=self._prompt(turn, known))
-        found = None if answer is None else _read(answer)
-        self._model.count(was_of_use=found is not None)
+        prompt = self._prompt(turn, known)
+        found = await self._model.ask(system=SYSTEM_PROMPT, prompt=prompt, read=_read)
         self._on_result("failed" if found is None else "answered")
         for call in found or ():
             self._on_result("kept" if await self._do(call, told) else "dropped")

@@ -2,7 +2,8 @@
 
 import json
 import re
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 
@@ -11,6 +12,7 @@ from memory.remote.breaker import Breaker, BreakerLimits
 
 _LIMITS: Final = BreakerLimits(max_failures=3, open_s=300.0)
 _MAX_ANSWER_CHARS: Final = 20_000
+T = TypeVar("T")
 _FENCED: Final = re.compile(r"\A```(?:json)?\s*\n(?P<inner>.*)\n```\Z", re.DOTALL)
 
 
@@ -39,27 +41,24 @@ class RestingModel:
         """True while nobody is asked."""
         return self._breaker.state(self._now()) == "open"
 
-    async def answer(self, *, system: str, prompt: str) -> str | None:
-        """Return the answer, or None if there is none in time; never raises but cancellation.
+    async def ask(self, *, system: str, prompt: str, read: Callable[[str], T | None]) -> T | None:
+        """Return what `read` makes of the answer; never raises but cancellation.
 
-        Call `count` with whether the answer was of use.
+        None, and a failure, if there is no answer in time or `read` returns None for its form.
         """
         if self.rests:
             return None
         try:
             with anyio.fail_after(self._timeout_s):
-                return await self._ask(system=system, prompt=prompt, timeout_s=self._timeout_s)
+                text = await self._ask(system=system, prompt=prompt, timeout_s=self._timeout_s)
+            found = read(text)
         except Exception:  # noqa: BLE001  whatever is wrong with the model, memory goes on without it
-            return None
-
-    def count(self, *, was_of_use: bool) -> None:
-        """Count an answer of the model, which may be missing or of another form than
-        was asked for.
-        """
-        if was_of_use:
-            self._breaker.succeeded()
-        else:
+            found = None
+        if found is None:
             self._breaker.failed(self._now())
+        else:
+            self._breaker.succeeded()
+        return found
 
 
 def read_json(text: str) -> dict[str, Any] | None:
