@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.assemble import PROGRAM, MakeEngine, ModelAccess, Ping, load_policy_blocking
+from gateway.assemble import PROGRAM, MakeEngine, ModelAccess, Ping
 from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
 from gateway.demo.answer import DEMO_MODEL
 from gateway.demo.server import serve_demo
@@ -32,6 +32,7 @@ from gateway.private_files import make_private_blocking
 from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
 from gateway.relay.supervisor import RelayProcess, open_relay
 from gateway.relay.upstream import Service, Target
+from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 from gateway.trust import approvals_file
 from gateway.turns.case_tools import CASE_SERVER

@@ -22,6 +22,7 @@ from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
+from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
@@ -30,7 +31,6 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
-from gateway.errors import StartError
 from gateway.files.access import WorkspaceAccess
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
@@ -38,6 +38,7 @@ from gateway.lost_data import DATABASE
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
+from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.claim_check import ClaimChecker
@@ -57,7 +58,7 @@ from memory.remote.small_model import AskModel
 from memory.service.memory import Memory
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
-from policies.rules import Rules, RulesError, load_rules
+from policies.rules import Rules
 from policies.secrets import mask_secrets
 from policies.tools import HERE, ToolGate
 
@@ -98,6 +99,8 @@ class Services:
     """None if it could not be opened."""
     missing_memory: MissingMemory | None = None
     """Why there is no memory."""
+    ask_model: AskModel | None = None
+    """See `ModelAccess`."""
 
     async def end_turns(self) -> None:
         """Take nothing more; let turns finish within the grace, then stop them; bounded."""
@@ -291,6 +294,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             conversations=conversations,
             turns=turns,
             file_changes=file_changes,
+            client_turns=SqliteClientTurnStore(parts.database),
             events=events,
             outputs=outputs,
             log=log,
@@ -347,6 +351,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         background=background,
         memory=parts.memory.memory,
         missing_memory=parts.memory.missing,
+        ask_model=access.ask_model,
     )
 
 
@@ -375,20 +380,6 @@ def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> N
     metrics.watch("running_turns", lambda: lanes.running_count)
     metrics.watch("queued_turns", lambda: lanes.queued_count)
     metrics.watch("event_backlog", lambda: log.backlog)
-
-
-def load_policy_blocking(settings: Settings) -> Rules:
-    """Load the policy's rules, including the operator's file.
-
-    Raise `StartError` if the file has a mistake; the text names it, the line and the fix.
-    """
-    private = [settings.data_dir, settings.log_dir]
-    if settings.tokens_file is not None:
-        private.append(settings.tokens_file)
-    try:
-        return load_rules(settings.policy_file, workspace=settings.workspace, private=private)
-    except RulesError as exc:
-        raise StartError(str(exc)) from exc
 
 
 def make_directories_blocking(settings: Settings) -> None:

@@ -22,7 +22,6 @@ from gateway.agents import (
     plan_agents,
     relay_target_blocking,
 )
-from gateway.assemble import load_policy_blocking
 from gateway.credentials import secrets_of
 from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
@@ -30,6 +29,7 @@ from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
 from gateway.lost_data import count_damaged_blocking
 from gateway.memory import try_embedder
+from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking

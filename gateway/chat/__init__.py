@@ -1,13 +1,17 @@
 """What a front end can do with conversations and turns: the parts that the HTTP routes call."""
 
 from gateway.chat.approvals import Approvals
+from gateway.chat.arrivals import Arrivals
 from gateway.chat.conversations import Conversations
+from gateway.chat.departures import Departures
 from gateway.chat.intake import Intake
 from gateway.chat.operations import Operations
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.chat.reader import TurnReader
+from gateway.chat.threads import Threads
+from gateway.turns.requests import Accepted, ChatRequest
 
-__all__ = ["Chat", "ChatParts"]
+__all__ = ["Accepted", "Chat", "ChatParts", "ChatRequest"]
 
 
 class Chat:
@@ -23,3 +27,9 @@ class Chat:
         self.operations = Operations(parts)
         self.approvals = Approvals(parts, access, self.intake)
         """What persons are asked, and what they allowed."""
+        self.threads = Threads(parts, self.conversations)
+        """The conversations of clients that send their history."""
+        self.arrivals = Arrivals(parts)
+        """Requests that clients send again."""
+        self.departures = Departures(self.intake)
+        """Clients that close their stream to stop a turn."""

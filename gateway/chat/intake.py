@@ -220,16 +220,18 @@ class Intake:
         current = self._parts.lanes.current(conversation_id)
         return current if when_busy == "interrupt" else None
 
-    async def interrupt(self, user_id: UserId, conversation_id: str) -> TurnId:
-        """Ask the running turn to stop; its result follows when it has.
+    async def interrupt(
+        self, user_id: UserId, conversation_id: str, *, turn_id: TurnId | None = None
+    ) -> TurnId:
+        """Ask the running turn, or that turn if it runs, to stop; its result follows when it has.
 
         Raises:
             NotFound: no such conversation.
-            Conflict: nothing runs there.
+            Conflict: nothing runs there, or another turn does.
         """
         conversation = await self._access.find(user_id, conversation_id)
         current = self._parts.lanes.current(conversation.id)
-        if current is None:
+        if current is None or turn_id not in {None, current.turn.id}:
             raise Conflict("Nothing is running in this conversation.", code="nothing_running")
         current.control.stop("user_interrupt")
         return current.turn.id

@@ -8,7 +8,13 @@ from typing import Any
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.outputs import OutputFiles
-from gateway.conversations.store import ConversationStore, EventStore, FileChangeStore, TurnStore
+from gateway.conversations.store import (
+    ClientTurnStore,
+    ConversationStore,
+    EventStore,
+    FileChangeStore,
+    TurnStore,
+)
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
 from gateway.errors import NotFound
@@ -31,6 +37,7 @@ class ChatParts:
     conversations: ConversationStore
     turns: TurnStore
     file_changes: FileChangeStore
+    client_turns: ClientTurnStore
     events: EventStore
     outputs: OutputFiles
     log: EventLog

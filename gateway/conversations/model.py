@@ -176,6 +176,19 @@ class ApprovalAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTurn:
+    """A turn of a client of another protocol, which sends its history instead of our ids."""
+
+    user_id: UserId
+    thread: str
+    """The client's own name of the conversation; empty if it gave none."""
+    history: str
+    """A hash of the person's messages up to and with that of the turn."""
+    turn_id: TurnId
+    conversation_id: ConversationId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEvent:
     """One event of a turn, as it is stored and sent."""
 

@@ -15,6 +15,7 @@ from gateway.conversations.model import (
     Approval,
     ApprovalAnswer,
     Branch,
+    ClientTurn,
     Conversation,
     ConversationChange,
     Page,
@@ -270,6 +271,18 @@ class FileChangeStore(Protocol):
 
     async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
         """Return a turn's changes; None if none were stored."""
+
+
+class ClientTurnStore(Protocol):
+    """The turns of clients that send their history. They go with their conversation."""
+
+    async def add(self, turn: ClientTurn) -> None:
+        """Add a turn; nothing happens if its conversation is gone."""
+
+    async def find(
+        self, user_id: UserId, thread: str, history: str | None, *, limit: int
+    ) -> Sequence[ClientTurn]:
+        """Return a user's turns of a thread with that history, or with any, newest first."""
 
 
 class ApprovalStore(Protocol):

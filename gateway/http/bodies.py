@@ -26,6 +26,8 @@ _JSON = "application/json"
 _FORM = "multipart/form-data"
 UPLOADS = "/workspace/files"
 """The one path that takes a form."""
+_HISTORIES = ("/openai/",)
+"""Paths of other protocols, whose clients send all messages again each time, pictures and all."""
 MAX_UPLOADS = 20
 """The most files in one form."""
 _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -36,7 +38,8 @@ _INVALID_TEXT = re.compile("[\0\ud800-\udfff]")
 class BodyLimit:
     """Refuses bodies over `max_bytes`, by their `Content-Length` and by their real size.
 
-    A form that is sent to `UPLOADS` may have `max_upload_bytes` instead.
+    A form that is sent to `UPLOADS`, and what is sent to a path of another protocol, may have
+    `max_upload_bytes` instead.
 
     Refuses a body with two framings as well: a proxy in front may trust the other one and take a
     part of the body for the next request.
@@ -59,7 +62,8 @@ class BodyLimit:
         if not (length.isascii() and length.isdigit()):
             raise UnprocessableEntity("The Content-Length is not a number.")
         is_upload = scope["path"] == UPLOADS and _media_type(headers) == _FORM
-        max_bytes = self._max_upload_bytes if is_upload else self._max_bytes
+        is_large = is_upload or scope["path"].startswith(_HISTORIES)
+        max_bytes = self._max_upload_bytes if is_large else self._max_bytes
         if len(length.lstrip("0")) > len(str(max_bytes)) or int(length) > max_bytes:
             raise _too_large(max_bytes)
         if scope["method"] not in _READING_METHODS and headers.get("content-type"):

@@ -1,9 +1,11 @@
 """The state of the app, and the context of one request as routes get it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final
 
+import anyio.to_thread
 from fastapi import Depends
 from starlette.requests import Request
 
@@ -11,6 +13,8 @@ from gateway.assemble import Services
 from gateway.chat import Chat
 from gateway.conversations.feed import Subscription
 from gateway.errors import UnprocessableEntity
+from gateway.files.upload_journal import JOURNALS
+from gateway.files.uploads import StoredFile, Upload, store_uploads_blocking
 from gateway.http.bodies import BodyT, read_body
 from gateway.http.exception_handlers import StorageFailed
 from gateway.http.memory_views import health_fields, missing_health_fields
@@ -85,10 +89,26 @@ class RequestContext:
         """Read the body; see `read_body`."""
         return await read_body(self.request, model, self.state.limits.body_deadline_s)
 
+    async def store(self, uploads: Sequence[Upload]) -> Sequence[StoredFile]:
+        """Store files in the workspace, all or none; raises as `store_uploads_blocking` does."""
+        services = self.state.services
+        journals = services.settings.data_dir / JOURNALS
+        return await anyio.to_thread.run_sync(
+            store_uploads_blocking, services.files, uploads, journals
+        )
+
     def event_stream(
-        self, subscription: Subscription, conversation_id: str, *, until_completed: bool
+        self,
+        subscription: Subscription,
+        conversation_id: str,
+        *,
+        until_completed: bool,
+        **translation: Any,
     ) -> EventStream:
-        """Return the response that streams a subscription of one of the user's conversations."""
+        """Return the response that streams a subscription of one of the user's conversations.
+
+        `translation` are the fields of a `StreamPlan` for another protocol.
+        """
         services = self.state.services
         plan = StreamPlan(
             subscription=subscription,
@@ -98,6 +118,7 @@ class RequestContext:
             wait_revoked=self.request.state.wait_revoked,
             keep_alive_s=self.state.limits.keep_alive_s,
             request_id=self.request.state.request_id,
+            **translation,
         )
         return EventStream(plan, services.metrics.sse_readers)
 

@@ -6,8 +6,9 @@ the turn.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from math import inf
 
 import anyio
@@ -44,6 +45,15 @@ class StreamPlan:
     """Returns when the reader's token is no longer known."""
     keep_alive_s: float
     request_id: str
+    pieces: Callable[[Sequence[TurnEvent]], Iterable[bytes]] | None = None
+    """Writes the events of another protocol; None: as they are."""
+    failure: Callable[[GatewayError, str], bytes] | None = None
+    """Writes an error of another protocol, which ends the stream."""
+    while_open: AbstractContextManager[None] = field(default_factory=nullcontext)
+    """Entered while the stream is open."""
+    on_left: Callable[[], Awaitable[None]] | None = None
+    """Called when the client has left before the end."""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class EventStream(Response):
@@ -52,17 +62,20 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(self, plan: StreamPlan, readers: Gauge) -> None:
-        super().__init__(headers=_HEADERS)
+        super().__init__(headers={**plan.headers, **_HEADERS})
         del self.headers["content-length"]
         self._plan = plan
         self._readers = readers
         self._stopped = anyio.Event()
         self._revoked = anyio.Event()
+        self._has_left = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         """Send the stream until it ends, the client leaves or the server stops."""
-        with self._readers.track_inprogress():
+        with self._readers.track_inprogress(), self._plan.while_open:
             await self._serve(receive, send)
+        if self._has_left and self._plan.on_left is not None:
+            await self._plan.on_left()
 
     async def _serve(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
@@ -77,6 +90,7 @@ class EventStream(Response):
     async def _watch_client(self, receive: Receive, everything: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        self._has_left = True
         everything.cancel()
 
     async def _wake_after(self, wait: Callable[[], Awaitable[None]], over: anyio.Event) -> None:
@@ -90,10 +104,11 @@ class EventStream(Response):
                 await self._follow(send)
         except Exception as exc:  # noqa: BLE001  reported as an event and logged, like any request's failure
             error = to_gateway_error(exc, self._plan.request_id)
-            await _send(send, error_event(error, self._plan.request_id))
+            write = self._plan.failure or error_event
+            await _send(send, write(error, self._plan.request_id))
 
     async def _follow(self, send: Send) -> None:
-        plan = self._plan
+        plan, pieces = self._plan, self._plan.pieces or stream_pieces
         clock = asyncio.get_running_loop().time
         now = clock()
         keep_alive_at, check_at, checked_at = now + plan.keep_alive_s, inf, -inf
@@ -105,7 +120,7 @@ class EventStream(Response):
             if self._revoked.is_set():
                 raise Unauthorized("The token of this stream is no longer valid.")
             if events:
-                for piece in stream_pieces(events):
+                for piece in pieces(events):
                     await _send(send, piece)
                 now = clock()
                 keep_alive_at = now + plan.keep_alive_s

@@ -18,8 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors import UnprocessableEntity
-from gateway.files.upload_journal import JOURNALS
-from gateway.files.uploads import Upload, store_uploads_blocking
+from gateway.files.uploads import Upload
 from gateway.http.bodies import MAX_UPLOADS, UPLOADS, read_uploads
 from gateway.http.context import Context
 from gateway.http.json_response import JsonResponse, fields_of
@@ -142,10 +141,7 @@ async def upload_files(context: Context) -> Response:
         ]
         if not uploads:
             raise UnprocessableEntity("The form holds no file with a name.")
-        services = context.state.services
-        journals = services.settings.data_dir / JOURNALS
-        store = partial(store_uploads_blocking, services.files, uploads, journals)
-        stored = await anyio.to_thread.run_sync(store)
+        stored = await context.store(uploads)
     finally:
         await form.close()
     files = [fields_of(file, ("path", "name", "size_bytes")) for file in stored]

@@ -15,12 +15,14 @@ import anyio
 import httpx
 from fastapi import FastAPI
 
+from gateway.application import create_app
 from gateway.assemble import Ping, Services
 from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
+from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
@@ -29,7 +31,6 @@ from gateway.engine.held_client import PoolLimits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec
 from gateway.files.access import WorkspaceAccess
-from gateway.http.application import create_app
 from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
 from gateway.http.tokens import make_token
@@ -255,6 +256,7 @@ async def staged(
                 conversations=SqliteConversationStore(database),
                 turns=turns,
                 file_changes=SqliteFileChangeStore(database),
+                client_turns=SqliteClientTurnStore(database),
                 events=events,
                 outputs=OutputFiles(chosen.data_dir / "outputs", mask_secrets),
                 log=log,

@@ -30,7 +30,7 @@ from schemathesis.checks import (
     unsupported_method,
 )
 
-from gateway.http.application import create_app
+from gateway.application import create_app
 from gateway.version import VERSION
 from tests.service.http.every_route import BODIES, ROUTES, WITH_BODY, WITH_IDS, endpoints_of
 from tests.support.asgi import served

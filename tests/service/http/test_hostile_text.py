@@ -16,7 +16,7 @@ import anyio.to_thread
 import httpx
 import pytest
 
-from gateway.http.application import create_app
+from gateway.application import create_app
 from tests.service.http.every_route import BODIES, QUERIES, UNKNOWN, body_of
 from tests.support.asgi import served
 from tests.support.hostile_text import UNITS, text_of

@@ -20,7 +20,10 @@ from tests.service.http.reading import streaming
 from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, staged, two_clients
 
 _ID = re.compile(r"\{(\w+)(?::path)?\}")
-NOT_OWNED = {"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/{name:path}"}
+NOT_OWNED = {
+    *{"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/{name:path}"},
+    *{"/openai/v1/models", "/openai/v1/models/{name:path}"},
+}
 """The page and the server's own state, which are the same for everybody."""
 
 
@@ -107,6 +110,7 @@ OWN_ALONE = {
     ("GET", "/workspace"),
     ("GET", "/workspace/file"),
     ("POST", "/workspace/files"),
+    ("POST", "/openai/v1/chat/completions"),
 }
 """Routes that take no id; what they show of others' is tried in `test_memory*.py`.
 
@@ -242,6 +246,25 @@ async def test_anothers_turn_is_unknown_in_ones_own_conversation_too(tmp_path: P
                     mixed = {**ids, "conversation_id": own}
                     assert _plain(await attempt(bob, item, mixed)) == _plain(unknown), item
                 assert unknown.status_code == 404
+
+
+async def test_the_name_and_the_history_of_anothers_conversation_begin_ones_own(
+    tmp_path: Path,
+) -> None:
+    async with two_clients(tmp_path) as (ada, bob):
+        history = [{"role": "user", "content": "mine"}]
+        body: Json = {"model": "candor", "messages": history}
+        path, name = "/openai/v1/chat/completions", "X-Candor-Conversation"
+        first = await ada.post(path, json=body, headers={name: "ours"})
+        reply = first.json()["choices"][0]["message"]
+        more = {**body, "messages": [*history, reply, {"role": "user", "content": "and?"}]}
+        for headers in ({name: "ours"}, {name: first.headers[name]}, {}):
+            for asked in (body, more):
+                answer = await bob.post(path, json=asked, headers=headers)
+                assert answer.status_code == 200
+                assert answer.headers[name] != first.headers[name]
+        (own,) = (await ada.read("/conversations"))["conversations"]
+        assert (own["id"], own["turns"]) == (first.headers[name], 1)
 
 
 async def test_a_key_against_repeats_is_each_users_own(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.service.http.stage import LIMIT_S, Stage, assert_error, one_client, s
 
 
 async def test_every_route_refuses_a_body_that_says_it_is_too_large(tmp_path: Path) -> None:
-    async with one_client(tmp_path, max_body_bytes=1024) as client:
+    async with one_client(tmp_path, max_body_bytes=1024, max_upload_bytes=1024) as client:
         for method, template in ROUTES:
             answer = await send(
                 client, method, template, UNKNOWN, content=b'"' + b"x" * 1024 + b'"'

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from gateway.http.application import create_app
+from gateway.application import create_app
 from tests.service.http.client import Client
 from tests.service.http.reading import streaming
 from tests.support.asgi import served

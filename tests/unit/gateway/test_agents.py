@@ -11,12 +11,12 @@ import pytest
 
 from gateway import agents
 from gateway.agents import AgentPlan, find_wall_blocking, make_setup_blocking, plan_agents
-from gateway.assemble import load_policy_blocking
 from gateway.credentials import Credential
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces
 from gateway.engine.sandbox.protection import Protection, WallMode
 from gateway.errors import StartError
+from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 
 PROGRAM = Path("/agent")

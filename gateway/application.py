@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from gateway.assemble import Services
+from gateway.doors.openai.routes import router as openai
 from gateway.http.auth import TokenGuard, check_exposure
 from gateway.http.bodies import BodyLimit
 from gateway.http.context import AppState, HttpLimits
@@ -90,6 +91,7 @@ def create_app(
     app.state.tokens = tokens
     for section in (chat, conversations, approvals, cases, memory, workspace, logs, health, page):
         app.include_router(section.router)
+    app.include_router(openai)
     return app
 
 

@@ -1,0 +1,154 @@
+"""Find the conversation of a client that sends its whole history instead of our ids.
+
+A turn is remembered under a hash of the person's messages up to it. The same messages with one more
+go on behind that turn; where the turn is not the last of its conversation (an edited message, an
+answer that is made again) a fork goes on, and the old turns stay as they were.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, Literal
+
+from gateway.chat.conversations import Conversations
+from gateway.chat.parts import ChatParts
+from gateway.conversations.model import ClientTurn, Turn
+from gateway.errors import NotFound
+from gateway.ids import ConversationId, UserId
+from gateway.jsonsafe import json_text
+from gateway.turns.requests import Accepted
+
+_MOST_ALIKE: Final = 20
+"""Conversations that begin with the same messages, and are compared by their replies."""
+_LOOKED_BACK: Final = 200
+"""Turns of a conversation that a shortened history is compared with."""
+_COMPARED_CHARS: Final = 200
+"""Of a reply; clients change white space and leave out folded parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a history."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientMessage:
+    """A new message, with what the client says of its place."""
+
+    text: str
+    before: Sequence[Said]
+    """The client's history, oldest first, without the new message."""
+    thread: str = ""
+    """The client's own name of the conversation, or one of our ids; empty if it gave none."""
+    sends_whole: bool = True
+    """False: the client may send the new message alone in a conversation that goes on."""
+
+    @property
+    def asked(self) -> list[str]:
+        """The person's earlier messages."""
+        return [said.text for said in self.before if said.role == "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message goes."""
+
+    conversation_id: ConversationId | None
+    """None: into a new conversation."""
+    knows_history: bool = True
+    """False: the conversation does not hold the client's earlier messages."""
+
+
+class Threads:
+    """Finds and remembers the conversations of clients by their histories."""
+
+    def __init__(self, parts: ChatParts, conversations: Conversations) -> None:
+        self._parts = parts
+        self._conversations = conversations
+
+    async def place(self, user_id: UserId, message: ClientMessage) -> Place:
+        """Return where a message goes; forks a conversation if the history leaves its end.
+
+        Raise `Conflict` if the turn that it goes on behind is not finished.
+        """
+        behind = await self._turn_before(user_id, message)
+        if behind is not None:
+            return Place(await self._go_on(user_id, behind))
+        named = await self._named(user_id, message) if message.thread else None
+        if named is not None and await self._may_append(user_id, named, message):
+            return Place(named)
+        return Place(None, knows_history=not message.before)
+
+    async def note(self, user_id: UserId, message: ClientMessage, accepted: Accepted) -> None:
+        """Remember the turn of a message, so that the next one finds it."""
+        await self._parts.client_turns.add(
+            ClientTurn(
+                user_id=user_id,
+                thread=message.thread,
+                history=_hash([*message.asked, message.text]),
+                turn_id=accepted.turn_id,
+                conversation_id=accepted.conversation_id,
+            )
+        )
+
+    async def _turn_before(self, user_id: UserId, message: ClientMessage) -> Turn | None:
+        """Return the turn that answered the history; None if it is empty or not known."""
+        if not message.asked:
+            return None
+        found = await self._parts.client_turns.find(
+            user_id, message.thread, _hash(message.asked), limit=_MOST_ALIKE
+        )
+        for known in found:
+            turn = await self._parts.turns.get(known.turn_id)
+            if turn is not None and (message.thread or _has_reply(turn, message.before)):
+                return turn
+        return None
+
+    async def _go_on(self, user_id: UserId, behind: Turn) -> ConversationId:
+        (last,) = await self._parts.turns.history(behind.conversation_id, limit=1)
+        if last.id == behind.id:
+            return behind.conversation_id
+        return await self._conversations.fork(user_id, behind.conversation_id, behind.id)
+
+    async def _named(self, user_id: UserId, message: ClientMessage) -> ConversationId | None:
+        """Return the conversation that a name stands for."""
+        known = await self._parts.client_turns.find(user_id, message.thread, None, limit=1)
+        try:
+            name = known[0].conversation_id if known else message.thread
+            return (await self._conversations.get(user_id, name)).conversation.id
+        except NotFound:
+            return None
+
+    async def _may_append(
+        self, user_id: UserId, named: ConversationId, message: ClientMessage
+    ) -> bool:
+        """Return whether a message goes on at the end of its named conversation: the client sent
+        it alone, or a history that begins later.
+        """
+        if not message.asked:
+            return not message.sends_whole
+        turns = await self._conversations.messages(
+            user_id, named, limit=_LOOKED_BACK, before_seq=None
+        )
+        last = [turn.message for turn in turns][-len(message.asked) :]
+        return len(last) == len(message.asked) and all(
+            told.startswith(asked) for told, asked in zip(last, message.asked, strict=True)
+        )
+
+
+def _has_reply(turn: Turn, before: Sequence[Said]) -> bool:
+    """Return whether the last reply of a history is that of a turn, whole or cut off."""
+    told = _plain(before[-1].text) if before[-1].role == "assistant" else ""
+    reply = _plain((turn.result or {}).get("reply", ""))
+    return told.startswith(reply[:_COMPARED_CHARS]) or reply.startswith(told)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _hash(asked: Sequence[str]) -> str:
+    return sha256(json_text(list(asked)).encode()).hexdigest()

@@ -1,0 +1,74 @@
+"""The bodies of OpenAI's chat completions. Fields that Candor has no use for are ignored."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Discriminator, Field, Tag
+
+from gateway.http.schemas import Body
+
+
+class _Foreign(Body):
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+class TextPart(_Foreign):
+    """A part of a message that is text."""
+
+    type: Literal["text", "input_text", "output_text"]
+    text: str
+
+
+class ImageUrl(_Foreign):
+    """Where a picture is: a `data:` address."""
+
+    url: str
+
+
+class ImagePart(_Foreign):
+    """A part of a message that is a picture."""
+
+    type: Literal["image_url"]
+    image_url: ImageUrl
+
+
+class OtherPart(_Foreign):
+    """A part of a kind that Candor does not take."""
+
+    type: str
+
+
+def _kind(part: object) -> str:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in {"text", "input_text", "output_text"}:
+        return "text"
+    return "image" if kind == "image_url" else "other"
+
+
+Part = Annotated[
+    Annotated[TextPart, Tag("text")]
+    | Annotated[ImagePart, Tag("image")]
+    | Annotated[OtherPart, Tag("other")],
+    Discriminator(_kind),
+]
+
+
+class Message(_Foreign):
+    """One message of the history that a client sends."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Part] | None = None
+
+
+class StreamOptions(_Foreign):
+    """What a stream tells beside the text."""
+
+    include_usage: bool = False
+
+
+class CompletionBody(_Foreign):
+    """`POST /openai/v1/chat/completions`."""
+
+    model: str
+    messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
+    stream: bool = False
+    stream_options: StreamOptions | None = None

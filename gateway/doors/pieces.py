@@ -1,0 +1,145 @@
+"""A turn's events as pieces that every protocol needs, whatever the order and gaps of the events.
+
+The reply is not always in the deltas: an interrupted or failed turn has its sentence in the result
+alone. Behind a call a delta begins with blank lines, which a protocol with separate messages must
+not show. What a person is asked about is what would run, not what the model wrote.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from json import loads
+from typing import Any
+
+from gateway.conversations.model import COMPLETED, TurnEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A part of the reply."""
+
+    text: str
+    is_apart: bool
+    """True if it begins a new paragraph: it follows a call, or replaces what was streamed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A part of the model's reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The fields of `tool.started`."""
+
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """The fields of `tool.finished`, with the call's `summary`."""
+
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person is asked: the fields of `approval.requested`."""
+
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The turn's result."""
+
+    result: Mapping[str, Any]
+
+
+Piece = Text | Thinking | CallStarted | CallEnded | Asked | Ended
+
+
+class PieceReader:
+    """Reads the events of one turn, in order."""
+
+    def __init__(self) -> None:
+        self._told = ""
+        self._is_apart = False
+        self._summaries: dict[int, str] = {}
+
+    def read(self, events: Iterable[TurnEvent]) -> Iterator[Piece]:
+        """Yield the pieces of some events; the last of a turn is `Ended`."""
+        for event in events:
+            yield from self._read(event)
+
+    def _read(self, event: TurnEvent) -> Iterator[Piece]:
+        match event.type:
+            case "text.delta":
+                yield from self._text(loads(event.data)["text"])
+            case "thinking.delta":
+                yield Thinking(loads(event.data)["text"])
+            case "tool.started":
+                fields = loads(event.data)
+                self._summaries[fields["index"]] = fields["summary"]
+                self._is_apart = bool(self._told)
+                yield CallStarted(fields)
+            case "tool.finished":
+                fields = loads(event.data)
+                self._is_apart = True
+                yield CallEnded({"summary": self._summaries.get(fields["index"], ""), **fields})
+            case "approval.requested":
+                self._is_apart = True
+                yield Asked(loads(event.data))
+            case kind if kind == COMPLETED:
+                result = loads(event.data)
+                yield from self._rest(result["reply"])
+                yield Ended(result)
+
+    def _text(self, text: str) -> Iterator[Piece]:
+        if self._is_apart or not self._told:
+            text = text.lstrip("\n")
+        if text:
+            yield Text(text, self._is_apart)
+            self._told += text if not self._is_apart else f"\n\n{text}"
+            self._is_apart = False
+
+    def _rest(self, reply: str) -> Iterator[Piece]:
+        """Yield what the reply has and the deltas had not."""
+        told, whole = _plain(self._told), _plain(reply)
+        if told == whole:
+            return
+        if told and whole.startswith(told):
+            reply = _behind(reply, len(told))
+        yield Text(reply.strip("\n"), bool(told))
+
+
+def _plain(text: str) -> str:
+    return "".join(text.split())
+
+
+def _behind(text: str, count: int) -> str:
+    """Return what follows the first `count` characters that are not white space."""
+    for at, character in enumerate(text):
+        if not count:
+            return text[at:]
+        count -= not character.isspace()
+    return ""
+
+
+def pieces_of(result: Mapping[str, Any]) -> Iterator[Piece]:
+    """Yield the pieces of a turn that has ended, from its result."""
+    calls = {tool["index"]: tool for tool in result["tools"] if "index" in tool}
+    is_apart = False
+    # turns of the first servers have no steps
+    for step in result.get("steps", [{"type": "text", "text": result["reply"]}]):
+        match step["type"]:
+            case "text":
+                yield Text(step["text"].strip("\n"), is_apart)
+                is_apart = True
+            case "thinking":
+                yield Thinking(step["text"])
+            case "tool" if step["index"] in calls:
+                yield CallEnded(calls[step["index"]])
+                is_apart = True
+    yield Ended(result)

@@ -1,0 +1,329 @@
+"""OpenAI's own client, unchanged, against the real server with the real agent process."""
+
+import base64
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.support.demo_service import demo_model_as_a_service
+from tests.support.live_server import (
+    LiveServer,
+    bash,
+    running_server,
+    script,
+    started_server,
+)
+from tests.support.pictures import png
+
+pytestmark = pytest.mark.e2e
+
+Messages = list[Any]
+
+
+class Client(openai.AsyncOpenAI):
+    """The client, with the requests that it sends counted."""
+
+    def __init__(self, server: LiveServer, **options: Any) -> None:
+        self.requests: list[httpx.Request] = []
+        self.answers: list[httpx.Response] = []
+
+        async def sent(request: httpx.Request) -> None:  # noqa: RUF029  as httpx wants
+            self.requests.append(request)
+
+        async def answered(response: httpx.Response) -> None:  # noqa: RUF029
+            self.answers.append(response)
+
+        http = openai.DefaultAsyncHttpxClient(
+            event_hooks={"request": [sent], "response": [answered]}, trust_env=False
+        )
+        base_url = f"{server.url}/openai/v1"
+        super().__init__(base_url=base_url, api_key="any", http_client=http, **options)
+
+    async def say(self, *messages: Any, **more: Any) -> Any:
+        """Return the completion of a history that is given as texts, the person's first."""
+        return await self.chat.completions.create(model="candor", messages=told(*messages), **more)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The conversation and the turn of the last answer."""
+        headers = self.answers[-1].headers
+        return headers["x-candor-conversation"], headers["x-candor-turn"]
+
+
+def told(*texts: Any) -> Messages:
+    roles = ("user", "assistant")
+    return [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """Run the server on the demo model as any service, so that there is a side model, too."""
+    with (
+        demo_model_as_a_service() as url,
+        started_server(
+            tmp_path_factory.mktemp("openai"),
+            command=None,
+            model="candor-demo",
+            side_model="candor-demo",
+            environ={"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"},
+        ) as server,
+    ):
+        yield server
+
+
+@pytest.fixture
+async def client(server: LiveServer) -> AsyncIterator[Client]:
+    async with Client(server) as client:
+        yield client
+
+
+async def messages_of(server: LiveServer, conversation: str) -> list[str]:
+    """Return what the person said in a conversation."""
+    async with server.client() as candor:
+        found = await candor.get(f"/conversations/{conversation}/messages")
+    return [message["text"] for message in found["messages"][::2]]
+
+
+async def test_an_answer_is_the_same_whole_and_as_a_stream(client: Client) -> None:
+    names = [model.id for model in (await client.models.list()).data]
+    assert names == ["candor", "candor-task", "candor-demo"]
+    assert (await client.models.retrieve("candor")).id == "candor"
+    steps = script({"thinking": "Hm."}, {"text": "First.\n\nSecond 你好。"})
+    whole = await client.say(steps, temperature=0.2, seed=7, tools=[TOOL], user="u")
+    assert whole.choices[0].message.content == "First.\n\nSecond 你好。"
+    assert whole.choices[0].finish_reason == "stop"
+    assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens > 0
+    for options in ({}, {"include_usage": True}):
+        stream = await client.say(steps, stream=True, stream_options=options)
+        chunks = [chunk async for chunk in stream]
+        assert text_of(chunks) == whole.choices[0].message.content
+        thought = "".join(
+            getattr(delta, "reasoning_content", None) or "" for delta in deltas(chunks)
+        )
+        assert thought == whole.choices[0].message.reasoning_content == "Hm."
+        assert [choice.finish_reason for chunk in chunks for choice in chunk.choices][-1] == "stop"
+        assert (chunks[-1].usage is not None) == bool(options)
+    async with client.chat.completions.stream(model="candor", messages=told(steps)) as held:
+        final = await held.get_final_completion()
+    assert final.choices[0].message.content == whole.choices[0].message.content
+
+
+TOOL: Any = {"type": "function", "function": {"name": "theirs", "parameters": {"type": "object"}}}
+
+
+def deltas(chunks: Sequence[Any]) -> list[Any]:
+    return [choice.delta for chunk in chunks for choice in chunk.choices]
+
+
+def text_of(chunks: Sequence[Any]) -> str:
+    return "".join(delta.content or "" for delta in deltas(chunks))
+
+
+async def test_what_the_agent_did_is_folded_into_the_text_and_never_a_call_for_the_client(
+    client: Client,
+) -> None:
+    steps = script(
+        {"text": "Look:", "tool": "Bash", "input": {"command": "mkdir 'a<b'"}},
+        bash("mkdir 'a<b'"),
+        {"text": "Done."},
+    )
+    whole = await client.say(steps)
+    stream = await client.say(steps, stream=True)
+    chunks = [chunk async for chunk in stream]
+    for answer in (whole.choices[0].message.content, text_of(chunks)):
+        parts = answer.split("\n\n")
+        assert [part[:8] for part in parts] == ["Look:", "<details", "<details", "Done."]
+        assert 'name="Bash"' in parts[1]
+        assert "a<b" not in answer
+    assert "(ok)</summary>" in whole.choices[0].message.content
+    assert whole.choices[0].message.tool_calls is None
+    assert not any(delta.tool_calls for delta in deltas(chunks))
+
+
+async def test_a_name_in_a_header_is_one_conversation(server: LiveServer, client: Client) -> None:
+    own = {"X-Candor-Conversation": "my thread"}
+    await client.say("one", extra_headers=own)
+    first = client.place
+    await client.say("two", extra_headers=own)
+    assert client.place[0] == first[0]
+    await client.say("three", extra_headers={"X-Candor-Conversation": first[0]})
+    assert client.place[0] == first[0]
+    assert await messages_of(server, first[0]) == ["one", "two", "three"]
+
+
+async def test_an_edited_history_forks_and_the_old_turns_stay(
+    server: LiveServer, client: Client
+) -> None:
+    name = {"X-OpenWebUI-Chat-Id": "chat-7"}
+    await client.say("one", extra_headers=name)
+    first = client.place[0]
+    await client.say("one", "r1", "two", extra_headers=name)
+    await client.say("one", "r1", "two", "r2", "three", extra_headers=name)
+    assert client.place[0] == first
+    await client.say("one", "r1", "two, edited", extra_headers=name)
+    edited = client.place[0]
+    await client.say("one", "r1", "two, edited", "r2", "more", extra_headers=name)
+    assert client.place[0] == edited
+    await client.say("one", "r1", "two", "r2", "three", extra_headers=name)  # made again
+    again = client.place[0]
+    await client.say("one, edited", extra_headers=name)
+    fresh = client.place[0]
+    assert len({first, edited, again, fresh}) == 4
+    assert await messages_of(server, first) == ["one", "two", "three"]
+    assert await messages_of(server, edited) == ["one", "two, edited", "more"]
+    assert await messages_of(server, again) == ["one", "two", "three"]
+    assert await messages_of(server, fresh) == ["one, edited"]
+
+
+async def test_without_a_name_a_history_finds_its_conversation_by_its_replies(
+    server: LiveServer, client: Client
+) -> None:
+    opening = script({"text": "Reply A."})
+    a = (await client.say(opening)).choices[0].message.content
+    first = client.place[0]
+    await client.say(opening)
+    assert client.place[0] != first, "two people may begin alike"
+    await client.say(opening, a, "go on")
+    assert len(await messages_of(server, client.place[0])) == 2
+    stranger = [{"role": "system", "content": "Be brief."}, *told("unknown", "reply", "and now?")]
+    await client.chat.completions.create(model="candor", messages=stranger)
+    (message,) = await messages_of(server, client.place[0])
+    assert message.startswith("and now?\n\n")
+    for part in ("Be brief.", "[user] unknown", "[assistant] reply"):
+        assert part in message
+
+
+async def test_a_front_ends_own_question_is_no_turn(server: LiveServer, client: Client) -> None:
+    question = "### Task:\nGenerate a title.\n" + script({"text": "A title"})
+    async with server.client() as candor:
+        before = await candor.get("/conversations")
+    answers = [
+        await client.say(question),
+        await client.say(
+            "A title for this?\n" + question, extra_headers={"X-Candor-Task": "title"}
+        ),
+        await client.chat.completions.create(model="candor-task", messages=told(question)),
+    ]
+    assert [answer.choices[0].message.content for answer in answers] == ["A title"] * 3
+    stream = await client.say(question, stream=True)
+    assert text_of([chunk async for chunk in stream]) == "A title"
+    async with server.client() as candor:
+        assert await candor.get("/conversations") == before
+
+
+async def test_a_conversation_at_work_refuses_at_once_and_once(
+    server: LiveServer, client: Client
+) -> None:
+    name = {"X-Candor-Conversation": "busy"}
+    held = await client.say(
+        script({"text": "slow", "delay_ms": 3000}), stream=True, extra_headers=name
+    )
+    async with Client(server) as other:
+        with pytest.raises(openai.ConflictError) as refused:
+            await other.say("now?", extra_headers=name)
+        assert refused.value.code == "conversation_busy"
+        assert len(other.requests) == 1
+    assert text_of([chunk async for chunk in held]) == "slow"
+
+
+async def test_a_failure_of_the_models_service_is_an_error_that_is_not_repeated(
+    client: Client,
+) -> None:
+    steps = script({"status": 400, "times": 50})
+    with pytest.raises(openai.InternalServerError) as whole:
+        await client.say(steps)
+    assert (whole.value.status_code, whole.value.code) == (502, "api_error")
+    assert len(client.requests) == 1
+    stream = await client.say(steps, stream=True)
+    with pytest.raises(openai.APIError) as streamed:
+        _ = [chunk async for chunk in stream]
+    assert streamed.value.code == "api_error"
+    assert "refused the request as malformed" in streamed.value.message
+
+
+async def test_a_turn_that_is_stopped_elsewhere_says_so_and_ends_the_stream(
+    server: LiveServer, client: Client
+) -> None:
+    stream = await client.say(script({"text": "never", "delay_ms": 20_000}), stream=True)
+    async with server.client() as candor:
+        await candor.post(f"/conversations/{client.place[0]}/interrupt", status=202)
+    chunks = [chunk async for chunk in stream]
+    assert "stop" in text_of(chunks).lower()
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+async def test_closing_the_stream_stops_the_turn(server: LiveServer, client: Client) -> None:
+    stream = await client.say(script({"text": "never", "delay_ms": 50_000}), stream=True)
+    await stream.response.aclose()
+    conversation, turn = client.place
+    async with server.client() as candor:
+        path = f"/conversations/{conversation}/messages"
+        found = await candor.wait_until(path, lambda told: told["messages"][1]["result"])
+    result = found["messages"][1]["result"]
+    assert (result["turn_id"], result["outcome"]) == (turn, "interrupted")
+    assert result["stop_reason"] == "user_interrupt"
+
+
+async def test_an_impatient_client_gets_one_turn(server: LiveServer) -> None:
+    steps = script({"text": "At last.", "delay_ms": 2500})
+    async with Client(server, timeout=1.0, max_retries=6) as client:
+        answer = await client.say(steps)
+        assert answer.choices[0].message.content == "At last."
+        assert len(client.requests) > 1
+        conversation = client.place[0]
+        await client.say(steps, timeout=60.0)
+        assert client.place[0] != conversation, "a person may say the same twice"
+    assert len(await messages_of(server, conversation)) == 1
+
+
+async def test_a_picture_is_seen_and_one_elsewhere_is_refused(
+    server: LiveServer, client: Client
+) -> None:
+    data = base64.b64encode(png()).decode()
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+    ]
+    await client.say(parts)
+    asked = await messages_of(server, client.place[0])
+    assert asked == ["What is this?\n\n`uploads/picture-1.png`"]
+    for part in (
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,###"}},
+        {"type": "input_audio", "input_audio": {"data": "", "format": "wav"}},
+    ):
+        with pytest.raises(openai.UnprocessableEntityError):
+            await client.say([part])
+
+
+async def test_an_unknown_model_or_a_history_without_a_question_is_refused(client: Client) -> None:
+    with pytest.raises(openai.NotFoundError) as unknown:
+        await client.chat.completions.create(model="gpt-9", messages=told("hi"))
+    assert unknown.value.code == "model_not_found"
+    wrong: list[Messages] = [told("hi", "r"), told(" "), [{"role": "wizard", "content": "x"}]]
+    for messages in wrong:
+        with pytest.raises(openai.UnprocessableEntityError):
+            await client.chat.completions.create(model="candor", messages=messages)
+
+
+async def test_what_waits_for_a_person_is_said_in_the_text(tmp_path: Path) -> None:
+    async with (
+        running_server(tmp_path, approvals="on") as server,
+        Client(server) as client,
+        server.client() as candor,
+    ):
+        stream = await client.say(script(bash("mkdir x"), {"text": "Made."}), stream=True)
+        said, answered = "", 0
+        async for chunk in stream:
+            said += text_of([chunk])
+            if "POST /approvals/" in said and not answered:
+                (asked,) = (await candor.get("/approvals"))["approvals"]
+                assert f"`{asked['summary']}`" in said
+                await candor.post(f"/approvals/{asked['approval_id']}", decision="allow")
+                answered = 1
+    assert answered
+    assert said.endswith("\n\nMade.")
