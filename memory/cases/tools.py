@@ -2,12 +2,12 @@
 code.
 
 The server passes the caller; no argument of a tool can change the owner, the scope or the
-conversation. A model sees the tools as `tools.json` has them: required fields and allowed values
+conversation. A model sees the tools as `tools.toml` has them: required fields and allowed values
 are said in words, so that a wrong call is answered with our code and sentence and not with a
 validator's, and unknown fields are named as ignored.
 """
 
-import json
+import tomllib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +46,21 @@ class ToolForm:
     input_schema: Mapping[str, Any]
 
 
-_TOLD: Final = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
-TOOLS: Final = tuple(ToolForm(name, **form) for name, form in _TOLD.items())
+def _schema_of(form: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an argument as a JSON schema; its types are written as words, without null."""
+    told = {"type": [*form["type"].split(), "null"], "description": form["description"]}
+    return told | _properties_of(form) if "properties" in form else told
+
+
+def _properties_of(form: Mapping[str, Any]) -> dict[str, Any]:
+    return {"properties": {name: _schema_of(one) for name, one in form["properties"].items()}}
+
+
+_TOLD: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+TOOLS: Final = tuple(
+    ToolForm(name, form["description"], {"type": "object", **_properties_of(form)})
+    for name, form in _TOLD.items()
+)
 SEARCH, RENDER, UPSERT, FEEDBACK = TOOLS
 
 

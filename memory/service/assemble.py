@@ -241,7 +241,6 @@ async def _build(
     book = CaseBook(
         cases,
         finder.candidates,
-        # the relations' thresholds were measured with these vectors, in English and Chinese
         now=now,
         known_secrets=plan.known_secrets,
         on_change=wake_deliveries,
