@@ -178,7 +178,7 @@ class CaseBook:
         others = [other for other in nearby.cases if other.case_id != case.case_id]
         related = await self._work.related_cases(case)
         relations = await self._relations(after.content, others, known=related)
-        similar = await self._work.visible(caller, after.content, relations)
+        similar = await self._work.visible(caller, after, relations)
         await self._work.write(replace(change, relations=relations))
         return UpsertAnswer(status="updated", case=after, similar_cases=similar)
 

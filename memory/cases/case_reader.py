@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from memory.cases.caller import sees
-from memory.cases.case import Case, CaseCaller, RelatedCase
+from memory.cases.case import CaseCaller
 from memory.cases.markdown import render_markdown
-from memory.cases.relations import with_structure
-from memory.cases.results import MAX_TOLD_RELATED, WholeCase
+from memory.cases.results import WholeCase
 from memory.cases.store import CaseStore
-from memory.cases.unit_of_work import note_shown, visible_related
+from memory.cases.unit_of_work import note_shown, visible
 from memory.cases.votes import tally
 
 MAX_HISTORY: Final = 200
@@ -34,7 +33,7 @@ class CaseReader:
         cases = [case for case in found if sees(caller, case)]
         ids = [case.case_id for case in cases]
         votes = await self._store.votes(ids)
-        related = await self._related(caller, ids)
+        related = await visible(self._store, caller, cases, await self._store.related(ids))
         whole: list[WholeCase] = []
         for case in cases:
             near = related[case.case_id]
@@ -44,28 +43,10 @@ class CaseReader:
                 WholeCase(
                     case=case,
                     feedback=feedback,
-                    similar_cases=tuple(
-                        with_structure(relation, case.content, other) for relation, other in near
-                    ),
+                    similar_cases=tuple(relation for relation, _ in near),
                     history=history,
                     markdown=render_markdown(case, feedback, related=near),
                 )
             )
         await note_shown(self._store, caller, cases)
         return whole, [case_id for case_id in case_ids if case_id not in ids]
-
-    async def _related(
-        self, caller: CaseCaller, case_ids: Sequence[str]
-    ) -> dict[str, list[tuple[RelatedCase, Case]]]:
-        known = await self._store.related(case_ids)
-        others = {relation.case_id for relations in known.values() for relation in relations}
-        found = await self._store.get(sorted(others), caller.scope.owner_id)
-        shown = visible_related(caller, found)
-        return {
-            case_id: [
-                (relation, shown[relation.case_id])
-                for relation in relations
-                if relation.case_id in shown
-            ][:MAX_TOLD_RELATED]
-            for case_id, relations in known.items()
-        }

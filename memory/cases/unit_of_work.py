@@ -7,7 +7,7 @@ decision is made again.
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final, TypeVar
@@ -17,7 +17,7 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from memory.cases.caller import sees
-from memory.cases.case import Case, CaseCaller, CaseContent, RelatedCase, Vote
+from memory.cases.case import Case, CaseCaller, RelatedCase, Vote
 from memory.cases.relations import with_structure
 from memory.cases.results import MAX_TOLD_RELATED, CaseRefused, sentence
 from memory.cases.store import CaseChange, CaseStore
@@ -74,15 +74,32 @@ async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]
         _log.warning("shown_cases_not_noted_in_time")
 
 
-def visible_related(caller: CaseCaller, cases: Iterable[Case]) -> dict[str, Case]:
-    """Return, by id, the cases that may be named to the caller as related ones.
+async def visible(
+    store: CaseStore,
+    caller: CaseCaller,
+    cases: Sequence[Case],
+    relations: Mapping[str, Sequence[RelatedCase]],
+) -> dict[str, list[tuple[RelatedCase, Case]]]:
+    """Return, by the id of each case, the first few of its relations with the other case.
 
-    They are of the caller's app or of none, and neither rejected nor stale.
+    Only those that may be named to the caller: of its app or of none, neither rejected nor stale.
     """
-    return {
+    ids = sorted({one.case_id for known in relations.values() for one in known})
+    others = {
         case.case_id: case
-        for case in cases
+        for case in await store.get(ids, caller.scope.owner_id)
         if sees(caller, case) and case.lifecycle in {"draft", "accepted"}
+    }
+    return {
+        case.case_id: [
+            (
+                with_structure(relation, case.content, others[relation.case_id]),
+                others[relation.case_id],
+            )
+            for relation in relations[case.case_id]
+            if relation.case_id in others
+        ][:MAX_TOLD_RELATED]
+        for case in cases
     }
 
 
@@ -126,20 +143,14 @@ class UnitOfWork:
     async def relations(self, caller: CaseCaller, case: Case) -> tuple[RelatedCase, ...]:
         """Return the nearest relations of a case that the caller may see."""
         related = (await self._store.related([case.case_id]))[case.case_id]
-        return await self.visible(caller, case.content, related)
+        return await self.visible(caller, case, related)
 
     async def visible(
-        self, caller: CaseCaller, content: CaseContent, relations: Sequence[RelatedCase]
+        self, caller: CaseCaller, case: Case, relations: Sequence[RelatedCase]
     ) -> tuple[RelatedCase, ...]:
-        """Return the first few of a content's relations that the caller may see."""
-        ids = [relation.case_id for relation in relations]
-        shown = visible_related(caller, await self._store.get(ids, caller.scope.owner_id))
-        seen = [
-            with_structure(relation, content, shown[relation.case_id])
-            for relation in relations
-            if relation.case_id in shown
-        ]
-        return tuple(seen[:MAX_TOLD_RELATED])
+        """Return the first few of a case's relations that the caller may see."""
+        seen = await visible(self._store, caller, [case], {case.case_id: relations})
+        return tuple(relation for relation, _ in seen[case.case_id])
 
     async def related_cases(self, case: Case) -> Sequence[Case]:
         """Return the cases that a case is related to."""
