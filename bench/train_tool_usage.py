@@ -37,14 +37,14 @@ from policies.tools import OFFERED_TOOLS
 
 FOLDER = Path(__file__).with_name("tool_usage")
 MODEL_FILE = Path(tool_usage.__file__).with_name("tool_usage.json")
-BUCKETS = 16384
+BUCKETS = 8192
 ROWS_EACH_TEMPLATE = 60
-ROW_WEIGHT = 16.0
+ROW_WEIGHT = 24.0
 MARKS = (PARAMETER, PARAMETER_WORD)
 KNOWN_FIELDS = 0.5
 """The share of the templates' fields that are parameters of the tool in use."""
 PENALTY = 5e-5
-STEPS = 2000
+STEPS = 2500
 RATE = 8.0
 THRESHOLDS = {"min_call": -0.3, "min_durable": 0.4, "max_durable": -0.5}
 COSTS = {"call": {"other": 2.0, "durable": 3.0}, "durable": {"durable": 3.0}}

@@ -7,7 +7,7 @@ are never saved (`write_gate`), and items with them are not recalled while the t
 
 Two linear models score each sentence: one for the description of a call, one for what is of lasting
 use, such as warnings, known issues, workarounds, owners and the places of credentials. Their
-features are the one to three neighbouring tokens, with the names of tools replaced by a mark;
+features are single tokens and pairs of neighbours, with the names of tools replaced by a mark;
 `bench/tool_usage` trains them. English and Chinese. The time grows linearly with the length of the
 text.
 """
@@ -31,7 +31,7 @@ JOINT: Final = " § "
 """Stands between the sentence that names a tool and a later one of the same paragraph."""
 _PARAMETERS: Final = {PARAMETER, PARAMETER_WORD}
 _MODEL_FILE: Final = Path(__file__).with_name("tool_usage.json")
-_MAX_NGRAM: Final = 3
+_MAX_NGRAM: Final = 2
 _MAX_SENTENCE_CHARS: Final = 1_000
 """A longer sentence is judged by its beginning."""
 _REACH_CHARS: Final = 1_200
