@@ -22,7 +22,7 @@ from bench.cases_memory import caller, memory_in
 from bench.report import show
 from memory.cases import finder
 from memory.cases.case import Case, Vote
-from memory.cases.ranking import MAX_BOOST, RankedCase, rank, trust, varied
+from memory.cases.ranking import MAX_BOOST, RankedCase, rank, trust
 from memory.cases.results import SearchAnswer
 from memory.cases.votes import confidence_of, tally, tally_for
 
@@ -154,7 +154,7 @@ async def run(count: int) -> dict[str, Any]:
         for family, pool in found:
             judged = [voters.judged(hit) for hit in pool]
             for order_name, order in ORDERS.items():
-                best = [hit.case.case_id for hit in varied(order(judged, voters.votes), TOP)]
+                best = [hit.case.case_id for hit in order(judged, voters.votes)[:TOP]]
                 right = [loaded.families[case_id] == family for case_id in best]
                 is_first = bool(right) and right[0]
                 helps = voters.help[best[0]] if is_first else 0.0
