@@ -33,9 +33,11 @@ from memory.stores.sqlite.forgotten import (
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_again_blocking
 from memory.stores.sqlite.record import (
+    answers_after_blocking,
     cut_replies_blocking,
     forget_turns_blocking,
     intents_of_turn_blocking,
+    words_of_turns_blocking,
 )
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
@@ -128,10 +130,8 @@ class Forgetting:
         if target.kind == "turn":
             sources += intents_of_turn_blocking(connection, target.id)
         forget_turns_blocking(connection, sources, now)
-        intent_ids = [
-            *sources,
-            *mentions_since_blocking(connection, mentions, [target.id], owner_id),
-        ]
+        shown = mentions_since_blocking(connection, mentions, [target.id], owner_id)
+        intent_ids = [*sources, *shown, *answers_after_blocking(connection, shown)]
         cut_replies_blocking(connection, intent_ids, now)
         scrub_blocking(connection, intent_ids, now, owner_id=owner_id)
         note_forgotten_blocking(connection, [target.id], now)
@@ -147,13 +147,12 @@ class Forgetting:
         self, connection: sqlite3.Connection, fact_id: str, now: datetime
     ) -> Sequence[str]:
         """Delete a fact and its line in the profile; return the intents of the messages that told
-        it or had it kept.
+        it or had it kept, and of their answers.
 
         What it had replaced holds again.
         """
         fact = take_fact_blocking(connection, fact_id, self._backends, now)
         if fact is None:
             return ()
-        sql = "SELECT id FROM intents WHERE turn_id IN (?, ?) AND key = 'turn.received'"
-        rows = connection.execute(sql, (fact.turn_id, fact.saved_turn_id))
-        return [row["id"] for row in rows]
+        turn_ids = [turn_id for turn_id in (fact.turn_id, fact.saved_turn_id) if turn_id]
+        return words_of_turns_blocking(connection, turn_ids)

@@ -1,6 +1,6 @@
 """What memory shows after short histories is current, and what was forgotten is in no file."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +9,10 @@ import pytest
 
 from gateway.http.tokens import make_token
 from tests.service.http.stage import running
-from tests.support.histories import Player, histories
+from tests.support.histories import Player, Result, Step, histories, left_in
 from tests.support.onnx_model import write_model
 
 _KINDS = ["fact", "correction", "contradiction", "project", "forgotten", "silent"]
-_LIMIT_S = 20.0
-"""For the index to be emptied of forgotten words, which happens in the background."""
 
 
 def test_each_history_of_the_file_is_played() -> None:
@@ -32,36 +30,24 @@ async def test_what_is_shown_is_current_and_was_said(tmp_path: Path, kind: str) 
     if kind == "forgotten":  # there are vectors to forget, too
         await anyio.to_thread.run_sync(write_model, model, ["safe", "party"])
         given |= {"embedder": "onnx", "embeddings_path": model}
-    misses: dict[str, list[str]] = {}
+    misses: list[str] = []
+    players: list[Player] = []
     async with running(tmp_path, **given) as (services, client):
+
+        async def say(words: str, chat: str, steps: Sequence[Step]) -> Result:
+            services.scripted.answers[words] = {"steps": steps}
+            return await client.say(words, chat)
+
         for name in names:
             client.headers["Authorization"] = f"Bearer {tokens[name][0]}"
-            player = Player(services, client, histories()[name])
+            player = Player(name, client, say, services.journal_of)
             await player.play()
-            misses[name] = player.misses
-            if "gone" in player.history:
-                await player.delete_conversations()
-        gone = {name: histories()[name].get("gone", []) for name in names}
+            misses += player.misses
+            players.append(player)
         data_dir = services.settings.data_dir
-        with anyio.move_on_after(_LIMIT_S):
-            while await anyio.to_thread.run_sync(_left, data_dir, gone):  # noqa: ASYNC110
-                await anyio.sleep(0.1)
-        for name, left in _left(data_dir, gone).items():
-            misses[name] += left
-    listed = [f"{name}: {miss}" for name in names for miss in misses[name]]
-    assert not listed, "\n".join(listed)
-
-
-def _left(data_dir: Path, gone: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Return which forgotten words of each history are in which files."""
-    files = {path: path.read_bytes() for path in data_dir.rglob("*") if path.is_file()}
-    found = {
-        name: [
-            f"{path.relative_to(data_dir)} has {word!r}"
-            for word in words
-            for path, data in files.items()
-            if word.encode() in data or word.lower().encode() in data
-        ]
-        for name, words in gone.items()
-    }
-    return {name: left for name, left in found.items() if left}
+        misses += await left_in(data_dir, names, "memory.sqlite3*")
+        for player in players:
+            client.headers["Authorization"] = f"Bearer {tokens[player.name][0]}"
+            await player.delete_conversations()
+        misses += await left_in(data_dir, names)
+    assert not misses, "\n".join(misses)

@@ -3,16 +3,20 @@
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import anyio
+from anyio.to_thread import run_sync
 
 from tests.service.http.client import Client
-from tests.support.services import RunningServices
 
 History = Mapping[str, Any]
+Step = Mapping[str, Any]
+Result = dict[str, Any]
 
 _FILE = Path(__file__).parents[1] / "corpus" / "histories.toml"
 _QUOTED = re.compile(r"^> (?:- \[[^\]]*\] )?(?P<text>.*)$", re.MULTILINE)
@@ -22,24 +26,41 @@ _JOINTS = re.compile(r"said:|[“”→…]|\[masked\]")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
+_FORGETTING_S = 20.0
+"""For forgotten words to leave the files, which happens in the background."""
+
+
 @cache
 def histories() -> Mapping[str, History]:
     """Return all histories by name."""
     return tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
 
+class Say(Protocol):
+    """Sends a message."""
+
+    def __call__(self, words: str, chat: str, steps: Sequence[Step]) -> Awaitable[Result]:
+        """Say these words in a conversation, in which the agent then does these steps."""
+
+
 @dataclass
 class Player:
     """Plays one history as a user of their own, and notes what is not as it should be."""
 
-    services: RunningServices
+    name: str
     client: Client
-    history: History
+    say: Say
+    journal: Callable[[Result], Awaitable[Sequence[Mapping[str, Any]]]]
+    """Reads the journal of a turn."""
     misses: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     conversations: list[str] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     """The ids of what was kept, by the history's names."""
+
+    @property
+    def history(self) -> History:
+        return histories()[self.name]
 
     async def play(self) -> None:
         """Play the turns, then ask."""
@@ -68,7 +89,7 @@ class Player:
         call = self._call(turn)
         self.said += [f"{words} {reply}", turn.get("remember", "")]
         end = {"status": 400} if turn.get("fails") else {"text": reply}
-        result = await self._say(words, chat, [*call, end])
+        result = await self.say(words, chat, [*call, end])
         states = [tool["status"] for tool in result["tools"]]
         wanted = "failed" if turn.get("refused") else "ok"
         self._check(states == [wanted] * len(call), f"the call is {result['tools']}")
@@ -104,12 +125,6 @@ class Player:
             assert (await self.client.patch(f"/conversations/{chat}", json=off)).is_success
         return chat
 
-    async def _say(
-        self, words: str, chat: str, steps: Sequence[Mapping[str, Any]]
-    ) -> dict[str, Any]:
-        self.services.scripted.answers[words] = {"steps": steps}
-        return await self.client.say(words, chat)
-
     async def _ask(self, asked: Mapping[str, Any]) -> None:
         """Ask as the route, a turn and the agent's tool do."""
         chat = await self._conversation(asked)
@@ -119,8 +134,8 @@ class Player:
         self._look(asked, "context", _QUOTED.findall(answer.json()["text"]))
         search = {"tool": "mcp__memory__memory_search", "input": {"query": asked["q"]}}
         self.said.append(f"{asked['q']} Well.")
-        result = await self._say(asked["q"], chat, [search, {"text": "Well."}])
-        lines = await self.services.journal_of(result)
+        result = await self.say(asked["q"], chat, [search, {"text": "Well."}])
+        lines = await self.journal(result)
         (shown,) = [line["text"] for line in lines if line["kind"] == "context"]
         self._look(asked, "prompt", _QUOTED.findall(shown or ""))
         (output,) = [line["output"] for line in lines if line["kind"] == "tool"]
@@ -158,7 +173,7 @@ class Player:
 
     def _check(self, holds: bool, miss: str) -> None:  # noqa: FBT001  what is checked, as in `assert`
         if not holds:
-            self.misses.append(miss)
+            self.misses.append(f"{self.name}: {miss}")
 
 
 def _parts(line: str) -> list[str]:
@@ -177,3 +192,24 @@ def _has_any(line: str, texts: Sequence[str]) -> bool:
 def _place(text: str, lines: Sequence[str]) -> int:
     """Return the number of the first line with a text; behind all lines if none has it."""
     return next((at for at, line in enumerate(lines) if text in line), len(lines))
+
+
+async def left_in(directory: Path, names: Sequence[str], pattern: str = "*") -> list[str]:
+    """Wait until no file has a forgotten word of these histories; return which still have one."""
+    left = ["not looked"]
+    with anyio.move_on_after(_FORGETTING_S):
+        while left := await run_sync(_left_blocking, directory, names, pattern):  # noqa: ASYNC110
+            await anyio.sleep(0.1)
+    return left
+
+
+def _left_blocking(directory: Path, names: Sequence[str], pattern: str) -> list[str]:
+    files = {path: path.read_bytes() for path in directory.rglob(pattern) if path.is_file()}
+    assert files, f"there is no {pattern}"
+    return [
+        f"{name}: {path.relative_to(directory)} has {word!r}"
+        for name in names
+        for word in histories()[name].get("gone", [])
+        for path, data in files.items()
+        if word.encode() in data or word.lower().encode() in data
+    ]

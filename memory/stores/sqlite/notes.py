@@ -25,7 +25,7 @@ from memory.stores.sqlite.forgotten import (
 )
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
-from memory.stores.sqlite.record import cut_replies_blocking
+from memory.stores.sqlite.record import answers_after_blocking, cut_replies_blocking
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
@@ -119,6 +119,7 @@ class SqliteNoteStore:
     ) -> None:
         """Forget the intents that mention a file's items, whoever was shown them."""
         intent_ids = mentions_since_blocking(connection, mentions, item_ids)
+        intent_ids += answers_after_blocking(connection, intent_ids)
         cut_replies_blocking(connection, intent_ids, now)
         scrub_blocking(connection, intent_ids, now, owner_id=None)
         note_forgotten_blocking(connection, item_ids, now)

@@ -100,6 +100,26 @@ def intents_of_turn_blocking(connection: sqlite3.Connection, turn_id: str) -> Se
     return [row["id"] for row in rows]
 
 
+def words_of_turns_blocking(connection: sqlite3.Connection, turn_ids: Sequence[str]) -> list[str]:
+    """Return the intents with the messages and answers of turns."""
+    rows = connection.execute(
+        "SELECT id FROM intents WHERE turn_id IN (SELECT value FROM json_each(?))"
+        " AND (key LIKE 'turn.%' OR key LIKE 'llm.%')",
+        (json.dumps(turn_ids),),
+    )
+    return [row["id"] for row in rows]
+
+
+def answers_after_blocking(connection: sqlite3.Connection, intent_ids: Sequence[str]) -> list[str]:
+    """Return the intents with the answers of the turns of some intents."""
+    rows = connection.execute(
+        "SELECT id FROM intents WHERE (key LIKE 'llm.%' OR key = 'turn.completed') AND turn_id IN"
+        " (SELECT turn_id FROM intents WHERE id IN (SELECT value FROM json_each(?)))",
+        (json.dumps(intent_ids),),
+    )
+    return [row["id"] for row in rows]
+
+
 def forget_turns_blocking(
     connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
 ) -> None:
@@ -118,12 +138,11 @@ def forget_turns_blocking(
 def cut_replies_blocking(
     connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
 ) -> None:
-    """Leave only the message of the turns in whose prompts something was, by some intents: the
-    reply may repeat it.
+    """Leave only the message of the turns that were shown something, or found it, by some intents:
+    the reply may repeat it.
     """
     rows = connection.execute(
-        "SELECT DISTINCT turn_id FROM intents WHERE key = 'memory.injected'"
-        " AND id IN (SELECT value FROM json_each(?))",
+        "SELECT DISTINCT turn_id FROM intents WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(intent_ids),),
     )
     for row in rows.fetchall():

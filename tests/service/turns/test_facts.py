@@ -254,6 +254,25 @@ async def test_forgetting_takes_along_what_was_replaced_and_who_told_it(tmp_path
             assert [old.text for old in await facts.store.older(back.id)] == forgotten["earlier"]
 
 
+async def test_no_answer_that_had_it_says_what_was_forgotten(tmp_path: Path) -> None:
+    """The agent was shown the fact, or found it; its answers say it in the record and chronicle."""
+    words = "please forget my locker"
+    search = {"tool": "mcp__memory__memory_search", "input": {"query": "locker"}}
+    async with running_services(tmp_path) as services:
+        (fact_id,) = saved_ids(await keep(services, LOCKER))
+        answer = {"text": "It has the number 12, as you told me."}
+        for asked, is_shown in (("Which locker is mine?", True), ("Where do shoes go?", False)):
+            services.scripted.answers[asked] = {"steps": [search, answer]}
+            found = await services.ask(asked)
+            assert fact_id in await answer_of(services, found)
+            assert bool(found["memory"]["injected"]) is is_shown
+        await services.ask(saying(words, forget(words, fact_id)))
+        turns = await services.open_memory.items.newest(MINE, kinds=["turn"], limit=50)
+        assert [turn.body for turn in turns] == ["Where do shoes go?", "Which locker is mine?"]
+        told = [intent.text for intent in await intents_of(services)]
+        assert not [text for text in told if "number 12, as you" in text]
+
+
 async def test_twice_in_a_turn_and_kept_and_forgotten_at_once(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (first,) = saved_ids(await keep(services, LOCKER))
