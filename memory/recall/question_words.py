@@ -63,4 +63,4 @@ class QuestionWords:
 
 
 def _is_stop(term: str) -> bool:
-    return term in STOP_TERMS or term in STOP_CHARACTERS
+    return term in STOP_TERMS or STOP_CHARACTERS.issuperset(term)
