@@ -28,6 +28,7 @@ from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import SdkEngine, require_agent_program
 from gateway.engine.side_query import SideQuery
 from gateway.errors import StartError
+from gateway.mcp_servers.plan import ServerPlan, plan_servers_blocking
 from gateway.private_files import make_private_blocking
 from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
 from gateway.relay.supervisor import RelayProcess, open_relay
@@ -107,14 +108,26 @@ async def open_agents(
         setup, wall = await anyio.to_thread.run_sync(
             _prepare_blocking, settings, environ, plan, program, model_env, relay
         )
+        servers = await anyio.to_thread.run_sync(_plan_servers_blocking, settings, environ)
+        of_servers = (secret for server in servers for secret in server.secrets)
         access = ModelAccess(
             demo=plan.demo,
             model=model,
-            secrets=tuple(secrets_of(environ)),
+            secrets=(*secrets_of(environ), *of_servers),
+            mcp_servers=servers,
             pings={"sandbox": _sandbox_ping(wall)} | ({"relay": relay.ping} if relay else {}),
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
         )
         yield _engine_factory(setup, wall), access
+
+
+def _plan_servers_blocking(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[ServerPlan, ...]:
+    writable = [
+        place.path for place in load_policy_blocking(settings).directories if place.writable
+    ]
+    return plan_servers_blocking(settings, environ, writable)
 
 
 def make_side_query(setup: AgentSetup, model: str) -> SideQuery:

@@ -33,6 +33,7 @@ from gateway.http.routes import (
     conversations,
     health,
     logs,
+    mcp_servers,
     memory,
     page,
     workspace,
@@ -89,7 +90,8 @@ def create_app(
     )
     app.state.gateway = AppState(services=services, limits=limits)
     app.state.tokens = tokens
-    for section in (chat, conversations, approvals, cases, memory, workspace, logs, health, page):
+    work = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
+    for section in (*work, logs, health, page):
         app.include_router(section.router)
     app.include_router(openai)
     return app

@@ -8,7 +8,7 @@ off, and queues those that waited.
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,6 +35,9 @@ from gateway.files.access import WorkspaceAccess
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
+from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
+from gateway.mcp_servers.plan import ServerPlan
+from gateway.mcp_servers.servers import McpServers
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
@@ -44,6 +47,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.claim_check import ClaimChecker
 from gateway.turns.client_lease import own_servers
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
+from gateway.turns.further_tools import FurtherTools
 from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
@@ -95,6 +99,7 @@ class Services:
     demo: bool
     model: str | None
     background: TaskGroup
+    mcp_servers: McpServers
     memory: Memory | None
     """None if it could not be opened."""
     missing_memory: MissingMemory | None = None
@@ -135,6 +140,8 @@ class ModelAccess:
     """Further parts, such as the sandbox."""
     ask_model: AskModel | None = None
     """Asks a small model outside of all conversations; None with the demo model."""
+    mcp_servers: Sequence[ServerPlan] = ()
+    """The servers of `CANDOR_MCP_FILE`."""
 
 
 @asynccontextmanager
@@ -224,7 +231,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     conversations = SqliteConversationStore(parts.database)
     file_changes = SqliteFileChangeStore(parts.database)
     record = _record(parts)
-    tools = ConversationTools(turns, offered=(*parts.rules.offered_tools, *OWN_TOOLS))
+    engine = make_engine(background)
+    if orphans := await engine.end_orphans():
+        _log.warning("orphaned_agents_ended", extra={"count": orphans})
+    mcp_servers, further = await _open_further_tools(parts, background)
+    tools = ConversationTools(turns, (*parts.rules.offered_tools, *OWN_TOOLS), further.parameters)
     turn_memory = parts.memory.for_turns(tools, metrics, parts.reader, record)
     journal = Journal(
         settings.log_dir,
@@ -234,14 +245,17 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     log = await open_event_log(events, turns)
     sanitizer = OutputSanitizer(parts.paths, mask)
     outputs = OutputFiles(settings.data_dir / "outputs", sanitizer.streamed)
-    engine = make_engine(background)
-    usual = ClientSpec(model=access.model, servers=tuple(own_servers(turn_memory)))
+
+    def usual() -> ClientSpec:
+        return ClientSpec(model=access.model, servers=tuple(own_servers(turn_memory, further)))
+
     pool = ClientPool(engine, usual, pool_limits(settings), background)
     policy = ToolGate(
         settings.workspace,
         rules=parts.rules,
         can_ask_user=settings.approvals == "on",
         platform=HERE,
+        further_tools=further.rule_of,
     )
     files = WorkspaceAccess(
         settings.workspace, policy, answers_questions=settings.approvals == "on"
@@ -266,6 +280,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             policy=policy,
             workspace_lock=WorkspaceLock(),
             pictures=files if settings.pictures == "on" else None,
+            further_tools=further,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
             journal=journal,
@@ -315,9 +330,6 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     await outputs.sweep(conversations.missing)
     background.start_soon(keep_running, "outputs", outputs.run, on_failure)
     background.start_soon(keep_running, "checks", checker.run, on_failure)
-    orphans = await engine.end_orphans()
-    if orphans:
-        _log.warning("orphaned_agents_ended", extra={"count": orphans})
     readmit = chat.intake.readmit
     stores = TurnStores(turns, events, conversations, stored_approvals)
     recovery = await recover_turns(stores, log, journal, turn_memory, readmit, utc_now)
@@ -344,15 +356,27 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             "journal": journal.ping,
             "memory": parts.memory.ping,
             "turns": recovery.ping,
+            "mcp_servers": mcp_servers.ping,
             **access.pings,
         },
         demo=access.demo,
         model=access.model,
         background=background,
+        mcp_servers=mcp_servers,
         memory=parts.memory.memory,
         missing_memory=parts.memory.missing,
         ask_model=access.ask_model,
     )
+
+
+async def _open_further_tools(
+    parts: _Parts, background: TaskGroup
+) -> tuple[McpServers, FurtherTools]:
+    """Start the MCP servers; return them, and all tools that come from outside."""
+    accepted = AcceptedTools(parts.settings.data_dir / MCP_FOLDER)
+    servers = await anyio.to_thread.run_sync(McpServers, parts.access.mcp_servers, accepted)
+    await servers.start(background, parts.metrics.count_background_failure)
+    return servers, FurtherTools([servers])
 
 
 def _record(parts: _Parts) -> RecordWorker | None:

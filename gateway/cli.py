@@ -34,7 +34,7 @@ _STANDARD_ERROR = 2
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """Importing makes 200 000 objects that last; by default the collector visits them for a fifth of a
 start."""
-_WITH_OWN_ARGUMENTS = {"logs", "memory", "policy"}
+_WITH_OWN_ARGUMENTS = {"logs", "mcp", "memory", "policy"}
 """Commands that parse their own arguments, options included."""
 
 
@@ -138,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         ("logs", _logs, "list, show and follow the turns' logs"),
         ("policy", _policy, "try the policy on calls, list its rules"),
         ("memory", _memory, "search memory, write to it, repair it"),
+        ("mcp", _mcp, "list the tools of MCP servers, accept changed ones"),
     ):
         commands.add_parser(name, help=told).set_defaults(run=run_it)
     replay = commands.add_parser("replay", help="serve the model's replies of a turn from its log")
@@ -237,6 +238,13 @@ def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[st
     return command.run(options.rest, source=source, out=sys.stdout)
 
 
+def _mcp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.mcp_servers.accepted_tools import MCP_FOLDER  # noqa: PLC0415
+    from gateway.mcp_servers.cli import run_mcp_command  # noqa: PLC0415
+
+    return run_mcp_command(options.rest, settings.data_dir / MCP_FOLDER, COMMAND, sys.stdout)
+
+
 def _trust(settings: Settings, *, yes: bool) -> int:
     """Show what the workspace's own configuration would do, and approve it on confirmation."""
     from gateway.trust import review_blocking, trust_blocking  # noqa: PLC0415
@@ -318,5 +326,6 @@ def _absolute(settings: Settings, home: Path) -> Settings:
         log_dir=home / settings.log_dir,
         tokens_file=settings.tokens_file and home / settings.tokens_file,
         policy_file=settings.policy_file and home / settings.policy_file,
+        mcp_file=settings.mcp_file and home / settings.mcp_file,
         memory_policy_file=settings.memory_policy_file and home / settings.memory_policy_file,
     )

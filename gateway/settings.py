@@ -201,6 +201,7 @@ class Settings:
     allowed_origins: tuple[str, ...] = ()
     tokens_file: Path | None = None
     policy_file: Path | None = None
+    mcp_file: Path | None = None
     sandbox: Sandbox = "auto"
     recall_deadline_ms: int = 300
     record: Switch = "on"

@@ -60,6 +60,19 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnToolRule:
+    """What the operator says of a tool of the gateway that no file of rules names."""
+
+    changes: bool = True
+    ask: Literal["changes", "always", "never"] = "changes"
+    """When a person is asked: about a change, if approvals are on; about each call; never."""
+
+
+FindOwnToolRule = Callable[[str], OwnToolRule | None]
+"""Returns the rule of a tool by its exact name; `None`: there is no such tool now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Passed:
     """A call that may run as far as paths, options and inputs go."""
 
@@ -72,6 +85,8 @@ class _Passed:
     """True if the call is about one file, whatever it writes there."""
     paths: tuple[str, ...] | None = ()
     """What it touches; `None`: unknown."""
+    asks: bool = False
+    """A person is asked, whatever the rules say."""
 
 
 _Judge = Callable[["ToolGate", ToolCall, Workspace], _Passed]
@@ -275,17 +290,19 @@ class ToolGate:
         rules: Rules | None = None,
         can_ask_user: bool = False,
         platform: Platform = "posix",
+        further_tools: FindOwnToolRule = lambda _: None,
     ) -> None:
         """Take the folder that every path must lie in, and the rules of one gateway; `None`: the
         shipped ones.
 
         With `can_ask_user` a person can answer `AskUserQuestion`; commands and paths are those of
-        `platform`.
+        `platform`. `further_tools` are tools of the gateway that come and go while it runs.
         """
         self.root = workspace_root
         self.rules = shipped_rules() if rules is None else rules
         self.can_ask_user = can_ask_user
         self.platform: Platform = platform
+        self._further_tools = further_tools
 
     def judge(self, call: ToolCall) -> Verdict:
         """Decide on one call. Never raises; a call that cannot be understood is denied."""
@@ -309,10 +326,10 @@ class ToolGate:
         rules = self.rules
         if is_too_deep(call.input):
             raise denied("tool_input", call.name, "with an input that is nested too deep")
-        if call.name in rules.own_changing_tools or call.name in rules.own_reading_tools:
-            changes = call.name in rules.own_changing_tools
-            allow = Allow("own_tool", "The tool is one of the gateway's own.", changes=changes)
-            return _Passed(verdict=allow, paths=None)
+        if (own := self._own_tool_rule(call.name)) is not None:
+            reason, unasked = "The tool is one of the gateway's own.", own.ask == "never"
+            allow = Allow("own_tool", reason, changes=own.changes, unasked=unasked)
+            return _Passed(verdict=allow, paths=None, asks=own.ask == "always")
         judges = _WINDOWS_JUDGES if self.platform == "windows" else _JUDGES
         if call.name not in rules.tools or call.name not in judges:
             raise denied("unknown_tool", show(call.name), ", ".join(sorted(rules.offered_tools)))
@@ -321,17 +338,27 @@ class ToolGate:
             raise denied("tool_input", call.name, wrong)
         return judges[call.name](self, call, workspace)
 
+    def _own_tool_rule(self, name: str) -> OwnToolRule | None:
+        if (rule := self._further_tools(name)) is not None:
+            return rule
+        changes = name in self.rules.own_changing_tools
+        return (
+            OwnToolRule(changes=changes)
+            if changes or name in self.rules.own_reading_tools
+            else None
+        )
+
     def _settle(self, call: ToolCall, passed: _Passed, workspace: Workspace) -> Allow | Ask:
         """Turn an allowed call into a question where a rule says so."""
         touched = None if passed.paths is None else tuple(map(workspace.join, passed.paths))
         allow = replace(passed.verdict, paths=touched)
-        if not self.rules.ask and not allow.changes:
+        if not self.rules.ask and not allow.changes and not passed.asks:
             return allow
         paths = passed.paths
         places = None if paths is None else locate_touched(paths, workspace)
         effect = _effect(call, passed, places)
         allow = replace(allow, effect=effect)
-        if not asks_about(self.rules, call.name, passed.command, places):
+        if not passed.asks and not asks_about(self.rules, call.name, passed.command, places):
             return allow
         what = passed.command or call.name
         reason = f"A rule of this gateway wants a person to be asked about {show(what)}."

@@ -26,6 +26,8 @@ class _Passed:
     """What a rule for further calls compares; `None`: the input alone."""
     paths: tuple[str, ...] | None = field(default=(), compare=False)
     """What the call touches, absolute; a folder includes everything below it. `None`: unknown."""
+    unasked: bool = False
+    """Nobody is asked about the call, although it changes something: the operator said so."""
 
 
 @dataclass(frozen=True, slots=True)

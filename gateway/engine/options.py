@@ -180,18 +180,23 @@ def _mount_tool(full_name: str, tool: OwnTool, hooks: RunHooks) -> SdkMcpTool[An
         told = await call_own(hooks.own_tools, full_name, arguments)
         return {"content": [{"type": "text", "text": told.text}], "is_error": told.is_error}
 
-    schema = advisory_schema(tool.input_schema)
+    schema = advisory_schema(tool.input_schema, is_foreign=tool.is_foreign)
     return SdkMcpTool(tool.name, tool.description, input_schema=schema, handler=answer)
 
 
-def advisory_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def advisory_schema(schema: Mapping[str, Any], *, is_foreign: bool = False) -> dict[str, Any]:
     """Return the schema of an object whose fields accept anything.
 
     The SDK validates a call before the tool sees it and answers in its validator's words. So the
-    types stay for the model to read, and the tool itself says what is wrong with a value.
+    types stay for the model to read, and the tool itself says what is wrong with a value. The
+    validator stops at the first form that fits, so it never reads the fields of a foreign schema,
+    whose expressions could keep it busy for ever.
     """
     fields = {
-        name: {"description": field.get("description", ""), "anyOf": [dict(field), {}]}
+        name: {
+            "description": field.get("description", ""),
+            "anyOf": [{}, dict(field)] if is_foreign else [dict(field), {}],
+        }
         for name, field in schema.get("properties", {}).items()
     }
     return {**schema, "properties": fields}

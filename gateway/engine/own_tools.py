@@ -5,9 +5,11 @@ conversation.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from policies.tools import OwnToolRule
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +22,8 @@ class OwnTool:
     description: str
     input_schema: Mapping[str, Any]
     """JSON Schema of its arguments."""
+    is_foreign: bool = False
+    """The schema comes from outside: it is shown to the model and never evaluated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +34,8 @@ class OwnServer:
     tools: tuple[OwnTool, ...]
     skill: str | None = None
     """The skill that explains the tools; an agent without them does not see it."""
+    revision: str = ""
+    """What tells servers of one name apart: an agent with another one is not reused."""
 
     def full_name(self, tool: OwnTool) -> str:
         """Return the name by which the agent and the policies know a tool."""
@@ -52,6 +58,19 @@ class OwnToolCaller(Protocol):
 
         The agent learns of an exception as a failure, without its text.
         """
+
+
+class ToolSource(Protocol):
+    """Further tools that every conversation has; they may change while the server runs."""
+
+    def servers(self) -> Sequence[OwnServer]:
+        """Return the tools that are offered now, by server."""
+
+    def rule_of(self, name: str) -> OwnToolRule | None:
+        """Return the policy's rule of a tool by its full name; None if it is not offered now."""
+
+    async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+        """Answer a call that the gate allowed; see `OwnToolCaller`."""
 
 
 _NO_RUN: Final = OwnAnswer("No turn is running that this call could belong to.", is_error=True)

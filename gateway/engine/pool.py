@@ -15,7 +15,7 @@ processes never write one session (CC #39151): the old one is gone before the se
 
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import anyio
@@ -55,8 +55,13 @@ class ClientPool:
     """
 
     def __init__(
-        self, engine: Engine, default_spec: ClientSpec, limits: PoolLimits, tasks: TaskGroup
+        self,
+        engine: Engine,
+        default_spec: Callable[[], ClientSpec],
+        limits: PoolLimits,
+        tasks: TaskGroup,
     ) -> None:
+        """Initialise; `default_spec` returns the options of prewarmed clients."""
         self._engine = engine
         self._limits = limits
         self._tasks = tasks

@@ -25,21 +25,22 @@ _CALM_S = 300.0
 class _Warming:
     """A client that is being connected; the caller that claims it waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, spec: ClientSpec) -> None:
+        self.spec = spec
         self.client: AgentClient | None = None
         self.done = anyio.Event()
         self.claimed = False
 
 
 class PrewarmPool:
-    """Prewarmed clients with the same options. `run` must be running.
+    """Prewarmed clients with the options that `spec` returns. `run` must be running.
 
     There are `size`. After more were asked for before the pool was full again, there are as many as
     were asked for, but not more than `most` returns.
     """
 
     def __init__(
-        self, engine: Engine, spec: ClientSpec, size: int, most: Callable[[], int]
+        self, engine: Engine, spec: Callable[[], ClientSpec], size: int, most: Callable[[], int]
     ) -> None:
         self._engine = engine
         self._spec = spec
@@ -71,7 +72,7 @@ class PrewarmPool:
         Wait for one that is being connected, since it started earlier than a new one would; None if
         it fails. Cancellation leaves the client in the pool.
         """
-        if spec.fingerprint != self._spec.fingerprint:
+        if spec.fingerprint != self._spec().fingerprint:
             return None
         self._taken += 1
         if self._taken > self._size > 0:
@@ -93,8 +94,12 @@ class PrewarmPool:
 
     def _next(self) -> _Warming | None:
         """Return an unclaimed client, preferably a ready one."""
-        free = [warming for warming in self._warmings if not warming.claimed]
+        free = [one for one in self._warmings if not one.claimed and not self._is_outdated(one)]
         return min(free, key=lambda one: one.client is None, default=None)
+
+    def _is_outdated(self, warming: _Warming) -> bool:
+        """Return whether a client has other options than a new one would get."""
+        return warming.spec.fingerprint != self._spec().fingerprint
 
     def _remove(self, warming: _Warming) -> None:
         if warming in self._warmings:
@@ -146,8 +151,8 @@ class PrewarmPool:
         time to time.
         """
         for warming in list(self._warmings):
-            is_surplus = warming in self._warmings and len(self._warmings) > self._wanted()
-            if is_surplus and warming.client is not None:
+            is_surplus = len(self._warmings) > self._wanted() or self._is_outdated(warming)
+            if warming in self._warmings and is_surplus and warming.client is not None:
                 self._remove(warming)
                 await warming.client.close()
 
@@ -159,10 +164,10 @@ class PrewarmPool:
         self._without_text.clear()
 
     async def _warm_one(self) -> bool:
-        warming = _Warming()
+        warming = _Warming(self._spec())
         self._warmings.append(warming)
         try:
-            warming.client = await self._engine.connect(self._spec, SessionOrigin(warm_up=True))
+            warming.client = await self._engine.connect(warming.spec, SessionOrigin(warm_up=True))
         except EngineError as exc:
             _log.warning("prewarming_failed", extra={"reason": str(exc), "detail": exc.detail})
         except Exception:  # noqa: BLE001  the server must go on without prewarmed clients

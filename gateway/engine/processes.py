@@ -201,7 +201,7 @@ def _wait_ended(processes: Iterable[psutil.Process]) -> None:
         time.sleep(_LOOK_AGAIN_S)
 
 
-def launch_words(server_pid: int, wall: Sequence[str]) -> list[str]:
+def launch_words(server_pid: int | str, wall: Sequence[str]) -> list[str]:
     """Return the command prefix that starts a program as an agent is started."""
     return [*_start_of_launcher(), str(server_pid), *wall, "--"]
 

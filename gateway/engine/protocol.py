@@ -108,7 +108,7 @@ class ClientSpec:
     @property
     def fingerprint(self) -> str:
         """Everything that is fixed once the client is connected."""
-        servers = "".join(f" server={server.name}" for server in self.servers)
+        servers = "".join(f" server={server.name}@{server.revision}" for server in self.servers)
         return f"model={self.model or ''}{servers}"
 
 

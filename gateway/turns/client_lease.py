@@ -17,6 +17,7 @@ from gateway.engine.protocol import (
 from gateway.ids import ConversationId
 from gateway.turns.case_tools import CASE_SERVER, CaseCalls
 from gateway.turns.context import TurnContext, TurnParts
+from gateway.turns.further_tools import FurtherTools
 from gateway.turns.memory_tools import (
     MEMORY_SERVER,
     READING_MEMORY_SERVER,
@@ -30,7 +31,7 @@ from gateway.turns.turn_memory import TurnMemory
 
 
 def own_servers(
-    memory: TurnMemory, conversation: Conversation | None = None
+    memory: TurnMemory, further: FurtherTools, conversation: Conversation | None = None
 ) -> Iterator[OwnServer]:
     """Yield the servers of the gateway's own tools that a conversation has, a new
     one by default.
@@ -39,12 +40,13 @@ def own_servers(
         yield MEMORY_SERVER if memory.fact_tools is not None else READING_MEMORY_SERVER
     if memory.cases is not None and conversation is not None and conversation.uses_cases:
         yield CASE_SERVER
+    yield from further.servers()
 
 
 def own_calls(parts: TurnParts, turn: Turn, conversation: Conversation) -> OwnCalls:
     """Return what answers the gateway's own tools in a turn."""
     memory = parts.memory
-    callers: dict[str, OwnToolCaller] = {}
+    callers: dict[str, OwnToolCaller] = {**parts.further_tools.callers()}
     if memory.lookup is not None and conversation.memory_enabled:
         callers[MEMORY_SERVER.name] = MemoryCalls(
             memory=memory.lookup,
@@ -65,7 +67,7 @@ def client_of(
     """Return what the pool is asked with for the client of a conversation."""
     spec = ClientSpec(
         model=conversation.model or parts.default_model,
-        servers=tuple(own_servers(parts.memory, conversation)),
+        servers=tuple(own_servers(parts.memory, parts.further_tools, conversation)),
     )
     origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
     return conversation.id, spec, origin

@@ -22,6 +22,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.file_changes import TurnFileChanges
+from gateway.turns.further_tools import FurtherTools
 from gateway.turns.gate import Policy
 from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
@@ -58,6 +59,7 @@ class TurnParts:
     workspace_lock: WorkspaceLock
     pictures: WorkspaceAccess | None
     """Where pictures that a message names are read; None: the model gets no pictures."""
+    further_tools: FurtherTools
     approvals: ApprovalDesk
     ask_changes: bool
     """Approvals are on: a person is asked about each change."""

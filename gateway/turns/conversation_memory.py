@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -45,20 +45,28 @@ _KNOWN: Final[Mapping[str, Iterable[str]]] = {**PARAMETERS, **OWN_TOOLS}
 class ConversationTools:
     """The tools in use by conversation, and the names of their parameters.
 
-    Those `offered` to every agent are in use from the start, others from their first returned call
-    on. At most 20 called ones a conversation are kept, the latest one last; conversations used
-    least recently are dropped. After a restart tools are read from the stored results.
+    Those `offered` to every agent are in use from the start, and so are `further` ones, which come
+    and go with their parameters; others are from their first returned call on. At most 20 called
+    ones a conversation are kept, the latest one last; conversations used least recently are
+    dropped. After a restart tools are read from the stored results.
     """
 
-    def __init__(self, turns: TurnStore | None = None, offered: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        turns: TurnStore | None = None,
+        offered: Iterable[str] = (),
+        further: Callable[[], Mapping[str, Sequence[str]]] = dict,
+    ) -> None:
         self._turns = turns
+        self._further = further
         self._offered = {tool: [*_KNOWN.get(tool, ())] for tool in sorted(offered)}
         self._used: OrderedDict[str, dict[str, list[str]]] = OrderedDict()
 
     def note(self, conversation_id: str, tool: str, parameters: Iterable[str] = ()) -> None:
         """Note that a call returned, and the names of what it was given."""
         tools = self._of(conversation_id)
-        names = dict.fromkeys([*parameters, *tools.pop(tool, ()), *_KNOWN.get(tool, ())])
+        known = (*_KNOWN.get(tool, ()), *self._further().get(tool, ()))
+        names = dict.fromkeys([*parameters, *tools.pop(tool, ()), *known])
         tools[tool] = list(names)[:MAX_PARAMETERS]
         if len(tools) > MAX_TOOLS:
             del tools[next(iter(tools))]
@@ -83,7 +91,8 @@ class ConversationTools:
                     if tool["status"] in CAME_BACK:
                         self.note(conversation_id, tool["name"], tool.get("parameters", ()))
         used = self._used.get(conversation_id, {})
-        unused = (tool for tool in self._offered.items() if tool[0] not in used)
+        offered = {**self._offered, **self._further()}
+        unused = (tool for tool in offered.items() if tool[0] not in used)
         return tuple(signature(*tool) for tool in (*unused, *used.items()))
 
     def _of(self, conversation_id: str) -> dict[str, list[str]]:

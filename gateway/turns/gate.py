@@ -235,7 +235,9 @@ class TurnGate:
         return await self._before_running(call, verdict, final)
 
     def _needs_person(self, verdict: Allow | Ask) -> bool:
-        return isinstance(verdict, Ask) or (self.ask_changes and verdict.changes)
+        return isinstance(verdict, Ask) or (
+            self.ask_changes and verdict.changes and not verdict.unasked
+        )
 
     async def _before_running(
         self, call: ToolCall, verdict: Allow | Ask, allowed: Allow

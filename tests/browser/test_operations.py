@@ -3,13 +3,15 @@
 import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
-from tests.browser.conftest import OpenPage
-from tests.support.live_server import LiveServer
+from tests.browser.conftest import SETTINGS, OpenPage
+from tests.support.live_server import LiveServer, started_server
+from tests.support.mcp_servers import own_server, settings_with, write_tools
 
 pytestmark = pytest.mark.browser
 
@@ -38,6 +40,33 @@ def test_the_panel_speaks_chinese(open_page: OpenPage) -> None:
     for rows in ("ops-readiness", "ops-backends"):
         expect(chat.get(rows).locator("li")).not_to_have_count(0)
         expect(chat.get(rows)).not_to_have_text(re.compile("[a-z]{3}"))
+
+
+def test_the_panel_lists_mcp_servers_their_tools_and_states(
+    open_page: OpenPage, tmp_path: Path
+) -> None:
+    write_tools(tmp_path, act="Acts.")
+    servers = {
+        "own": own_server(tmp_path, tools=["act", "look"], reading=["act"]),
+        "gone": {"command": ["/bin/false"]},
+    }
+    file = settings_with(tmp_path, servers).mcp_file
+    with started_server(tmp_path / "server", mcp_file=file, **SETTINGS) as server:
+        rows = {}
+        for locale in ("en-US", "zh-CN"):
+            chat = open_page(url=server.url, locale=locale)
+            chat.get("open-operations").click()
+            rows[locale] = chat.get("ops-mcp").locator("li")
+            expect(rows[locale]).to_have_count(4)
+        own, act, look, gone = (rows["en-US"].nth(at) for at in range(4))
+        expect(own).to_contain_text("own")
+        expect(own).to_contain_text("runs")
+        expect(act).to_contain_text("mcp__own__act")
+        expect(act).to_contain_text("reads")
+        expect(look).to_contain_text("changes something · the server does not have it now")
+        expect(gone).to_contain_text("not running")
+        expect(rows["zh-CN"].nth(0)).to_contain_text("运行中")
+        expect(rows["zh-CN"].nth(2)).to_contain_text("会更改内容 · 服务器目前没有它")
 
 
 def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: LiveServer) -> None:

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
 from gateway.conversations.model import ConversationChange, Decision, Turn, TurnEvent
 from gateway.ids import LOCAL_USER, ConversationId, TurnId
+from gateway.mcp_servers.plan import ServerPlan
 from gateway.settings import Settings
 from gateway.turns.approvals import Reply
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView
@@ -213,6 +214,7 @@ async def running_services(
     memory: MemoryReader | None = None,
     make_engine: Callable[[Path], ScriptedEngine] = ScriptedEngine,
     ask_model: AskModel | None = None,
+    mcp_servers: Sequence[ServerPlan] = (),
     **settings: Any,
 ) -> AsyncIterator[RunningServices]:
     """Open the services below `root`; open them there again and they are as after a restart.
@@ -226,7 +228,11 @@ async def running_services(
         return make_engine(given.workspace)
 
     access = ModelAccess(
-        demo=True, model="scripted", secrets=("known-secret-4711",), ask_model=ask_model
+        demo=True,
+        model="scripted",
+        secrets=("known-secret-4711",),
+        ask_model=ask_model,
+        mcp_servers=mcp_servers,
     )
     async with open_services(given, make, access, memory=memory) as services:
         yield RunningServices.of(services)

@@ -12,6 +12,7 @@ from gateway.http.routes import (
     conversations,
     health,
     logs,
+    mcp_servers,
     memory,
     page,
     workspace,
@@ -22,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
-SECTIONS = (chat, conversations, approvals, cases, memory, workspace, logs, health, page)
+WORK = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
+SECTIONS = (*WORK, logs, health, page)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:

@@ -86,7 +86,8 @@ def _rights(places: AgentPlaces) -> Iterator[tuple[AccessFS, str | Path]]:
         yield _READ, system
     for device in DEVICES:
         yield _DEVICE, device
-    yield _RUN, places.program
+    for path in (places.program, *places.programs):
+        yield _RUN, path
     yield _WRITE, places.workspace
     for path in places.own:
         yield _OWN, path

@@ -36,6 +36,8 @@ class AgentPlaces:
     program: Path
     """The agent program."""
     workspace: Path
+    programs: Sequence[Path] = ()
+    """Further files and directories that are read and run."""
     own: Sequence[Path]
     """The agents' own directories, for sessions and temporary files; writable."""
     readable: Sequence[Path] = ()

@@ -8,6 +8,7 @@ import { ErrorLine } from "/static/error-line.js";
 import { formatCount, formatDuration, formatFull } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
+import { mcpServers } from "/static/mcp-servers.js";
 import { bars, bucketsOf, parseMetrics, sparkline, sumsBy } from "/static/metrics-chart.js";
 import { readReadiness } from "/static/routes.js";
 import { showHidden } from "/static/visible.js";
@@ -98,9 +99,9 @@ export function openOperations() {
 
   async function read() {
     try {
-      const [now, ready, health, text] = await Promise.all([requestJson("/operations"), readReadiness(), requestJson("/memory/health"), request("/metrics", { accept: "*/*" }).then((answer) => answer.text())]);
+      const [now, ready, health, mcp, text] = await Promise.all([requestJson("/operations"), readReadiness(), requestJson("/memory/health"), requestJson("/mcp-servers"), request("/metrics", { accept: "*/*" }).then((answer) => answer.text())]);
       live.replaceChildren(tiles(now, history), section(t("ops_processes"), processRows(now.processes)));
-      parts.replaceChildren(section(t("ops_readiness"), readinessRows(ready.parts)), section(t("ops_backends"), backendRows(health.backends)));
+      parts.replaceChildren(section(t("ops_readiness"), readinessRows(ready.parts)), section(t("ops_backends"), backendRows(health.backends)), mcpServers(mcp.servers) ?? "");
       charts.replaceChildren(...figures(parseMetrics(text)));
       errors.replaceChildren();
     } catch (error) {

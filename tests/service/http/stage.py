@@ -35,6 +35,8 @@ from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
 from gateway.http.tokens import make_token
 from gateway.journal.writer import Journal
+from gateway.mcp_servers.accepted_tools import AcceptedTools
+from gateway.mcp_servers.servers import McpServers
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
@@ -250,7 +252,7 @@ async def staged(
             max_live=2, prewarmed=0, idle_s=60, stale_grace_s=20, max_memory_bytes=10**12
         )
         lanes = Lanes(players.play, tasks)
-        pool = ClientPool(engine, ClientSpec(), limits_of_pool, tasks)
+        pool = ClientPool(engine, ClientSpec, limits_of_pool, tasks)
         chat = Chat(
             ChatParts(
                 conversations=SqliteConversationStore(database),
@@ -293,6 +295,7 @@ async def staged(
             demo=True,
             model="candor-demo",
             background=tasks,
+            mcp_servers=McpServers((), AcceptedTools(chosen.data_dir)),
             memory=memory,
         )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)

@@ -96,6 +96,7 @@ LISTS = {
 """Routes that name nobody's thing, and where their answer lists the caller's own."""
 OWN_ALONE = {
     ("GET", "/operations"),
+    ("GET", "/mcp-servers"),
     ("GET", "/memory/search"),
     ("GET", "/memory/items"),
     ("GET", "/memory/export"),

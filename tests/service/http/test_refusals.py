@@ -11,6 +11,7 @@ import pytest
 from gateway.chat import Chat
 from gateway.files.access import WorkspaceAccess
 from gateway.http.bodies import UPLOADS
+from gateway.mcp_servers.servers import McpServers
 from memory.service.memory import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
 from tests.service.http.stage import Json, assert_error, one_client, staged
@@ -97,6 +98,7 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
             chat=cast("Chat", Broken()),
             memory=cast("Memory", Broken()),
             files=cast("WorkspaceAccess", Broken()),
+            mcp_servers=cast("McpServers", Broken()),
         )
         stage.app.state.gateway = replace(state, services=broken)
         for method, template in ROUTES:

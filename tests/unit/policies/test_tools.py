@@ -11,7 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from policies.rules import shipped_rules
-from policies.tools import OFFERED_TOOLS, Platform, ToolCall, ToolGate, validate_bash_command
+from policies.tools import (
+    OFFERED_TOOLS,
+    OwnToolRule,
+    Platform,
+    ToolCall,
+    ToolGate,
+    validate_bash_command,
+)
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.unit.policies.judging import allow_call, find_rule
 
@@ -59,6 +66,39 @@ def test_the_gateways_own_tools_are_allowed_by_exact_name(shared_workspace: Path
     assert (upsert.changes, search.changes) == (True, False)
     for name in ("mcp__memory", "mcp__memory__upsert2", "mcp__memory__", "MCP__memory__search"):
         assert isinstance(judge(name), Deny)
+
+
+def test_a_tool_that_comes_and_goes_is_judged_by_what_the_operator_says_of_it(
+    shared_workspace: Path,
+) -> None:
+    rules: dict[str, OwnToolRule] = {
+        "mcp__time__now": OwnToolRule(changes=False),
+        "mcp__time__set": OwnToolRule(),
+        "mcp__time__tell": OwnToolRule(changes=False, ask="always"),
+        "mcp__time__wind": OwnToolRule(ask="never"),
+        "mcp__memory__memory_get": OwnToolRule(),
+    }
+    gate = ToolGate(shared_workspace, further_tools=rules.get)
+
+    def judge(name: str) -> Verdict:
+        return gate.judge(ToolCall(name=f"mcp__{name}", input={"x": 1}, cwd="/"))
+
+    found = {name: judge(name) for name in ("time__now", "time__set", "time__tell", "time__wind")}
+    assert {name: type(verdict) for name, verdict in found.items()} == {
+        "time__now": Allow,
+        "time__set": Allow,
+        "time__tell": Ask,
+        "time__wind": Allow,
+    }
+    told = [
+        (verdict.changes, verdict.unasked)
+        for verdict in found.values()
+        if not isinstance(verdict, Deny)
+    ]
+    assert told == [(False, False), (True, False), (False, False), (True, True)]
+    rules.clear()
+    assert isinstance(judge("time__now"), Deny)
+    assert isinstance(judge("memory__memory_get"), Allow), "the shipped rules name it"
 
 
 def test_unlisted_and_missing_inputs_are_refused(shared_workspace: Path) -> None:

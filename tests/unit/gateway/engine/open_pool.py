@@ -66,7 +66,7 @@ async def opened(
     engine = engine or WatchedEngine(root)
     with anyio.fail_after(SOON_S):
         async with anyio.create_task_group() as tasks:
-            pool = ClientPool(engine, SPEC, limits, tasks)
+            pool = ClientPool(engine, lambda: SPEC, limits, tasks)
             if run:
                 tasks.start_soon(pool.run)
             try:

@@ -140,6 +140,13 @@ def test_a_wrong_argument_reaches_the_tool_and_not_the_sdks_validator() -> None:
             jsonschema.validate(dict.fromkeys(names, value), advisory_schema(form.input_schema))
 
 
+def test_a_foreign_schema_is_shown_to_the_model_and_never_evaluated() -> None:
+    hostile = {"type": "string", "pattern": "(a+)+$"}
+    schema = advisory_schema({"type": "object", "properties": {"a": hostile}}, is_foreign=True)
+    jsonschema.validate({"a": "a" * 40 + "!"}, schema)
+    assert hostile in schema["properties"]["a"]["anyOf"]
+
+
 def test_a_session_is_resumed_or_branched_off() -> None:
     fresh, resumed = options(), options(SessionOrigin(resume="s"))
     forked = options(SessionOrigin(resume="s", fork_at="e"))
@@ -164,8 +171,9 @@ def test_the_model_is_told_what_it_may_run_and_where_its_memory_is() -> None:
 
 def test_what_differs_once_connected_has_another_fingerprint() -> None:
     with_server = ClientSpec(model="m", servers=(HERONRY,))
-    specs = (ClientSpec(), ClientSpec(model="a"), SPEC, with_server)
-    assert len({spec.fingerprint for spec in specs}) == 4
+    other_tools = ClientSpec(model="m", servers=(replace(HERONRY, revision="2"),))
+    specs = (ClientSpec(), ClientSpec(model="a"), SPEC, with_server, other_tools)
+    assert len({spec.fingerprint for spec in specs}) == 5
     assert ClientSpec(model="m").fingerprint == SPEC.fingerprint
 
 

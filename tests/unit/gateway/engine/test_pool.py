@@ -1,5 +1,6 @@
 """The pool: reuse, sleep, memory, and prewarmed processes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -288,12 +289,32 @@ async def test_a_failing_prewarming_waits_longer_each_time(
     assert [pause for pause in pauses if pause != 10][:9] == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
+async def test_prewarmed_clients_with_options_of_yesterday_are_not_given_out_and_end(
+    tmp_path: Path,
+) -> None:
+    engine, specs = WatchedEngine(tmp_path), [SPEC]
+    shelf = prewarm.PrewarmPool(engine, lambda: specs[-1], 1, lambda: 1)
+    with anyio.fail_after(SOON_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(shelf.run)
+            await until(lambda: shelf.ready_count == 1)
+            (old,) = shelf.clients()
+            specs.append(replace(SPEC, model="another"))
+            assert await shelf.take(SPEC) is None
+            assert await shelf.take(specs[-1]) is None
+            await shelf.end_surplus()
+            assert not old.is_alive()
+            await until(lambda: shelf.ready_count == 1)
+            assert await shelf.take(specs[-1]) is not None
+            await shelf.close()
+
+
 async def test_warming_gives_way_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prewarm, "_LONGEST_WAY_S", 0.05)
     engine = WatchedEngine(tmp_path)
-    shelf = prewarm.PrewarmPool(engine, SPEC, 1, lambda: 1)
+    shelf = prewarm.PrewarmPool(engine, lambda: SPEC, 1, lambda: 1)
     with anyio.fail_after(SOON_S):
         async with anyio.create_task_group() as tasks:
             shelf.delay("a")

@@ -129,7 +129,7 @@ async def disturbed(
     )
     with anyio.fail_after(60):
         async with anyio.create_task_group() as background:
-            pool = ClientPool(engine, SPECS[0], limits, background)
+            pool = ClientPool(engine, lambda: SPECS[0], limits, background)
             background.start_soon(pool.run)
             background.start_soon(_disturb, pool, engine, rng)
             yield pool, engine, [_Lane(str(n), pool, rng) for n in range(CONVERSATIONS)]

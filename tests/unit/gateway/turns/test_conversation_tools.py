@@ -88,3 +88,13 @@ async def test_a_conversation_is_read_from_its_history_once_and_dropped_when_sil
     assert await tools.of("cnv_new") == ("mcp__x__find(page_size)",)
     assert await tools.of("cnv_1") == ("mcp__x__find(page_size)",), "it was dropped and read anew"
     assert (await tools.of("cnv_0"))[0].startswith("Skill(")
+
+
+async def test_further_tools_are_in_use_while_they_are_offered_with_all_their_parameters() -> None:
+    further = {"mcp__files__read_file": ["path", "head_lines"]}
+    tools = ConversationTools(offered=["Read"], further=lambda: further)
+    tools.note("cnv_1", "mcp__files__read_file", ["path"])
+    assert (await tools.of("cnv_1"))[-1] == "mcp__files__read_file(path, head_lines)"
+    assert "mcp__files__read_file(path, head_lines)" in await tools.of("cnv_2")
+    further.clear()
+    assert "files" not in str(await tools.of("cnv_2"))
