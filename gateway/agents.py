@@ -5,6 +5,7 @@ the machine: which variables, directories and ports.
 """
 
 import logging
+import os
 import shutil
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -20,6 +21,9 @@ from gateway.credentials import Credential, find_credential, find_login_dir, sec
 from gateway.demo.answer import DEMO_MODEL
 from gateway.demo.server import serve_demo
 from gateway.engine import processes
+from gateway.engine.box.choice import describe_box, make_box_blocking
+from gateway.engine.box.process import Box, open_broker
+from gateway.engine.box.trial import try_box_blocking
 from gateway.engine.environment import DEFAULT_BASE_URL, agent_environment
 from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import Engine, EngineUnavailable
@@ -104,10 +108,15 @@ async def open_agents(
         program = await anyio.to_thread.run_sync(require_agent_program)
     except EngineUnavailable as exc:
         raise StartError(str(exc)) from exc
-    async with _open_model(settings, environ, plan) as (model_env, model, relay):
-        setup, wall = await anyio.to_thread.run_sync(
+    async with AsyncExitStack() as stack:
+        model_env, model, relay = await stack.enter_async_context(
+            _open_model(settings, environ, plan)
+        )
+        setup, wall, box = await anyio.to_thread.run_sync(
             _prepare_blocking, settings, environ, plan, program, model_env, relay
         )
+        if box is not None:
+            await stack.enter_async_context(open_broker(box))
         servers = await anyio.to_thread.run_sync(_plan_servers_blocking, settings, environ)
         of_servers = (secret for server in servers for secret in server.secrets)
         access = ModelAccess(
@@ -115,7 +124,7 @@ async def open_agents(
             model=model,
             secrets=(*secrets_of(environ), *of_servers),
             mcp_servers=servers,
-            pings={"sandbox": _sandbox_ping(wall)} | ({"relay": relay.ping} if relay else {}),
+            pings={"sandbox": _sandbox_ping(wall, box)} | ({"relay": relay.ping} if relay else {}),
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
         )
         yield _engine_factory(setup, wall), access
@@ -173,9 +182,12 @@ def relay_target_blocking(
     return target
 
 
-def _sandbox_ping(wall: Protection) -> Ping:
+def _sandbox_ping(wall: Protection, box: Box | None) -> Ping:
     async def ping() -> Mapping[str, str]:  # noqa: RUF029  nothing to wait for
-        return {"kind": wall.kind, "message": wall.sentence}
+        if box is None:
+            return {"kind": wall.kind, "message": wall.sentence}
+        message = f"{wall.sentence} {describe_box(box)}"
+        return {"kind": wall.kind, "message": message, "shell": "sandboxed"}
 
     return ping
 
@@ -187,19 +199,28 @@ def _prepare_blocking(
     program: Path,
     model_env: Mapping[str, str],
     relay: RelayProcess | None,
-) -> tuple[AgentSetup, Protection]:
-    """Create the agents' directories, probe the sandbox, and write the launch script."""
+) -> tuple[AgentSetup, Protection, Box | None]:
+    """Create the agents' directories, probe the sandboxes, and write the launch script."""
     rules = load_policy_blocking(settings)
-    shutil.rmtree(settings.data_dir.resolve() / _TEMPORARY, ignore_errors=True)
+    shutil.rmtree(temporary_of(settings), ignore_errors=True)
     relayed = CREDENTIALS if relay else ()
     setup = make_setup_blocking(settings, environ, plan, program, rules, without=relayed)
     setup = replace(setup, model_env={**setup.model_env, **model_env}, relay=relay)
-    wall = find_wall_blocking(settings, environ, plan, setup, rules)
+    box = make_box_blocking(settings, rules, temporary_of(settings))
+    wall = find_wall_blocking(settings, environ, plan, setup, rules, box)
+    if box is not None:
+        setup = replace(setup, shell_prefix=box.prefix, shell_hosts=box.plan.hosts)
     try:
         script = processes.launch_script_blocking(settings.data_dir.resolve(), program, wall.words)
     except OSError as exc:
         raise _no_room(settings, exc) from exc
-    return replace(setup, cli_path=script, sandboxed_bash=wall.kind == "bubblewrap"), wall
+    is_confined = wall.kind == "bubblewrap" and box is None
+    return replace(setup, cli_path=script, sandboxed_bash=is_confined), wall, box
+
+
+def temporary_of(settings: Settings) -> Path:
+    """Return the agents' temporary directory."""
+    return settings.data_dir.resolve() / _TEMPORARY
 
 
 def find_wall_blocking(
@@ -208,8 +229,9 @@ def find_wall_blocking(
     plan: AgentPlan,
     setup: AgentSetup,
     rules: Rules,
+    box: Box | None = None,
 ) -> Protection:
-    """Probe which sandbox works for agents of this set-up.
+    """Probe which sandbox works for agents of this set-up, and then the box in it.
 
     Raise `StartError` if one is required and does not work.
     """
@@ -229,15 +251,20 @@ def find_wall_blocking(
             *(place.path for place in rules.directories if not place.writable),
         ],
         writable=[place.path for place in rules.directories if place.writable],
+        runnable=box.runnable if box else (),
         ports=ports,
         private=(data_dir, log_dir, PROGRAM),
     )
     try:
-        return protect_blocking(settings.sandbox, places, data_dir)
+        wall = protect_blocking(settings.sandbox, places, data_dir)
+        if box is not None:
+            before = processes.launch_words(os.getpid(), wall.words)
+            try_box_blocking(box, data_dir, before)
     except EngineUnavailable as exc:
         raise StartError(str(exc)) from exc
     except OSError as exc:
         raise _no_room(settings, exc) from exc
+    return wall
 
 
 def _own_places(plan: AgentPlan, setup: AgentSetup) -> list[Path]:
@@ -337,7 +364,7 @@ def make_setup_blocking(
     data_dir = settings.data_dir.resolve()
     inherited = agent_environment(environ, demo=plan.demo, without=without)
     config_dir = plan.login_dir if plan.takes_login else data_dir / _SESSIONS
-    temp_dir = data_dir / _TEMPORARY
+    temp_dir = temporary_of(settings)
     for directory in (temp_dir, config_dir):
         if directory is not None:
             _make_directory_blocking(directory)

@@ -256,6 +256,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         can_ask_user=settings.approvals == "on",
         platform=HERE,
         further_tools=further.rule_of,
+        sandboxed_shell=settings.shell == "sandboxed",
     )
     files = WorkspaceAccess(
         settings.workspace, policy, answers_questions=settings.approvals == "on"

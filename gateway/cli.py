@@ -222,6 +222,7 @@ def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
             if path is not None
         ),
         program=COMMAND,
+        sandboxed_shell=settings.shell == "sandboxed",
         trust=lambda yes: _trust(settings, yes=yes),
     )
     source = sys.stdin.buffer if sys.stdin else io.BytesIO()

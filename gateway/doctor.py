@@ -6,7 +6,7 @@ import re
 import shutil
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -21,8 +21,11 @@ from gateway.agents import (
     make_setup_blocking,
     plan_agents,
     relay_target_blocking,
+    temporary_of,
 )
 from gateway.credentials import secrets_of
+from gateway.engine.box.choice import describe_box, make_box_blocking
+from gateway.engine.options import AgentSetup
 from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
@@ -35,6 +38,7 @@ from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
 from memory.errors import BackendUnavailable
+from policies.rules import Rules
 from policies.secrets import mask_secrets
 
 _LEAST_FREE_BYTES = 1_000_000_000
@@ -207,3 +211,27 @@ def _wall_findings(
         yield "fault", str(exc)
         return
     yield "ok" if wall.kind == "landlock" else "note", wall.sentence
+    yield _box_finding(settings, environ, plan, setup, rules)
+
+
+def _box_finding(
+    settings: Settings,
+    environ: Mapping[str, str],
+    plan: AgentPlan,
+    setup: AgentSetup,
+    rules: Rules,
+) -> Finding:
+    """Try the box of shell commands, also where the settings do not ask for it."""
+    is_wanted = settings.shell == "sandboxed"
+    try:
+        wanted = replace(settings, shell="sandboxed")  # noqa: S604  a setting
+        box = make_box_blocking(wanted, rules, temporary_of(settings))
+        assert box is not None
+        find_wall_blocking(wanted, environ, plan, setup, rules, box)
+    except StartError as exc:
+        if is_wanted:
+            return "fault", str(exc)
+        return "note", f"This machine offers only CANDOR_SHELL=listed: {exc}"
+    if is_wanted:
+        return "ok", describe_box(box)
+    return "ok", "This machine offers CANDOR_SHELL=sandboxed, too: a box for each shell command."

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from policies.secrets import mask_secrets
+from policies.web import read_listed_host
 
 PREFIX = "CANDOR_"
 _SHOWN_CHARS = 60
 
 Demo = Literal["auto", "on", "off"]
 Sandbox = Literal["auto", "require", "off"]
+Shell = Literal["listed", "sandboxed"]
 Switch = Literal["off", "on"]
 Learn = Literal["off", "explicit", "model"]
 Check = Literal["off", "model"]
@@ -133,6 +135,13 @@ _ORIGIN = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?
 """As a browser sends it: no path, and no slash at its end."""
 
 
+def _public_hosts(text: str) -> str:
+    hosts = [read_listed_host(name) for name in text.replace(",", " ").split()]
+    if not all(hosts):
+        raise _FaultError("one of them is not a public host name")
+    return ",".join(host for host in hosts if host)
+
+
 def _dollars(text: str) -> float:
     value = _decimal(text)
     if not value > 0:
@@ -152,6 +161,7 @@ _FORMS: Mapping[str, Callable[..., _Form]] = {
     "hosts": lambda: _list_of("host names", _HOST_NAME),
     "origins": lambda: _list_of("origins such as https://chat.example.org", _ORIGIN),
     "dollars": lambda: _Form("an amount in US dollars above 0", _dollars),
+    "public_hosts": lambda: _Form("host names, separated by commas", _public_hosts),
     "directory": lambda: _Form("a directory; made if missing", _path),
     "present_directory": lambda: _Form("a directory", _path),
     "file": lambda: _Form("a file that can be read", _path),
@@ -203,6 +213,9 @@ class Settings:
     policy_file: Path | None = None
     mcp_file: Path | None = None
     sandbox: Sandbox = "auto"
+    shell: Shell = "listed"
+    shell_hosts: str | None = None
+    shell_memory_mb: int = 2048
     recall_deadline_ms: int = 300
     record: Switch = "on"
     case_memory: Switch = "on"

@@ -14,6 +14,7 @@ from policies.paths.workspace import Place, Workspace
 from policies.rules import AskRule, Rules
 
 _ANY_DEPTH = "**"
+_SHELLS = frozenset({"Bash", "PowerShell"})
 
 
 def asks_about(
@@ -21,11 +22,18 @@ def asks_about(
 ) -> bool:
     """Return whether a rule asks about a call of a tool that runs a shell command, if it runs one.
 
-    `places` is what the call touches; `None`: unknown, so that every pattern may match.
+    `places` is what the call touches; `None`: unknown, so that every pattern may match. A shell
+    call whose command is not known, because it runs in a box, matches every rule about commands.
     """
     named = (command or "").casefold()
+    is_unknown = command is None and tool in _SHELLS
     return any(
-        (tool in rule.tools or named in map(str.casefold, rule.commands)) and _touches(rule, places)
+        (
+            tool in rule.tools
+            or named in map(str.casefold, rule.commands)
+            or (is_unknown and bool(rule.commands))
+        )
+        and _touches(rule, places)
         for rule in rules.ask
     )
 

@@ -48,8 +48,9 @@ class Request:
 class Checker:
     """Judges calls for any workspace under one set of rules."""
 
-    def __init__(self, rules: Rules, workspace: Path) -> None:
+    def __init__(self, rules: Rules, workspace: Path, *, sandboxed_shell: bool = False) -> None:
         self.workspace = workspace
+        self._sandboxed_shell = sandboxed_shell
         self._rules = rules
         self._gate = functools.lru_cache(MAX_GATES)(self._make_gate)
 
@@ -102,7 +103,13 @@ class Checker:
 
     def _make_gate(self, workspace: str, platform: Platform, config: str) -> ToolGate:
         rules, can_ask_user = _apply_config(self._rules, json.loads(config))
-        return ToolGate(Path(workspace), rules=rules, can_ask_user=can_ask_user, platform=platform)
+        return ToolGate(
+            Path(workspace),
+            rules=rules,
+            can_ask_user=can_ask_user,
+            platform=platform,
+            sandboxed_shell=self._sandboxed_shell,
+        )
 
 
 def name_verdict(verdict: Verdict) -> str:

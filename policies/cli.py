@@ -34,6 +34,8 @@ class PolicyCommand:
     """The server's own directories, which rules may not open."""
     program: str = "candor"
     """The command line's name in the help, such as `candor`."""
+    sandboxed_shell: bool = False
+    """Bash runs in a box, so its command lines are not read."""
     trust: Callable[[bool], int]
     """Runs `policy trust` and returns the exit code; the flag answers its question with yes."""
 
@@ -61,7 +63,8 @@ class PolicyCommand:
         if given.command == "rules":
             out.writelines(f"{line}\n" for line in list_rules(rules, self.policy_file) if line)
             return 0
-        checker = Checker(rules, (given.workspace or self.workspace).absolute())
+        workspace = (given.workspace or self.workspace).absolute()
+        checker = Checker(rules, workspace, sandboxed_shell=self.sandboxed_shell)
         if given.command == "explain":
             return _explain(given, checker, out)
         for line in read_lines(source):

@@ -81,6 +81,8 @@ class _Passed:
     """The shell command in it."""
     options: tuple[str, ...] | None = ()
     """The command's options; `None`: not known one by one."""
+    is_unread: bool = False
+    """True if the shell command was not read: it may do anything in the workspace."""
     is_file: bool = False
     """True if the call is about one file, whatever it writes there."""
     paths: tuple[str, ...] | None = ()
@@ -183,11 +185,19 @@ def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
     if float(call.input.get("timeout", 1)) > MAX_TIMEOUT_MS:
         raise denied("tool_input", call.name, "with too long a timeout")
     command, rules = call.input["command"], gate.rules
+    kept = {key: call.input[key] for key in ("description", "timeout") if key in call.input}
+    if gate.sandboxed_shell and call.name == "Bash":
+        workspace.check_cwd()
+        reason = "The command runs in the sandbox, which keeps it in the workspace."
+        return _Passed(
+            verdict=Allow("bash_sandboxed", reason, {"command": command, **kept}),
+            is_unread=True,
+            paths=(str(gate.root),),
+        )
     if isinstance(workspace, WindowsWorkspace):
         approval = judge_windows_command(command, workspace, rules.windows_commands)
     else:
         approval = judge_command(command, workspace, rules.commands)
-    kept = {key: call.input[key] for key in ("description", "timeout") if key in call.input}
     allow = Allow(
         approval.rule,
         "A listed command with every path inside the workspace.",
@@ -206,7 +216,12 @@ def _effect(call: ToolCall, passed: _Passed, places: Sequence[Place] | None) -> 
     shown = str(given.get("command", whole.shown))
     # each path has two places, itself and where it leads
     is_found = len(places or ()) >= 2 * len(passed.paths or ())
-    if not places or not is_found or not all(place.in_workspace for place in places):
+    if (
+        passed.is_unread
+        or not places
+        or not is_found
+        or not all(place.in_workspace for place in places)
+    ):
         return replace(whole, command=passed.command, shown=shown)
     paths = frozenset(parts for place in places for parts in (place.parts, place.real_parts))
     return replace(
@@ -291,18 +306,21 @@ class ToolGate:
         can_ask_user: bool = False,
         platform: Platform = "posix",
         further_tools: FindOwnToolRule = lambda _: None,
+        sandboxed_shell: bool = False,
     ) -> None:
         """Take the folder that every path must lie in, and the rules of one gateway; `None`: the
         shipped ones.
 
         With `can_ask_user` a person can answer `AskUserQuestion`; commands and paths are those of
-        `platform`. `further_tools` are tools of the gateway that come and go while it runs.
+        `platform`. `further_tools` are tools of the gateway that come and go while it runs. With
+        `sandboxed_shell` Bash runs in a box, so its command lines are not read.
         """
         self.root = workspace_root
         self.rules = shipped_rules() if rules is None else rules
         self.can_ask_user = can_ask_user
         self.platform: Platform = platform
         self._further_tools = further_tools
+        self.sandboxed_shell = sandboxed_shell
 
     def judge(self, call: ToolCall) -> Verdict:
         """Decide on one call. Never raises; a call that cannot be understood is denied."""

@@ -108,7 +108,10 @@ def pins(env: Mapping[str, str], shell_commands: Iterable[str]) -> dict[str, str
     held = dict.fromkeys(_CODE, "")
     held |= {name: "" for name in _ROUTES if not env.get(name)}
     held |= {f"BASH_FUNC_{command}%%": "" for command in (*shell_commands, *_SHELL_OWN)}
-    fixed = ("PATH", "SHELL", "HOME", "TMPDIR", "CLAUDE_CODE_TMPDIR", "CLAUDE_CONFIG_DIR")
+    fixed = (
+        *("PATH", "SHELL", "HOME", "TMPDIR", "CLAUDE_CODE_TMPDIR", "CLAUDE_CONFIG_DIR"),
+        "CLAUDE_CODE_SHELL_PREFIX",
+    )
     held |= {name: env[name] for name in (*fixed, *SWITCHED_OFF) if name in env}
     held["ANTHROPIC_BASE_URL"] = env.get("ANTHROPIC_BASE_URL") or DEFAULT_BASE_URL
     return held

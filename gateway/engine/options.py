@@ -91,6 +91,10 @@ class AgentSetup:
     """Further variables that say how the model's service is reached."""
     takes_login: bool = False
     """The agent uses a person's login instead of a key or cloud."""
+    shell_prefix: Path | None = None
+    """A program that runs the agent's command lines in a box; None: its shell runs them."""
+    shell_hosts: Sequence[str] = ()
+    """What commands in the box reach of the network."""
     temp_dir: Path | None = None
     """The agents' temporary directory; None: the system's."""
     sandboxed_bash: bool = False
@@ -124,6 +128,8 @@ def _environment(setup: AgentSetup, client_id: str, token: str | None) -> dict[s
         env["CLAUDE_CONFIG_DIR"] = str(setup.config_dir)
     if setup.temp_dir is not None:
         env |= dict.fromkeys(("TMPDIR", "CLAUDE_CODE_TMPDIR"), str(setup.temp_dir))
+    if setup.shell_prefix is not None:
+        env["CLAUDE_CODE_SHELL_PREFIX"] = str(setup.shell_prefix)
     env |= setup.model_env
     if token is not None:
         env["ANTHROPIC_API_KEY"] = token
@@ -221,7 +227,11 @@ def build_options(
         model=spec.model,
         system_prompt={
             "type": "custom",
-            "prompt": build_system_prompt(setup.tools, setup.shell_commands),
+            "prompt": build_system_prompt(
+                setup.tools,
+                setup.shell_commands,
+                None if setup.shell_prefix is None else setup.shell_hosts,
+            ),
             "snapshot": False,  # else a resumed session keeps the rules of the day it began
         },
         tools=list(setup.tools),

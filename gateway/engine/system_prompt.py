@@ -12,10 +12,13 @@ from pathlib import Path
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def build_system_prompt(tools: Sequence[str], shell_commands: Sequence[str]) -> str:
+def build_system_prompt(
+    tools: Sequence[str], shell_commands: Sequence[str], box_hosts: Sequence[str] | None = None
+) -> str:
     """Return the system prompt of an agent with these tools.
 
-    An agent without tools answers questions of the gateway, not of a person.
+    An agent without tools answers questions of the gateway, not of a person. `box_hosts` are the
+    hosts that commands reach; None: only the listed commands run.
     """
     if not tools:
         return str(_TEXTS["question"])
@@ -25,10 +28,17 @@ def build_system_prompt(tools: Sequence[str], shell_commands: Sequence[str]) -> 
         sentence = ", ".join(ways)
         parts.append(f"- {sentence[0].upper()}{sentence[1:]}.\n")
     if "Bash" in tools:
-        parts.append(_TEXTS["shell"].format(commands=", ".join(shell_commands)))
+        parts.append(_describe_shell(shell_commands, box_hosts))
     if "Skill" in tools:
         parts.append(_TEXTS["skills"])
     parts.append(_TEXTS["memory"])
     if "Skill" in tools:
         parts.append(_TEXTS["memory_by_skill"])
     return "".join(parts)
+
+
+def _describe_shell(commands: Sequence[str], box_hosts: Sequence[str] | None) -> str:
+    if box_hosts is None:
+        return str(_TEXTS["shell"]).format(commands=", ".join(commands))
+    network = _TEXTS["box_network"].format(hosts=", ".join(box_hosts))
+    return str(_TEXTS["box"]).format(network=network if box_hosts else _TEXTS["box_no_network"])

@@ -37,3 +37,7 @@ needs_own_mounts = pytest.mark.skipif(
 needs_bubblewrap = pytest.mark.skipif(
     not (shutil.which("bwrap") and shutil.which("socat")), reason="no bubblewrap or no socat"
 )
+needs_boxes = pytest.mark.skipif(
+    not (shutil.which("bwrap") and HAS_OWN_MOUNTS),
+    reason="no bubblewrap, or no mounts of one's own",
+)

@@ -43,7 +43,9 @@ _WRITE = (
     | AccessFS.MAKE_SYM  # `cp -r` and `mv` of a folder that holds links
     | AccessFS.REFER
 )
-_OWN = _WRITE | AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO
+_CONNECT = AccessFS.RESOLVE_UNIX
+"""To sockets that are files, which newer kernels can forbid."""
+_OWN = _WRITE | AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO | _CONNECT
 
 
 def landlock_version() -> int:
@@ -88,6 +90,8 @@ def _rights(places: AgentPlaces) -> Iterator[tuple[AccessFS, str | Path]]:
         yield _DEVICE, device
     for path in (places.program, *places.programs):
         yield _RUN, path
+    for path in places.runnable:
+        yield _RUN | _CONNECT, path
     yield _WRITE, places.workspace
     for path in places.own:
         yield _OWN, path

@@ -41,6 +41,8 @@ class AgentPlaces:
     own: Sequence[Path]
     """The agents' own directories, for sessions and temporary files; writable."""
     readable: Sequence[Path] = ()
+    runnable: Sequence[Path] = ()
+    """Further directories with programs."""
     writable: Sequence[Path] = ()
     """Further directories that the policy's rules allow."""
     ports: Sequence[int] = (_HTTPS,)

@@ -1,0 +1,187 @@
+"""The broker's program: takes commands from a socket and runs each in a box, one after another.
+
+It stands outside the agents' own sandbox, so it takes from them a command line and a folder of the
+workspace, and every path, limit and host from its start alone. It is ended with the server: its
+standard input closes then. It writes its reports, one JSON object a line, to standard output.
+"""
+
+import json
+import os
+import select
+import socket
+import struct
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.engine.box.aftermath import restore_blocking
+from gateway.engine.box.command import Folder, Outcome, Request, Surroundings, run_blocking
+from gateway.engine.box.identity import take_identity_blocking
+from gateway.engine.box.limits import Limits
+from gateway.engine.box.search import Searcher, TooMuch
+from gateway.engine.box.seccomp import filter_program
+
+_MAX_REQUEST: Final = 262_144
+_REQUEST_S: Final = 5.0
+_CWD_FILE: Final = "claude-"
+_NOT_STARTED: Final = 126
+_CREDENTIALS: Final = struct.Struct("3i")  # struct ucred
+_MOST_SHOWN: Final = 5
+_INSTALLED_ABOVE: Final = 2
+"""So many folders above the program its libraries are found, where it came as a package."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPlan:
+    """What a broker is started with."""
+
+    program: str
+    is_packaged: bool
+    """The program came as a package, so that it may be where its user cannot reach it."""
+    system: list[list[str]]
+    """Paths of the system in the box, each with where it leads if it is a link."""
+    workspace: str
+    folders: list[list[str]]
+    """Further folders, each `read` or `write` and a path."""
+    temporary: str
+    """The agents' temporary folder, in which a line names its file for the working directory."""
+    memory_mb: int
+    hosts: list[str]
+
+
+class Broker:
+    """Serves the commands of one workspace."""
+
+    def __init__(self, plan: BrokerPlan, listener: socket.socket) -> None:
+        self._plan = plan
+        self._listener = listener
+        self._peer = os.getuid()
+        program = Path(plan.program)
+        wanted = [Path(plan.workspace), *(Path(path) for _, path in plan.folders)]
+        if plan.is_packaged:
+            wanted.append(program.parents[_INSTALLED_ABOVE])
+        places = take_identity_blocking(wanted)
+        if plan.is_packaged:
+            program = places[wanted[-1]] / program.relative_to(wanted[-1])
+        folders = [
+            Folder(at=path, source=str(places[Path(path)]), is_writable=kind == "write")
+            for kind, path in [("write", plan.workspace), *plan.folders]
+        ]
+        self._around = Surroundings(
+            program=program,
+            system=[(path, leads) for path, leads in plan.system],
+            workspace=folders[0],
+            folders=folders[1:],
+            filter=filter_program(),
+            limits=Limits(memory_mb=plan.memory_mb),
+            hosts=plan.hosts,
+            report=report,
+        )
+        self._root = Path(folders[0].source)
+        self._searcher = Searcher(self._root)
+
+    def serve_blocking(self) -> None:
+        """Serve until standard input closes."""
+        while True:
+            ready = select.select([self._listener, sys.stdin], [], [])[0]
+            if sys.stdin in ready:
+                return
+            speaker, _ = self._listener.accept()
+            with speaker:
+                self._answer(speaker)
+
+    def _answer(self, speaker: socket.socket) -> None:
+        """Run one command; whatever fails with it, the next one is served."""
+        fds: list[int] = []
+        try:
+            peer = speaker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            if _CREDENTIALS.unpack(peer)[1] != self._peer:
+                return
+            speaker.settimeout(_REQUEST_S)
+            data, fds, _, _ = socket.recv_fds(speaker, _MAX_REQUEST, 2)
+            request = self._read(data, fds, speaker)
+            if request is not None:
+                outcome = self._run(request)
+                answer = f"{outcome.code} {outcome.ended_in}"
+                with suppress(OSError):  # they are gone
+                    speaker.send(answer.encode("utf-8", "surrogateescape"))
+        except Exception as exc:  # noqa: BLE001  the broker outlives a command
+            report({"fault": f"{type(exc).__name__}: {exc}"})
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _read(self, data: bytes, fds: list[int], speaker: socket.socket) -> Request | None:
+        parts = data.decode("utf-8", "surrogateescape").split("\0", 3)
+        if len(parts) != 4 or len(fds) != 2 or "\0" in parts[3]:  # noqa: PLR2004
+            return None
+        _mark, cwd, cwd_file, line = parts
+        workspace = self._plan.workspace
+        folder, _, name = cwd_file.rpartition("/")
+        is_theirs = folder == self._plan.temporary and name.startswith(_CWD_FILE)
+        is_inside = f"{cwd}/".startswith(f"{workspace}/") and ".." not in cwd.split("/")
+        return Request(
+            line=line,
+            cwd=cwd if is_inside else workspace,
+            cwd_file=cwd_file if is_theirs else "",
+            outputs=fds,
+            speaker=speaker,
+        )
+
+    def _run(self, request: Request) -> Outcome:
+        try:
+            before = self._searcher.search_blocking()
+        except TooMuch as fault:
+            _tell(request, f"This command did not run: {fault}")
+            return Outcome(code=_NOT_STARTED)
+        outcome = run_blocking(self._around, request, before)
+        if outcome.reason:
+            _tell(request, f"The sandbox ended this command: {outcome.reason}.")
+        try:
+            taken = restore_blocking(self._root, before, self._searcher.search_blocking())
+        except (TooMuch, OSError) as fault:
+            _tell(request, f"What this command left cannot be searched: {fault}")
+            return outcome
+        if taken:
+            more = f" and {len(taken) - _MOST_SHOWN} more" if len(taken) > _MOST_SHOWN else ""
+            shown = ", ".join(taken[:_MOST_SHOWN]) + more
+            _tell(request, f"Protected names cannot be made here; the sandbox removed {shown}.")
+        return outcome
+
+
+def _tell(request: Request, sentence: str) -> None:
+    with suppress(OSError):
+        os.write(request.outputs[-1], f"{sentence}\n".encode("utf-8", "replace"))
+
+
+def report(told: Mapping[str, object]) -> None:
+    """Write a report for the server."""
+    with suppress(OSError):
+        os.write(1, json.dumps(told).encode() + b"\n")
+
+
+def main(listener_fd: int) -> None:
+    """Run the broker with a listening socket; its plan comes as a line of standard input."""
+    given: dict[str, Any] = json.loads(_first_line())
+    os.umask(0o022)
+    try:
+        broker = Broker(BrokerPlan(**given), socket.socket(fileno=listener_fd))
+    except (OSError, LookupError) as exc:
+        report({"refused": str(exc)})
+        return
+    report({"ready": True})
+    broker.serve_blocking()
+
+
+def _first_line() -> bytes:
+    """Read up to the end of a line, and not a byte more: what follows is the end of the file."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            break
+        line += byte
+    return line

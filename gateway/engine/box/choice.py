@@ -1,0 +1,66 @@
+"""Decides from the settings what the boxes of a server are like."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from gateway.engine.box.broker import BrokerPlan
+from gateway.engine.box.process import (
+    Box,
+    find_bubblewrap_blocking,
+    is_packaged,
+    system_paths_blocking,
+)
+from gateway.engine.box.trial import refuse_without_program
+from gateway.errors import StartError
+from gateway.settings import Settings
+from policies.rules import Rules
+
+_FOLDER: Final = "box"
+"""Below the data directory: how agents reach the box of their shell commands."""
+
+
+def make_box_blocking(settings: Settings, rules: Rules, temporary: Path) -> Box | None:
+    """Prepare the box of shell commands, if the settings ask for it.
+
+    `temporary` is the agents' temporary directory. Raise `StartError` if it cannot be prepared.
+    """
+    if settings.shell != "sandboxed":
+        return None
+    program = find_bubblewrap_blocking()
+    if program is None or not sys.platform.startswith("linux"):
+        raise StartError(str(refuse_without_program()))
+    box = Box(
+        folder=settings.data_dir.resolve() / _FOLDER,
+        plan=BrokerPlan(
+            program=str(program),
+            is_packaged=is_packaged(program),
+            system=system_paths_blocking(),
+            workspace=str(settings.workspace.resolve()),
+            folders=[
+                ["write" if place.writable else "read", str(place.path)]
+                for place in rules.directories
+            ],
+            temporary=str(temporary),
+            memory_mb=settings.shell_memory_mb,
+            hosts=settings.shell_hosts.split(",") if settings.shell_hosts else [],
+        ),
+    )
+    try:
+        box.write_script_blocking()
+    except OSError as exc:
+        raise StartError(
+            f"The data directory {settings.data_dir} cannot be written ({exc.strerror}); "
+            "make room there, or set CANDOR_DATA_DIR to another."
+        ) from exc
+    return box
+
+
+def describe_box(box: Box) -> str:
+    """Return what the box of shell commands keeps, for people."""
+    hosts = ", ".join(box.plan.hosts)
+    network = f"reach {hosts} alone" if hosts else "have no network"
+    return (
+        "Shell commands run in a box of their own (bubblewrap): they see the workspace and the "
+        f"system's programs, and {network}."
+    )

@@ -1,0 +1,300 @@
+"""Runs one command in a box of its own, from its request to the end of its last process."""
+
+import json
+import os
+import select
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.engine.box.descriptors import memory_file, open_folder_blocking
+from gateway.engine.box.limits import Limits, Watch
+from gateway.engine.box.mounts import Opened, TooManyMounts, open_mounts
+from gateway.engine.box.netns import listen_inside_blocking
+from gateway.engine.box.plan import (
+    GIT_SETTINGS,
+    HOME,
+    BoxPlan,
+    Mount,
+    box_environment,
+    groups_file,
+    users_file,
+)
+from gateway.engine.box.proxy import Proxy
+from gateway.engine.box.search import Protected
+
+_TICK_S: Final = 0.05
+_FIRST_TICK_S: Final = 0.01
+_FIRST_S: Final = 0.5
+"""So long the watch looks more often: what breaks a limit at once should be seen doing so."""
+_TICKS_PER_COST: Final = 4
+"""The watch takes at most a fifth of the time."""
+_CHUNK: Final = 65_536
+_PIPE_ROOM: Final = 4096
+"""What a pipe that is ready for writing takes at once (PIPE_BUF)."""
+_INFO_S: Final = 10.0
+_END_S: Final = 10.0
+_KILLED: Final = 137
+_NOT_STARTED: Final = 126
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder of the box."""
+
+    at: str
+    """Its path, in the box as outside."""
+    source: str
+    """Where the broker finds it."""
+    is_writable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What all boxes of a broker have in common."""
+
+    program: Path
+    system: Sequence[tuple[str, str]]
+    workspace: Folder
+    folders: Sequence[Folder]
+    """Further ones, by the policy's rules."""
+    filter: bytes
+    limits: Limits
+    hosts: Collection[str]
+    report: Callable[[dict[str, object]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One command."""
+
+    line: str
+    cwd: str
+    cwd_file: str
+    """Where the line writes its last working directory; empty: it does not."""
+    outputs: Sequence[int]
+    """The descriptors of its standard output and standard error."""
+    speaker: socket.socket
+    """Whoever asked; the command ends when they are gone."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    ended_in: str = ""
+    reason: str = ""
+    """Why it was ended, as the end of a sentence; empty: it ended by itself."""
+    is_abandoned: bool = False
+    """Nobody waits for it any more."""
+
+
+def run_blocking(around: Surroundings, request: Request, found: Sequence[Protected]) -> Outcome:
+    """Run a command; when this returns, no process of it is left."""
+    with Opened() as opened, ExitStack() as stack:
+        try:
+            mounts = [*open_mounts(around.workspace.source, around.workspace.at, found, opened)]
+        except (TooManyMounts, OSError):
+            reason = "the protected files of the workspace could not all be covered"
+            return Outcome(code=_NOT_STARTED, reason=reason)
+        mounts += _further_mounts(around, opened)
+        info, ended_in, block = _Pipe(stack), _Pipe(stack), _Pipe(stack)
+        plan = BoxPlan(
+            program=around.program,
+            system=around.system,
+            mounts=mounts,
+            cwd=request.cwd,
+            line=request.line,
+            limits=around.limits,
+            filter_fd=opened.keep(memory_file(around.filter)),
+            info_fd=info.writer,
+            block_fd=block.reader if around.hosts else None,
+            cwd_file=request.cwd_file,
+            cwd_fd=ended_in.writer,
+        )
+        inherited = [info.writer, ended_in.writer, *([block.reader] if around.hosts else [])]
+        outputs = _Outputs(request.outputs, stack)
+        watch = Watch(around.limits, Path(around.workspace.source))
+        process = subprocess.Popen(  # noqa: S603  our own arguments, no shell
+            plan.arguments(),
+            stdin=subprocess.DEVNULL,
+            stdout=outputs.pipes[0].writer,
+            stderr=outputs.pipes[-1].writer,
+            env=dict(box_environment(has_network=bool(around.hosts))),
+            pass_fds=[*opened.fds, *inherited],
+            cwd="/",
+        )
+        for pipe in (info, ended_in, *outputs.pipes):
+            pipe.close_writer()
+        box = _Box(process, _read_first_process(info.reader))
+        stack.callback(box.end_blocking)
+        if around.hosts and box.first is not None:
+            _open_proxy(around, box.first, stack)
+        os.write(block.writer, b"1")
+        outcome = _attend(box, outputs, watch, around.limits, request.speaker)
+        box.end_blocking()
+        outcome.ended_in = ended_in.read_waiting()
+        return outcome
+
+
+def _open_proxy(around: Surroundings, box: int, stack: ExitStack) -> None:
+    def report(host: str, what: str) -> None:
+        around.report({"host": host, "what": what})
+
+    proxy = Proxy(listen_inside_blocking(box), around.hosts, report)
+    proxy.start()
+    stack.callback(proxy.close)
+
+
+def _further_mounts(around: Surroundings, opened: Opened) -> list[Mount]:
+    mounts = [
+        Mount(
+            "writable" if folder.is_writable else "read_only",
+            folder.at,
+            opened.keep(open_folder_blocking(folder.source)),
+        )
+        for folder in around.folders
+    ]
+    files = {
+        "/etc/passwd": users_file(os.getuid()),
+        "/etc/group": groups_file(os.getgid()),
+        f"{HOME}/.gitconfig": GIT_SETTINGS,
+    }
+    return mounts + [
+        Mount("file", at, opened.keep(memory_file(text))) for at, text in files.items()
+    ]
+
+
+class _Pipe:
+    """A pipe whose ends are closed at the end of a stack."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.reader, self.writer = os.pipe()
+        self._is_open = True
+        stack.callback(os.close, self.reader)
+        stack.callback(self.close_writer)
+
+    def close_writer(self) -> None:
+        """Close the end for writing. Idempotent."""
+        if self._is_open:
+            self._is_open = False
+            os.close(self.writer)
+
+    def read_waiting(self) -> str:
+        """Return the last line of what can be read now."""
+        if not select.select([self.reader], [], [], 0)[0]:
+            return ""
+        lines = os.read(self.reader, _CHUNK).decode("utf-8", "surrogateescape").split("\n")
+        return lines[-2] if len(lines) > 1 else ""
+
+
+class _Outputs:
+    """What a command writes, on its way to whoever asked; both outputs are one if theirs are."""
+
+    def __init__(self, targets: Sequence[int], stack: ExitStack) -> None:
+        is_one = os.path.samestat(*map(os.fstat, targets))
+        kept = targets[:1] if is_one else targets
+        self.pipes = [_Pipe(stack) for _ in kept]
+        self._open = {pipe.reader: target for pipe, target in zip(self.pipes, kept, strict=True)}
+        self.written = 0
+
+    @property
+    def readers(self) -> list[int]:
+        """Return the descriptors that have not come to their end."""
+        return list(self._open)
+
+    def pass_on(self, ready: Collection[int]) -> None:
+        """Copy a piece of each output that can be read."""
+        for reader, target in list(self._open.items()):
+            if reader in ready:
+                self._copy(reader, target)
+
+    def _copy(self, reader: int, target: int) -> None:
+        is_file = stat.S_ISREG(os.fstat(target).st_mode)
+        if not is_file and not select.select([], [target], [], _TICK_S)[1]:
+            return
+        data = os.read(reader, _CHUNK if is_file else _PIPE_ROOM)
+        if not data:
+            del self._open[reader]
+        self.written += len(data)
+        with suppress(OSError):  # nobody reads it any more
+            os.write(target, data)
+
+
+class _Box:
+    """The processes of a box: bubblewrap outside, and the first one inside, its id here."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", first: int | None) -> None:
+        self.process = process
+        self.first = first
+        self._descriptor = None
+        if first is not None:
+            with suppress(ProcessLookupError):
+                self._descriptor = os.pidfd_open(first)
+
+    def end_blocking(self) -> None:
+        """Kill whatever is left, and wait for it. Idempotent."""
+        self.process.kill()
+        self.process.wait()
+        if self._descriptor is None:
+            return
+        # the kernel ends the others of a process namespace before its first process
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+        select.select([self._descriptor], [], [], _END_S)
+        os.close(self._descriptor)
+        self._descriptor = None
+
+
+def _read_first_process(info: int) -> int | None:
+    """Return the process id that bubblewrap tells; None if it could not start the box."""
+    told = b""
+    while select.select([info], [], [], _INFO_S)[0] and (data := os.read(info, _CHUNK)):
+        told += data
+    try:
+        return int(json.loads(told)["child-pid"])
+    except (ValueError, KeyError):
+        return None
+
+
+def _attend(
+    box: _Box, outputs: _Outputs, watch: Watch, limits: Limits, speaker: socket.socket
+) -> Outcome:
+    """Pass on what a command writes until it ends, uses too much, or is abandoned."""
+    started = time.monotonic()
+    next_look = started
+    descriptor = os.pidfd_open(box.process.pid)
+    asked = speaker.fileno()
+    try:
+        while True:
+            readers = outputs.readers
+            tick_s = _FIRST_TICK_S if time.monotonic() - started < _FIRST_S else _TICK_S
+            ready = select.select([*readers, asked, descriptor], [], [], tick_s)[0]
+            if asked in ready:
+                return Outcome(code=_KILLED, is_abandoned=True)
+            outputs.pass_on(ready)
+            has_ended = descriptor in ready and not set(readers) & set(ready)
+            now = time.monotonic()
+            if outputs.written > limits.output_bytes:
+                reason = f"it wrote more than {limits.output_mb} MB of output"
+            elif now - started > limits.wall_s:
+                reason = f"it ran longer than {limits.wall_s:g} seconds"
+            elif box.first is not None and (has_ended or now >= next_look):
+                reason = watch.excess_blocking(box.first) or ""
+                next_look = now + max(tick_s, (time.monotonic() - now) * _TICKS_PER_COST)
+            else:
+                reason = ""
+            if reason:
+                return Outcome(code=_KILLED, reason=reason)
+            if has_ended:
+                return Outcome(code=box.process.wait())
+    finally:
+        os.close(descriptor)

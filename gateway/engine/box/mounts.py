@@ -1,0 +1,122 @@
+"""Opens a workspace and its protected entries for mounting them into a box."""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self
+
+from gateway.engine.box.descriptors import memory_file, open_below_blocking, open_folder_blocking
+from gateway.engine.box.plan import Mount
+from gateway.engine.box.search import Protected, ancestors
+
+MAX_MOUNTS: Final = 400
+_CREDENTIAL: Final = re.compile(rb"(?im)^(\s*extraheader\s*=).*$|(://)[^/\s@]+@")
+"""In a repository's settings: a header that is sent, or a name and password in an address."""
+_MAX_SETTINGS: Final = 1 << 20
+
+
+class TooManyMounts(Exception):
+    """The workspace holds more protected entries than a box can cover."""
+
+
+class Opened(AbstractContextManager["Opened"]):
+    """Descriptors that are closed together."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self.fds: list[int] = []
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def keep(self, fd: int) -> int:
+        """Close a descriptor with the others, and pass it on to the box."""
+        self.fds.append(fd)
+        self._stack.callback(os.close, fd)
+        return fd
+
+    def call(self, at_end: Callable[[], object]) -> None:
+        """Call something at the end."""
+        self._stack.callback(at_end)
+
+
+def open_mounts(
+    source: str, at: str, found: Sequence[Protected], opened: Opened
+) -> Sequence[Mount]:
+    """Return the mounts of a workspace: itself, the folders above what is protected, and that.
+
+    Each folder above is mounted on itself, because a mount point cannot be renamed: else it could
+    be moved away, and another put in its place. What has gone meanwhile is left out.
+    """
+    root = opened.keep(open_folder_blocking(source))
+    mounts = [Mount("writable", at, root)]
+    covered = {one.path: one for one in _with_targets(found)}
+    folders = [folder for folder in ancestors(covered) if folder not in covered]
+    paths = sorted([*covered, *folders], key=lambda path: path.split("/"))
+    if len(paths) > MAX_MOUNTS:
+        raise TooManyMounts
+    for path in paths:
+        try:
+            mounts.append(_open_mount(root, f"{at}/{path}", path, covered.get(path), opened))
+        except FileNotFoundError:
+            continue
+    return mounts
+
+
+def _with_targets(found: Sequence[Protected]) -> Iterator[Protected]:
+    """Yield what can be mounted: in place of a link what it leads to, if that is in the
+    workspace.
+    """
+    for one in found:
+        if one.kind != "link":
+            yield one
+        elif (path := _target(one)) is not None:
+            yield replace(one, path=path, kind="secret_file" if one.is_secret else "acting")
+
+
+def _target(link: Protected) -> str | None:
+    """Return where a relative link leads inside the workspace; None if it does not."""
+    path = os.path.normpath(os.path.join(os.path.dirname(link.path), link.target))  # noqa: PTH118, PTH120
+    is_inside = not link.target.startswith("/") and path != "." and not path.startswith("..")
+    return path if is_inside else None
+
+
+def _open_mount(
+    root: int, at: str, path: str, protected: Protected | None, opened: Opened
+) -> Mount:
+    """Return one mount. Only what bubblewrap mounts is passed on: it closes that, and nothing
+    else.
+    """
+    fd = open_below_blocking(root, path)
+    content = None if protected is None else _cover(fd, path, protected)
+    if content is not None or (protected is not None and protected.is_secret):
+        os.close(fd)
+        if content is None:
+            return Mount("empty_folder", at)
+        return Mount("file", at, opened.keep(memory_file(content)))
+    is_writable = protected is None or protected.kind == "repository"
+    return Mount("writable" if is_writable else "read_only", at, opened.keep(fd))
+
+
+def _cover(fd: int, path: str, protected: Protected) -> bytes | None:
+    """Return the content of a file that is mounted in place of another one; None for none."""
+    if protected.is_secret:
+        return None if stat.S_ISDIR(os.fstat(fd).st_mode) else b""
+    if not path.endswith(("/config", "/config.worktree")):
+        return None
+    with open(f"/proc/self/fd/{fd}", "rb") as file:  # noqa: PTH123  a descriptor
+        settings = file.read(_MAX_SETTINGS)
+    masked = _CREDENTIAL.sub(rb"\1\2", settings)
+    return None if masked == settings else masked

@@ -1,0 +1,204 @@
+"""The one way out of a box: a proxy that connects to listed hosts, and to nothing else.
+
+It takes `CONNECT host:443` with a host exactly as listed, resolves it once, connects only if every
+address is a public one, and passes bytes on once the client's first message asks for the same host.
+What is inside the encrypted connection is not seen: neither what is sent to a listed host, nor a
+request for another name that the same servers answer.
+"""
+
+import ipaddress
+import re
+import socket
+import threading
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Final
+
+from gateway.engine.box.client_hello import NoHello, is_complete, server_name
+
+Report = Callable[[str, str], None]
+"""Receives the host (or what was asked for) and what became of it."""
+Resolve = Callable[[str], Sequence[str]]
+"""Returns the addresses of a host; raises `OSError`."""
+Connect = Callable[[str], socket.socket]
+"""Connects to port 443 of an address; raises `OSError`."""
+
+_CONNECT: Final = re.compile(rb"CONNECT ([a-z0-9.-]{1,253}):443 HTTP/1\.[01]")
+"""The first line of a request: lower case, no address, no user, port 443."""
+_MAX_HEAD: Final = 8192
+_MOST_CONNECTIONS: Final = 64
+_PATIENCE_S: Final = 30.0
+_IDLE_S: Final = 600.0
+_SHOWN_CHARS: Final = 100
+_CHUNK: Final = 65_536
+
+
+def resolve(host: str) -> Sequence[str]:
+    """Return the addresses of a host."""
+    found = socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def connect(address: str) -> socket.socket:
+    """Connect to port 443 of an address."""
+    return socket.create_connection((address, 443), timeout=_PATIENCE_S)
+
+
+def is_public(address: str) -> bool:
+    """Return whether an address is one of the public internet, also inside another one."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
+        if inner or found in ipaddress.ip_network("64:ff9b::/96"):
+            return False
+    return found.is_global and not found.is_multicast
+
+
+class Proxy:
+    """Serves the connections of one box until it is closed."""
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        hosts: Collection[str],
+        report: Report,
+        *,
+        resolve: Resolve = resolve,
+        connect: Connect = connect,
+    ) -> None:
+        self._listener = listener
+        self._hosts = frozenset(hosts)
+        self._report = report
+        self._resolve = resolve
+        self._connect = connect
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self._closed = False
+
+    def start(self) -> None:
+        """Serve in threads of its own."""
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._closed = True
+        with self._lock:
+            for one in (self._listener, *self._open):
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+                one.close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            if not self._room.acquire(blocking=False):
+                client.close()
+                continue
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _keep(self, one: socket.socket) -> None:
+        with self._lock:
+            self._open.add(one)
+            if self._closed:
+                one.close()
+
+    def _serve(self, client: socket.socket) -> None:
+        try:
+            self._keep(client)
+            client.settimeout(_PATIENCE_S)
+            self._connect_through(client)
+        except (OSError, NoHello, ValueError):
+            pass  # a connection that fails ends, and nothing else
+        finally:
+            with self._lock:
+                self._open.discard(client)
+            client.close()
+            self._room.release()
+
+    def _connect_through(self, client: socket.socket) -> None:
+        head, rest = _read_head(client)
+        host = _asked_host(head)
+        if host is None or host not in self._hosts:
+            shown = head[:_SHOWN_CHARS].decode("ascii", "backslashreplace")
+            self._refuse(client, host or shown, "not_listed")
+            return
+        addresses = self._addresses(host)
+        if not addresses:
+            self._refuse(client, host, "no_public_address")
+            return
+        client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        hello = rest
+        while not is_complete(hello):
+            received = client.recv(_CHUNK)
+            if not received:
+                return
+            hello += received
+        if server_name(hello) != host.encode():
+            self._report(host, "other_server_name")
+            return
+        server = self._connect(addresses[0])
+        try:
+            self._keep(server)
+            self._report(host, "connected")
+            server.sendall(hello)
+            _pass_on(client, server)
+        finally:
+            with self._lock:
+                self._open.discard(server)
+            server.close()
+
+    def _addresses(self, host: str) -> Sequence[str]:
+        """Return a host's addresses; none if one of them is not public."""
+        try:
+            found = self._resolve(host)
+        except OSError:
+            return ()
+        return found if all(map(is_public, found)) else ()
+
+    def _refuse(self, client: socket.socket, what: str, why: str) -> None:
+        self._report(what, why)
+        client.sendall(
+            b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nx-candor: host not allowed\r\n\r\n"
+        )
+
+
+def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
+    """Return the head of a request and what came after it."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        received = client.recv(_CHUNK)
+        if not received or len(data) > _MAX_HEAD:
+            raise ValueError("no head")
+        data += received
+    head, _, rest = data.partition(b"\r\n\r\n")
+    return head, rest
+
+
+def _asked_host(head: bytes) -> str | None:
+    found = _CONNECT.fullmatch(head.split(b"\r\n", 1)[0])
+    return found[1].decode("ascii") if found else None
+
+
+def _pass_on(client: socket.socket, server: socket.socket) -> None:
+    """Pass bytes in both directions until one side closes or nothing comes for long."""
+    for one in (client, server):
+        one.settimeout(_IDLE_S)
+    back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+    back.start()
+    _pump(client, server)
+    back.join()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(_CHUNK):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

@@ -1,0 +1,180 @@
+"""Finds what is protected in a workspace, before and after a command in the box.
+
+The names are the policy's, and those that git reads in a repository of any name. Dependency folders
+are not looked into: their `*.pem` and the like are public, and there are many of them. Blocks on
+the file system; no link is followed.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from policies.paths.protected import find_acting, find_secret, fold
+
+Kind = Literal["secret_file", "secret_folder", "acting", "repository", "link"]
+
+DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
+MAX_ENTRIES: Final = 1_000_000
+_REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
+"""What makes a folder a repository for git, whatever its name."""
+_ACTING_IN_REPOSITORY: Final = frozenset(
+    ("config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir")
+)
+_SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
+_SETTLED_NS: Final = 1_000_000_000
+"""A folder that changed within this time before it was read may have changed again unseen."""
+
+
+class TooMuch(Exception):
+    """The workspace cannot be searched for what is protected; the text says why, for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protected:
+    """A protected entry of the workspace."""
+
+    path: str
+    """Below the workspace, with `/`."""
+    kind: Kind
+    target: str = ""
+    """Where a link leads, as it says."""
+    is_secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder as it was read."""
+
+    state: tuple[int, int, int]
+    """Device, inode, and when it changed, which no command can set."""
+    folders: tuple[str, ...]
+    """Names of those to look into."""
+    found: tuple[Protected, ...]
+    entries: int
+
+
+class Searcher:
+    """Searches one workspace again and again, and reads only the folders that changed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[str, _Folder] = {}
+
+    def search_blocking(self) -> tuple[Protected, ...]:
+        """Return what is protected, folders before what is in them. Raise `TooMuch` if that
+        is unclear.
+        """
+        known: dict[str, _Folder] = {}
+        entries = 0
+        waiting = [""]
+        while waiting:
+            path = waiting.pop()
+            folder = self._read(path)
+            if folder is None:
+                continue
+            known[path] = folder
+            entries += folder.entries
+            if entries > MAX_ENTRIES:
+                raise TooMuch(f"The workspace holds more than {MAX_ENTRIES} files.")
+            waiting += (f"{path}{name}/" for name in folder.folders)
+        self._known = known
+        found = (one for folder in known.values() for one in folder.found)
+        return tuple(sorted(found, key=lambda one: one.path.split("/")))
+
+    def _read(self, path: str) -> _Folder | None:
+        """Return a folder, or None if it has gone. `path` is empty, or ends with `/`."""
+        now = time.time_ns()
+        try:
+            status = os.lstat(self._root / path)
+            state = (status.st_dev, status.st_ino, status.st_ctime_ns)
+            before = self._known.get(path)
+            if before is not None and before.state == state:
+                return before
+            folder = _look(path, self._list(path, status.st_mode), state)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise TooMuch(f"The folder {path or '.'} cannot be read ({exc.strerror}).") from exc
+        if now - status.st_ctime_ns < _SETTLED_NS:
+            return _Folder((0, 0, 0), folder.folders, folder.found, folder.entries)
+        return folder
+
+    def _list(self, path: str, mode: int) -> Sequence[os.DirEntry[str]]:
+        """List a folder; one that its owner may not read is made readable."""
+        folder = self._root / path
+        if stat.S_IMODE(mode) & stat.S_IRWXU != stat.S_IRWXU and not os.access(
+            folder, os.R_OK | os.X_OK
+        ):
+            folder.chmod(stat.S_IMODE(mode) | stat.S_IRWXU)
+        with os.scandir(folder) as listing:
+            return list(listing)
+
+
+def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int, int]) -> _Folder:
+    parts = tuple(path.split("/")[:-1])
+    is_repository = bool(parts) and (
+        _is_git(parts[-1]) or {entry.name for entry in listing} >= _REPOSITORY
+    )
+    if is_repository:
+        itself = Protected(path=path[:-1], kind="repository")
+        inside = [_protect_in_repository(path, entry) for entry in listing]
+        return _Folder(state, (), (itself, *filter(None, inside)), len(listing))
+    folders: list[str] = []
+    found: list[Protected] = []
+    for entry in listing:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if is_folder and _is_git(entry.name):
+            folders.append(entry.name)
+        elif (protected := _protect(path, (*parts, entry.name), entry)) is not None:
+            found.append(protected)
+        elif is_folder and entry.name not in DEPENDENCIES:
+            folders.append(entry.name)
+    return _Folder(state, tuple(folders), tuple(found), len(listing))
+
+
+def _is_git(name: str) -> bool:
+    return fold(name) in {".git", "git~1"}
+
+
+def _protect(above: str, parts: tuple[str, ...], entry: os.DirEntry[str]) -> Protected | None:
+    is_secret = find_secret(parts) is not None
+    if is_secret or find_acting(parts) is not None:
+        return _describe(above, entry, is_secret=is_secret)
+    return None
+
+
+def _protect_in_repository(above: str, entry: os.DirEntry[str]) -> Protected | None:
+    name = fold(entry.name)
+    if name in _ACTING_IN_REPOSITORY or name == _SECRET_IN_REPOSITORY:
+        return _describe(above, entry, is_secret=name == _SECRET_IN_REPOSITORY)
+    return None
+
+
+def _describe(above: str, entry: os.DirEntry[str], *, is_secret: bool) -> Protected:
+    path = f"{above}{entry.name}"
+    if entry.is_symlink():
+        return Protected(
+            path=path, kind="link", target=str(Path(entry.path).readlink()), is_secret=is_secret
+        )
+    if not is_secret:
+        return Protected(path=path, kind="acting")
+    is_folder = entry.is_dir(follow_symlinks=False)
+    return Protected(
+        path=path, kind="secret_folder" if is_folder else "secret_file", is_secret=True
+    )
+
+
+def ancestors(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the folders above these paths, each once, the upper ones first."""
+    seen: set[str] = set()
+    for path in paths:
+        parts = path.split("/")
+        for count in range(1, len(parts)):
+            folder = "/".join(parts[:count])
+            if folder not in seen:
+                seen.add(folder)
+                yield folder

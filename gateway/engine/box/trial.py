@@ -1,0 +1,141 @@
+"""Proves the box before it is relied on: a command in it tries to do what it must not.
+
+The broker, the script and, where there is one, the agent's own sandbox around it are those of the
+server. Only the outcome counts.
+"""
+
+import json
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from gateway.engine.box.process import ENVIRONMENT, Box
+from gateway.engine.environment import KEEPS
+from gateway.engine.protocol import EngineUnavailable
+
+_DEADLINE_S: Final = 30.0
+_KEPT: Final = "kept"
+
+_REFUSED = "CANDOR_SHELL=sandboxed cannot be kept: {reason}. {remedy}"
+_OR_LISTED = "Otherwise set CANDOR_SHELL=listed."
+_INSTALL = (
+    "Install bubblewrap with the system's package manager, or as a package: "
+    f"pip install 'candor[sandbox]'. {_OR_LISTED}"
+)
+_ALLOW = (
+    "The system has to allow user namespaces to ordinary programs, or at least to bubblewrap. "
+    f"{_OR_LISTED}"
+)
+_USER = (
+    "Run Candor as an ordinary user, or put the workspace on a file system that can be mounted for "
+    f"another user (ext4, xfs, btrfs, tmpfs; Linux 5.12). {_OR_LISTED}"
+)
+
+_ATTEMPTS = """\
+outside={outside}; port={port}; pid={pid}
+(echo x > "$outside/written") 2>/dev/null && echo "write outside of the workspace"
+(read -r line < "$outside/kept") 2>/dev/null && echo "read outside of the workspace"
+(exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && echo "reach the network"
+kill -0 "$pid" 2>/dev/null && echo "see other processes"
+while read -r key value; do
+  case $key in
+    CapEff:) [ "$value" = 0000000000000000 ] || echo "use capabilities" ;;
+    Seccomp:) [ "$value" = 2 ] || echo "use every system call" ;;
+  esac
+done < /proc/self/status
+for descriptor in /proc/self/fd/*; do
+  case $(readlink "$descriptor") in
+    /proc/*|/dev/null|pipe:*|socket:*|"") ;;
+    *) echo "use a file that was left open" ;;
+  esac
+done
+[ "$(ulimit -u)" -le 512 ] || echo "start any number of processes"
+(echo x > .candor-trial && read -r line < .candor-trial && rm .candor-trial) && echo works
+"""
+
+
+def refuse(reason: str, remedy: str = _OR_LISTED) -> EngineUnavailable:
+    """Return the error of a start that cannot keep what the setting asks for."""
+    return EngineUnavailable(_REFUSED.format(reason=reason, remedy=remedy))
+
+
+def refuse_without_program() -> EngineUnavailable:
+    """Return the error of a system without bubblewrap."""
+    if not sys.platform.startswith("linux"):
+        return refuse("the sandbox is offered on Linux alone", "Set CANDOR_SHELL=listed.")
+    return refuse("bubblewrap is not installed", _INSTALL)
+
+
+def try_box_blocking(box: Box, scratch: Path, before: Sequence[str] = ()) -> None:
+    """Run the trial; `before` is the command prefix of the agent's own sandbox.
+
+    `scratch` is a directory of the server outside of the box. Nothing is left there or in the
+    workspace. Raise `EngineUnavailable` with a sentence that says what is missing.
+    """
+    outside = Path(tempfile.mkdtemp(prefix="box-trial-", dir=scratch))
+    try:
+        (outside / _KEPT).write_text("kept\n", encoding="ascii")
+        with socket.create_server(("127.0.0.1", 0)) as decoy, _running_broker(box):
+            said = _attempt(box, before, outside, decoy.getsockname()[1])
+    finally:
+        shutil.rmtree(outside, ignore_errors=True)
+    lines = said.stdout.decode("utf-8", "replace").splitlines()
+    if "works" not in lines:
+        words = said.stderr.decode("utf-8", "replace").strip().splitlines()
+        told = words[-1] if words else "a command ended without a word"
+        raise refuse(f"no command can run in a box here ({told})", _ALLOW)
+    lines.remove("works")
+    if lines:
+        raise refuse(f"a program in the box could {lines[0]}")
+
+
+def _attempt(
+    box: Box, before: Sequence[str], outside: Path, port: int
+) -> "subprocess.CompletedProcess[bytes]":
+    line = _ATTEMPTS.format(outside=shlex.quote(str(outside)), port=port, pid=os.getpid())
+    try:
+        return subprocess.run(  # noqa: S603  our own arguments
+            [*before, str(box.prefix), line],
+            env={"PATH": os.defpath, KEEPS: "PATH"},
+            cwd=box.plan.workspace,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_DEADLINE_S,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise refuse(f"no command can run in a box here ({type(exc).__name__})", _ALLOW) from exc
+
+
+@contextmanager
+def _running_broker(box: Box) -> Iterator[None]:
+    """Run a broker of its own while the block runs."""
+    with box.listen_blocking() as listener:
+        process = subprocess.Popen(  # noqa: S603  our own arguments
+            box.command(listener),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=ENVIRONMENT,
+            pass_fds=[listener.fileno()],
+        )
+        with process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                process.stdin.write(box.order())
+                process.stdin.flush()
+                told = json.loads(process.stdout.readline() or b"{}")
+                if "ready" not in told:
+                    reason = str(told.get("refused") or "its broker does not start")
+                    raise refuse(reason, _USER if os.getuid() == 0 else _ALLOW)
+                yield
+            finally:
+                process.kill()
