@@ -76,7 +76,7 @@ async def _asked(engine: Engine, spec: ClientSpec, text: str) -> str:
         return await _answer(client, text)
     finally:
         with anyio.move_on_after(_CLOSE_S, shield=True):
-            await client.close()
+            await client.kill()
             if client.session_id is not None:
                 await engine.forget_session(client.session_id)
 
