@@ -105,29 +105,21 @@ class ChromaVectorIndex:
         return self._collection
 
     def _put_blocking(self, entries: Sequence[VectorEntry]) -> None:
-        latest = {entry.key: entry for entry in entries}
+        latest = {entry.item_id: entry for entry in entries}
         self._open_blocking().upsert(
             ids=list(latest),
             embeddings=[list(entry.vector) for entry in latest.values()],
-            metadatas=[
-                {"owner_id": entry.owner_id, "item_id": entry.item_id} for entry in latest.values()
-            ],
+            metadatas=[{"owner_id": entry.owner_id} for entry in latest.values()],
         )
 
     def _remove_blocking(self, item_ids: list[str]) -> None:
         collection = self._open_blocking()
         for start in range(0, len(item_ids), BATCH):
-            collection.delete(where={"item_id": {"$in": item_ids[start : start + BATCH]}})
+            collection.delete(ids=item_ids[start : start + BATCH])
 
     def _missing_blocking(self, item_ids: set[str]) -> set[str]:
-        collection = self._open_blocking()
-        # most entries are named like their items: those are looked up by key, which is quicker
-        left = item_ids - _items_of(collection.get(ids=sorted(item_ids), include=["metadatas"]))
-        asked = sorted(left)
-        for start in range(0, len(asked), BATCH):
-            where = {"item_id": {"$in": asked[start : start + BATCH]}}
-            left -= _items_of(collection.get(where=where, include=["metadatas"]))
-        return left
+        found = self._open_blocking().get(ids=sorted(item_ids), include=[])
+        return item_ids - set(found["ids"])
 
     def _nearest_blocking(
         self, vector: Vector, owner_ids: frozenset[str], limit: int
@@ -165,10 +157,6 @@ def _collection_name(model_id: str, dimension: int) -> str:
     return f"{plain or 'model'}-{dimension}"
 
 
-def _items_of(answer: Any) -> set[str]:
-    return {str(data["item_id"]) for data in answer["metadatas"]}
-
-
 def _hits(
     collection: Any, vector: Vector, owner_ids: frozenset[str], asked: int, limit: int
 ) -> tuple[list[VectorHit], int]:
@@ -183,12 +171,12 @@ def _hits(
     hits: list[VectorHit] = []
     for start in range(0, len(rows), limit):
         part = rows[start : start + limit]
-        known = collection.get(ids=[key for key, _ in part], include=["metadatas"])
+        known = collection.get(ids=[item_id for item_id, _ in part], include=["metadatas"])
         data = dict(zip(known["ids"], known["metadatas"], strict=True))
         hits += [
-            VectorHit(key=key, item_id=str(data[key]["item_id"]), similarity=1.0 - float(distance))
-            for key, distance in part
-            if key in data and data[key]["owner_id"] in owner_ids
+            VectorHit(item_id=item_id, similarity=1.0 - float(distance))
+            for item_id, distance in part
+            if item_id in data and data[item_id]["owner_id"] in owner_ids
         ]
         if len(hits) >= limit:
             break
@@ -202,7 +190,7 @@ def _compared_all(collection: Any, vector: Vector, owner_ids: frozenset[str]) ->
     """
     answer = collection.get(
         where={"owner_id": {"$in": sorted(owner_ids)}},
-        include=["embeddings", "metadatas"],
+        include=["embeddings"],
         limit=_MOST_ASKED,
     )
     if not answer["ids"]:
@@ -210,12 +198,11 @@ def _compared_all(collection: Any, vector: Vector, owner_ids: frozenset[str]) ->
     theirs = answer["embeddings"]
     lengths = (theirs**2).sum(axis=1) ** 0.5 * sqrt(sum(number * number for number in vector))
     cosines = theirs.dot(vector) / lengths.clip(min=_LEAST_LENGTH)
-    rows = zip(answer["ids"], answer["metadatas"], cosines, strict=True)
     hits = [
-        VectorHit(key=key, item_id=str(data["item_id"]), similarity=float(cosine))
-        for key, data, cosine in rows
+        VectorHit(item_id=item_id, similarity=float(cosine))
+        for item_id, cosine in zip(answer["ids"], cosines, strict=True)
     ]
-    return sorted(hits, key=lambda hit: (-hit.similarity, hit.key))
+    return sorted(hits, key=lambda hit: (-hit.similarity, hit.item_id))
 
 
 def _translated(work: Callable[[], T]) -> T:

@@ -157,10 +157,7 @@ class VectorIndexer:
         index = await self._opened()
         entries = await self._entries([item])
         await self._as_delivery(lambda: index.put(entries))
-        return [
-            Link(item_id=item.id, backend=BACKEND, remote_kind="vector", remote_id=entry.key)
-            for entry in entries
-        ]
+        return [Link(item_id=item.id, backend=BACKEND, remote_kind="vector", remote_id=item.id)]
 
     async def forget(
         self,
@@ -269,7 +266,6 @@ class VectorIndexer:
         vectors = await self._embedder.embed([_embedded(item) for item in items])
         return [
             VectorEntry(
-                key=item.id,
                 item_id=item.id,
                 owner_id=item.scope.owner_id,
                 vector=vector if any(vector) else self._wordless,

@@ -17,9 +17,8 @@ class DimensionMismatch(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorEntry:
-    """A vector and its owner; `key` is unique: an item's id, or that with a section's name."""
+    """The vector of an item, and its owner."""
 
-    key: str
     item_id: str
     owner_id: str
     vector: Vector
@@ -27,9 +26,8 @@ class VectorEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorHit:
-    """One near vector; `similarity` is the cosine, -1 to 1."""
+    """One near item; `similarity` is the cosine, -1 to 1."""
 
-    key: str
     item_id: str
     similarity: float
 
@@ -41,13 +39,13 @@ class VectorIndex(Protocol):
     """
 
     async def put(self, entries: Sequence[VectorEntry]) -> None:
-        """Add entries or replace those of the same key; all of them or none.
+        """Add entries or replace those of the same item; all of them or none.
 
         Raise `DimensionMismatch` if a vector has another dimension than the index.
         """
 
     async def remove(self, item_ids: Sequence[str]) -> None:
-        """Remove all entries of these items; those that are not there are fine."""
+        """Remove the entries of these items; those that are not there are fine."""
 
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
@@ -61,7 +59,7 @@ class VectorIndex(Protocol):
         """Return how many entries it holds."""
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        """Return which of these items have no entry at all."""
+        """Return which of these items have no entry."""
 
     async def clear(self) -> None:
         """Delete all entries, and any damage with them."""

@@ -21,32 +21,28 @@ class ExactVectorIndex:
     async def put(self, entries: Sequence[VectorEntry]) -> None:
         for entry in entries:
             self._check(entry.vector)
-        self._entries |= {entry.key: entry for entry in entries}
+        self._entries |= {entry.item_id: entry for entry in entries}
 
     async def remove(self, item_ids: Sequence[str]) -> None:
         gone = set(item_ids)
-        self._entries = {
-            key: entry for key, entry in self._entries.items() if entry.item_id not in gone
-        }
+        self._entries = {key: entry for key, entry in self._entries.items() if key not in gone}
 
     async def nearest(
         self, vector: Vector, owner_ids: Sequence[str], *, limit: int
     ) -> Sequence[VectorHit]:
         self._check(vector)
         hits = [
-            VectorHit(
-                key=entry.key, item_id=entry.item_id, similarity=_cosine(vector, entry.vector)
-            )
+            VectorHit(item_id=entry.item_id, similarity=_cosine(vector, entry.vector))
             for entry in self._entries.values()
             if entry.owner_id in owner_ids
         ]
-        return sorted(hits, key=lambda hit: (-hit.similarity, hit.key))[:limit]
+        return sorted(hits, key=lambda hit: (-hit.similarity, hit.item_id))[:limit]
 
     async def count(self) -> int:
         return len(self._entries)
 
     async def missing(self, item_ids: Sequence[str]) -> set[str]:
-        return set(item_ids) - {entry.item_id for entry in self._entries.values()}
+        return set(item_ids) - self._entries.keys()
 
     async def clear(self) -> None:
         self._entries = {}

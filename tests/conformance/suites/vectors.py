@@ -8,11 +8,8 @@ DIMENSION = 3
 EAST, NORTH, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
 
 
-def entry(
-    key: str, vector: list[float], *, item_id: str = "", owner_id: str = "ada"
-) -> VectorEntry:
-    """Return an entry; its item is named like its key where nothing else is said."""
-    return VectorEntry(key=key, item_id=item_id or key, owner_id=owner_id, vector=vector)
+def entry(item_id: str, vector: list[float], *, owner_id: str = "ada") -> VectorEntry:
+    return VectorEntry(item_id=item_id, owner_id=owner_id, vector=vector)
 
 
 class VectorIndexSuite:
@@ -23,12 +20,12 @@ class VectorIndexSuite:
             [entry("north", NORTH), entry("east", EAST), entry("between", [0.8, 0.6, 0])]
         )
         hits = await index.nearest(EAST, ["ada"], limit=3)
-        assert [hit.key for hit in hits] == ["east", "between", "north"]
+        assert [hit.item_id for hit in hits] == ["east", "between", "north"]
         assert [hit.similarity for hit in hits] == pytest.approx([1.0, 0.8, 0.0], abs=1e-4)
 
     async def test_no_more_than_asked_for_are_given(self, index: VectorIndex) -> None:
         await index.put([entry(str(n), [1.0, n / 10, 0.0]) for n in range(8)])
-        assert [item.key for item in await index.nearest(EAST, ["ada"], limit=2)] == ["0", "1"]
+        assert [item.item_id for item in await index.nearest(EAST, ["ada"], limit=2)] == ["0", "1"]
 
     async def test_an_empty_index_has_nothing_near(self, index: VectorIndex) -> None:
         assert list(await index.nearest(EAST, ["ada"], limit=5)) == []
@@ -38,44 +35,32 @@ class VectorIndexSuite:
         others = [entry(f"bob{n}", EAST, owner_id="bob") for n in range(120)]
         await index.put([*others, entry("mine", NORTH), entry("shared", UP, owner_id="*all")])
         hits = await index.nearest(EAST, ["ada", "*all"], limit=3)
-        assert {hit.key for hit in hits} == {"mine", "shared"}
+        assert {hit.item_id for hit in hits} == {"mine", "shared"}
 
-    async def test_the_same_key_is_replaced(self, index: VectorIndex) -> None:
+    async def test_the_entry_of_an_item_is_replaced(self, index: VectorIndex) -> None:
         await index.put([entry("a", EAST)])
         await index.put([entry("a", NORTH)])
         assert await index.count() == 1
         (hit,) = await index.nearest(NORTH, ["ada"], limit=5)
         assert hit.similarity == pytest.approx(1.0, abs=1e-4)
 
-    async def test_the_last_of_two_with_one_key_counts(self, index: VectorIndex) -> None:
+    async def test_the_last_of_two_of_one_item_counts(self, index: VectorIndex) -> None:
         await index.put([entry("a", EAST), entry("a", NORTH)])
         (hit,) = await index.nearest(NORTH, ["ada"], limit=5)
         assert hit.similarity == pytest.approx(1.0, abs=1e-4)
 
-    async def test_all_entries_of_an_item_go_with_it(self, index: VectorIndex) -> None:
-        await index.put(
-            [
-                entry("a/symptom", EAST, item_id="a"),
-                entry("a/cause", NORTH, item_id="a"),
-                entry("b", UP),
-            ]
-        )
+    async def test_the_entry_of_an_item_goes_with_it(self, index: VectorIndex) -> None:
+        await index.put([entry("a", EAST), entry("b", UP)])
         await index.remove(["a", "unknown"])
-        assert [item.key for item in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
+        assert [item.item_id for item in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
 
     async def test_it_tells_which_items_have_no_entry(self, index: VectorIndex) -> None:
         assert await index.missing([]) == set()
         assert await index.missing(["a", "b"]) == {"a", "b"}
-        await index.put([entry("a", EAST), entry("b/cause", NORTH, item_id="b"), entry("c", UP)])
+        await index.put([entry("a", EAST), entry("b", NORTH), entry("c", UP)])
         assert await index.missing(["a", "b", "d", "e", "d"]) == {"d", "e"}
         await index.remove(["a"])
         assert await index.missing(["a", "b", "c"]) == {"a"}
-
-    async def test_the_name_of_an_entry_is_not_the_name_of_an_item(
-        self, index: VectorIndex
-    ) -> None:
-        await index.put([entry("b/cause", NORTH, item_id="b")])
-        assert await index.missing(["b", "cause", "b/cause"]) == {"cause", "b/cause"}
 
     async def test_many_are_put_at_once(self, index: VectorIndex) -> None:
         await index.put([entry(str(n), [1.0, n / 1000, 0.0]) for n in range(130)])
@@ -95,7 +80,7 @@ class VectorIndexSuite:
         await index.clear()
         assert await index.count() == 0
         await index.put([entry("b", NORTH)])
-        assert [item.key for item in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
+        assert [item.item_id for item in await index.nearest(EAST, ["ada"], limit=5)] == ["b"]
 
     async def test_it_can_be_closed_twice(self, index: VectorIndex) -> None:
         await index.put([entry("a", EAST)])
