@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.side_query import SideQuery
-from memory.small_model import ModelUnavailable
+from memory.remote.small_model import ModelUnavailable
 from tests.support.scripted_engine import ScriptedClient, ScriptedEngine
 from tests.support.services import script
 
