@@ -5,11 +5,10 @@ remembers would change what another one finds. Here only the owner's rows count 
 Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
+from unicodedata import normalize
 
 from memory.text.terms import beginning, is_character
 
@@ -22,6 +21,7 @@ _OWN_COLUMNS: Final = 2
 _CHARACTER: Final = 0.35
 _SATURATION: Final = 0.8
 _LENGTH_SHARE: Final = 0.4
+_STEM_KEEPS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,40 @@ class Term:
 class Text:
     """The words of a row, by column."""
 
+    written: str
+    """All words, each behind a space."""
     columns: Sequence[Sequence[str]]
     counts: Sequence[Mapping[str, int]]
     """How often the question's words stand there."""
     length: int
 
     @classmethod
-    def of(cls, columns: Sequence[str], asked: AbstractSet[str]) -> "Text":
+    def of(cls, columns: Sequence[str], asked: frozenset[str]) -> "Text":
         """Split the columns as they stand in the index: title, body, the item before, the one
         after.
         """
         words = [column.split() for column in columns]
-        counts = [Counter(filter(asked.__contains__, column)) for column in words]
-        return cls(words, counts, sum(map(len, words)))
+        counts = [
+            {word: column.count(word) for word in asked.intersection(column)} for column in words
+        ]
+        return cls(f" {' '.join(columns)}", words, counts, sum(map(len, words)))
+
+    def has(self, term: str) -> bool:
+        """Return whether a word of the question stands there as it is."""
+        return any(term in column for column in self.counts)
+
+    def may_have_form_of(self, term: str) -> bool:
+        """Return whether a word stands there that the index may take for another form of a term.
+
+        A stem keeps the first two letters of a word, but not their accents. Chinese, Japanese and
+        Korean words have no other forms.
+        """
+        if is_character(term[0]):
+            return False
+        start = f" {term[:_STEM_KEEPS]}"
+        if start.isascii() and self.written.isascii():
+            return start in self.written
+        return normalize("NFD", start)[:_STEM_KEEPS] in normalize("NFD", self.written)
 
 
 def score(text: Text, terms: Sequence[Term], average_length: float) -> float:

@@ -9,7 +9,6 @@ and scored by how often and where all words of the question stand in them.
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import nlargest, nsmallest
@@ -25,7 +24,6 @@ from memory.recall.question_words import QuestionWords
 from memory.stores.sqlite.bm25 import Term, Text, average_length, has_any, presence, score
 from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token
 from memory.stores.sqlite.owner_index import (
-    COMMON,
     MAX_COUNTED,
     OwnerIndex,
     OwnRows,
@@ -117,7 +115,7 @@ class FulltextSearch:
             best = _first(likely, self.limit)
         else:
             best = self._first_labelled(words, likely, asked)
-        texts = words.read(best, weights.keys())
+        texts = words.read(best, frozenset(weights))
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
         terms = [(Term(term, worth[term]), having.get(term)) for term in weights]
@@ -214,6 +212,7 @@ class _Words:
         self._rows: dict[str, Rows] = {}
         self._sets: dict[str, frozenset[int]] = {}
         self._items: dict[int, sqlite3.Row] = {}
+        self._texts: Mapping[int, Text] = {}
         self.total = counts.total_blocking(connection, readable)
         self.own: OwnRows | None = None
 
@@ -253,10 +252,21 @@ class _Words:
         return frozenset(self._read_rows(" OR ".join(map(_phrase, terms)), labels))
 
     def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
-        """Return those of some rows that have a term."""
-        count = self.count(term)
-        if count < COMMON or (term in self._sets and count < MAX_COUNTED):
-            return self.having(term).intersection(seqs)
+        """Return those of some rows, whose texts were read, that have a term."""
+        if self.count(term) < MAX_COUNTED:
+            known = self._sets.get(term, self._rows[term].seqs)
+            if known is not None:
+                return frozenset(seqs).intersection(known)
+        if is_character(term):
+            return self._asked_of_index(term, seqs)
+        has = {seq for seq in seqs if self._texts[seq].has(term)}
+        unsure = [seq for seq in seqs if seq not in has and self._texts[seq].may_have_form_of(term)]
+        return frozenset(has).union(self._asked_of_index(term, unsure))
+
+    def _asked_of_index(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
+        """Return those of some rows that have a term; each costs as much as many of a list."""
+        if not seqs:
+            return frozenset()
         rows = self._connection.execute(
             "SELECT rowid FROM item_words WHERE item_words MATCH ?"  # noqa: S608  numbers of our own
             f" AND rowid IN ({_places(seqs)})",
@@ -264,12 +274,14 @@ class _Words:
         )
         return frozenset(row[0] for row in rows)
 
-    def read(self, seqs: Sequence[int], asked: AbstractSet[str]) -> dict[int, Text]:
+    def read(self, seqs: Sequence[int], asked: frozenset[str]) -> Mapping[int, Text]:
+        """Return the texts of some rows, with the words that are asked for."""
         rows = self._connection.execute(
             "SELECT rowid, title, body, before, after FROM item_words"  # noqa: S608  numbers of our own
             f" WHERE rowid IN ({_places(seqs)})"
         )
-        return {row[0]: Text.of(tuple(row)[1:], asked) for row in rows}
+        self._texts = {row[0]: Text.of(tuple(row)[1:], asked) for row in rows}
+        return self._texts
 
     def items(self, seqs: Sequence[int]) -> Mapping[int, sqlite3.Row]:
         """Return the items of some rows; each is read once."""

@@ -182,3 +182,27 @@ def test_of_a_word_in_very_many_rows_the_newest_with_the_label_are_found(
     rows = [(f"s{n}", "kafka", SHOP, KINDS[0]) for n in range(6)]
     rows += [(f"b{n}", "kafka", BANK, KINDS[0]) for n in range(20)]
     assert sorted(found(rows, "kafka", SHOP, limit=9)) == ["s2", "s3", "s4", "s5"]
+
+
+def test_common_words_are_looked_for_in_the_texts_and_their_other_forms_in_the_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fulltext_search, "MAX_RANKED", 10)
+    monkeypatch.setattr(owner_index, "_LEAST_REMEMBERED", 5)
+    monkeypatch.setattr(owner_index, "_USES_A_ROW", 1)
+    common = {f"common{n}": f"服务 services résumés {n}" for n in range(20)}
+    counts = RowCounts()
+    with holding(
+        **common, rare="kafka 服务 serviced resume", other="kafka serve 服务"
+    ) as connection:
+        words = QuestionWords.of("kafka 服务 service résumé")
+        asked = FulltextSearch(words, Scope(owner_id="ann"), counts=counts)
+        first = asked.run_blocking(connection)
+        said: list[str] = []
+        connection.set_trace_callback(said.append)
+        assert asked.run_blocking(connection) == first
+        connection.set_trace_callback(None)
+    read = [sql for sql in said if "MATCH" in sql]
+    assert not any("服务" in sql for sql in read), "its rows have it as it is, or not at all"
+    assert {hit.item_id: hit.coverage for hit in first}["rare"] == pytest.approx(1)
+    assert {hit.item_id: hit.coverage for hit in first}["other"] < 1
