@@ -5,6 +5,7 @@ quoted. The gateway's own records of a conversation are no memory, and are not f
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import anyio.to_thread
@@ -13,6 +14,9 @@ from memory.items.item import Item
 from memory.recall.query import HeldBack
 from policies.content.tool_usage import ActiveTools
 
+_AT_ONCE_CHARS: Final = 3_000
+"""Judging so many takes no longer than the way to a thread and back."""
+_MOST_TOOL_SETS: Final = 32
 _JUDGED_CHARS: Final = 20_000
 """Characters of a text that are judged; far more than a prompt ever gets of it."""
 
@@ -24,7 +28,7 @@ def hold_back(item: Item, tools: ActiveTools) -> HeldBack | None:
     body = item.body[:_JUDGED_CHARS] or item.summary
     # every symptom sounds like a known issue, which has lasting use
     beside_symptom = body.partition("\n\n## ")[2] if item.kind == "case" else ""
-    if tools.is_stale(title, body) or tools.is_stale("", beside_symptom):
+    if tools.is_stale(title, body) or (beside_symptom and tools.is_stale("", beside_symptom)):
         return HeldBack(id=item.id, reason="stale_tool_schema")
     return None
 
@@ -32,9 +36,13 @@ def hold_back(item: Item, tools: ActiveTools) -> HeldBack | None:
 async def split_stale(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
-    """Return the items that may be shown, and those held back; runs in a worker thread."""
+    """Return the items that may be shown, and those held back; many are judged in a worker
+    thread.
+    """
     if not active_tools or not items:
         return list(items), []
+    if sum(len(item.body) for item in items) <= _AT_ONCE_CHARS:
+        return split_stale_blocking(items, active_tools)
     return await anyio.to_thread.run_sync(
         split_stale_blocking, items, active_tools, abandon_on_cancel=True
     )
@@ -44,7 +52,13 @@ def split_stale_blocking(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
     """Do the same in this thread."""
-    tools = ActiveTools.of(active_tools)
+    tools = _tools_of(tuple(active_tools))
     judged = [(item, hold_back(item, tools)) for item in items]
     shown = [item for item, held_back in judged if held_back is None]
     return shown, [held_back for _, held_back in judged if held_back is not None]
+
+
+@lru_cache(_MOST_TOOL_SETS)
+def _tools_of(active_tools: tuple[str, ...]) -> ActiveTools:
+    """Return the tools ready to be found; most conversations use the same ones."""
+    return ActiveTools.of(active_tools)

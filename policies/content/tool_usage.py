@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
+from policies.content.name_parts import NameParts
 from policies.content.parameters import PARAMETER, PARAMETER_WORD, Parameters, split_signature
 from policies.content.tool_names import TOOL, WORD, ToolNames, mark_agent_tools, normalize
 
@@ -202,6 +203,7 @@ class ActiveTools:
 
     names: ToolNames
     parameters: Parameters
+    parts: NameParts
 
     @classmethod
     def of(cls, tools: Iterable[str], *, with_words: bool = True) -> "ActiveTools":
@@ -210,10 +212,12 @@ class ActiveTools:
         Without words only names and parameters that are no ordinary words are looked for.
         """
         known = list(tools)
-        names = [split_signature(tool)[0] for tool in known]
+        split = [split_signature(tool) for tool in known]
+        names = [name for name, _ in split]
         return cls(
             ToolNames.of(name for name in names if with_words or _UNLIKE_WORD.search(name)),
             Parameters.of(known, with_words=with_words),
+            NameParts.of(normalize(part) for name, given in split for part in (name, *given)),
         )
 
     def mark(self, text: str) -> str:
@@ -223,7 +227,7 @@ class ActiveTools:
     def is_stale(self, title: str, text: str) -> bool:
         """Return whether an item describes a call of a tool in use and nothing of lasting use."""
         whole = normalize(f"{title}\n{text}")
-        if self.mark(whole) == whole:
+        if not self.parts.may_be_in(whole) or self.mark(whole) == whole:
             return False
         reader = UsageReader(self, by_form=False, title=title)
         heading = reader.mark(title)
