@@ -52,8 +52,10 @@ from gateway.turns.lanes import Lanes
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.sanitizer import OutputSanitizer
+from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.workspace_lock import WorkspaceLock
+from gateway.web_fetch.tools import web_tools
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.intents.masking import Mask
@@ -232,9 +234,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     file_changes = SqliteFileChangeStore(parts.database)
     record = _record(parts)
     engine = make_engine(background)
-    if orphans := await engine.end_orphans():
-        _log.warning("orphaned_agents_ended", extra={"count": orphans})
-    mcp_servers, further = await _open_further_tools(parts, background)
+    await _end_orphans(engine)
+    web, mcp_servers = web_tools(settings, parts.rules), await _open_mcp_servers(parts, background)
+    further = FurtherTools([mcp_servers, web])
     tools = ConversationTools(turns, (*parts.rules.offered_tools, *OWN_TOOLS), further.parameters)
     turn_memory = parts.memory.for_turns(tools, metrics, parts.reader, record)
     journal = Journal(
@@ -245,10 +247,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     log = await open_event_log(events, turns)
     sanitizer = OutputSanitizer(parts.paths, mask)
     outputs = OutputFiles(settings.data_dir / "outputs", sanitizer.streamed)
-
-    def usual() -> ClientSpec:
-        return ClientSpec(model=access.model, servers=tuple(own_servers(turn_memory, further)))
-
+    usual = partial(_usual_spec, access.model, turn_memory, further)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
     policy = ToolGate(
         settings.workspace,
@@ -358,6 +357,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             "memory": parts.memory.ping,
             "turns": recovery.ping,
             "mcp_servers": mcp_servers.ping,
+            "web": web.ping,
             **access.pings,
         },
         demo=access.demo,
@@ -370,14 +370,21 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     )
 
 
-async def _open_further_tools(
-    parts: _Parts, background: TaskGroup
-) -> tuple[McpServers, FurtherTools]:
-    """Start the MCP servers; return them, and all tools that come from outside."""
+async def _end_orphans(engine: Engine) -> None:
+    if orphans := await engine.end_orphans():
+        _log.warning("orphaned_agents_ended", extra={"count": orphans})
+
+
+def _usual_spec(model: str | None, memory: TurnMemory, further: FurtherTools) -> ClientSpec:
+    """Return the options of an agent for a new conversation."""
+    return ClientSpec(model=model, servers=tuple(own_servers(memory, further)))
+
+
+async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:
     accepted = AcceptedTools(parts.settings.data_dir / MCP_FOLDER)
     servers = await anyio.to_thread.run_sync(McpServers, parts.access.mcp_servers, accepted)
     await servers.start(background, parts.metrics.count_background_failure)
-    return servers, FurtherTools([servers])
+    return servers
 
 
 def _record(parts: _Parts) -> RecordWorker | None:

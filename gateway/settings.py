@@ -28,6 +28,7 @@ Learn = Literal["off", "explicit", "model"]
 Check = Literal["off", "model"]
 Recall = Literal["ranking", "model"]
 Embedder = Literal["auto", "multilingual", "none", "onnx", "openai"]
+WebFetch = Literal["off", "listed", "public"]
 Memu = Literal["off", "cli", "server"]
 
 
@@ -212,6 +213,8 @@ class Settings:
     tokens_file: Path | None = None
     policy_file: Path | None = None
     mcp_file: Path | None = None
+    web_fetch: WebFetch = "off"
+    search_url: str | None = None
     sandbox: Sandbox = "auto"
     shell: Shell = "listed"
     shell_hosts: str | None = None

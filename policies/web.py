@@ -13,7 +13,7 @@ Names are compared as they will be opened: letters beyond ASCII are mapped as th
 
 import ipaddress
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 import idna
@@ -23,7 +23,9 @@ from policies.visible_text import has_hidden_character, show
 
 ANY_HOST = "*"
 MAX_URL_CHARS = 2048
-HTTPS_PORT = 443
+HTTPS = {"https": 443}
+HTTP_AND_HTTPS = {**HTTPS, "http": 80}
+"""The schemes that an address may have, with the only port of each."""
 _MAX_OCTET = 255
 
 _UNSAFE = re.compile(r"[\s\\<>\"`{}|^]")
@@ -46,13 +48,38 @@ _ADDRESS_INSIDE = re.compile(r"(?<!\d)(?=(\d{1,3}(?:[.-]\d{1,3}){3})(?!\d))")
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
 
 
-def _read_host(url: str) -> str | None:
-    """Return the host in ASCII; `None` if the address is not a plain `https` one."""
+_NOT_PUBLIC = tuple(
+    map(ipaddress.IPv4Network, ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24"))
+)
+"""Clouds' own services, and what versions of Python differ about."""
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+_IPV4_BEHIND = ipaddress.IPv6Network("64:ff9b::/96")
+"""The last 32 bits are the IPv4 address that a gateway of the network connects to."""
+
+
+def is_public_address(text: str) -> bool:
+    """Return whether an IP address belongs to the public internet, also if it stands in another."""
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped
+        if address in _IPV4_BEHIND:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+        if inner is None:
+            has_other_inside = address.sixtofour is not None or address.teredo is not None
+            return address in _UNICAST and address.is_global and not has_other_inside
+        address = inner
+    is_plain = address.is_global and not address.is_multicast
+    return is_plain and not any(address in network for network in _NOT_PUBLIC)
+
+
+def _read_host(url: str, ports: Mapping[str, int] = HTTPS) -> str | None:
+    """Return the host in ASCII; `None` if the address is not a plain one of these schemes."""
     if len(url) > MAX_URL_CHARS or _UNSAFE.search(url) or has_hidden_character(url):
         return None
     try:
         split = urlsplit(url)
-        if split.scheme != "https" or "@" in split.netloc or split.port not in {None, HTTPS_PORT}:
+        port = ports.get(split.scheme)
+        if port is None or "@" in split.netloc or split.port not in {None, port}:
             return None
         # not `hostname`: Python makes ς of a capital sigma at the end of a word, names keep to σ
         return _write_in_ascii(split.netloc.partition(":")[0])
@@ -104,10 +131,13 @@ def read_listed_host(text: str) -> str | None:
     return host if host is not None and plain and _is_public_name(host) else None
 
 
-def check_url(url: str, hosts: Collection[str]) -> None:
-    """Refuse an address unless its host is in `hosts`; `*` there stands for every public name."""
-    host = _read_host(url)
+def check_url(url: str, hosts: Collection[str], ports: Mapping[str, int] = HTTPS) -> str:
+    """Return the host of an address; refuse it unless it is in `hosts`; `*` there stands for every
+    public name.
+    """
+    host = _read_host(url, ports)
     if host is None or not _is_public_name(host):
         raise denied("url_form")
     if host not in hosts and ANY_HOST not in hosts:
         raise denied("host_not_allowed", show(host))
+    return host

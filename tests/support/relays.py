@@ -70,11 +70,11 @@ async def service(handle: Handler, tls: ssl.SSLContext | None = None) -> AsyncIt
         tasks.cancel_scope.cancel()
 
 
-async def make_certificate(directory: Path) -> tuple[Path, ssl.SSLContext]:
-    """Write a certificate for `localhost`, which nobody trusts; return it and its server's context."""
+async def make_certificate(directory: Path, name: str = "localhost") -> tuple[Path, ssl.SSLContext]:
+    """Write a certificate for a name, which nobody trusts; return it and its server's context."""
     key, cert = directory / "key.pem", directory / "cert.pem"
     words = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext"
-    made = ["openssl", *words.split(), "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert]
+    made = ["openssl", *words.split(), f"subjectAltName=DNS:{name}", "-keyout", key, "-out", cert]
     await anyio.run_process(list(map(str, made)))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(cert, key)

@@ -3,10 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from policies.rules import shipped_rules
 from policies.tools import ToolCall, ToolGate
-from policies.verdict import Allow, Deny, Verdict
-from policies.web import read_listed_host
+from policies.verdict import Allow, Deny, Refused, Verdict
+from policies.web import HTTP_AND_HTTPS, check_url, is_public_address, read_listed_host
 from tests.support.tables import read_table_text
 from tests.unit.policies.judging import allow_call, read_list
 
@@ -87,3 +89,25 @@ def test_a_host_that_programs_read_differently_is_not_listed() -> None:
     assert read_listed_host("FU\u1e9eBALL.de") is None
     assert read_listed_host("[v1.x]") is None
     assert read_listed_host("10.0.0.1.evil.example") is None
+
+
+def test_http_is_for_those_who_check_the_connection_themselves() -> None:
+    assert check_url("http://Example.com/a", ["example.com"], HTTP_AND_HTTPS) == "example.com"
+    for url in ("http://example.com:443/", "https://example.com:80/", "ftp://example.com/"):
+        with pytest.raises(Refused):
+            check_url(url, ["*"], HTTP_AND_HTTPS)
+    with pytest.raises(Refused):
+        check_url("http://example.com/", ["*"])
+
+
+def test_an_address_is_public_only_if_all_that_stands_in_it_is() -> None:
+    public = "93.184.216.34 2606:2800:220:1::1 ::ffff:93.184.216.34 64:ff9b::5db8:d822"
+    inner = (
+        "0.0.0.0 10.0.0.1 100.64.0.1 127.0.0.1 127.255.0.9 169.254.169.254 172.16.0.1 192.168.0.1 "
+        "192.0.0.192 198.18.0.1 224.0.0.1 240.0.0.1 255.255.255.255 168.63.129.16 :: ::1 fc00::1 "
+        "fe80::1 fe80::1%eth0 ff02::1 fec0::1 2001:db8::1 ::ffff:10.0.0.1 ::10.0.0.1 "
+        "::ffff:169.254.169.254 64:ff9b::a00:1 64:ff9b:1::1 2002:a00:1:: "
+        "2001:0:4136:e378:8000:63bf:3fff:fdd2"
+    )
+    assert [address for address in public.split() if not is_public_address(address)] == []
+    assert [address for address in inner.split() if is_public_address(address)] == []

@@ -1,0 +1,116 @@
+"""Fetches one page for an agent: each step of it is checked, and the text is bounded."""
+
+import subprocess
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
+from email.message import Message
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+import anyio
+import httpx
+
+from gateway.jsonsafe import clean_text
+from gateway.web_fetch.errors import FetchRefused
+from gateway.web_fetch.exchange import Exchange, Reply
+from policies.verdict import Refused
+from policies.web import ANY_HOST, HTTP_AND_HTTPS, check_url
+
+MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
+MAX_REDIRECTS: Final = 5
+_LIMIT_S: Final = 30.0
+"""For all of it."""
+_CONVERT_S: Final = 15.0
+_PROGRAM: Final = Path(__file__).with_name("markdown_program.py")
+_REDIRECTIONS: Final = range(300, 400)
+_HTML: Final = {"text/html", "application/xhtml+xml"}
+_TEXTS: Final = {"application/json", "application/xml", "application/yaml", "application/toml"}
+_NOT_PLAIN: Final = (
+    "Only plain http and https addresses of public hosts, with their usual ports, are fetched."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page as text."""
+
+    url: str
+    """Where it was found, after redirects."""
+    text: str
+    is_whole: bool
+
+
+class Fetcher:
+    """Fetches from the hosts that are listed; `*` among them is every public one."""
+
+    def __init__(self, hosts: Collection[str], exchange: Exchange | None = None) -> None:
+        self._hosts = hosts
+        self.is_open = ANY_HOST in hosts
+        """True if every public host is fetched from."""
+        self._exchange = exchange or Exchange()
+
+    async def fetch(self, url: str) -> Page:
+        """Return the page at an address. Raise `FetchRefused`."""
+        try:
+            with anyio.fail_after(_LIMIT_S):
+                where, reply = await self._follow(url)
+                return Page(url=where, text=await _text_of(where, reply), is_whole=reply.is_whole)
+        except TimeoutError as exc:
+            raise FetchRefused(f"The page was not there within {_LIMIT_S:g} s.") from exc
+        except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
+            raise FetchRefused("The connection failed, or the answer is not of HTTP.") from exc
+
+    async def _follow(self, url: str) -> tuple[str, Reply]:
+        """Return the first answer that is no redirect, and its address; check each on the way."""
+        for _ in range(MAX_REDIRECTS + 1):
+            host = self._check(url)
+            reply = await self._exchange.get(url, host, max_bytes=MAX_PAGE_BYTES)
+            location = reply.headers.get("location")
+            if location is None or reply.status not in _REDIRECTIONS:
+                return url, _good(reply)
+            target = str(httpx.URL(url).join(location))
+            if url.startswith("https:") and not target.startswith("https:"):
+                raise FetchRefused("The page leads from https to an address without it.")
+            url = target
+        raise FetchRefused(f"The page leads on more than {MAX_REDIRECTS} times.")
+
+    def _check(self, url: str) -> str:
+        try:
+            return check_url(url, self._hosts, HTTP_AND_HTTPS)
+        except Refused as exc:
+            is_form = exc.denial.rule == "url_form"
+            raise FetchRefused(_NOT_PLAIN if is_form else exc.denial.message) from exc
+
+
+def _good(reply: Reply) -> Reply:
+    if reply.status != HTTPStatus.OK:
+        raise FetchRefused(f"The server answered with the status {reply.status}.")
+    return reply
+
+
+async def _text_of(url: str, reply: Reply) -> str:
+    header = Message()
+    header["Content-Type"] = reply.headers.get("content-type", "text/html")
+    kind, charset = header.get_content_type(), header.get_content_charset()
+    if kind in _HTML:
+        return await _to_markdown(url, reply.body, charset)
+    if not (kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+json", "+xml"))):
+        raise FetchRefused(f"It is {kind[:60]}, and only text is read.")
+    try:
+        return clean_text(reply.body.decode(charset or "utf-8", "replace"))
+    except LookupError:  # a character set that nobody knows
+        return reply.body.decode("utf-8", "replace")
+
+
+async def _to_markdown(url: str, page: bytes, charset: str | None) -> str:
+    words = [sys.executable, "-I", str(_PROGRAM)]
+    given = f"{url}\n{charset or ''}\n".encode() + page
+    with anyio.move_on_after(_CONVERT_S):
+        done = await anyio.run_process(
+            words, input=given, stderr=subprocess.DEVNULL, env={}, check=False
+        )
+        if done.returncode == 0:
+            return done.stdout.decode("utf-8", "replace")
+    raise FetchRefused("The page cannot be read as text.")
