@@ -52,20 +52,18 @@ def _choose(lines: Sequence[str], limit: int) -> list[int]:
     # the first error is often the cause, the last ones what is left of it
     ordered = conclusions + errors[-1:] + errors[:-1]
     spare = room - sum(len(lines[at]) + 1 for at in [*head, *tail])
-    return sorted({*head, *tail, *_fitting(lines, ordered, spare, beside=_MARK_CHARS)})
+    return sorted({*head, *tail, *_fitting(lines, ordered, spare)})
 
 
 def _places(pattern: re.Pattern[str], lines: Sequence[str], places: range) -> list[int]:
     return [at for at in places if pattern.search(lines[at][:500])]
 
 
-def _fitting(
-    lines: Sequence[str], places: Sequence[int], room: int, *, beside: int = 0
-) -> list[int]:
-    """Return the places whose lines fit, earlier ones first; each takes `beside` more."""
+def _fitting(lines: Sequence[str], places: Sequence[int], room: int) -> list[int]:
+    """Return the places whose lines fit, with a remark each, earlier ones first."""
     fitting: list[int] = []
     for at in dict.fromkeys(places):
-        cost = len(lines[at]) + 1 + beside
+        cost = len(lines[at]) + 1 + _MARK_CHARS
         if cost <= room:
             fitting.append(at)
             room -= cost
