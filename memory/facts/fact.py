@@ -82,7 +82,6 @@ class Fact:
 
 def to_item(fact: Fact) -> Item:
     """Return the searchable item of a fact, with the fact's id."""
-    told = f"told in turn {fact.turn_id} of {fact.conversation_id}"
     return Item(
         id=fact.id,
         kind="fact",
@@ -90,7 +89,7 @@ def to_item(fact: Fact) -> Item:
         title=one_line(fact.text, MAX_TITLE_CHARS),
         summary=one_line(fact.text, 300),
         body=fact.body,
-        source=told if fact.turn_id is not None else "told by the person",
+        source="told by the person",
         occurred_at=fact.valid_from,
         updated_at=fact.updated_at,
         conversation_id=fact.conversation_id,

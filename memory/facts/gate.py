@@ -13,6 +13,11 @@ class FactRefused(Exception):
     """
 
 
+def quotable(evidence: str) -> str:
+    """Return a person's words without the clauses that describe how a tool is called."""
+    return without_unsavable(evidence).text.strip()
+
+
 def savable(text: str) -> str:
     """Return a statement without the clauses that describe how a tool is called.
 

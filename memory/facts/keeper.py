@@ -16,7 +16,7 @@ import anyio.to_thread
 from memory.clock import Now
 from memory.facts.evidence import Prove
 from memory.facts.fact import Fact, Origin
-from memory.facts.gate import MAX_FACT_CHARS, FactRefused, savable
+from memory.facts.gate import MAX_FACT_CHARS, FactRefused, quotable, savable
 from memory.facts.openings import asks_to_forget, asks_to_remember
 from memory.facts.profile import Profile
 from memory.facts.rows import (
@@ -88,7 +88,8 @@ class FactKeeper:
         if len(new.text) > MAX_FACT_CHARS:
             raise FactRefused(f"The text is longer than {MAX_FACT_CHARS} characters. Shorten it.")
         text = await anyio.to_thread.run_sync(savable, new.text)
-        (clean, evidence) = await self._clean([text, new.evidence or ""])
+        quoted = await anyio.to_thread.run_sync(quotable, new.evidence or "")
+        (clean, evidence) = await self._clean([text, quoted])
         if clean != flat(text):
             raise FactRefused("The text holds a secret, which is never kept. Leave it out.")
         replaced = await self._to_replace(new.replaces, turn.scope)
@@ -98,7 +99,7 @@ class FactKeeper:
             turn_id=told_in,
             saved_turn_id=turn.turn_id,
         )
-        return await self._write(replace(new, text=clean, evidence=evidence), source)
+        return await self._write(replace(new, text=clean, evidence=evidence or None), source)
 
     async def forget(
         self, item_ids: Sequence[str], evidence: str, turn: ToldTurn, prove: Prove

@@ -83,7 +83,7 @@ async def test_what_a_person_tells_is_known_in_the_next_conversation(tmp_path: P
         await keep(services, "I am Ana and I like short answers", lasting=True)
         asked = await services.ask("What is the number of my locker?")
         text = await context_of(services, asked)
-        assert LOCKER in text
+        assert f"told by the person] {LOCKER}" in text
         assert "> - I am Ana and I like short answers" in text
         assert asked["memory"]["profile"] is True
         assert "沪A12345" in await context_of(services, await services.ask("我的车牌号是多少？"))
@@ -183,7 +183,9 @@ async def test_only_the_clauses_that_may_be_kept_are_kept_by_every_door(
 ) -> None:
     async with running_services(tmp_path) as services:
         await keep(services, message)
-        assert (await held(services))[0].splitlines()[0] == kept
+        first, *evidence = (await held(services))[0].splitlines()
+        assert first == kept
+        assert "topic: string" not in repr(evidence), "nor is it kept as what the person said"
         fact = await services.open_memory.facts.write(message, Scope(owner_id="ben"))
         assert fact.text == kept
         folder = services.settings.workspace / "memory"
