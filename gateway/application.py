@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from gateway.assemble import Services
+from gateway.doors.mcp.routes import router as mcp
 from gateway.doors.openai.routes import router as openai
 from gateway.http.auth import TokenGuard, check_exposure
 from gateway.http.bodies import BodyLimit
@@ -94,6 +95,7 @@ def create_app(
     for section in (*work, logs, health, page):
         app.include_router(section.router)
     app.include_router(openai)
+    app.include_router(mcp)
     return app
 
 

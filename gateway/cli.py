@@ -138,7 +138,11 @@ def _parser() -> argparse.ArgumentParser:
         ("logs", _logs, "list, show and follow the turns' logs"),
         ("policy", _policy, "try the policy on calls, list its rules"),
         ("memory", _memory, "search memory, write to it, repair it"),
-        ("mcp", _mcp, "list the tools of MCP servers, accept changed ones"),
+        (
+            "mcp",
+            _mcp,
+            "serve memory to an MCP host over pipes; list and accept tools of MCP servers",
+        ),
     ):
         commands.add_parser(name, help=told).set_defaults(run=run_it)
     replay = commands.add_parser("replay", help="serve the model's replies of a turn from its log")
@@ -240,6 +244,11 @@ def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[st
 
 
 def _mcp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    if not options.rest or options.rest[0].startswith("-"):
+        from gateway.doors.mcp.bridge import run_bridge_command  # noqa: PLC0415
+
+        address = f"http://{settings.host}:{settings.port}"
+        return run_bridge_command(options.rest, address, COMMAND)
     from gateway.mcp_servers.accepted_tools import MCP_FOLDER  # noqa: PLC0415
     from gateway.mcp_servers.cli import run_mcp_command  # noqa: PLC0415
 

@@ -5,7 +5,7 @@ HTTP routes, except whole cases, which are Markdown.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -39,24 +39,15 @@ CASE_SERVER: Final = OwnServer(
 
 @dataclass(frozen=True, slots=True)
 class CaseCalls:
-    """Answers the four tools in one turn."""
+    """Answers the four tools."""
 
     cases: CaseTools
-    conversation: Conversation
-    tools: ConversationTools
+    caller: Callable[[], Awaitable[CaseCaller]]
+    """Returns who asks."""
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
         """Answer a call; a refusal is an answer, too."""
-        caller = CaseCaller(
-            scope=Scope(
-                owner_id=self.conversation.user_id,
-                app_code=self.conversation.app_code,
-                environment=self.conversation.environment,
-            ),
-            conversation_id=self.conversation.id,
-            root_id=self.conversation.root_id,
-            active_tools=await self.tools.of(self.conversation.id),
-        )
+        caller = await self.caller()
         tool = name.rpartition("__")[2]
         form = next((form for form in TOOLS if form.name == tool), None)
         if form is None:
@@ -82,6 +73,20 @@ class CaseCalls:
             judged = await cases.feedback(caller, get("case_id"), **given)
             return judged if isinstance(judged, Refusal) else feedback_fields(judged)
         return await cases.render(caller, get("case_ids"))
+
+
+async def caller_in(conversation: Conversation, tools: ConversationTools) -> CaseCaller:
+    """Return who asks in a conversation."""
+    return CaseCaller(
+        scope=Scope(
+            owner_id=conversation.user_id,
+            app_code=conversation.app_code,
+            environment=conversation.environment,
+        ),
+        conversation_id=conversation.id,
+        root_id=conversation.root_id,
+        active_tools=await tools.of(conversation.id),
+    )
 
 
 def _given(arguments: Mapping[str, Any], *names: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The agent client of one turn: taken from the pool, replaced if it died, returned once."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import anyio
 
@@ -15,7 +16,7 @@ from gateway.engine.protocol import (
     WorkspaceUntrusted,
 )
 from gateway.ids import ConversationId
-from gateway.turns.case_tools import CASE_SERVER, CaseCalls
+from gateway.turns.case_tools import CASE_SERVER, CaseCalls, caller_in
 from gateway.turns.context import TurnContext, TurnParts
 from gateway.turns.further_tools import FurtherTools
 from gateway.turns.memory_tools import (
@@ -57,7 +58,9 @@ def own_calls(parts: TurnParts, turn: Turn, conversation: Conversation) -> OwnCa
             messages=ConversationMessages(parts.turns, turn),
         )
     if memory.cases is not None and conversation.uses_cases:
-        callers[CASE_SERVER.name] = CaseCalls(memory.cases, conversation, memory.tools)
+        callers[CASE_SERVER.name] = CaseCalls(
+            memory.cases, partial(caller_in, conversation, memory.tools)
+        )
     return OwnCalls(callers)
 
 

@@ -112,6 +112,7 @@ OWN_ALONE = {
     ("GET", "/workspace/file"),
     ("POST", "/workspace/files"),
     ("POST", "/openai/v1/chat/completions"),
+    ("POST", "/mcp"),
 }
 """Routes that take no id; what they show of others' is tried in `test_memory*.py`.
 

@@ -104,6 +104,8 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
         for method, template in ROUTES:
             if template in OPEN | {"/readyz", "/metrics", "/logs", "/openapi.json", UPLOADS}:
                 continue
+            if template == "/mcp":  # its library answers what is no message of the protocol
+                continue
             if template.startswith("/openai/v1/models"):  # a list of names that nothing can fail
                 continue
             caplog.clear()

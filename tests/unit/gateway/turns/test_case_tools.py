@@ -3,12 +3,13 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gateway.turns.case_tools import CaseCalls
+from gateway.turns.case_tools import CaseCalls, caller_in
 from memory.cases import tools
 from memory.cases.case import CaseCaller
 from memory.cases.results import (
@@ -71,7 +72,7 @@ def calls(asked: Asked) -> CaseCalls:
     )
     cases: Any = asked
     tools: Any = Tools()
-    return CaseCalls(cases, conversation, tools)
+    return CaseCalls(cases, partial(caller_in, conversation, tools))
 
 
 OWN: Mapping[str, Mapping[str, Any]] = {

@@ -1,0 +1,113 @@
+"""`/mcp`: Candor's memory for the agents of other programs."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import APIRouter
+from mcp import MCPError
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import INVALID_PARAMS, CallToolResult, Tool, ToolAnnotations
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gateway.chat.memory_calls import READING, MemoryCalls
+from gateway.doors.mcp.server import URI, memory_server, text_result
+from gateway.errors import GatewayError
+from gateway.http.bodies import parse_body
+from gateway.http.context import Context, RequestContext
+from gateway.http.memory_bodies import EpisodeBody, QueryBody
+from gateway.http.memory_views import context_fields, written_fields
+from gateway.http.schemas import Body
+from gateway.jsonsafe import json_text
+
+router = APIRouter()
+
+CONTEXT: Final = "memory_context"
+WRITE: Final = "memory_write_episode"
+_MAX_BODY_BYTES: Final = 1 << 30
+"""The server's own limit comes first."""
+_OWN_TOOLS: Final[Mapping[str, tuple[type[Body], str]]] = {
+    CONTEXT: (
+        QueryBody,
+        "Return what Candor would show an agent beside a message: the best few items.",
+    ),
+    WRITE: (
+        EpisodeBody,
+        "Write down what work was about, what was done, decided and checked, what went wrong.",
+    ),
+}
+
+
+class _Exchange(Response):
+    """One request of the protocol, answered by its library."""
+
+    def __init__(self, context: RequestContext) -> None:
+        super().__init__()
+        self._calls = _UserCalls(context)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        manager = StreamableHTTPSessionManager(
+            app=memory_server(self._calls),
+            json_response=True,
+            stateless=True,
+            max_request_body_size=_MAX_BODY_BYTES,
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+
+class _UserCalls:
+    """Memory of the request's user."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self._context = context
+
+    async def tools(self) -> list[Tool]:
+        own = MemoryCalls(self._context.memory, self._context.user_id).tools
+        listed = [_tool(tool.name, tool.description, tool.input_schema) for tool in own]
+        for name, (model, description) in _OWN_TOOLS.items():
+            if name == CONTEXT or len(own) > len(READING):
+                listed.append(_tool(name, description, model.model_json_schema()))
+        return listed
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        try:
+            if name in _OWN_TOOLS:
+                return text_result(json_text(await self._own(name, arguments)))
+            calls = MemoryCalls(self._context.memory, self._context.user_id)
+            answer = await calls.call(name, arguments)
+        except GatewayError as exc:
+            return text_result(exc.message, is_error=True)
+        return text_result(answer.text, is_error=answer.is_error)
+
+    async def read(self, uri: str) -> str:
+        calls = MemoryCalls(self._context.memory, self._context.user_id)
+        item_id = uri.removeprefix(URI)
+        answer = await calls.call("memory_get", {"id": item_id})
+        if not uri.startswith(URI) or answer.is_error:
+            raise MCPError(code=INVALID_PARAMS, message="There is no such item in memory.")
+        return answer.text
+
+    async def _own(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        raw, user_id = json_text(dict(arguments)).encode(), self._context.user_id
+        if name == WRITE:
+            draft = parse_body(raw, EpisodeBody).draft(user_id)
+            return written_fields(await self._context.memory.write(draft))
+        query = parse_body(raw, QueryBody).query(user_id)
+        return context_fields(await self._context.memory.reader.recall(query))
+
+
+def _tool(name: str, description: str, schema: Mapping[str, Any]) -> Tool:
+    is_reading = name in READING or name == CONTEXT
+    return Tool(
+        name=name,
+        description=description,
+        input_schema=dict(schema),
+        annotations=ToolAnnotations(read_only_hint=is_reading, open_world_hint=False),
+    )
+
+
+@router.post("/mcp", response_class=Response)
+async def mcp(context: Context) -> Response:  # noqa: RUF029  FastAPI runs others in a thread
+    """Speak MCP over HTTP. Each request stands for itself, so there is no stream to open."""
+    return _Exchange(context)
