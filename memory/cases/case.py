@@ -68,8 +68,6 @@ class Case:
     """Grows with each change of any kind."""
     content_revision: int = 1
     """The revision of the last change of the symptom, diagnosis, root cause or resolution."""
-    judged_from: int = 1
-    """Votes on earlier revisions do not count, because a person rewrote the case."""
     review_reasons: tuple[ReviewReason, ...] = ()
     """Why a person should look at it."""
     last_signal: Signal | None = None

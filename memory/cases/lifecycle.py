@@ -3,9 +3,7 @@
     draft → accepted     confident, and what it says now was found helpful by two conversations, one
     of
                          which did not write it
-    any → rejected       hardly any confidence is left, and a conversation that did not write it, or
-    a
-                         person, found it useless or rolled it back
+    any → rejected       it was found useless or rolled back, and hardly any confidence is left
     any → stale          a vote on its present content says that it holds no more; draft again when
     all
                          who said so take it back, or when it helped a person
@@ -23,10 +21,8 @@ from typing import Final
 from memory.cases.case import By, Case, CaseContent, Lifecycle, ReviewReason, Vote
 from memory.cases.votes import (
     confidence_of,
-    counted,
     is_helpful,
     on_present_content,
-    standing_signals,
 )
 
 _ACCEPTED_FROM: Final = 0.8
@@ -82,7 +78,6 @@ def after_revision(
             revised,
             authors=tuple(dict.fromkeys((*case.authors, writer))),
             content_revision=revised.revision,
-            judged_from=revised.revision if is_person else case.judged_from,
             lifecycle="rejected" if stays_rejected else "draft",
             review_reasons=() if is_person else case.review_reasons,
         )
@@ -95,9 +90,8 @@ def review_reasons_of(confidence: float) -> tuple[ReviewReason, ...]:
 
 
 def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> Lifecycle:
-    if case.lifecycle == "rejected" or (
-        _speaks_against(vote) and _is_refuted(case, votes, is_person=by == "person")
-    ):
+    is_refuted = case.confidence < _REJECTED_BELOW and _speaks_against(vote)
+    if case.lifecycle == "rejected" or is_refuted:
         return "rejected"
     if vote.signal == "stale" and on_present_content(case, [vote]):
         return "stale"
@@ -108,12 +102,6 @@ def _lifecycle_after(case: Case, votes: Sequence[Vote], vote: Vote, by: By) -> L
     if lifecycle == "draft" and is_helpful(vote) and _is_confirmed(case, votes):
         return "accepted"
     return lifecycle
-
-
-def _is_refuted(case: Case, votes: Sequence[Vote], *, is_person: bool) -> bool:
-    """Return whether hardly any confidence is left, and not by the word of the authors alone."""
-    against = {vote.voter for vote in counted(case, votes) if _speaks_against(vote)}
-    return case.confidence < _REJECTED_BELOW and (is_person or bool(against - {*case.authors}))
 
 
 def _is_confirmed(case: Case, votes: Sequence[Vote]) -> bool:
@@ -138,10 +126,9 @@ def _reasons_after(
     case: Case, votes: Sequence[Vote], vote: Vote, confidence: float
 ) -> tuple[ReviewReason, ...]:
     """Return the reasons that a vote still supports, and those that the new one adds."""
-    known = {*case.review_reasons} & standing_signals(case, votes)
-    new = standing_signals(case, [vote])
-    signals = [reason for reason in _REVIEWED if reason in known or reason in new]
-    return _with_confidence(signals, confidence)
+    standing = {known.signal for known in votes}
+    supported = {*case.review_reasons} & standing | {vote.signal}
+    return _with_confidence([reason for reason in _REVIEWED if reason in supported], confidence)
 
 
 def _with_stated(case: Case, votes: Sequence[Vote], stated: float) -> Case:

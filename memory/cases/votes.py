@@ -1,9 +1,8 @@
 """What the votes on a case come to: one vote a conversation, of which the last word counts.
 
 Counts are of distinct voters, and no vote is both for a case and against it. A vote belongs to the
-app and environment in which the case was used, and to the content that it was cast on. A vote on
-older content confirms nothing new; it still counts against the case, so that rewriting a word does
-not remove it, until a person rewrites the case.
+app and environment in which the case was used, and to the content that it was cast on: when that is
+rewritten, it counts no more.
 """
 
 from collections.abc import Sequence
@@ -46,29 +45,14 @@ def is_helpful(vote: Vote) -> bool:
     return _is_for(vote) and not _is_against(vote)
 
 
-def counted(case: Case, votes: Sequence[Vote]) -> list[Vote]:
-    """Return the votes that count at all: those since a person rewrote the case last."""
-    return [vote for vote in votes if vote.content_revision >= case.judged_from]
-
-
 def on_present_content(case: Case, votes: Sequence[Vote]) -> list[Vote]:
     """Return the votes on what the case says now."""
     return [vote for vote in votes if vote.content_revision >= case.content_revision]
 
 
-def standing_signals(case: Case, votes: Sequence[Vote]) -> set[Signal | None]:
-    """Return the signals of the votes that count."""
-    return {vote.signal for vote in counted(case, votes)}
-
-
 def confidence_of(case: Case, votes: Sequence[Vote]) -> float:
-    """Return the confidence, 0 to 1, from the stated one and the votes in any order.
-
-    The votes on older content together only lower it.
-    """
-    present = on_present_content(case, votes)
-    older = [vote for vote in counted(case, votes) if vote.content_revision < case.content_revision]
-    moved = fsum(map(_delta, present)) + min(0.0, fsum(map(_delta, older)))
+    """Return the confidence, 0 to 1, from the stated one and the votes in any order."""
+    moved = fsum(map(_delta, on_present_content(case, votes)))
     return round(min(1.0, max(0.0, case.stated_confidence + moved)), _DECIMALS)
 
 
