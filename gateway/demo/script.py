@@ -2,13 +2,15 @@
 
 A script is a JSON array of steps; each model call of that prompt takes the next. Steps that answer:
 
-    {"text": "…"} {"thinking": "…"} {"tool": "Bash", "input": {…}} {"tools": [{"name": …, "input":
-    …}, …]} (they combine) {"repeat": {"tool": …, "input": {…}}, "times": N} the same call in N
-    model calls {"empty": true} end_turn without content; with "text": "" one empty text block
-    {"max_tokens": true, "text": "…"} another stop reason {"stop_reason": "pause_turn", "text": "…"}
-    any other, sent verbatim {"refusal": true} stop reason "refusal", twice unless `times` is given
-    {"echo": "system" | "context" | "prompt" | "messages" | "memory" | "tools"} what reached the
-    model
+    {"text": "…"} {"thinking": "…"} {"tool": "Bash", "input": {…}} {"tools": [{"name": …}, …]}
+                                            they combine
+    {"repeat": {"tool": …, "input": {…}}, "times": N}    the same call in N model calls
+    {"empty": true}                         end_turn without content; with "text": "" an empty block
+    {"max_tokens": true, "text": "…"}       another stop reason
+    {"stop_reason": "pause_turn", "text": "…"}    any other, sent verbatim
+    {"refusal": true}                       stop reason "refusal", twice unless `times` is given
+    {"echo": "system" | "context" | "prompt" | "messages" | "memory" | "tools"}
+                                            what reached the model
 
 A call's name, `input` and `"id"` may be any JSON value and are sent verbatim; `null` as name or id
 leaves the field out, and without an `"id"` one is made up. `"raw_input": "…"` in place of `input`
@@ -17,14 +19,16 @@ is sent verbatim: broken JSON, or JSON nested deeper than a script may be.
 Steps that fail, for `times` attempts (default 1), and then give way to the next:
 
     {"status": 529, "times": 2, "error_type": "…", "message": "…", "retry_after": seconds}
-    {"drop": true, "times": 1, "after_chars": N, "text": "…"} cut before an answer, or in the middle
-    of one {"hang": true} no answer, however often it is asked {"hang": true, "after_chars": N,
-    "text": "…"} silence in the middle of an answer {"status": 529, "after_chars": N, "text": "…"}
-    an `error` event in the stream of a 200 {"status": 400, "while_picture": true, "message": "…"}
-    as long as the request holds a picture, however often it is asked {"status": 400,
-    "while_earlier": "text", "message": "…"} as long as an earlier message of the request holds the
-    text ("": any) {"raw": "…", "content_type": "text/event-stream", "status": 200} a body sent
-    verbatim
+    {"drop": true, "times": 1, "after_chars": N, "text": "…"}
+                                            cut before an answer, or in the middle of one
+    {"hang": true}                          no answer, however often it is asked
+    {"hang": true, "after_chars": N, "text": "…"}       silence in the middle of an answer
+    {"status": 529, "after_chars": N, "text": "…"}      an `error` event in the stream of a 200
+    {"status": 400, "while_picture": true, "message": "…"}
+                                            as long as the request holds a picture
+    {"status": 400, "while_earlier": "text", "message": "…"}
+                                            as long as an earlier message holds the text ("": any)
+    {"raw": "…", "content_type": "text/event-stream", "status": 200}    a body sent verbatim
 
 `delay_ms` (before the answer) and `delta_delay_ms` (between chunks) go with any step. An element
 `{"on_followup": [steps]}` holds the steps for later prompts without a script of their own.

@@ -1,14 +1,12 @@
 """The lifecycle of a case: draft, accepted, rejected or stale.
 
-    draft → accepted     confident, and what it says now was found helpful by two conversations, one
-    of
-                         which did not write it
-    any → rejected       it was found useless or rolled back, and hardly any confidence is left
-    any → stale          a vote on its present content says that it holds no more; draft again when
-    all
-                         who said so take it back, or when it helped a person
-    accepted, stale → draft      its content was rewritten
-    rejected → draft     a person rewrote it
+    draft → accepted    confident, and what it says now was found helpful by two conversations,
+                        one of which did not write it
+    any → rejected      it was found useless or rolled back, and hardly any confidence is left
+    any → stale         a vote on its present content says that it holds no more; draft again
+                        when all who said so take it back, or when it helped a person
+    accepted, stale → draft    its content was rewritten
+    rejected → draft           a person rewrote it
 
 No conversation confirms its own case: who rewrites a case becomes one of its authors.
 """

@@ -1,8 +1,9 @@
 """The order of found cases: relevance first, then trust; and what a search shows of each.
 
-    score = relevance · boost,    boost = 1 ± .2 trust = base · exp(−λ · days since it was judged or
-    changed last) base  = w · wilson + (1 − w) · confidence from three votes on, w = min(1, votes /
-    10); else confidence
+    score = relevance · boost,  boost = 1 ± .2
+    trust = base · exp(−λ · days since it was judged or changed last)
+    base  = w · wilson + (1 − w) · confidence  from three votes on, w = min(1, votes / 10);
+            else confidence
 
 Trust separates cases of about the same relevance. Accepted cases stand a little above drafts, cases
 of another environment a little below.
