@@ -2,8 +2,7 @@
 mark.
 
 Like episodes are found through indexes: equal texts by their fingerprint, others by type, tags and
-time. So a write costs the same among a hundred and a million. `episodes.marks` and `episode_marks`
-are of an earlier release, and only deleted from.
+time. So a write costs the same among a hundred and a million.
 """
 
 import json
@@ -134,7 +133,6 @@ def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Pu
         "tags_key": tags_key_of(episode),
         "last_at": rfc3339(max(moments)),
         "room": room_of(episode),
-        "marks": "[]",
         "value": write_episode(episode),
     }
     number = insert_blocking(connection, "episodes", row).lastrowid
@@ -205,19 +203,13 @@ def delete_episode_blocking(
 
     These include the intents of what was merged into it. None if there is no such episode.
     """
-    row = first_row(
-        connection, "SELECT id, marks FROM episodes WHERE episode_id = ?", (episode_id,)
-    )
+    row = first_row(connection, "SELECT id FROM episodes WHERE episode_id = ?", (episode_id,))
     if row is None:
         return None
     number = row["id"]
     sources = connection.execute(
         "SELECT intent_id FROM episode_sources WHERE episode = ? ORDER BY intent_id", (number,)
     ).fetchall()
-    connection.executemany(
-        "DELETE FROM episode_marks WHERE mark = ? AND episode = ?",
-        [(mark, number) for mark in json.loads(row["marks"])],
-    )
     connection.execute("DELETE FROM episodes WHERE id = ?", (number,))
     return [intent_id for (intent_id,) in sources]
 

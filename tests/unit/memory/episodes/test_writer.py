@@ -1,9 +1,7 @@
 """The writer on the real database: what becomes memory, once, with all that goes with it."""
 
-import sqlite3
 import threading
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,6 @@ from memory.items.ids import opaque_id
 from memory.items.scope import Scope
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.episodes import delete_episode_blocking
 from tests.support.episodes import open_memory, opened_on, recorder_on
 from tests.support.intents import HAPPENING, completed, tool_result
 
@@ -151,17 +148,3 @@ async def test_ids_are_drawn_on_the_loop_and_texts_prepared_off_it(
     assert drew == {threading.get_ident()}
     assert prepared
     assert threading.get_ident() not in prepared
-
-
-async def test_marks_of_an_earlier_release_go_with_their_episode(database: Database) -> None:
-    written = await writer_on(database).write(draft())
-    assert written.episode_id is not None
-
-    def as_before(connection: sqlite3.Connection) -> None:
-        connection.execute("UPDATE episodes SET marks = '[7, 8]'")
-        connection.execute("INSERT INTO episode_marks SELECT 7, id FROM episodes")
-        connection.execute("INSERT INTO episode_marks SELECT 8, id FROM episodes")
-
-    await database.write(as_before)
-    await database.write(partial(delete_episode_blocking, episode_id=written.episode_id))
-    assert await database.rows("SELECT * FROM episode_marks") == []
