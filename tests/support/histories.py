@@ -26,7 +26,7 @@ _JOINTS = re.compile(r"said:|[“”→…]|\[masked\]")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
-_FORGETTING_S = 20.0
+_FORGETTING_S = 60.0
 """For forgotten words to leave the files, which happens in the background."""
 
 
