@@ -12,9 +12,9 @@ from typing import Final
 _RUN: Final = re.compile(r"[a-z0-9]+")
 _JOINTS: Final = re.compile(r"__|::")
 """Any part of a name between them may stand for the name."""
+_TURKISH_I: Final = "\u0130\u0131"
+"""They end a name, or are an i of it to an expression without regard to case."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_CAPITAL_AND_SMALL_I: Final = str.maketrans({"\u0130": "i", "\u0131": "i"})
-"""Turkish letters that an expression without regard to case takes for an i."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,9 @@ class NameParts:
 
     def may_be_in(self, text: str) -> bool:
         """Return False only if a normalized text names none of them, in no spelling."""
-        if self.runs is None:
+        if self.runs is None or any(letter in text for letter in _TURKISH_I):
             return True
-        plain = text if text.isascii() else text.translate(_CAPITAL_AND_SMALL_I)
-        return not self.runs.isdisjoint(_RUN.findall(plain.lower()))
+        return not self.runs.isdisjoint(_RUN.findall(text.lower()))
 
 
 def _runs_of(part: str) -> Iterator[str]:
