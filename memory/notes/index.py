@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, Protocol
 
@@ -28,9 +28,11 @@ from policies.content.write_gate import without_unsavable
 _log = logging.getLogger(__name__)
 
 _LOOK_EVERY_S: Final = 2.0
-"""Interval of scans; a person may ask about a note right after saving it."""
-_REST_FOLD: Final = 20
-"""Minimum pause as a multiple of the scan's duration, for large and slow folders."""
+"""Pause between scans; a person may ask about a note right after saving it."""
+_LOOK_AGAIN_AFTER: Final = 1_000
+"""Sections that are indexed before the folder is looked at again: what a person saves meanwhile
+does not wait for all that was there before.
+"""
 _REST_AFTER_FAILURE_S: Final = 60.0
 
 
@@ -71,6 +73,10 @@ class Scanned:
 
     indexed: int = 0
     removed: int = 0
+    is_all: bool = field(default=True, compare=False)
+    """False if the folder is to be looked at again before the rest of it is indexed."""
+    is_settled: bool = field(default=False, compare=False)
+    """True if there is nothing to do until a file changes."""
 
 
 class NoteIndex:
@@ -93,6 +99,8 @@ class NoteIndex:
         self._limiter = anyio.CapacityLimiter(2)
         self._scanning = anyio.Lock(fast_acquire=True)
         self._wakened = anyio.Event()
+        self._settled: Sequence[NoteFile] | None = None
+        """The folder when all of it was indexed: while it is the same, there is nothing to do."""
         self._on_change = on_change
 
     async def run(self) -> None:
@@ -102,7 +110,7 @@ class NoteIndex:
             begun = anyio.current_time()
             try:
                 await self.scan()
-                rest_s = max(_LOOK_EVERY_S, _REST_FOLD * (anyio.current_time() - begun))
+                rest_s = rest_after(anyio.current_time() - begun)
             except Exception:  # noqa: BLE001  one bad note must not end what else memory runs
                 _log.exception("notes_not_indexed")
                 rest_s = _REST_AFTER_FAILURE_S
@@ -114,24 +122,56 @@ class NoteIndex:
         self._wakened.set()
 
     async def scan(self) -> Scanned:
-        """Index what has changed since the last scan; one scan at a time.
+        """Index what has changed since the last scan, the latest change first; one scan at a time.
 
         Raise `StoreUnavailable` if the index cannot be written.
         """
         async with self._scanning:
-            indexed = await self._store.indexed()
-            changed, gone = await anyio.to_thread.run_sync(
-                self._compare_blocking, indexed, limiter=self._limiter
-            )
-            read = [await self._index(file, indexed.get(file.name)) for file in changed]
-            for name in gone:
-                await self._store.remove(name)
-            scanned = Scanned(
-                indexed=read.count("indexed"), removed=len(gone) + read.count("removed")
-            )
-            if scanned != Scanned():
-                self._on_change()
-            return scanned
+            indexed = removed = 0
+            while (done := await self._look()) is not None:
+                if done != Scanned():
+                    self._on_change()
+                indexed, removed = indexed + done.indexed, removed + done.removed
+                if done.is_all:
+                    break
+            return Scanned(indexed=indexed, removed=removed)
+
+    async def _look(self) -> Scanned | None:
+        """Look at the folder and index what has changed, or a part of it; return None if nothing
+        has.
+        """
+        before, self._settled = self._settled, None
+        listed = await anyio.to_thread.run_sync(
+            list_notes_blocking, self._workspace, limiter=self._limiter
+        )
+        done = None if listed == before else await self._take_over(listed)
+        if done is None or done.is_settled:
+            self._settled = listed
+        return done
+
+    async def _take_over(self, listed: Sequence[NoteFile]) -> Scanned:
+        indexed = await self._store.indexed()
+        known = {note.file for note in indexed.values()}
+        changed = [file for file in listed if file not in known]
+        gone = sorted(indexed.keys() - {file.name for file in listed})
+        for name in gone:
+            await self._store.remove(name)
+        read: list[_Read] = []
+        sections = 0
+        for file in sorted(changed, key=lambda file: -file.mtime_ns):
+            if sections >= _LOOK_AGAIN_AFTER:
+                break
+            result, count = await self._index(file, indexed.get(file.name))
+            read.append(result)
+            sections += count
+        is_all = len(read) == len(changed)
+        return Scanned(
+            indexed=read.count("indexed"),
+            removed=len(gone) + read.count("removed"),
+            is_all=is_all,
+            # a file that could not be read may be readable later, without another date
+            is_settled=is_all and {"indexed", "dated"}.issuperset(read),
+        )
 
     async def forget_note(self, item_id: str, owner_id: str) -> bool:
         """Forget the file of an item with all its items; return False if there is none.
@@ -144,6 +184,7 @@ class NoteIndex:
             name = await self._store.file_of(item_id)
             if name is None:
                 return False
+            self._settled = None
             await self._store.want_forgotten(name, owner_id)
             is_gone = await anyio.to_thread.run_sync(
                 remove_note_blocking, self._workspace, name, limiter=self._limiter
@@ -169,27 +210,20 @@ class NoteIndex:
         )
         return await quoted_notes_async(self._workspace, text, bounds, limiter=self._limiter)
 
-    def _compare_blocking(
-        self, indexed: Mapping[str, IndexedNote]
-    ) -> tuple[list[NoteFile], list[str]]:
-        listed = list_notes_blocking(self._workspace)
-        known = {note.file for note in indexed.values()}
-        changed = [file for file in listed if file not in known]
-        return changed, sorted(indexed.keys() - {file.name for file in listed})
-
-    async def _index(self, file: NoteFile, before: IndexedNote | None) -> _Read:
+    async def _index(self, file: NoteFile, before: IndexedNote | None) -> tuple[_Read, int]:
+        """Index a file; return the result, and how many sections it has."""
         read = await anyio.to_thread.run_sync(self._read_blocking, file, limiter=self._limiter)
         if read is None:
             if before is None:
-                return "nothing"
+                return "nothing", 0
             await self._store.remove(file.name)
-            return "removed"
+            return "removed", 0
         note, items = read
         is_same = before is not None and before.digest == note.digest
         await self._store.put(
             IndexedNote(file=file, digest=note.digest), None if is_same else items
         )
-        return "dated" if is_same else "indexed"
+        return ("dated", 0) if is_same else ("indexed", len(items))
 
     def _read_blocking(self, file: NoteFile) -> tuple[NoteText, list[Item]] | None:
         if self._mask(file.name) != file.name:
@@ -198,3 +232,8 @@ class NoteIndex:
         if note is None:
             return None
         return note, items_of(replace(note, text=without_unsavable(note.text).text))
+
+
+def rest_after(took_s: float) -> float:
+    """Return the pause after a scan: no more than half the time goes into looking."""
+    return max(_LOOK_EVERY_S, took_s)

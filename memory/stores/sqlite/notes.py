@@ -90,6 +90,8 @@ class SqliteNoteStore:
                 self._deliver(connection, "forget", item_id, 1, now)
         for item in items or ():
             known = item_blocking(connection, item.id)
+            if known is not None and _says_the_same(known, item):
+                continue
             revision = 1 if known is None else known.revision + 1
             put_item_blocking(connection, replace(item, revision=revision))
             self._deliver(connection, "put", item.id, revision, now)
@@ -148,6 +150,14 @@ class SqliteNoteStore:
         )
         deliveries = deliveries_of(operation, item_id, WORKSPACE_OWNER, revision, backends)
         enqueue_blocking(connection, deliveries, now)
+
+
+def _says_the_same(known: Item, item: Item) -> bool:
+    """Return whether a section is as it was; one that has its date of the file keeps that, too."""
+    was_dated, is_dated = (one.occurred_at != one.updated_at for one in (known, item))
+    at = item.occurred_at if was_dated or is_dated else known.occurred_at
+    same = replace(item, revision=known.revision, occurred_at=at, updated_at=known.updated_at)
+    return same == known
 
 
 def _items_of(connection: sqlite3.Connection, name: str) -> list[str]:

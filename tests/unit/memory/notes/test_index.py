@@ -80,6 +80,7 @@ BLACK = partial(write_keeping_date, content="tea: black", earlier_ns=1)
 TOUCH = partial(change, name="tea.yaml", content=NOTES["tea.yaml"])
 NO_WHO = str(NOTES["ops.md"]).replace("# Who\n\nBob.\n\n", "")
 DROP = partial(change, name="ops.md", content=NO_WHO)
+MOVED = partial(change, name="ops.md", content=str(NOTES["ops.md"]).replace("Berlin", "Paris"))
 RENAMED = Scanned(indexed=1, removed=1)
 
 
@@ -89,11 +90,20 @@ RENAMED = Scanned(indexed=1, removed=1)
         (MATCHA, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
         (BLACK, Scanned(indexed=1), ["tea.yaml"], ["put tea"]),
         (TOUCH, Scanned(), ["tea.yaml"], []),
-        (DROP, Scanned(indexed=1), ["ops.md"], ["forget Who", "put Ops", "put Where"]),
+        (DROP, Scanned(indexed=1), ["ops.md"], ["forget Who"]),
+        (MOVED, Scanned(indexed=1), ["ops.md"], ["put Where"]),
         (remove, Scanned(removed=1), [], ["forget 部署"]),
         (rename, RENAMED, ["green-tea.yaml"], ["forget tea", "put green-tea"]),
     ],
-    ids=["same date", "same size", "touched", "section dropped", "removed", "renamed"],
+    ids=[
+        "same date",
+        "same size",
+        "touched",
+        "section dropped",
+        "one section",
+        "removed",
+        "renamed",
+    ],
 )
 async def test_what_changed_is_read_delivered_and_forgotten_and_nothing_else(
     scanned: Indexed,
@@ -190,3 +200,36 @@ async def test_a_look_that_is_cancelled_at_any_point_is_made_good_by_the_next(
 
 def _scan(notes: Indexed) -> Coroutine[Any, Any, Scanned]:
     return notes.index.scan()
+
+
+async def test_what_is_saved_while_many_notes_are_read_comes_before_the_rest_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first look at tens of thousands of sections takes minutes."""
+    monkeypatch.setattr(index_module, "_LOOK_AGAIN_AFTER", 4)
+    files: dict[str, str | bytes] = {f"n{n}.md": "# A\n\na\n\n# B\n\nb\n" for n in range(9)}
+    read: list[str] = []
+
+    async with indexing(tmp_path, files) as notes:
+
+        def reading(workspace: Path, file: NoteFile, mask: Mask) -> NoteText | None:
+            if not read:
+                change(notes, "new.md", "just saved")
+            read.append(file.name.removeprefix("memory/"))
+            return read_note_blocking(workspace, file, mask)
+
+        monkeypatch.setattr(index_module, "read_note_blocking", reading)
+        assert await notes.index.scan() == Scanned(indexed=10)
+    assert read[:3] == ["n8.md", "n7.md", "new.md"], "the latest first, two sections in each"
+    assert sorted(read) == sorted({*files, "new.md"})
+    assert len(notes.changes) == 5, "each part is delivered at once"
+
+
+async def test_a_note_that_could_not_be_read_is_tried_again_while_nothing_else_changes(
+    scanned: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(scanned, "tea.yaml", "tea: oolong")
+    with monkeypatch.context() as locked:
+        locked.setattr(index_module, "read_note_blocking", lambda *_: None)
+        assert await scanned.index.scan() == Scanned(removed=1)
+    assert await scanned.index.scan() == Scanned(indexed=1)

@@ -12,7 +12,7 @@ import pytest
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.notes import index as index_module
-from memory.notes.index import IndexedNote, NoteStore, Scanned
+from memory.notes.index import IndexedNote, NoteStore, Scanned, rest_after
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from tests.support.episodes import AT, recorder_on
 from tests.unit.memory.notes.indexed import ITEMS, Indexed, change, indexing
@@ -57,12 +57,10 @@ async def test_it_looks_at_once_and_whenever_it_is_woken(notes: Indexed) -> None
             await until_there_are(notes, ITEMS + number)
 
 
-async def test_a_slow_look_is_followed_by_a_long_rest(
+async def test_between_two_looks_is_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A folder on a slow disk is not read all the time."""
-    monkeypatch.setattr(index_module, "_LOOK_EVERY_S", 0)
-    monkeypatch.setattr(index_module, "_REST_FOLD", 1_000_000)
+    monkeypatch.setattr(index_module, "rest_after", lambda _: 1_000_000)
     looks: list[None] = []
 
     around = watched(lambda: looks.append(None))
@@ -71,6 +69,11 @@ async def test_a_slow_look_is_followed_by_a_long_rest(
         for _ in range(200):
             await notes.ids()
     assert len(looks) == 1
+
+
+def test_a_folder_is_looked_at_every_two_seconds_and_a_slow_one_half_the_time() -> None:
+    assert rest_after(0.001) == rest_after(1.0) == 2.0
+    assert rest_after(30.0) == 30.0
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("full"), StoreConflict("no"), OverflowError()])
