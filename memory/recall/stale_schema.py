@@ -14,8 +14,6 @@ from memory.items.item import Item
 from memory.recall.query import HeldBack
 from policies.content.tool_usage import ActiveTools
 
-_AT_ONCE_CHARS: Final = 3_000
-"""Judging so many takes no longer than the way to a thread and back."""
 _MOST_TOOL_SETS: Final = 32
 _JUDGED_CHARS: Final = 20_000
 """Characters of a text that are judged; far more than a prompt ever gets of it."""
@@ -36,13 +34,9 @@ def hold_back(item: Item, tools: ActiveTools) -> HeldBack | None:
 async def split_stale(
     items: Sequence[Item], active_tools: Sequence[str]
 ) -> tuple[list[Item], list[HeldBack]]:
-    """Return the items that may be shown, and those held back; many are judged in a worker
-    thread.
-    """
+    """Return the items that may be shown, and those held back; runs in a worker thread."""
     if not active_tools or not items:
         return list(items), []
-    if sum(len(item.body) for item in items) <= _AT_ONCE_CHARS:
-        return split_stale_blocking(items, active_tools)
     return await anyio.to_thread.run_sync(
         split_stale_blocking, items, active_tools, abandon_on_cancel=True
     )
