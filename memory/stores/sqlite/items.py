@@ -3,10 +3,8 @@
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Final
 
-from memory.clock import from_rfc3339
 from memory.items.item import KINDS, Item, ItemKind
 from memory.items.scope import Scope
 from memory.items.seen import NOTHING_SEEN, Seen
@@ -33,13 +31,21 @@ from memory.stores.sqlite.statements import (
     span_condition,
 )
 
-_OF_TURNS: Final = frozenset({"turn", "episode"})
 _FIXED: Final = ("id", "kind", "owner_id")
 _CHANGING: Final = (
     *("labels", "title", "summary", "body", "source", "tags", "conversation_id", "turn_id"),
     *("thread", "position", "occurred_at", "updated_at", "revision", "valid_until"),
 )
 COLUMNS: Final = ", ".join((*_FIXED, *_CHANGING))
+_VALID_UNTIL: Final = (
+    "CASE WHEN kind IN ('turn', 'episode') THEN (SELECT max(told.valid_until) FROM items AS told"
+    " WHERE told.turn_id = items.turn_id AND told.kind = 'fact') ELSE valid_until END"
+)
+"""A turn that told facts, and what was made of it, holds no longer than they do."""
+_DATED: Final = (
+    f"SELECT {', '.join((*_FIXED, *(name for name in _CHANGING if name != 'valid_until')))},"  # noqa: S608
+    f" {_VALID_UNTIL} AS valid_until FROM items WHERE id IN {IN_IDS}"
+)
 _ON_CONFLICT: Final = (
     f"ON CONFLICT (id) DO UPDATE SET ({', '.join(_CHANGING)})"
     f" = ({', '.join(f'excluded.{name}' for name in _CHANGING)})"
@@ -108,31 +114,9 @@ class SqliteItemStore:
         return found[0] if found else None
 
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
-        sql = f"SELECT {COLUMNS} FROM items WHERE id IN {IN_IDS}"  # noqa: S608
-        found = await self._database.values(item_of, sql, {"ids": id_list(item_ids)})
+        found = await self._database.values(item_of, _DATED, {"ids": id_list(item_ids)})
         items = {item.id: item for item in found if scope.covers(item.scope)}
-        return await self._dated(
-            [items[item_id] for item_id in dict.fromkeys(item_ids) if item_id in items]
-        )
-
-    async def _dated(self, items: list[Item]) -> list[Item]:
-        """Return the items, with `valid_until` of the facts that turns told, if these hold no
-        longer.
-
-        What was made of such a turn ends with it.
-        """
-        turns = json.dumps([item.turn_id for item in items if item.kind in _OF_TURNS])
-        rows = await self._database.rows(
-            "SELECT turn_id, max(valid_until) AS at FROM items WHERE kind = 'fact'"
-            " AND turn_id IN (SELECT value FROM json_each(?)) AND valid_until IS NOT NULL"
-            " GROUP BY turn_id",
-            (turns,),
-        )
-        ended = {row["turn_id"]: from_rfc3339(row["at"]) for row in rows}
-        return [
-            replace(item, valid_until=ended.get(item.turn_id)) if item.kind in _OF_TURNS else item
-            for item in items
-        ]
+        return [items[item_id] for item_id in dict.fromkeys(item_ids) if item_id in items]
 
     async def current(self, item_id: str) -> Item | None:
         """Return an item as it is now, whoever owns it, for deliveries; None if it is gone."""
