@@ -76,6 +76,18 @@ class WordSearching(Protocol):
         `StoreUnavailable` if the store cannot be read.
         """
 
+    async def search_each(
+        self,
+        texts: Sequence[str],
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int,
+        seen: Seen = NOTHING_SEEN,
+        span: TimeSpan = ALL_TIME,
+    ) -> list[list[WordHit]]:
+        """Return what `search` finds for each of the texts, at less cost: they share words."""
+
 
 class ItemSource(Protocol):
     """Reads items by id."""

@@ -4,14 +4,14 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, runtime_checkable
 
 import anyio
 
 from memory.items.item import ItemKind
 from memory.items.scope import Scope
 from memory.items.seen import NOTHING_SEEN, Seen
-from memory.items.store import WordSearching
+from memory.items.store import WordHit, WordSearching
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.query import Degradation
 from memory.text.terms import characters
@@ -98,6 +98,16 @@ class Retriever(Protocol):
         """
 
 
+@runtime_checkable
+class FindsEach(Protocol):
+    """A retriever for which several questions at once cost less than one after another."""
+
+    async def find_each(
+        self, questions: Sequence[Question], *, limit: int
+    ) -> Sequence[RetrieverAnswer]:
+        """Answer questions that differ in their texts only, as `Retriever.find` does each."""
+
+
 class FulltextRetriever:
     """Finds by words."""
 
@@ -108,30 +118,41 @@ class FulltextRetriever:
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find items that have words of the question."""
-        hits = await self._items.search(
-            question.text,
-            question.scope,
-            kinds=question.kinds,
+        return (await self.find_each([question], limit=limit))[0]
+
+    async def find_each(
+        self, questions: Sequence[Question], *, limit: int
+    ) -> Sequence[RetrieverAnswer]:
+        """Find items that have words of the questions, which differ in their texts only."""
+        first = questions[0]
+        found = await self._items.search_each(
+            [question.text for question in questions],
+            first.scope,
+            kinds=first.kinds,
             limit=limit,
-            seen=question.seen,
-            span=question.span,
+            seen=first.seen,
+            span=first.span,
         )
-        best = max((hit.score for hit in hits), default=1.0)
-        is_of_cases = tuple(question.kinds) == ("case",)
-        strong = hits
-        if characters(question.text) and not is_of_cases:
-            strong = [hit for hit in hits if hit.coverage >= _LEAST_OF_CHINESE]
-        return RetrieverAnswer(
-            candidates=[
-                Candidate(
-                    item_id=hit.item_id,
-                    strength=hit.coverage,
-                    nearness=hit.score / best,
-                    is_weak=hit.is_weak and bool(strong),
-                )
-                for hit in strong or hits
-            ]
-        )
+        return [_answer_to(question, hits) for question, hits in zip(questions, found, strict=True)]
+
+
+def _answer_to(question: Question, hits: Sequence[WordHit]) -> RetrieverAnswer:
+    best = max((hit.score for hit in hits), default=1.0)
+    is_of_cases = tuple(question.kinds) == ("case",)
+    strong = hits
+    if characters(question.text) and not is_of_cases:
+        strong = [hit for hit in hits if hit.coverage >= _LEAST_OF_CHINESE]
+    return RetrieverAnswer(
+        candidates=[
+            Candidate(
+                item_id=hit.item_id,
+                strength=hit.coverage,
+                nearness=hit.score / best,
+                is_weak=hit.is_weak and bool(strong),
+            )
+            for hit in strong or hits
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,30 +185,39 @@ async def gather(
     events: SearchEvents = NO_EVENTS,
 ) -> Gathered:
     """Ask all retrievers all questions at once; a slow or broken one is left out and named."""
-    asked = [(retriever, question) for question in questions for retriever in retrievers]
-    answers = [RetrieverAnswer()] * len(asked)
+    answers: dict[tuple[int, int], RetrieverAnswer] = {}
 
-    async def ask(index: int, retriever: Retriever, question: Question) -> None:
+    async def ask(place: int, retriever: Retriever, some: Sequence[int]) -> None:
         with events.timing(retriever.name):
-            answers[index] = await _answer(retriever, question, bound_s)
+            found = await _answers(retriever, [questions[number] for number in some], bound_s)
+        answers.update(((number, place), one) for number, one in zip(some, found, strict=True))
 
     async with anyio.create_task_group() as tasks:
-        for index, (retriever, question) in enumerate(asked):
-            tasks.start_soon(ask, index, retriever, question)
+        for place, retriever in enumerate(retrievers):
+            every = range(len(questions))
+            together = isinstance(retriever, FindsEach)
+            for some in [every] if together and every else [[number] for number in every]:
+                tasks.start_soon(ask, place, retriever, some)
+    ordered = [answers[key] for key in sorted(answers)]
     found = [
-        Ranked(retriever=retriever.name, candidates=answer.candidates)
-        for (retriever, _), answer in zip(asked, answers, strict=True)
+        Ranked(retriever=retrievers[place].name, candidates=answers[number, place].candidates)
+        for number, place in sorted(answers)
     ]
-    degraded = dict.fromkeys(reason for answer in answers for reason in answer.degraded)
+    degraded = dict.fromkeys(reason for answer in ordered for reason in answer.degraded)
     return Gathered(found=found, degraded=tuple(degraded))
 
 
-async def _answer(retriever: Retriever, question: Question, bound_s: float) -> RetrieverAnswer:
+async def _answers(
+    retriever: Retriever, questions: Sequence[Question], bound_s: float
+) -> Sequence[RetrieverAnswer]:
+    reasons = _FAILURES[retriever.name]
     try:
         with anyio.fail_after(bound_s):
-            return await retriever.find(question, limit=_DEPTH)
+            if isinstance(retriever, FindsEach):
+                return await retriever.find_each(questions, limit=_DEPTH)
+            return [await retriever.find(question, limit=_DEPTH) for question in questions]
     except TimeoutError:
-        return RetrieverAnswer(degraded=_FAILURES[retriever.name][:1])
+        return [RetrieverAnswer(degraded=reasons[:1])] * len(questions)
     except Exception:  # noqa: BLE001  a broken retriever must not stop the others
         _log.exception("recall_retriever_failed", extra={"retriever": retriever.name})
-        return RetrieverAnswer(degraded=_FAILURES[retriever.name][1:])
+        return [RetrieverAnswer(degraded=reasons[1:])] * len(questions)

@@ -73,7 +73,9 @@ async def test_memory_is_kept_found_and_forgotten_from_elsewhere(
     async with connected(server, way) as client:
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == ALL
-        assert {tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint} == READING
+        assert {
+            tool.name for tool in tools if tool.annotations and tool.annotations.read_only_hint
+        } == READING
         kept = await data_of(client, "memory_remember", text=f"T{words[1:]}", evidence=words)
         found = await data_of(client, "memory_search", query=f"When does the {way} lab open?")
         assert kept["id"] in [item["id"] for item in found["items"]]

@@ -108,6 +108,6 @@ def _tool(name: str, description: str, schema: Mapping[str, Any]) -> Tool:
 
 
 @router.post("/mcp", response_class=Response)
-async def mcp(context: Context) -> Response:  # noqa: RUF029  FastAPI runs others in a thread
+async def mcp(context: Context) -> Response:
     """Speak MCP over HTTP. Each request stands for itself, so there is no stream to open."""
     return _Exchange(context)

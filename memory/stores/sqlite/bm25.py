@@ -5,7 +5,7 @@ remembers would change what another one finds. Here only the owner's rows count 
 Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from unicodedata import normalize
@@ -41,7 +41,7 @@ class Text:
     """All words, each behind a space."""
     columns: Sequence[Sequence[str]]
     counts: Sequence[Mapping[str, int]]
-    """How often the question's words stand there."""
+    """How often the words of the questions stand there."""
     length: int
 
     @classmethod
@@ -83,10 +83,10 @@ def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
     )
 
 
-def has_any(text: Text, beginnings: tuple[str, ...]) -> bool:
+def has_any(text: Text, terms: Iterable[str], beginnings: tuple[str, ...]) -> bool:
     """Return whether a row itself, not its neighbours, has one of the words in some form."""
     title, body, *_ = text.counts
-    return bool(title or body) or any(
+    return any(term in body or term in title for term in terms) or any(
         word.startswith(beginnings) for column in text.columns[:_OWN_COLUMNS] for word in column
     )
 

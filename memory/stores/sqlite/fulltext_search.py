@@ -9,7 +9,7 @@ and scored by how often and where all words of the question stand in them.
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import nlargest, nsmallest
 from typing import Final
@@ -58,12 +58,23 @@ class FulltextSearch:
 
     def run_blocking(self, connection: sqlite3.Connection) -> list[WordHit]:
         """Return the rows that rank best, best first."""
+        return self.run_each_blocking(connection, [self.wording])[0]
+
+    def run_each_blocking(
+        self, connection: sqlite3.Connection, wordings: Sequence[QuestionWords]
+    ) -> list[list[WordHit]]:
+        """Answer several questions; what is read for one is not read again for another."""
         if not self.kinds:
-            return []
+            return [[] for _ in wordings]
         words = _Words(connection, self._readable(), self.counts)
         words.own = self.owners.rows_blocking(
             connection, self.scope.readable_owners, self.kinds, words.total
         )
+        words.asked = frozenset(term for wording in wordings for term in wording.weights)
+        return [replace(self, wording=wording).answer_blocking(words) for wording in wordings]
+
+    def answer_blocking(self, words: "_Words") -> list[WordHit]:
+        """Return the rows that rank best by the words that were looked up."""
         weights = {
             term: max(1, min(_MAX_REPEATS, round(weight)))
             for term, weight in self.wording.weights.items()
@@ -115,7 +126,7 @@ class FulltextSearch:
             best = _first(likely, self.limit)
         else:
             best = self._first_labelled(words, likely, asked)
-        texts = words.read(best, frozenset(weights))
+        texts = words.read(best)
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
         terms = [(Term(term, worth[term]), having.get(term)) for term in weights]
@@ -124,7 +135,7 @@ class FulltextSearch:
         beside = words.turns(
             seq
             for seq, text in texts.items()
-            if not (has_any(text, beginnings) or any(seq in rows for rows in characters))
+            if not (has_any(text, weights, beginnings) or any(seq in rows for rows in characters))
         )
         scored: list[tuple[int, float]] = []
         for seq, text in texts.items():
@@ -212,9 +223,12 @@ class _Words:
         self._rows: dict[str, Rows] = {}
         self._sets: dict[str, frozenset[int]] = {}
         self._items: dict[int, sqlite3.Row] = {}
-        self._texts: Mapping[int, Text] = {}
+        self._texts: dict[int, Text] = {}
+        self._seen: list[int] | None = None
         self.total = counts.total_blocking(connection, readable)
         self.own: OwnRows | None = None
+        self.asked: frozenset[str] = frozenset()
+        """The words of all questions."""
 
     def look_up(self, terms: Iterable[str]) -> None:
         for term in terms:
@@ -274,14 +288,16 @@ class _Words:
         )
         return frozenset(row[0] for row in rows)
 
-    def read(self, seqs: Sequence[int], asked: frozenset[str]) -> Mapping[int, Text]:
-        """Return the texts of some rows, with the words that are asked for."""
-        rows = self._connection.execute(
-            "SELECT rowid, title, body, before, after FROM item_words"  # noqa: S608  numbers of our own
-            f" WHERE rowid IN ({_places(seqs)})"
-        )
-        self._texts = {row[0]: Text.of(tuple(row)[1:], asked) for row in rows}
-        return self._texts
+    def read(self, seqs: Sequence[int]) -> dict[int, Text]:
+        """Return the texts of some rows, in their order; each is read once."""
+        missing = [seq for seq in seqs if seq not in self._texts]
+        if missing:
+            rows = self._connection.execute(
+                "SELECT rowid, title, body, before, after FROM item_words"  # noqa: S608  numbers of our own
+                f" WHERE rowid IN ({_places(missing)})"
+            )
+            self._texts |= {row[0]: Text.of(tuple(row)[1:], self.asked) for row in rows}
+        return {seq: self._texts[seq] for seq in sorted(seqs) if seq in self._texts}
 
     def items(self, seqs: Sequence[int]) -> Mapping[int, sqlite3.Row]:
         """Return the items of some rows; each is read once."""
@@ -301,9 +317,11 @@ class _Words:
         return frozenset(seq for seq in wanted if seq in items and items[seq]["kind"] == "turn")
 
     def seen(self, seen: Seen) -> list[int]:
-        """Return the rows of items that need not be found."""
+        """Return the rows of items that need not be found, the same for all questions."""
         if not seen.turns and not seen.shown:
             return []
+        if self._seen is not None:
+            return self._seen
         rows = self._connection.execute(
             "SELECT seq FROM json_each(?) AS shown CROSS JOIN items ON items.id = shown.key"
             " WHERE revision <= shown.value UNION SELECT seq FROM json_each(?) AS turn"
@@ -311,7 +329,8 @@ class _Words:
             "revision = 1",
             (json.dumps(dict(seen.shown)), json.dumps(list(seen.turns))),
         )
-        return [row[0] for row in rows]
+        self._seen = [row[0] for row in rows]
+        return self._seen
 
     def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
         """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered

@@ -133,13 +133,31 @@ class SqliteItemStore:
         seen: Seen = NOTHING_SEEN,
         span: TimeSpan = ALL_TIME,
     ) -> list[WordHit]:
+        (found,) = await self.search_each(
+            [text], scope, kinds=kinds, limit=limit, seen=seen, span=span
+        )
+        return found
+
+    async def search_each(
+        self,
+        texts: Sequence[str],
+        scope: Scope,
+        *,
+        kinds: Sequence[ItemKind] = KINDS,
+        limit: int,
+        seen: Seen = NOTHING_SEEN,
+        span: TimeSpan = ALL_TIME,
+    ) -> list[list[WordHit]]:
         # a host or a version of one incident says little of a cause, and its name would count
         # several times
-        wording = QuestionWords.of(text, with_compounds=tuple(kinds) != ("case",))
+        with_compounds = tuple(kinds) != ("case",)
+        wordings = [QuestionWords.of(text, with_compounds=with_compounds) for text in texts]
         search = FulltextSearch(
-            wording, scope, kinds, limit, self._counts, self._owners, seen, span
+            QuestionWords({}, ()), scope, kinds, limit, self._counts, self._owners, seen, span
         )
-        return await self._database.read(search.run_blocking)
+        return await self._database.read(
+            lambda connection: search.run_each_blocking(connection, wordings)
+        )
 
     async def newest(
         self,

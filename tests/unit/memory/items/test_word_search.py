@@ -206,3 +206,18 @@ def test_common_words_are_looked_for_in_the_texts_and_their_other_forms_in_the_i
     assert not any("服务" in sql for sql in read), "its rows have it as it is, or not at all"
     assert {hit.item_id: hit.coverage for hit in first}["rare"] == pytest.approx(1)
     assert {hit.item_id: hit.coverage for hit in first}["other"] < 1
+
+
+def test_of_several_questions_each_word_is_looked_up_once_and_each_row_read_once() -> None:
+    asked = ["kafka lag", "lag of the kafka gateway"]
+    wordings = [QuestionWords.of(text) for text in asked]
+    with holding(one="kafka lag", two="gateway lag", three="kafka") as connection:
+        said: list[str] = []
+        connection.set_trace_callback(said.append)
+        search_of = FulltextSearch(QuestionWords({}, ()), Scope(owner_id="ann"))
+        found = search_of.run_each_blocking(connection, wordings)
+        connection.set_trace_callback(None)
+        assert found == [search(connection, text) for text in asked]
+    for word in ("kafka", "lag", "gateway"):
+        assert sum(f'"{word}"' in sql for sql in said) == 1
+    assert sum("title, body, before, after FROM item_words" in sql for sql in said) <= 2

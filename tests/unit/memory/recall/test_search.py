@@ -247,6 +247,11 @@ class WordStore:
             WordHit(item_id="not_far", score=1, coverage=0.1, is_weak=True),
         ]
 
+    async def search_each(
+        self, texts: Sequence[str], *more: object, limit: int, **others: object
+    ) -> list[list[WordHit]]:
+        return [await self.search(text, *more, limit=limit, **others) for text in texts]
+
 
 async def test_full_text_says_how_well_each_item_fits() -> None:
     store = WordStore()
