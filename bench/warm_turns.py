@@ -127,6 +127,7 @@ def model_at(url: str) -> dict[str, str]:
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "none",
         "CANDOR_MODEL": "candor-demo",
+        "CANDOR_EMBEDDER": "none",  # or the filled one makes vectors for hours meanwhile
     }
 
 
