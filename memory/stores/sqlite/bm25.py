@@ -5,7 +5,8 @@ remembers would change what another one finds. Here only the owner's rows count 
 Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 from unicodedata import normalize
@@ -38,7 +39,7 @@ class Text:
     """The words of a row, by column."""
 
     written: str
-    """All words, each behind a space."""
+    """All words, each behind a space, with accents as characters of their own."""
     columns: Sequence[Sequence[str]]
     counts: Sequence[Mapping[str, int]]
     """How often the words of the questions stand there."""
@@ -53,7 +54,10 @@ class Text:
         counts = [
             {word: column.count(word) for word in asked.intersection(column)} for column in words
         ]
-        return cls(f" {' '.join(columns)}", words, counts, sum(map(len, words)))
+        written = f" {' '.join(columns)}"
+        if not written.isascii():
+            written = normalize("NFD", written)
+        return cls(written, words, counts, sum(map(len, words)))
 
     def has(self, term: str) -> bool:
         """Return whether a word of the question stands there as it is."""
@@ -67,10 +71,9 @@ class Text:
         """
         if is_character(term[0]):
             return False
-        start = f" {term[:_STEM_KEEPS]}"
-        if start.isascii() and self.written.isascii():
-            return start in self.written
-        return normalize("NFD", start)[:_STEM_KEEPS] in normalize("NFD", self.written)
+        if term.isascii() and self.written.isascii():
+            return f" {term[:_STEM_KEEPS]}" in self.written
+        return f" {normalize('NFD', term[0])[0]}" in self.written
 
 
 def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
@@ -83,10 +86,10 @@ def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
     )
 
 
-def has_any(text: Text, terms: Iterable[str], beginnings: tuple[str, ...]) -> bool:
+def has_any(text: Text, terms: AbstractSet[str], beginnings: tuple[str, ...]) -> bool:
     """Return whether a row itself, not its neighbours, has one of the words in some form."""
     title, body, *_ = text.counts
-    return any(term in body or term in title for term in terms) or any(
+    return not (terms.isdisjoint(body) and terms.isdisjoint(title)) or any(
         word.startswith(beginnings) for column in text.columns[:_OWN_COLUMNS] for word in column
     )
 

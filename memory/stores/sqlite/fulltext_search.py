@@ -135,7 +135,9 @@ class FulltextSearch:
         beside = words.turns(
             seq
             for seq, text in texts.items()
-            if not (has_any(text, weights, beginnings) or any(seq in rows for rows in characters))
+            if not (
+                has_any(text, weights.keys(), beginnings) or any(seq in rows for rows in characters)
+            )
         )
         scored: list[tuple[int, float]] = []
         for seq, text in texts.items():
