@@ -91,7 +91,7 @@ class RecordWorker:
             await anyio.sleep(_REST_S)
 
     async def _take(self, *, after: int = 0, only_deleted: bool = False) -> bool:
-        """Take over some changes, the newest first; return whether there were any."""
+        """Take over some changes, the newest first; return whether there may be more."""
         async with self._lock:
             changes = await self._queue.newest(after=after, only_deleted=only_deleted, limit=_BATCH)
             if not changes:
@@ -101,4 +101,4 @@ class RecordWorker:
                 [change if self._is_on else replace(change, turn=None) for change in turns.values()]
             )
             await self._queue.done(changes)
-            return True
+            return len(changes) == _BATCH

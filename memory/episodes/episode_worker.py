@@ -88,12 +88,13 @@ class EpisodeWorker:
         """
         done = 0
         while True:
-            ids = await self._turns.unremembered(_BATCH + len(self._bad))
-            todo = [turn_id for turn_id in ids if turn_id not in self._bad]
-            if not todo:
+            most = _BATCH + len(self._bad)
+            ids = await self._turns.unremembered(most)
+            for turn_id in ids:
+                if turn_id not in self._bad:
+                    done += await self._remembered(turn_id)
+            if len(ids) < most:  # who ends a turn meanwhile wakes the worker
                 return done
-            for turn_id in todo:
-                done += await self._remembered(turn_id)
 
     async def _remembered(self, turn_id: str) -> bool:
         try:

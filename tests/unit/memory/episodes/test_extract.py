@@ -193,6 +193,7 @@ async def test_turns_are_written_oldest_first_and_marked_and_a_refused_one_is_lo
         assert await worker(memory).drain() == 5
     assert memory.written == ["a", "dull", "b"]
     assert memory.marked == ["talk", "gone"]
+    assert memory.looks == 1, "there were fewer than a look takes"
     (record,) = caplog.records
     assert (record.msg, record.turn_id, record.reason) == ("episode_refused", "dull", "progress")  # type: ignore[attr-defined]
     assert await worker(memory).drain() == 0
