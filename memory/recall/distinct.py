@@ -50,13 +50,11 @@ def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
 
     Such a turn has all words of the question, whether or not anything in it answers.
     """
-    asked = [set(terms(query)) for query in queries]
+    asked = [frozenset(terms(query)) for query in queries]
     others: list[Hit] = []
     repeated: list[Hit] = []
     for hit in hits:
-        words = terms(hit.item.title)
-        is_asked = hit.item.kind == "turn" and any(query.issuperset(words) for query in asked)
-        (repeated if is_asked else others).append(hit)
+        (repeated if _only_asks(hit.item, asked) else others).append(hit)
     likely = [hit for hit in others if not hit.is_weak]
     if not likely:
         return list(hits)
@@ -64,3 +62,11 @@ def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
     fit = max(hit.fit for hit in likely)
     behind = [replace(hit, fit=min(hit.fit, fit)) for hit in repeated]
     return [*others[:place], *behind, *others[place:]]
+
+
+def _only_asks(item: Item, asked: Sequence[frozenset[str]]) -> bool:
+    """Return whether it is a turn whose message has no other words than one of the questions."""
+    if item.kind != "turn":
+        return False
+    words = terms(item.title)
+    return any(question.issuperset(words) for question in asked)

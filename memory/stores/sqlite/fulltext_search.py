@@ -226,6 +226,7 @@ class _Words:
         self._sets: dict[str, frozenset[int]] = {}
         self._items: dict[int, sqlite3.Row] = {}
         self._texts: dict[int, Text] = {}
+        self._having: dict[str, dict[int, bool]] = {}
         self._seen: list[int] | None = None
         self.total = counts.total_blocking(connection, readable)
         self.own: OwnRows | None = None
@@ -280,15 +281,19 @@ class _Words:
         return frozenset(has).union(self._asked_of_index(term, unsure))
 
     def _asked_of_index(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
-        """Return those of some rows that have a term; each costs as much as many of a list."""
-        if not seqs:
-            return frozenset()
-        rows = self._connection.execute(
-            "SELECT rowid FROM item_words WHERE item_words MATCH ?"  # noqa: S608  numbers of our own
-            f" AND rowid IN ({_places(seqs)})",
-            (_phrase(term),),
-        )
-        return frozenset(row[0] for row in rows)
+        """Return those of some rows that have a term; each costs as much as many of a list, and is
+        asked for once.
+        """
+        known = self._having.setdefault(term, {})
+        missing = [seq for seq in seqs if seq not in known]
+        if missing:
+            rows = self._connection.execute(
+                "SELECT rowid FROM item_words WHERE item_words MATCH ?"  # noqa: S608  numbers of our own
+                f" AND rowid IN ({_places(missing)})",
+                (_phrase(term),),
+            )
+            known |= {**dict.fromkeys(missing, False), **{row[0]: True for row in rows}}
+        return frozenset(seq for seq in seqs if known[seq])
 
     def read(self, seqs: Sequence[int]) -> dict[int, Text]:
         """Return the texts of some rows, in their order; each is read once."""
