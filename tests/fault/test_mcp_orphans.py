@@ -16,7 +16,9 @@ pytestmark = pytest.mark.fault
 async def test_a_killed_gateway_leaves_no_server_and_nothing_that_one_started(
     tmp_path: Path,
 ) -> None:
-    """The server hears no signal, and its child has detached and cleared its environment."""
+    """The server hears no signal and not that its input has ended; its child has detached and cleared
+    its environment.
+    """
     write_tools(tmp_path, act="Acts.")
     table = own_server(tmp_path, reading=["act"])
     file = settings_with(tmp_path, {"own": table}).mcp_file

@@ -4,6 +4,7 @@ A program of its own: `python mcp_server.py TOOLS_FILE`. The file is JSON: descr
 the tool. Each tool takes `do` and `text`; it is read anew at each list.
 """
 
+import atexit
 import json
 import os
 import signal
@@ -42,7 +43,7 @@ def _hang(_: str) -> str:
 
 
 def _start_child(_: str) -> str:
-    """Start a child that detaches, and hear no signal from now on."""
+    """Start a child that detaches; hear no signal, and not the end of the input, from now on."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     child = subprocess.Popen(
         [sys.executable, "-c", code],
@@ -53,6 +54,7 @@ def _start_child(_: str) -> str:
         stderr=subprocess.DEVNULL,
     )
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    atexit.register(time.sleep, 600)
     return json.dumps([os.getpid(), child.pid])
 
 
