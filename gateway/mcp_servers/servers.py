@@ -159,7 +159,7 @@ class McpServers:
                 known = await anyio.to_thread.run_sync(self._accepted.accepted_blocking)
                 self._stamp = await anyio.to_thread.run_sync(self._accepted.stamp_blocking)
                 for name, server in self._servers.items():
-                    server.take(known.get(name, server.tools.accepted))
+                    server.take(known.get(name, self._known(server)))
                 self._to_store.set()  # less may wait now
 
     async def _store(self) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import anyio
 import psutil
 
-from tests.support.mcp_servers import own_server, running, settings_with, write_tools
+from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
+from tests.support.mcp_servers import LIMIT_S, own_server, running, settings_with, write_tools
 from tests.support.walls import needs_landlock
 
 SECRET = "sesame-4711-open"
@@ -96,6 +98,28 @@ async def test_a_changed_description_takes_a_tool_away_until_it_is_accepted(tmp_
         await here.accept("own")
         await here.until_states("own", act="offered", look="offered", more="offered")
         assert (await here.call("own", "look", do="say", text="seen")).text == "seen"
+
+
+async def test_a_server_that_is_slow_to_start_is_accepted_like_the_first_one(
+    tmp_path: Path,
+) -> None:
+    write_tools(tmp_path, act="Acts.")
+    (tmp_path / "slow").mkdir()
+    os.mkfifo(tmp_path / "slow" / "tools.json")  # its list is there when somebody writes
+    servers = {"own": own_server(tmp_path), "slow": own_server(tmp_path / "slow")}
+    settings = settings_with(tmp_path, servers)
+    accepted = AcceptedTools(settings.data_dir / MCP_FOLDER)
+
+    async def write_later() -> None:
+        with anyio.fail_after(LIMIT_S):
+            while "own" not in await anyio.to_thread.run_sync(accepted.accepted_blocking):  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        await anyio.to_thread.run_sync(partial(write_tools, tmp_path / "slow", late="Is late."))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write_later)
+        async with running(settings) as here:
+            assert here.offered() == {"own": ["act"], "slow": ["late"]}
 
 
 async def test_what_was_accepted_is_offered_at_the_next_start_before_the_server_runs(
