@@ -117,7 +117,7 @@ async def open_agents(
         )
         if box is not None:
             await stack.enter_async_context(open_broker(box))
-        servers = await anyio.to_thread.run_sync(_plan_servers_blocking, settings, environ)
+        servers = await anyio.to_thread.run_sync(plan_mcp_blocking, settings, environ)
         of_servers = (secret for server in servers for secret in server.secrets)
         access = ModelAccess(
             demo=plan.demo,
@@ -130,12 +130,10 @@ async def open_agents(
         yield _engine_factory(setup, wall), access
 
 
-def _plan_servers_blocking(
-    settings: Settings, environ: Mapping[str, str]
-) -> tuple[ServerPlan, ...]:
-    writable = [
-        place.path for place in load_policy_blocking(settings).directories if place.writable
-    ]
+def plan_mcp_blocking(settings: Settings, environ: Mapping[str, str]) -> tuple[ServerPlan, ...]:
+    """Return the servers of `CANDOR_MCP_FILE`, each with its box. Raise `StartError`."""
+    rules = load_policy_blocking(settings)
+    writable = [place.path for place in rules.directories if place.writable]
     return plan_servers_blocking(settings, environ, writable)
 
 

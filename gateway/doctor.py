@@ -20,6 +20,7 @@ from gateway.agents import (
     find_wall_blocking,
     make_setup_blocking,
     plan_agents,
+    plan_mcp_blocking,
     relay_target_blocking,
     temporary_of,
 )
@@ -98,6 +99,8 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     yield from _embedder_findings(settings, environ)
     if program is not None:
         yield from _wall_findings(settings, environ, plan, program)
+    if settings.mcp_file is not None:
+        yield from _mcp_findings(settings, environ)
     free = shutil.disk_usage(settings.data_dir if settings.data_dir.exists() else Path.cwd()).free
     if free < _LEAST_FREE_BYTES:
         yield "note", f"Only {free // 1_000_000} MB are free on the disk of CANDOR_DATA_DIR."
@@ -197,6 +200,18 @@ def _check_beside(settings: Settings) -> None:
     for directory in (settings.data_dir, settings.log_dir, settings.workspace):
         if not os.access(directory, os.W_OK | os.X_OK):
             raise StartError(f"The directory {directory} does not exist or cannot be written.")
+
+
+def _mcp_findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Read the file of MCP servers, and try their boxes, as a start does."""
+    try:
+        servers = plan_mcp_blocking(settings, environ)
+    except StartError as exc:
+        yield "fault", str(exc)
+        return
+    yield "ok", f"MCP servers: {', '.join(server.name for server in servers) or 'none'}."
+    if bare := [server.name for server in servers if server.box == "off"]:
+        yield "note", f"These MCP servers run without a box: {', '.join(bare)}."
 
 
 def _wall_findings(

@@ -38,6 +38,7 @@ from gateway.lost_data import refuse_lost_database_blocking
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 from gateway.version import VERSION
+from gateway.web_fetch.tools import web_tools
 from gateway.workspace import prepare_workspace_blocking
 from memory.background import keep_running
 from memory.errors import StoreUnavailable
@@ -62,10 +63,10 @@ the default of 5 ms all streams stall when many turns end together."""
 def prepare_blocking(settings: Settings) -> None:
     """Create the directories and check that this server may use them.
 
-    Raise `StartError` if the policy file holds a mistake, a directory cannot be made or written,
-    another server uses it, or its database was lost.
+    Raise `StartError` if the policy file holds a mistake or lacks the hosts that a setting needs, a
+    directory cannot be made or written, another server uses it, or its database was lost.
     """
-    load_policy_blocking(settings)
+    web_tools(settings, load_policy_blocking(settings))
     try:
         make_directories_blocking(settings)
         _probe(settings.data_dir)

@@ -35,7 +35,7 @@ from tests.support.program import (
 
 pytestmark = pytest.mark.e2e
 
-COMMANDS = ("serve", "demo", "doctor", "logs", "memory", "policy", "token")
+COMMANDS = ("serve", "demo", "doctor", "logs", "mcp", "memory", "policy", "token")
 
 
 def test_help_names_the_commands(tmp_path: Path) -> None:
@@ -130,6 +130,34 @@ def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
     done = run_app("doctor", directory=tmp_path, host="0.0.0.0", port=0)
     assert done.returncode == 1
     assert "fault  CANDOR_HOST=0.0.0.0 can be reached from other machines" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["doctor", "demo"])
+def test_tools_from_outside_that_cannot_be_offered_keep_the_server_from_starting(
+    tmp_path: Path, command: str
+) -> None:
+    file = tmp_path / "mcp.toml"
+    file.write_text("[servers.x]\ncommand = ['no-such-program']\n", encoding="utf-8")
+    for setting, said in (
+        ({"mcp_file": file}, "The program no-such-program of the MCP server x is not found"),
+        ({"web_fetch": "listed"}, "CANDOR_WEB_FETCH=listed needs exact hosts under [web]"),
+    ):
+        done = run_app(command, directory=tmp_path, port=0, **setting)
+        assert done.returncode == 1
+        assert said in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_doctor_and_the_command_mcp_name_the_servers(tmp_path: Path) -> None:
+    file = tmp_path / "mcp.toml"
+    file.write_text("[servers.heron]\ncommand = ['cat']\n", encoding="utf-8")
+    done = run_app("doctor", directory=tmp_path, port=0, mcp_file=file)
+    assert "ok  MCP servers: heron.\n" in done.stdout
+    without_box = run_app("doctor", directory=tmp_path, port=0, mcp_file=file, sandbox="off")
+    assert "note  These MCP servers run without a box: heron.\n" in without_box.stdout
+    listed = run_app("mcp", "list", directory=tmp_path)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "No MCP server was seen yet" in listed.stdout
 
 
 @pytest.fixture(scope="module")
