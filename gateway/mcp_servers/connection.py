@@ -41,6 +41,7 @@ _LIST_S: Final = 5.0
 _WAIT_S: Final = 10.0
 """How long a call waits for a server that is being started."""
 _MAX_PAGES: Final = 20
+_MAX_FAULT_CHARS: Final = 500
 _OTHER_KINDS: Final = {"image": "a picture", "audio": "a sound", "resource_link": "a link"}
 
 State = Literal["starting", "running", "down"]
@@ -70,6 +71,9 @@ class McpConnection:
         self._wanted = anyio.Event()
         self._callers = 0
         """Calls that wait for the session."""
+        self._in_flight = 0
+        self._is_look_due = False
+        """True if the list of tools was to be read while the server had a call."""
 
     async def run(self) -> None:
         """Keep the session open until cancelled."""
@@ -96,27 +100,35 @@ class McpConnection:
         request = CallToolRequest(
             params=CallToolRequestParams(name=tool, arguments=dict(arguments))
         )
+        is_answered = False
+        self._in_flight += 1
         try:
             with anyio.fail_after(call_s):
                 # not `call_tool`, which evaluates the server's own schema on its answer
                 result = await client.session.send_request(request, CallToolResult)
+            is_answered = True
+            return OwnAnswer(self._safe(_text_of(result)), is_error=bool(result.is_error))
         except TimeoutError:
-            fault = f"The MCP server {name} did not answer in {call_s:g} s."
+            return _failed(f"The MCP server {name} did not answer in {call_s:g} s.")
         except MCPError as exc:
-            fault = f"The MCP server {name} refused the call: {self._safe(exc.error.message)[:500]}"
             if exc.error.code == CONNECTION_CLOSED:
-                fault = f"The MCP server {name} ended; what it did of its work is not known."
+                return _failed(
+                    f"The MCP server {name} ended; what it did of its work is not known."
+                )
+            said = self._safe(exc.error.message)[:_MAX_FAULT_CHARS]
+            return _failed(f"The MCP server {name} refused the call: {said}")
         except Exception:  # noqa: BLE001  closed streams, an answer that is none, a lost connection
             _log.warning("mcp_call_failed", extra={"server": name, "tool": tool}, exc_info=True)
-            fault = f"The MCP server {name} gave no answer that can be used."
-        else:
-            return OwnAnswer(self._safe(_text_of(result)), is_error=bool(result.is_error))
-        self._look()
-        return _failed(fault)
+            return _failed(f"The MCP server {name} gave no answer that can be used.")
+        finally:  # a call that was given up may still keep the server busy
+            self._in_flight -= 1
+            if not self._in_flight and (self._is_look_due or not is_answered):
+                self._client = None if self._client is client else self._client
+                self._news.set()
 
     async def _serve(self) -> None:
         """Open the session and watch it until it is lost. Raise any exception."""
-        self._is_lost = False
+        self._is_lost, self._news = False, anyio.Event()
         name, start_s = self._plan.name, self._plan.config.start_s
         self._set_state("starting", self.fault)
         with anyio.CancelScope(deadline=anyio.current_time() + start_s) as scope:
@@ -139,14 +151,25 @@ class McpConnection:
             raise TimeoutError
 
     async def _watch(self, client: Client) -> None:
-        """List the tools again at each news and each minute, until the session is lost."""
-        while not self._is_lost:
-            self._news = anyio.Event()
+        """List the tools again at each news and each minute, until the session is lost.
+
+        A server may take one call at a time, so it is not asked while it has one. Calls wait for
+        the list: it shows whether the server still answers.
+        """
+        while True:
             with anyio.move_on_after(_LOOK_AGAIN_S):
                 await self._news.wait()
-            if not self._is_lost:
-                with anyio.fail_after(_LIST_S):
-                    await self._list(client)
+            if self._is_lost:
+                return
+            self._news = anyio.Event()
+            self._is_look_due = bool(self._in_flight)
+            if self._is_look_due:
+                continue
+            self._client = None
+            with anyio.fail_after(_LIST_S):
+                await self._list(client)
+            self._client = client
+            self._set_state("running", None)
 
     async def _list(self, client: Client) -> None:
         found: list[ToolDefinition] = []
@@ -166,14 +189,10 @@ class McpConnection:
 
     async def _heed(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self._look()
+            self._news.set()
 
     def _lose(self) -> None:
         self._is_lost = True
-        self._news.set()
-
-    def _look(self) -> None:
-        """Have the owner list the tools: a server that does not answer is lost."""
         self._news.set()
 
     async def _ready_client(self) -> Client | None:
@@ -212,7 +231,7 @@ class McpConnection:
         """Return a failure as a sentence that names no path and no address."""
         while isinstance(exc, BaseExceptionGroup):
             exc = exc.exceptions[0]
-        _log.info("mcp_server_fault", extra={"detail": self._safe(repr(exc))[:500]})
+        _log.info("mcp_server_fault", extra={"detail": self._safe(repr(exc))[:_MAX_FAULT_CHARS]})
         if isinstance(exc, TimeoutError):
             return "It does not answer in time; it is tried again."
         if isinstance(exc, OSError | httpx2.TransportError):

@@ -37,9 +37,17 @@ def _flood(_: str) -> str:
         os.write(1, b"x" * 65536)
 
 
-def _hang(_: str) -> str:
+def _hang(sign: str) -> str:
+    """Take no further call; a file says that it has begun."""
+    if sign:
+        Path(sign).touch()
     time.sleep(600)
     return ""
+
+
+def _work(seconds: str) -> str:
+    time.sleep(float(seconds))
+    return "worked"
 
 
 def _start_child(_: str) -> str:
@@ -63,6 +71,7 @@ _ACTS: dict[str, Callable[[str], str]] = {
     "announce": str,
     "die": lambda _: sys.exit(3),
     "hang": _hang,
+    "work": _work,
     "flood": _flood,
     "many": lambda text: text * 30_000,
     "environment": lambda _: json.dumps(dict(os.environ)),

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import anyio
 import psutil
+import pytest
 
+from gateway.mcp_servers import connection
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from tests.support.mcp_servers import LIMIT_S, own_server, running, settings_with, write_tools
 from tests.support.walls import needs_landlock
@@ -54,6 +56,35 @@ async def test_a_server_that_hangs_costs_one_call_its_deadline_and_is_started_ag
         with anyio.fail_after(60):
             while (await here.call("own", "act", do="say", text="back")).text != "back":
                 pass
+
+
+async def test_a_call_that_was_given_up_does_not_keep_the_next_one_waiting_for_its_deadline(
+    tmp_path: Path,
+) -> None:
+    write_tools(tmp_path, act="Acts.")
+    signs = tmp_path / "signs"
+    signs.mkdir()
+    table = own_server(tmp_path, writes=[str(signs)], call_s=3000)
+    async with running(settings_with(tmp_path, {"own": table})) as here:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(here.call, "own", "act", do="hang", text=str(signs / "begun")))
+            with anyio.fail_after(LIMIT_S):
+                while not (signs / "begun").exists():  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+        assert (await here.call("own", "act", do="say", text="back")).text == "back"
+
+
+async def test_a_list_is_not_asked_for_while_the_server_has_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that takes one call at a time would not answer, and count as lost."""
+    monkeypatch.setattr(connection, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(connection, "_LIST_S", 0.5)
+    write_tools(tmp_path, act="Acts.")
+    async with running(settings_with(tmp_path, {"own": own_server(tmp_path)})) as here:
+        told = await here.call("own", "act", do="work", text="1.5")
+        assert (told.text, told.is_error) == ("worked", False)
 
 
 async def test_endless_output_ends_the_server_and_not_the_gateway(tmp_path: Path) -> None:
