@@ -1,5 +1,6 @@
 """Fetches one page for an agent: each step of it is checked, and the text is bounded."""
 
+import logging
 import subprocess
 import sys
 from collections.abc import Collection
@@ -17,6 +18,8 @@ from gateway.web_fetch.errors import FetchRefused
 from gateway.web_fetch.exchange import Exchange, Reply
 from policies.verdict import Refused
 from policies.web import ANY_HOST, HTTP_AND_HTTPS, check_url
+
+_log = logging.getLogger(__name__)
 
 MAX_PAGE_BYTES: Final = 2 * 1024 * 1024
 MAX_REDIRECTS: Final = 5
@@ -70,10 +73,11 @@ class Fetcher:
             location = reply.headers.get("location")
             if location is None or reply.status not in _REDIRECTIONS:
                 return url, _good(reply)
-            target = str(httpx.URL(url).join(location))
-            if url.startswith("https:") and not target.startswith("https:"):
+            source = httpx.URL(url)
+            target = source.join(location)
+            if source.scheme == "https" and target.scheme != "https":
                 raise FetchRefused("The page leads from https to an address without it.")
-            url = target
+            url = str(target)
         raise FetchRefused(f"The page leads on more than {MAX_REDIRECTS} times.")
 
     def _check(self, url: str) -> str:
@@ -107,10 +111,13 @@ async def _text_of(url: str, reply: Reply) -> str:
 async def _to_markdown(url: str, page: bytes, charset: str | None) -> str:
     words = [sys.executable, "-I", str(_PROGRAM)]
     given = f"{url}\n{charset or ''}\n".encode() + page
-    with anyio.move_on_after(_CONVERT_S):
-        done = await anyio.run_process(
-            words, input=given, stderr=subprocess.DEVNULL, env={}, check=False
-        )
-        if done.returncode == 0:
-            return done.stdout.decode("utf-8", "replace")
+    try:
+        with anyio.move_on_after(_CONVERT_S):
+            done = await anyio.run_process(
+                words, input=given, stderr=subprocess.DEVNULL, env={}, check=False
+            )
+            if done.returncode == 0:
+                return done.stdout.decode("utf-8", "replace")
+    except ExceptionGroup:  # it ended before it had read the page
+        _log.info("page_not_converted", exc_info=True)
     raise FetchRefused("The page cannot be read as text.")

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio.lowlevel
 from mcp.server import MCPServer
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -14,14 +15,14 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.mcp_servers.transports import MAX_MESSAGE_BYTES
 from tests.support.asgi import served
-from tests.support.mcp_servers import Running, running, settings_with
+from tests.support.mcp_servers import LIMIT_S, Running, running, settings_with
 
 TOKEN = "Bearer sesame-4711-open"
 
 
 @asynccontextmanager
-async def heron_server() -> AsyncIterator[str]:
-    """Serve one tool to those who have the token."""
+async def heron_server(is_away: Callable[[], bool] = lambda: False) -> AsyncIterator[str]:
+    """Serve one tool to those who have the token, unless the server is away."""
     server = MCPServer("herons")
 
     @server.tool()
@@ -34,7 +35,8 @@ async def heron_server() -> AsyncIterator[str]:
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope.get("headers", ()))
         is_known = scope["type"] != "http" or headers.get(b"authorization") == TOKEN.encode()
-        await (app if is_known else Response("No.", 401))(scope, receive, send)
+        away = Response("Away.", 503) if is_away() else None
+        await (away or (app if is_known else Response("No.", 401)))(scope, receive, send)
 
     async with app.router.lifespan_context(app), served(guarded) as port:
         yield f"http://127.0.0.1:{port}/mcp"
@@ -96,3 +98,17 @@ async def test_an_endless_or_compressed_answer_is_not_read(tmp_path: Path) -> No
             (described,) = here.servers.describe()
             assert described["state"] != "running"
     assert sent < 4 * MAX_MESSAGE_BYTES
+
+
+async def test_a_server_that_was_away_is_found_again(tmp_path: Path) -> None:
+    is_away = False
+    async with heron_server(lambda: is_away) as url:
+        secrets = {"Authorization": {"env": "HERON_TOKEN"}}
+        settings = settings_with(tmp_path, {"herons": {"url": url, "secrets": secrets}})
+        async with running(settings, {"HERON_TOKEN": TOKEN}) as here:
+            is_away = True
+            assert (await here.call("herons", "count", place="the weir")).is_error
+            is_away = False
+            with anyio.fail_after(LIMIT_S):
+                while (await here.call("herons", "count", place="the weir")).is_error:
+                    await anyio.lowlevel.checkpoint()

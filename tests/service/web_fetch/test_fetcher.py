@@ -10,6 +10,7 @@ from anyio.abc import SocketStream
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
+from gateway.web_fetch import fetcher
 from gateway.web_fetch.errors import FetchRefused
 from gateway.web_fetch.exchange import Exchange
 from gateway.web_fetch.fetcher import MAX_PAGE_BYTES, Fetcher
@@ -17,9 +18,9 @@ from tests.service.web_fetch.pages import LOOPBACK, Web, page, web_with
 from tests.support.relays import make_certificate, service
 
 
-async def refused(fetcher: Fetcher, url: str) -> str:
+async def refused(asked: Fetcher, url: str) -> str:
     with pytest.raises(FetchRefused) as caught:
-        await fetcher.fetch(url)
+        await asked.fetch(url)
     return str(caught.value)
 
 
@@ -70,8 +71,8 @@ async def test_a_name_that_leads_to_an_address_that_is_not_public_is_never_conne
 ) -> None:
     async with web_with(lambda _: page("inside")) as (web, seen):
         web.names["herons.org"] = [addresses]
-        fetcher = Fetcher(["*"], Exchange(resolve=web.resolve))
-        told = await refused(fetcher, "http://herons.org/")
+        strict = Fetcher(["*"], Exchange(resolve=web.resolve))
+        told = await refused(strict, "http://herons.org/")
         assert told == "The host herons.org leads to an address that is not public."
         assert seen.requests == []
 
@@ -103,8 +104,8 @@ async def test_each_redirect_is_checked_like_the_first_address(target: str, said
 
     async with web_with(answer, "herons.org", "other.org") as (web, seen):
         web.names["inside.org"] = [["10.0.0.1"]]
-        fetcher = web.fetcher("herons.org", "inside.org")
-        assert (await refused(fetcher, "http://herons.org/")).startswith(said)
+        listing = web.fetcher("herons.org", "inside.org")
+        assert (await refused(listing, "http://herons.org/")).startswith(said)
         assert {request.url.hostname for request in seen.requests} == {"herons.org"}
         assert len(seen.requests) == (6 if target == "/again" else 1)
 
@@ -168,6 +169,17 @@ async def test_a_page_that_no_parser_gets_through_costs_nobody_anything() -> Non
         assert "heron" in (await web.fetcher().fetch("http://herons.org/")).text
 
 
+async def test_a_page_that_ends_its_converter_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetcher, "_PROGRAM", "/no/such/program.py")
+
+    async def told_of(text: str) -> str:
+        async with web_with(lambda _: page(text)) as (web, _):
+            return await refused(web.fetcher(), "http://herons.org/")
+
+    for text in ("<p>heron</p>", "<p>heron</p>" * 100_000):  # also more than a pipe holds
+        assert await told_of(text) == "The page cannot be read as text."
+
+
 async def test_a_host_that_is_unknown_or_closed_is_said_so() -> None:
     async def drop(_: SocketStream) -> None:
         await anyio.lowlevel.checkpoint()
@@ -193,7 +205,23 @@ async def test_tls_is_verified_for_the_name_and_not_for_the_address(tmp_path: Pa
     async with service(answer, tls) as url:
         port = int(url.rpartition(":")[2])
         web = Web(port, {name: [[LOOPBACK]] for name in ("herons.org", "egrets.org")})
-        fetcher = web.fetcher(trusted=trusted)
-        assert (await fetcher.fetch("https://herons.org/")).text == "heron"
-        assert await refused(fetcher, "https://egrets.org/") == "egrets.org cannot be reached."
+        trusting = web.fetcher(trusted=trusted)
+        assert (await trusting.fetch("https://herons.org/")).text == "heron"
+        assert await refused(trusting, "https://egrets.org/") == "egrets.org cannot be reached."
         assert "cannot be reached" in await refused(web.fetcher(), "https://herons.org/")
+
+
+async def test_a_page_does_not_lead_from_https_to_an_address_without_it(tmp_path: Path) -> None:
+    cert, tls = await make_certificate(tmp_path, "herons.org")
+
+    async def answer(stream: SocketStream) -> None:
+        await stream.receive()
+        await stream.send(
+            b"HTTP/1.1 302 Found\r\nLocation: http://herons.org/\r\nContent-Length: 0\r\n\r\n"
+        )
+
+    trusted = ssl.create_default_context(cafile=cert)
+    async with service(answer, tls) as url:
+        web = Web(int(url.rpartition(":")[2]), {"herons.org": [[LOOPBACK]]})
+        told = await refused(web.fetcher(trusted=trusted), "HTTPS://herons.org/")
+        assert told == "The page leads from https to an address without it."
