@@ -120,6 +120,8 @@ class _Planner:
             return ServerPlan(
                 name=name, config=config, headers=secrets, secrets=tuple(secrets.values())
             )
+        if os.name == "nt":
+            raise StartError(f"The MCP server {name} has a command, which takes Linux or macOS.")
         home = self._data_dir / MCP_FOLDER / name
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         program = self._find_program(name, config)

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,8 @@ def time_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer
     root = tmp_path_factory.mktemp("mcp")
     table = {"command": [TIME], "tools": ["convert_time"], "reading": ["convert_time"]}
     file = settings_with(root, {"time": table, "gone": {"command": ["/bin/false"]}}).mcp_file
-    with started_server(root / "server", demo_cadence_ms=0, mcp_file=file) as server:
+    settings: dict[str, Any] = {"demo_cadence_ms": 0, "mcp_file": file, "web_fetch": "public"}
+    with started_server(root / "server", **settings) as server:
         yield server
 
 
@@ -40,6 +42,17 @@ async def test_the_agent_calls_a_tool_of_the_server(time_server: LiveServer) -> 
         assert "-3.5h" in str(whole["output"])
     rules = [line["rule"] for line in time_server.journal(result) if line["kind"] == "permission"]
     assert rules[0] == "own_tool"
+
+
+async def test_a_page_inside_is_refused_and_the_person_reads_why(time_server: LiveServer) -> None:
+    inside = f"{time_server.url}/readyz"
+    call = {"tool": "mcp__web__web_fetch", "input": {"url": inside}}
+    async with time_server.client() as client:
+        (tool,) = (await client.ask(script(call, {"text": "Done."})))["tools"]
+        assert (tool["status"], tool["summary"]) == ("failed", inside)
+        assert tool["error"].startswith("Only plain http and https addresses of public hosts")
+        part = (await client.get("/readyz"))["parts"]["web"]
+        assert part == {"ok": True, "state": "public", "search": "off"}
 
 
 async def test_servers_tools_and_states_are_listed(time_server: LiveServer) -> None:
