@@ -105,7 +105,7 @@ def run_blocking(around: Surroundings, request: Request, found: Sequence[Protect
         except (TooManyMounts, OSError):
             reason = "the protected files of the workspace could not all be covered"
             return Outcome(code=_NOT_STARTED, reason=reason)
-        mounts += _further_mounts(around, opened)
+        mounts += _further_mounts(around, found, opened)
         info, ended_in, block = _Pipe(stack), _Pipe(stack), _Pipe(stack)
         plan = BoxPlan(
             program=around.program,
@@ -154,7 +154,10 @@ def _open_proxy(around: Surroundings, box: int, stack: ExitStack) -> None:
     stack.callback(proxy.close)
 
 
-def _further_mounts(around: Surroundings, opened: Opened) -> list[Mount]:
+def _further_mounts(
+    around: Surroundings, found: Sequence[Protected], opened: Opened
+) -> list[Mount]:
+    """Mount the further folders, and the box's own files."""
     mounts = [
         Mount(
             "writable" if folder.is_writable else "read_only",
@@ -167,10 +170,16 @@ def _further_mounts(around: Surroundings, opened: Opened) -> list[Mount]:
         "/etc/passwd": users_file(os.getuid()),
         "/etc/group": groups_file(os.getgid()),
         f"{HOME}/.gitconfig": GIT_SETTINGS,
+        f"{HOME}/.gitignore": os.fsencode("\n".join(_names_of_secrets(found))),
     }
     return mounts + [
         Mount("file", at, opened.keep(memory_file(text))) for at, text in files.items()
     ]
+
+
+def _names_of_secrets(found: Sequence[Protected]) -> list[str]:
+    """Return the names of secrets, which git is not to add: they are empty here."""
+    return sorted({one.path.rpartition("/")[2] for one in found if one.is_secret})
 
 
 class _Pipe:

@@ -6,7 +6,9 @@ memory, and what they put on the disk, are measured while the command runs.
 
 import os
 import resource
-from collections.abc import Iterator
+import stat
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +16,9 @@ from typing import Final
 _MIB: Final = 1 << 20
 _KIB: Final = 1 << 10
 _PAGE: Final = resource.getpagesize()
+_BLOCK: Final = 512
+_CLOCK_NS: Final = 1_000_000_000
+_LEAST_FREE_BYTES: Final = 256 * _MIB
 _NEARLY: Final = 0.8
 """Of the processes: the kernel lets no more begin, and some end while they are counted."""
 _HARD: Final = {
@@ -90,6 +95,7 @@ class Watch:
     def __init__(self, limits: Limits, workspace: Path) -> None:
         self._limits = limits
         self._workspace = workspace
+        self._started_ns = time.time_ns() - _CLOCK_NS
         self._before = self._disk()
 
     def excess_blocking(self, box: int) -> str | None:
@@ -107,19 +113,60 @@ class Watch:
             sum(map(_proportional_bytes, pids)) > limits.memory_mb * _MIB
         ):
             return f"it used more than {limits.memory_mb} MB of memory"
-        return self._disk_excess()
+        return self._disk_excess(pids)
 
-    def _disk_excess(self) -> str | None:
-        before, now = self._before, self._disk()
-        if before.free_bytes - now.free_bytes > self._limits.disk_mb * _MIB:
-            return f"the disk of the workspace lost more than {self._limits.disk_mb} MB meanwhile"
-        if before.free_files - now.free_files > self._limits.new_files:
-            return f"it made more than {self._limits.new_files} files"
+    def _disk_excess(self, pids: Sequence[int]) -> str | None:
+        """Look at the whole disk first, and at the command's own files if that lost much."""
+        before, now, limits = self._before, self._disk(), self._limits
+        most_bytes = limits.disk_mb * _MIB
+        lost_bytes = before.free_bytes - now.free_bytes
+        if lost_bytes <= most_bytes and before.free_files - now.free_files <= limits.new_files:
+            return None
+        if now.free_bytes < _LEAST_FREE_BYTES:
+            return "the disk of the workspace is nearly full"
+        own_bytes, files = self._written()
+        own_bytes += sum(map(_unnamed_bytes, pids))
+        if own_bytes > most_bytes:
+            return f"it wrote more than {limits.disk_mb} MB to the disk"
+        if files > limits.new_files:
+            return f"it made more than {limits.new_files} files"
+        self._before = now  # other programs took it
         return None
+
+    def _written(self) -> tuple[int, int]:
+        """Return the size and number of the workspace's files that changed since the start."""
+        size = count = 0
+        waiting = [str(self._workspace)]
+        while waiting:
+            try:
+                with os.scandir(waiting.pop()) as listing:
+                    for entry in listing:
+                        status = entry.stat(follow_symlinks=False)
+                        if status.st_ctime_ns >= self._started_ns:
+                            size += status.st_blocks * _BLOCK
+                            count += 1
+                        if stat.S_ISDIR(status.st_mode):
+                            waiting.append(entry.path)
+            except OSError:  # it has gone, or the command has closed it
+                continue
+        return size, count
 
     def _disk(self) -> _Disk:
         found = os.statvfs(self._workspace)
         return _Disk(found.f_bavail * found.f_frsize, found.f_ffree)
+
+
+def _unnamed_bytes(pid: int) -> int:
+    """Return the size of the files that a process holds open and that have no name any more."""
+    size = 0
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+            status = os.stat(f"/proc/{pid}/fd/{name}")  # noqa: PTH116
+            if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                size += status.st_blocks * _BLOCK
+    except OSError:
+        pass
+    return size
 
 
 def _tree(root: int) -> Iterator[int]:

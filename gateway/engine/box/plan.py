@@ -139,7 +139,7 @@ def groups_file(gid: int) -> bytes:
     return f"agent:x:{gid}:\nnogroup:x:65534:\n".encode()
 
 
-GIT_SETTINGS: Final = b"""\
+GIT_SETTINGS: Final = f"""\
 [user]
 \tname = Candor agent
 \temail = agent@candor.invalid
@@ -148,5 +148,7 @@ GIT_SETTINGS: Final = b"""\
 \tbareRepository = explicit
 [init]
 \tdefaultBranch = main
-"""
+[core]
+\texcludesFile = {HOME}/.gitignore
+""".encode()
 """Of git in the box, below those of the repository."""
