@@ -131,6 +131,10 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
             "mkdir bare; cd bare; mkdir objects refs hooks; echo > HEAD; echo > hooks/update",
             ["bare/hooks"],
         ),
+        (
+            "mkdir -p bare/objects bare/refs bare/.claude bare/x/.vscode; echo > bare/HEAD",
+            ["bare/.claude", "bare/x/.vscode"],
+        ),
         ("echo 'gitdir: /tmp/x' > lib2.git; mkdir q; echo 'gitdir: ../x' > q/.git", ["q/.git"]),
     ],
 )

@@ -1,10 +1,10 @@
 """Generated hostile programs run in the box, and nothing outside notices: no file, secret, packet or process."""
 
-import itertools
 import os
 import select
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -115,7 +115,7 @@ class Range:
         for entry in bench.workspace.iterdir():
             if entry.name == "socket":
                 continue
-            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+            entry.unlink() if entry.is_symlink() or not entry.is_dir() else shutil.rmtree(entry)
         bench.git("init", "-q")
         files = {
             ".env": f"{SECRET}-a",
@@ -146,19 +146,18 @@ class Range:
     def _look_at_protected(self) -> dict[str, bytes]:
         """Return everything below the workspace under a protected name, wherever it is, with its content."""
         found = {}
-        for path in self.bench.workspace.rglob("*"):
-            parts = path.relative_to(self.bench.workspace).parts
-            if (
-                is_protected(parts)
-                and "node_modules" not in parts
-                and (path.is_symlink() or not path.is_dir())
-            ):
-                settings = parts[-1] == "config" and path.is_file()
-                content = path.read_bytes() if path.is_file() else b"special"
-                if settings and content == NEW_SETTINGS:
-                    continue  # of a repository that the program made
+        for parts, path, mode in self._entries():
+            if not is_protected(parts) or "node_modules" in parts or stat.S_ISDIR(mode):
+                continue
+            content = path.read_bytes() if stat.S_ISREG(mode) else b"special"
+            if parts[-1] != "config" or content != NEW_SETTINGS:  # those a program's repository has
                 found["/".join(parts)] = content
         return found
+
+    def _entries(self) -> Iterator[tuple[Sequence[str], Path, int]]:
+        """Yield everything in the workspace; no link is followed."""
+        for path in self.bench.workspace.rglob("*"):
+            yield path.relative_to(self.bench.workspace).parts, path, path.lstat().st_mode
 
     def run(self, program: Program) -> list[str]:
         """Run a program and return its effects."""
@@ -185,25 +184,22 @@ class Range:
 
     def _is_changed_victim(self) -> bool:
         process = psutil.Process(self._victim.pid)
-        return process.nice() != 0 or process.status() == psutil.STATUS_STOPPED
+        return (
+            process.nice() != psutil.Process().nice() or process.status() == psutil.STATUS_STOPPED
+        )
 
     def _changes_inside(self) -> Iterator[str]:
         now = self._look_at_protected()
         for name in {*now, *self._protected}:
             if now.get(name) != self._protected.get(name):
                 yield f"{name} is {now.get(name)!r} and was {self._protected.get(name)!r}"
-        for path in self.bench.workspace.rglob("*"):
-            status = path.lstat()
-            is_file = path.is_file() and not path.is_symlink()
-            parts = path.relative_to(self.bench.workspace).parts
-            if is_file and status.st_mode & 0o6000:
+        for parts, path, mode in self._entries():
+            if not stat.S_ISREG(mode):
+                continue
+            if mode & 0o6000:
                 yield f"{path} runs as its owner"
-            if (
-                is_file
-                and not is_protected(parts)
-                and path.name != "program.py"
-                and SECRET.encode() + b"-" in path.read_bytes()
-            ):
+            is_own = is_protected(parts) or path.name == "program.py"
+            if not is_own and f"{SECRET}-".encode() in path.read_bytes():
                 yield f"a secret is in {path}"
 
 
@@ -222,15 +218,15 @@ _NAMES = {
 
 
 def is_protected(parts: Sequence[str]) -> bool:
-    """Return whether a path is protected, told by a list of the test's own."""
+    """Return whether a path is protected, told by a list of the test's own.
+
+    In a repository these are the names that git acts by.
+    """
     low = [part.lower() for part in parts]
-    if any(part in _NAMES or part.startswith(".env") for part in low):
-        return True
-    return any(
-        name in {"hooks", "config", "info", "commondir", "modules"}
-        and (above.endswith(".git") or above == "bare")
-        for above, name in itertools.pairwise(low)
-    )
+    repository = next((n for n, part in enumerate(low) if part in {".git", "bare"}), None)
+    if repository is not None and low[repository + 1 : repository + 2]:
+        return low[repository + 1] in {"hooks", "config", "info", "commondir", "modules"}
+    return any(part in _NAMES or part.startswith(".env") for part in low)
 
 
 @contextmanager

@@ -100,34 +100,33 @@ class Bench:
         return self.run("/usr/bin/python3 -B program.py")
 
     def reports(self) -> list[Mapping[str, Any]]:
-        """Return what the broker has reported so far."""
+        """Return what the broker has reported of its commands."""
         assert self.process.stdout is not None
+        self.run("true")  # what came before it has been reported
         while select.select([self.process.stdout], [], [], 0)[0]:
-            line = self.process.stdout.readline()
-            if not line:
+            data = os.read(self.process.stdout.fileno(), 65_536)
+            if not data:
                 break
-            self.told.append(json.loads(line))
+            self.told += map(json.loads, data.splitlines())
         return self.told
 
     def left_running(self) -> list[str]:
-        """Return the command lines of processes of the box that are left."""
+        """Return the command lines of processes in a box of this workspace that are left."""
         found = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) in {os.getpid(), self.process.pid}:
-                continue
+        for entry in Path("/proc").glob("[0-9]*"):
             try:
+                is_theirs = entry.stat().st_uid == self.uid and self._is_in_box(entry)
                 words = (entry / "cmdline").read_bytes().split(b"\0")
-                is_theirs = entry.stat().st_uid == self.uid and self._is_below(int(entry.name))
             except OSError:
                 continue
             if is_theirs and words != [b""]:
                 found.append(" ".join(word.decode("utf-8", "replace") for word in words))
         return found
 
-    def _is_below(self, pid: int) -> bool:
-        """Return whether a process is in a process namespace of its own; those of a box are."""
+    def _is_in_box(self, process: Path) -> bool:
         own = Path("/proc/self/ns/pid").readlink()
-        return Path(f"/proc/{pid}/ns/pid").readlink() != own
+        mounts = (process / "mountinfo").read_text("utf-8", "replace")
+        return (process / "ns/pid").readlink() != own and f" {self.workspace} " in mounts
 
 
 @contextmanager

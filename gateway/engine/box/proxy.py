@@ -6,6 +6,7 @@ What is inside the encrypted connection is not seen: neither what is sent to a l
 request for another name that the same servers answer.
 """
 
+import encodings.idna  # noqa: F401  name look-ups load it late, when it may be out of reach
 import ipaddress
 import re
 import socket

@@ -116,20 +116,21 @@ class Searcher:
 
 def _look(path: str, listing: Sequence[os.DirEntry[str]], state: tuple[int, int, int]) -> _Folder:
     parts = tuple(path.split("/")[:-1])
-    is_repository = bool(parts) and (
-        _is_git(parts[-1]) or {entry.name for entry in listing} >= _REPOSITORY
-    )
-    if is_repository:
+    if parts and _is_git(parts[-1]):
         itself = Protected(path=path[:-1], kind="repository")
         inside = [_protect_in_repository(path, entry) for entry in listing]
         return _Folder(state, (), (itself, *filter(None, inside)), len(listing))
+    is_repository = bool(parts) and {entry.name for entry in listing} >= _REPOSITORY
     folders: list[str] = []
     found: list[Protected] = []
     for entry in listing:
         is_folder = entry.is_dir(follow_symlinks=False)
         if is_folder and _is_git(entry.name):
             folders.append(entry.name)
-        elif (protected := _protect(path, (*parts, entry.name), entry)) is not None:
+            continue
+        protected = _protect_in_repository(path, entry) if is_repository else None
+        protected = protected or _protect(path, (*parts, entry.name), entry)
+        if protected is not None:
             found.append(protected)
         elif is_folder and entry.name not in DEPENDENCIES:
             folders.append(entry.name)
