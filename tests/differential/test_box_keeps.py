@@ -135,6 +135,8 @@ def protected_files(workspace: Path) -> dict[str, bytes]:
             "mkdir -p bare/objects bare/refs bare/.claude bare/x/.vscode; echo > bare/HEAD",
             ["bare/.claude", "bare/x/.vscode"],
         ),
+        ("mkdir a; echo x > a/.bashrc; chmod 500 a", ["a/.bashrc"]),
+        ("mkdir a; ln -s /tmp a/.vscode; chmod 100 a", ["a/.vscode"]),
         ("echo 'gitdir: /tmp/x' > lib2.git; mkdir q; echo 'gitdir: ../x' > q/.git", ["q/.git"]),
     ],
 )

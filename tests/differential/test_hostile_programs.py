@@ -16,7 +16,7 @@ from random import Random
 import psutil
 import pytest
 
-from tests.differential.hostile import PYTHON, SH, Program, Scene, write_program
+from tests.differential.hostile import PYTHON, SH, Language, Program, Scene, write_program
 from tests.support.boxes import USERS, Bench, User, box_bench
 from tests.support.walls import needs_boxes
 
@@ -289,7 +289,7 @@ def test_a_box_with_a_hole_is_found_out(hole: str, attempts: Sequence[str]) -> N
         found = []
         for _ in range(12):
             name = random.choice(attempts)
-            language = "sh" if name in SH else "python"
+            language: Language = "sh" if name in SH else "python"
             text = table[name](random, place.scene)
             head = "" if language == "sh" else "import ctypes, os, shutil, socket\n"
             found += place.run(Program(language, head + text, (name,)))

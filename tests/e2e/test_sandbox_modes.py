@@ -11,13 +11,13 @@ import pytest
 from gateway.doctor import examine
 from gateway.engine.events import ToolReturned
 from gateway.engine.sandbox.protection import WallMode, find_bubblewrap_fault_blocking
-from gateway.settings import Settings
+from gateway.settings import Settings, Shell
 from tests.support.engine_talk import ask, bash, script, step
 from tests.support.engine_world import real_world, write
 from tests.support.live_server import running_server
 from tests.support.live_server import script as live_script
 from tests.support.program import environment, one_sentence, run_program
-from tests.support.walls import needs_bubblewrap, needs_landlock
+from tests.support.walls import needs_boxes, needs_bubblewrap, needs_landlock
 
 landlock = pytest.importorskip(
     "gateway.engine.sandbox.landlock", reason="Landlock is Linux's", exc_type=ImportError
@@ -141,6 +141,46 @@ def test_doctor_tells_which_wall_there_is(
         data_dir=tmp_path / "data",
         log_dir=tmp_path / "logs",
         sandbox=mode,
+    )
+    out = io.StringIO()
+    code = examine(settings, {}, out=out)
+    assert [line for line in out.getvalue().splitlines() if line.startswith(told)], out.getvalue()
+    assert code == told.startswith("fault")
+
+
+@needs_boxes
+@pytest.mark.parametrize(
+    ("shell", "has_program", "told"),
+    [
+        ("listed", True, "   ok  This machine offers CANDOR_SHELL=sandboxed, too"),
+        (
+            "listed",
+            False,
+            " note  This machine offers only CANDOR_SHELL=listed: CANDOR_SHELL=sandb",
+        ),
+        (
+            "sandboxed",
+            True,
+            "   ok  Shell commands run in a box of their own (bubblewrap): they see",
+        ),
+        ("sandboxed", False, "fault  CANDOR_SHELL=sandboxed cannot be kept: bubblewrap is not"),
+    ],
+)
+def test_doctor_tells_whether_there_is_a_box_for_commands(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    shell: Shell,
+    has_program: bool,  # noqa: FBT001
+    told: str,
+) -> None:
+    if not has_program:
+        monkeypatch.setattr("gateway.engine.box.choice.find_bubblewrap_blocking", lambda: None)
+    settings = Settings(
+        port=0,
+        workspace=tmp_path / "ws",
+        data_dir=tmp_path / "data",
+        log_dir=tmp_path / "logs",
+        shell=shell,
     )
     out = io.StringIO()
     code = examine(settings, {}, out=out)

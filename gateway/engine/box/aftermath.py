@@ -75,6 +75,7 @@ def _remove(path: Path) -> None:
         is_folder = stat.S_ISDIR(path.lstat().st_mode)
     except FileNotFoundError:
         return
+    _make_accessible(path.parent)
     if not is_folder:
         path.unlink()
         return
@@ -82,11 +83,18 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path)
 
 
+def _make_accessible(folder: Path) -> None:
+    """Give the owner of a folder every right in it."""
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        folder.chmod(mode | stat.S_IRWXU)
+
+
 def _open_up(path: Path) -> None:
     """Make a folder and those below it accessible: a command may have closed them."""
     waiting = [path]
     while waiting:
         folder = waiting.pop()
-        folder.chmod(stat.S_IRWXU)
+        _make_accessible(folder)
         with os.scandir(folder) as listing:
             waiting += (Path(entry) for entry in listing if entry.is_dir(follow_symlinks=False))

@@ -40,11 +40,11 @@ _USER = (
 )
 
 _ATTEMPTS = """\
-outside={outside}; port={port}; pid={pid}
+outside={outside}; port={port}; processes={processes}
 (echo x > "$outside/written") 2>/dev/null && echo "write outside of the workspace"
 (read -r line < "$outside/kept") 2>/dev/null && echo "read outside of the workspace"
 (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && echo "reach the network"
-kill -0 "$pid" 2>/dev/null && echo "see other processes"
+[ "$(readlink /proc/self/ns/pid)" != "$processes" ] || echo "see other processes"
 while read -r key value; do
   case $key in
     CapEff:) [ "$value" = 0000000000000000 ] || echo "use capabilities" ;;
@@ -100,7 +100,8 @@ def try_box_blocking(box: Box, scratch: Path, before: Sequence[str] = ()) -> Non
 def _attempt(
     box: Box, before: Sequence[str], outside: Path, port: int
 ) -> "subprocess.CompletedProcess[bytes]":
-    line = _ATTEMPTS.format(outside=shlex.quote(str(outside)), port=port, pid=os.getpid())
+    processes = Path("/proc/self/ns/pid").readlink()
+    line = _ATTEMPTS.format(outside=shlex.quote(str(outside)), port=port, processes=processes)
     try:
         return subprocess.run(  # noqa: S603  our own arguments
             [*before, str(box.prefix), line],

@@ -11,7 +11,6 @@ with where the shell's last working directory is to be written.
 import _socket
 import os
 import sys
-from array import array
 
 SOCKET = "socket"
 """The same as in `gateway.engine.box.process`."""
@@ -20,6 +19,8 @@ MARK = "AGENT_OF_CANDOR"
 
 _CWD = " && pwd -P >| "
 _MAX_ANSWER = 65_536
+_OUTPUTS = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (1, 2))
+"""The descriptors of standard output and standard error, as the kernel takes them."""
 _GONE = "The sandbox does not run at the moment, so this command did not run to its end. Try again."
 
 
@@ -33,7 +34,7 @@ def main(folder: str, line: str) -> int:
     try:
         broker.connect(SOCKET)
         request = os.fsencode(f"{mark}\0{cwd}\0{file}\0{line}")
-        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array("i", [1, 2]))
+        rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, _OUTPUTS)
         broker.sendmsg([request], [rights])
         code, _, ended_in = (
             broker.recv(_MAX_ANSWER).decode("utf-8", "surrogateescape").partition(" ")

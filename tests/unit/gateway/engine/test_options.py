@@ -169,6 +169,22 @@ def test_the_model_is_told_what_it_may_run_and_where_its_memory_is() -> None:
     assert "workspace" not in str(options(tools=()).system_prompt)
 
 
+def test_an_agent_whose_commands_run_in_a_box_is_told_so_and_starts_them_there() -> None:
+    made = options(shell_prefix=Path("/data/box/run"))
+    assert made.env["CLAUDE_CODE_SHELL_PREFIX"] == "/data/box/run"
+    settings = json.loads(str(made.settings))
+    assert settings["env"]["CLAUDE_CODE_SHELL_PREFIX"] == "/data/box/run"
+    assert json.loads(str(options().settings))["env"]["CLAUDE_CODE_SHELL_PREFIX"] == ""
+    told = str(made.system_prompt)
+    assert "any command line, in a sandbox" in told
+    assert "There is no network." in told
+    assert "one plain command a call" not in told
+    networked = options(shell_prefix=Path("/data/box/run"), shell_hosts=["pypi.org"])
+    assert "these hosts, over https and through the proxy of the environment: pypi.org." in str(
+        networked.system_prompt
+    )
+
+
 def test_what_differs_once_connected_has_another_fingerprint() -> None:
     with_server = ClientSpec(model="m", servers=(HERONRY,))
     other_tools = ClientSpec(model="m", servers=(replace(HERONRY, revision="2"),))

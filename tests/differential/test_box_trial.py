@@ -1,0 +1,109 @@
+"""The trial at the start: it passes a box that holds, and names what one that does not hold lets through."""
+
+import socket
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from gateway.engine.box.choice import make_box_blocking
+from gateway.engine.box.process import Box
+from gateway.engine.box.trial import try_box_blocking
+from gateway.engine.protocol import EngineUnavailable
+from gateway.errors import StartError
+from gateway.settings import Settings
+from policies.rules import shipped_rules
+from tests.support.walls import needs_boxes
+
+pytestmark = needs_boxes
+
+PLAN = "import gateway.engine.box.plan as plan\n"
+COMMAND = "import gateway.engine.box.command as command\n"
+HOLES = {
+    "reach the network": PLAN + "plan._NAMESPACES = tuple(w for w in plan._NAMESPACES if w != '--unshare-net')",
+    "see other processes": PLAN + "plan._NAMESPACES = tuple(w for w in plan._NAMESPACES if w != '--unshare-pid')",
+    "use every system call": PLAN + "usual = plan.BoxPlan.arguments\ndef without(self):\n  words = usual(self)\n  at = words.index('--seccomp')\n  return words[:at] + words[at + 2:]\nplan.BoxPlan.arguments = without",
+    "start any number of processes": PLAN + "plan._START = 'exec {shell} -c \"$1\"'",
+    "use a file that was left open": COMMAND + "import os\nusual = command.Opened\nclass Leaky(usual):\n  def __init__(self):\n    super().__init__()\n    self.keep(os.open('/', os.O_PATH))\ncommand.Opened = Leaky",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weak(Box):
+    """A box whose broker starts with a hole."""
+
+    hole: str
+
+    def command(self, listener: socket.socket) -> list[str]:
+        *start, code = Box.command(self, listener)
+        setup, _, call = code.rpartition("; ")
+        return [*start, f"{setup}\n{self.hole}\n{call}"]
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    for name in ("ws", "data", "data/tmp"):
+        (tmp_path / name).mkdir()
+    settings = Settings(workspace=tmp_path / "ws", data_dir=tmp_path / "data", shell="sandboxed")
+    box = make_box_blocking(settings, shipped_rules(), tmp_path / "data/tmp")
+    assert box is not None
+    return box
+
+
+def test_a_box_that_holds_passes_and_nothing_is_left(box: Box, tmp_path: Path) -> None:
+    try_box_blocking(box, tmp_path / "data")
+    assert list((tmp_path / "ws").iterdir()) == []
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {"tmp", "box"}
+
+
+@pytest.mark.parametrize("hole", HOLES)
+def test_a_hole_is_found_and_named(box: Box, tmp_path: Path, hole: str) -> None:
+    weak = Weak(folder=box.folder, plan=box.plan, hole=HOLES[hole])
+    with pytest.raises(EngineUnavailable) as caught:
+        try_box_blocking(weak, tmp_path / "data")
+    assert str(caught.value) == (
+        f"CANDOR_SHELL=sandboxed cannot be kept: a program in the box could {hole}. "
+        "Otherwise set CANDOR_SHELL=listed."
+    )
+
+
+def test_a_place_outside_that_is_open_is_found(box: Box, tmp_path: Path) -> None:
+    plan = replace(box.plan, folders=[["write", str(tmp_path / "data")]])
+    with pytest.raises(EngineUnavailable, match="could write outside of the workspace"):
+        try_box_blocking(replace(box, plan=plan), tmp_path / "data")
+    plan = replace(box.plan, folders=[["read", str(tmp_path / "data")]])
+    with pytest.raises(EngineUnavailable, match="could read outside of the workspace"):
+        try_box_blocking(replace(box, plan=plan), tmp_path / "data")
+
+
+def test_a_bubblewrap_that_starts_nothing_is_told_in_its_words(box: Box, tmp_path: Path) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text(
+        "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
+    )
+    program.chmod(0o755)
+    for folder in (tmp_path, *list(tmp_path.parents)[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    broken = replace(box, plan=replace(box.plan, program=str(program)))
+    with pytest.raises(EngineUnavailable) as caught:
+        try_box_blocking(broken, tmp_path / "data")
+    assert str(caught.value) == (
+        "CANDOR_SHELL=sandboxed cannot be kept: no command can run in a box here (bwrap: setting up "
+        "uid map: Permission denied). The system has to allow user namespaces to ordinary programs, "
+        "or at least to bubblewrap. Otherwise set CANDOR_SHELL=listed."
+    )
+
+
+def test_without_bubblewrap_the_start_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.engine.box.choice.find_bubblewrap_blocking", lambda: None)
+    settings = Settings(workspace=tmp_path, data_dir=tmp_path, shell="sandboxed")
+    with pytest.raises(StartError) as caught:
+        make_box_blocking(settings, shipped_rules(), tmp_path)
+    assert str(caught.value) == (
+        "CANDOR_SHELL=sandboxed cannot be kept: bubblewrap is not installed. Install bubblewrap with "
+        "the system's package manager, or as a package: pip install 'candor[sandbox]'. Otherwise set "
+        "CANDOR_SHELL=listed."
+    )
+    assert make_box_blocking(replace(settings, shell="listed"), shipped_rules(), tmp_path) is None
