@@ -150,6 +150,33 @@ def test_what_a_command_makes_under_a_protected_name_is_removed_and_named(
     assert bench.run("true").output == ""
 
 
+DEEP = """python3 - <<'END'
+import os
+for _ in range({}):
+    os.mkdir('d' * 40); os.chdir('d' * 40)
+END"""
+
+
+def test_what_is_too_deep_to_be_deleted_loses_its_name_at_least(bench: Bench) -> None:
+    ran = bench.run(
+        f"mkdir .vscode && echo evil > .vscode/tasks.json && cd .vscode && {DEEP.format(1500)}"
+    )
+    assert not (bench.workspace / ".vscode").exists()
+    assert "the sandbox removed .vscode." in ran.output
+    assert bench.run("true").code == 126  # until a person has looked at what is left
+
+
+def test_what_cannot_be_searched_is_not_worked_in_and_hides_nothing_else(bench: Bench) -> None:
+    ran = bench.run(f"echo evil > AGENTS.md; {DEEP.format(200)}")
+    assert "the sandbox removed AGENTS.md." in ran.output
+    assert not (bench.workspace / "AGENTS.md").exists()
+    again = bench.run("echo x > made")
+    assert again.code == 126
+    assert again.output.startswith("This command did not run: the folder dddd")
+    assert again.output.endswith("cannot be read (File name too long).\n")
+    assert not (bench.workspace / "made").exists()
+
+
 def test_a_new_repository_keeps_git_s_own_settings(bench: Bench) -> None:
     ran = bench.run(
         "git init -q fresh && cd fresh && git config core.fsmonitor ./evil && echo a > a"

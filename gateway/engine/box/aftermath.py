@@ -7,6 +7,7 @@ process of the box has ended. A new repository stays, with git's own settings an
 
 import os
 import re
+import secrets
 import shutil
 import stat
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ _NEW_SETTINGS: Final = b"""\
 \tbare = false
 \tlogallrefupdates = true
 """
+_REMOVED: Final = "removed-by-sandbox-"
 _SECTION: Final = re.compile(rb"(?m)^\s*\[([^\]\s]*)")
 """The name of a section of git's settings."""
 
@@ -30,36 +32,44 @@ _SECTION: Final = re.compile(rb"(?m)^\s*\[([^\]\s]*)")
 def restore_blocking(
     root: Path, before: Sequence[Protected], after: Sequence[Protected]
 ) -> list[str]:
-    """Return the paths of what was taken away; `root` is the workspace."""
-    taken = []
+    """Return the paths of what was taken away; `root` is the workspace.
+
+    Raise `OSError` if something could not be taken away, after the rest was.
+    """
+    taken: list[str] = []
+    faults: list[OSError] = []
     old = {one.path: one for one in before}
-    for one in after:
-        known = old.get(one.path)
-        if known is None and not one.is_secret and one.kind != "repository":
-            told = _take_away(root, one.path)
-            taken += [one.path] if told else []
+    new = [one for one in after if one.path not in old and _acts(one)]
     now = {one.path: one for one in after}
-    for link in (one for one in before if one.kind == "link" and now.get(one.path) != one):
-        path = root / link.path
-        _remove(path)
-        with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.symlink_to(link.target)
-        taken.append(link.path)
+    links = [one for one in before if one.kind == "link" and now.get(one.path) != one]
+    for one in (*new, *links):
+        try:
+            if one in links:
+                _remove(root / one.path)
+                (root / one.path).symlink_to(one.target)
+                taken.append(one.path)
+            elif _take_away(root / one.path):
+                taken.append(one.path)
+        except OSError as exc:
+            faults.append(exc)
+    if faults:
+        raise faults[0]
     return taken
 
 
-def _take_away(root: Path, path: str) -> bool:
+def _acts(one: Protected) -> bool:
+    """Return whether a new entry is dangerous: a secret of the command's own is not."""
+    return not one.is_secret and one.kind != "repository"
+
+
+def _take_away(entry: Path) -> bool:
     """Remove an entry, or reset a repository's settings; return whether a person should know."""
-    entry = root / path
     is_settings = entry.name == "config" and (entry.parent / "objects").is_dir()
-    told = True
-    if is_settings:
-        told = _says_more(entry)
+    says_more = not is_settings or _says_more(entry)
     _remove(entry)
     if is_settings:
         entry.write_bytes(_NEW_SETTINGS)
-    return told
+    return says_more
 
 
 def _says_more(settings: Path) -> bool:
@@ -70,7 +80,11 @@ def _says_more(settings: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove whatever stands at a path; no link is followed."""
+    """Remove whatever stands at a path; no link is followed.
+
+    A folder loses its name first. That always works, and deleting it may not: it may be deeper than
+    a path can be long.
+    """
     try:
         is_folder = stat.S_ISDIR(path.lstat().st_mode)
     except FileNotFoundError:
@@ -79,8 +93,12 @@ def _remove(path: Path) -> None:
     if not is_folder:
         path.unlink()
         return
-    _open_up(path)
-    shutil.rmtree(path)
+    _make_accessible(path)  # else it cannot be renamed
+    nameless = path.with_name(f"{_REMOVED}{secrets.token_hex(4)}")
+    path.rename(nameless)
+    with suppress(OSError, RecursionError):
+        _open_up(nameless)
+        shutil.rmtree(nameless)
 
 
 def _make_accessible(folder: Path) -> None:

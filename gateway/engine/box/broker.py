@@ -21,7 +21,7 @@ from gateway.engine.box.aftermath import restore_blocking
 from gateway.engine.box.command import Folder, Outcome, Request, Surroundings, run_blocking
 from gateway.engine.box.identity import take_identity_blocking
 from gateway.engine.box.limits import Limits
-from gateway.engine.box.search import Searcher, TooMuch
+from gateway.engine.box.search import Searcher
 from gateway.engine.box.seccomp import filter_program
 
 _MAX_REQUEST: Final = 262_144
@@ -132,19 +132,22 @@ class Broker:
         )
 
     def _run(self, request: Request) -> Outcome:
-        try:
-            before = self._searcher.search_blocking()
-        except TooMuch as fault:
-            _tell(request, f"This command did not run: {fault}")
+        before, unclear = self._searcher.search_blocking()
+        if unclear:
+            _tell(request, f"This command did not run: {unclear}.")
             return Outcome(code=_NOT_STARTED)
         outcome = run_blocking(self._around, request, before)
         if outcome.reason:
             _tell(request, f"The sandbox ended this command: {outcome.reason}.")
         try:
-            taken = restore_blocking(self._root, before, self._searcher.search_blocking())
-        except (TooMuch, OSError) as fault:
-            _tell(request, f"What this command left cannot be searched: {fault}")
+            after, unclear = self._searcher.search_blocking()
+            taken = restore_blocking(self._root, before, after)
+        except OSError as fault:
+            report({"fault": f"not removed: {fault}"})
+            _tell(request, "What this command made under protected names could not be removed.")
             return outcome
+        if unclear:
+            _tell(request, f"No further command runs: {unclear}. Remove it.")
         if taken:
             more = f" and {len(taken) - _MOST_SHOWN} more" if len(taken) > _MOST_SHOWN else ""
             shown = ", ".join(taken[:_MOST_SHOWN]) + more

@@ -25,12 +25,9 @@ _ACTING_IN_REPOSITORY: Final = frozenset(
     ("config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir")
 )
 _SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
+_SHOWN_CHARS: Final = 200
 _SETTLED_NS: Final = 1_000_000_000
 """A folder that changed within this time before it was read may have changed again unseen."""
-
-
-class TooMuch(Exception):
-    """The workspace cannot be searched for what is protected; the text says why, for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +60,15 @@ class Searcher:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._known: dict[str, _Folder] = {}
+        self._unclear = ""
 
-    def search_blocking(self) -> tuple[Protected, ...]:
-        """Return what is protected, folders before what is in them. Raise `TooMuch` if that
-        is unclear.
+    def search_blocking(self) -> tuple[tuple[Protected, ...], str]:
+        """Return what is protected, folders before what is in them; and why something may have been
+        overlooked, as a part of a sentence, or nothing.
         """
         known: dict[str, _Folder] = {}
         entries = 0
+        self._unclear = ""
         waiting = [""]
         while waiting:
             path = waiting.pop()
@@ -79,14 +78,17 @@ class Searcher:
             known[path] = folder
             entries += folder.entries
             if entries > MAX_ENTRIES:
-                raise TooMuch(f"The workspace holds more than {MAX_ENTRIES} files.")
+                self._unclear = f"the workspace holds more than {MAX_ENTRIES} files"
+                break
             waiting += (f"{path}{name}/" for name in folder.folders)
         self._known = known
         found = (one for folder in known.values() for one in folder.found)
-        return tuple(sorted(found, key=lambda one: one.path.split("/")))
+        return tuple(sorted(found, key=lambda one: one.path.split("/"))), self._unclear
 
     def _read(self, path: str) -> _Folder | None:
-        """Return a folder, or None if it has gone. `path` is empty, or ends with `/`."""
+        """Return a folder, or None if it has gone or cannot be read. `path` is empty, or ends with
+        `/`.
+        """
         now = time.time_ns()
         try:
             status = os.lstat(self._root / path)
@@ -98,7 +100,9 @@ class Searcher:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
-            raise TooMuch(f"The folder {path or '.'} cannot be read ({exc.strerror}).") from exc
+            shown = path[:_SHOWN_CHARS].removesuffix("/") or "."
+            self._unclear = f"the folder {shown} cannot be read ({exc.strerror})"
+            return None
         if now - status.st_ctime_ns < _SETTLED_NS:
             return _Folder((0, 0, 0), folder.folders, folder.found, folder.entries)
         return folder
