@@ -22,6 +22,7 @@ from gateway.demo.answer import DEMO_MODEL
 from gateway.demo.server import serve_demo
 from gateway.engine import processes
 from gateway.engine.box.choice import describe_box, make_box_blocking
+from gateway.engine.box.outputs import CommandOutputs
 from gateway.engine.box.process import Box, open_broker
 from gateway.engine.box.trial import try_box_blocking
 from gateway.engine.environment import DEFAULT_BASE_URL, agent_environment
@@ -116,7 +117,9 @@ async def open_agents(
             _prepare_blocking, settings, environ, plan, program, model_env, relay
         )
         if box is not None:
-            await stack.enter_async_context(open_broker(box))
+            outputs = CommandOutputs()
+            setup = replace(setup, outputs=outputs)
+            await stack.enter_async_context(open_broker(box, outputs))
         servers = await anyio.to_thread.run_sync(plan_mcp_blocking, settings, environ)
         of_servers = (secret for server in servers for secret in server.secrets)
         access = ModelAccess(

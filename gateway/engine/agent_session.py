@@ -21,6 +21,7 @@ from gateway.engine.events import (
     RunFinished,
     SessionReady,
     ToolCalled,
+    ToolOutput,
     ToolReturned,
 )
 from gateway.engine.hooks import RunHooks
@@ -65,6 +66,12 @@ class AgentSession:
         """Pass on what the relay saw of the model's service."""
         if self.run is not None:
             self.run.hear_service(report)
+
+    def hear_output(self, text: str) -> None:
+        """Pass on what the command that runs has written."""
+        index = None if self.run is None else self.run.calls.running_command
+        if self.run is not None and index is not None:
+            self.run.queue.put(ToolOutput(index=index, text=text))
 
     def begin(self, run: SdkRun, prompt: Prompt) -> None:
         """Pass the messages that follow to a run."""

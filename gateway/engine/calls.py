@@ -144,6 +144,13 @@ class RunCalls:
             if isinstance(call.answer, Allow)
         )
 
+    @property
+    def running_command(self) -> int | None:
+        """The index of the command that runs; None if none does, or several do."""
+        running = [call for call in self._by_index.values() if call.is_running]
+        found = [call.index for call in running if call.name in _SHELLS]
+        return found[0] if len(found) == 1 else None
+
     def keep_whole(self, tool_use_id: str, whole: WholeOutput) -> None:
         """Keep the whole output of the call with this id that runs; no other call with it does."""
         running = [call for call in self._under(tool_use_id) if call.is_running]

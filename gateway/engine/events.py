@@ -108,6 +108,15 @@ class WholeOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOutput:
+    """A piece of what a command writes while it runs; `ToolReturned` brings all of it."""
+
+    index: int
+    """The call's number in the turn."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolReturned:
     """The result of a tool call."""
 
@@ -200,6 +209,7 @@ EngineEvent = (
     | ThinkingDelta
     | TextDone
     | ToolCalled
+    | ToolOutput
     | ToolReturned
     | ModelRetrying
     | ServiceFailed

@@ -15,6 +15,7 @@ from typing import Any
 from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings, SdkMcpTool, create_sdk_mcp_server
 from claude_agent_sdk.types import McpSdkServerConfig
 
+from gateway.engine.box.outputs import CommandOutputs
 from gateway.engine.environment import KEEPS, PATH, SHELL, SWITCHED_OFF, kept_names, pins
 from gateway.engine.hooks import RunHooks
 from gateway.engine.own_tools import OwnServer, OwnTool, call_own
@@ -93,6 +94,8 @@ class AgentSetup:
     """The agent uses a person's login instead of a key or cloud."""
     shell_prefix: Path | None = None
     """A program that runs the agent's command lines in a box; None: its shell runs them."""
+    outputs: CommandOutputs | None = None
+    """Learns what commands in the box write while they run."""
     shell_hosts: Sequence[str] = ()
     """What commands in the box reach of the network."""
     temp_dir: Path | None = None

@@ -183,6 +183,8 @@ class SdkEngine:
             hooks,
             relay=relay,
         )
+        if self._setup.outputs is not None:
+            self._setup.outputs.admit(client_id, client.session.hear_output)
         token = relay.admit(client_id, client.session.report_service) if relay else None
         setup = self._setup
         if not report.may_instruct and not origin.warm_up:  # a prewarmed one waits; some may come
@@ -229,8 +231,9 @@ class SdkEngine:
         except Exception:  # noqa: BLE001  it must not end the other clients
             _log.exception("client_task_failed")
         finally:
-            if self._setup.relay is not None:
-                self._setup.relay.revoke(client.client_id)
+            for admitted in (self._setup.relay, self._setup.outputs):
+                if admitted is not None:
+                    admitted.revoke(client.client_id)
 
     async def _review_workspace(self) -> TrustReport:
         """Check the workspace for active configuration that nobody approved, before each start.

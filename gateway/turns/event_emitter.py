@@ -20,6 +20,7 @@ from gateway.engine.events import (
     TextDone,
     ThinkingDelta,
     ToolCalled,
+    ToolOutput,
 )
 from gateway.observability.masking import clip
 from gateway.turns.context import TurnContext
@@ -53,6 +54,8 @@ class EventEmitter:
         """Readers have something of that block."""
         self._text_masker = StreamMasker(context.sanitizer, context.masked)
         self._thinking_masker = StreamMasker(context.sanitizer, context.masked)
+        self._output_maskers: dict[int, StreamMasker] = {}
+        """Of commands that run, by the calls' numbers."""
         self.first_text_s: float | None = None
         """Seconds from the turn's begin to its first text."""
 
@@ -99,6 +102,8 @@ class EventEmitter:
 
     async def _emit_text_event(self, event: EngineEvent) -> None:
         match event:
+            case ToolOutput():
+                await self._tool_output(event)
             case TextDelta():
                 await self._text(event.text)
             case TextDone() if self._context.evidence.steps.is_repeated(event.text):
@@ -211,8 +216,21 @@ class EventEmitter:
         if self._doom_loop.observe(call.index, call.name, call.input):
             context.control.stop("doom_loop")
 
+    async def _tool_output(self, output: ToolOutput) -> None:
+        """Emit what a command writes while it runs; its result brings all of it."""
+        context, index = self._context, output.index
+        if index not in context.evidence.tools:
+            return
+        masker = self._output_maskers.get(index)
+        if masker is None:
+            masker = StreamMasker(context.sanitizer, context.masked)
+            self._output_maskers[index] = masker
+        if shown := await self._fed(masker, output.text):
+            context.events.emit("tool.output", index=index, text=shown)
+
     async def tool_finished(self, use: ToolUse) -> None:
         """Emit and record the result of a call."""
+        self._output_maskers.pop(use.index, None)
         use.ran = await self._rewritten(use)
         fields = {
             **tool_fields(use),

@@ -2,13 +2,16 @@
 
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from tests.support.engine_talk import step
-from tests.support.live_server import LiveServer, bash, script, started_server
+from tests.support.live_server import LiveServer, bash, let_go, script, started_server
+from tests.support.program import environment, one_sentence, run_program
 from tests.support.walls import needs_boxes
 
 pytestmark = [pytest.mark.e2e, needs_boxes]
@@ -89,3 +92,83 @@ async def test_a_program_is_written_tested_mended_and_committed_in_two_languages
     assert log.startswith("Candor agent Add numbers")
     assert set(PYTHON) | set(JAVASCRIPT) <= set(log.split())
     assert ".env" not in log.split()
+
+
+async def test_what_a_command_writes_is_seen_while_it_runs_without_its_secrets(
+    server: LiveServer,
+) -> None:
+    pipe = server.make_pipe("waits")
+    key = "sk-ant-api03-Zq8vN3kPw7Lx2TyR5sJdZq8vN3kPw7Lx2TyR5sJdZq8vN3kPw7Lx2TyR5sJdZq8vN3kPw7Lx2TyR5sJd"
+    steps = [bash(f"echo first; echo the key {key} is; cat waits; echo last"), {"text": "Done."}]
+    async with server.client() as client, client.stream(script(*steps)) as events:
+        seen = await events.until("tool.output")
+        assert seen.data["index"] == 1
+        assert seen.data["text"].startswith("first\n")
+        await let_go(pipe)
+        done = await events.until("turn.completed")
+        assert statuses(done.data) == ["ok"]
+        finished = next(event for event in events.seen if event.type == "tool.finished")
+        assert finished.data["output"].endswith("through\nlast")
+        assert key not in str([event.data for event in events.seen if event.type == "tool.output"])
+    pipe.unlink()
+
+
+async def test_an_interrupt_ends_the_command_and_the_next_one_runs(server: LiveServer) -> None:
+    pipe = server.make_pipe("never")
+    conversation = server.new_conversation()
+    steps = [bash("trap '' TERM; echo began; cat never; sleep 60"), {"text": "Done."}]
+    async with (
+        server.client() as client,
+        client.stream(script(*steps), conversation) as events,
+    ):
+        await events.until("tool.output")
+        await client.post(f"/conversations/{conversation}/interrupt", status=202)
+        done = await events.until("turn.completed")
+        assert done.data["outcome"] == "interrupted"
+        result = await client.ask(script(bash("true"), {"text": "Done."}), conversation)
+        assert statuses(result) == ["ok"]
+    assert ["cat", "never"] not in [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
+    pipe.unlink()
+
+
+async def test_ready_says_where_commands_run(server: LiveServer) -> None:
+    async with server.client() as client:
+        part = (await client.get("/readyz"))["parts"]["sandbox"]
+    assert part["shell"] == "sandboxed"
+    assert part["message"].endswith(
+        "Shell commands run in a box of their own (bubblewrap): they see the workspace and the "
+        "system's programs, and have no network."
+    )
+
+
+async def test_what_a_command_changed_is_in_the_turn_s_changes(server: LiveServer) -> None:
+    conversation = server.new_conversation()
+    async with server.client() as client:
+        result = await client.ask(
+            script(
+                bash("echo one > changed.txt; mkdir -p new; echo two > new/two.txt"),
+                {"text": "Done."},
+            ),
+            conversation,
+        )
+        changes = await client.get(
+            f"/conversations/{conversation}/turns/{result['turn_id']}/changes"
+        )
+    assert {file["path"] for file in changes["files"]} >= {"changed.txt", "new/two.txt"}
+
+
+async def test_a_server_without_a_box_does_not_start(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, app\n"
+        "import gateway.engine.box.choice as choice\n"
+        "choice.find_bubblewrap_blocking = lambda: None\n"
+        "sys.exit(app.main(['demo']))\n",
+        encoding="utf-8",
+    )
+    environ = environment(tmp_path, {"shell": "sandboxed"}, {})
+    done = await anyio.to_thread.run_sync(lambda: run_program([], environ, program=program))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert one_sentence(done.stderr).startswith(
+        "CANDOR_SHELL=sandboxed cannot be kept: bubblewrap is not installed."
+    )

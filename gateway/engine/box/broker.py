@@ -118,7 +118,7 @@ class Broker:
         parts = data.decode("utf-8", "surrogateescape").split("\0", 3)
         if len(parts) != 4 or len(fds) != 2 or "\0" in parts[3]:  # noqa: PLR2004
             return None
-        _mark, cwd, cwd_file, line = parts
+        mark, cwd, cwd_file, line = parts
         workspace = self._plan.workspace
         folder, _, name = cwd_file.rpartition("/")
         is_theirs = folder == self._plan.temporary and name.startswith(_CWD_FILE)
@@ -129,6 +129,7 @@ class Broker:
             cwd_file=cwd_file if is_theirs else "",
             outputs=fds,
             speaker=speaker,
+            mark=mark,
         )
 
     def _run(self, request: Request) -> Outcome:

@@ -1,5 +1,6 @@
 """Runs one command in a box of its own, from its request to the end of its last process."""
 
+import codecs
 import json
 import os
 import select
@@ -41,6 +42,12 @@ _PIPE_ROOM: Final = 4096
 """What a pipe that is ready for writing takes at once (PIPE_BUF)."""
 _INFO_S: Final = 10.0
 _END_S: Final = 10.0
+_LIVE_AFTER_S: Final = 0.3
+"""A command that takes less is not reported while it runs."""
+_LIVE_EVERY_S: Final = 0.2
+_LIVE_PIECE_CHARS: Final = 4096
+_LIVE_CHARS: Final = 65_536
+"""Of one command."""
 _KILLED: Final = 137
 _NOT_STARTED: Final = 126
 
@@ -83,6 +90,8 @@ class Request:
     """The descriptors of its standard output and standard error."""
     speaker: socket.socket
     """Whoever asked; the command ends when they are gone."""
+    mark: str
+    """What they say of themselves, for the reports."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +130,8 @@ def run_blocking(around: Surroundings, request: Request, found: Sequence[Protect
             cwd_fd=ended_in.writer,
         )
         inherited = [info.writer, ended_in.writer, *([block.reader] if around.hosts else [])]
-        outputs = _Outputs(request.outputs, stack)
+        live = _LiveOutput(request.mark, around.report)
+        outputs = _Outputs(request.outputs, stack, live)
         watch = Watch(around.limits, Path(around.workspace.source))
         process = subprocess.Popen(  # noqa: S603  our own arguments, no shell
             plan.arguments(),
@@ -205,15 +215,46 @@ class _Pipe:
         return lines[-2] if len(lines) > 1 else ""
 
 
+class _LiveOutput:
+    """Reports what a command writes while it runs: its beginning, in pieces, now and then."""
+
+    def __init__(self, mark: str, report: Callable[[dict[str, object]], None]) -> None:
+        self._mark = mark
+        self._report = report
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._waiting = ""
+        self._left = _LIVE_CHARS
+        self._next = time.monotonic() + _LIVE_AFTER_S
+
+    def add(self, data: bytes) -> None:
+        """Keep a piece until it is reported."""
+        if self._left > 0:
+            piece = self._decode(data)[: self._left]
+            self._waiting += piece
+            self._left -= len(piece)
+
+    def report(self) -> None:
+        """Report what waits, if it is time."""
+        now = time.monotonic()
+        if self._waiting and now >= self._next:
+            piece, self._waiting = (
+                self._waiting[:_LIVE_PIECE_CHARS],
+                self._waiting[_LIVE_PIECE_CHARS:],
+            )
+            self._next = now + _LIVE_EVERY_S
+            self._report({"mark": self._mark, "output": piece})
+
+
 class _Outputs:
     """What a command writes, on its way to whoever asked; both outputs are one if theirs are."""
 
-    def __init__(self, targets: Sequence[int], stack: ExitStack) -> None:
+    def __init__(self, targets: Sequence[int], stack: ExitStack, live: "_LiveOutput") -> None:
         is_one = os.path.samestat(*map(os.fstat, targets))
         kept = targets[:1] if is_one else targets
         self.pipes = [_Pipe(stack) for _ in kept]
         self._open = {pipe.reader: target for pipe, target in zip(self.pipes, kept, strict=True)}
         self.written = 0
+        self.live = live
 
     @property
     def readers(self) -> list[int]:
@@ -234,6 +275,7 @@ class _Outputs:
         if not data:
             del self._open[reader]
         self.written += len(data)
+        self.live.add(data)
         with suppress(OSError):  # nobody reads it any more
             os.write(target, data)
 
@@ -290,6 +332,7 @@ def _attend(
             if asked in ready:
                 return Outcome(code=_KILLED, is_abandoned=True)
             outputs.pass_on(ready)
+            outputs.live.report()
             has_ended = descriptor in ready and not set(readers) & set(ready)
             now = time.monotonic()
             if outputs.written > limits.output_bytes:

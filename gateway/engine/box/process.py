@@ -27,6 +27,7 @@ import anyio
 
 from gateway.atomic import write_atomically_blocking
 from gateway.engine.box.broker import BrokerPlan
+from gateway.engine.box.outputs import CommandOutputs
 from gateway.engine.box.wrapper import SOCKET
 from gateway.engine.sandbox.places import PROGRAMS, READABLE
 
@@ -133,28 +134,31 @@ def system_paths_blocking() -> list[list[str]]:
 
 
 @asynccontextmanager
-async def open_broker(box: Box) -> AsyncIterator[None]:
-    """Run the broker while the block runs. Commands that come while it is down wait for it."""
+async def open_broker(box: Box, outputs: CommandOutputs) -> AsyncIterator[None]:
+    """Run the broker while the block runs. Commands that come while it is down wait for it.
+
+    `outputs` gets what they write while they run.
+    """
     with await anyio.to_thread.run_sync(box.listen_blocking) as listener:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_keep_running, box, listener)
+            tasks.start_soon(_keep_running, box, listener, outputs)
             try:
                 yield
             finally:
                 tasks.cancel_scope.cancel()
 
 
-async def _keep_running(box: Box, listener: socket.socket) -> None:
+async def _keep_running(box: Box, listener: socket.socket, outputs: CommandOutputs) -> None:
     while True:
         try:
-            await _run_once(box, listener)
+            await _run_once(box, listener, outputs)
         except Exception:  # noqa: BLE001  the server outlives its broker
             _log.exception("box_broker_failed")
         _log.warning("box_broker_ended")
         await anyio.sleep(_PAUSE_S)
 
 
-async def _run_once(box: Box, listener: socket.socket) -> None:
+async def _run_once(box: Box, listener: socket.socket, outputs: CommandOutputs) -> None:
     process = await asyncio.create_subprocess_exec(
         *box.command(listener),
         stdin=subprocess.PIPE,
@@ -169,7 +173,7 @@ async def _run_once(box: Box, listener: socket.socket) -> None:
     try:
         process.stdin.write(box.order())
         async for line in process.stdout:
-            _take_report(line)
+            _take_report(line, outputs)
     finally:
         with anyio.CancelScope(shield=True):
             with contextlib.suppress(ProcessLookupError):
@@ -177,13 +181,15 @@ async def _run_once(box: Box, listener: socket.socket) -> None:
             await process.wait()
 
 
-def _take_report(line: bytes) -> None:
-    """Log what the broker reports; what is no report is an error of its process."""
+def _take_report(line: bytes, outputs: CommandOutputs) -> None:
+    """Pass on or log what the broker reports; what is no report is an error of its process."""
     try:
         told = json.loads(line)
     except ValueError:
         told = {"fault": line.decode(errors="replace").rstrip()}
-    if "host" in told:
+    if "output" in told:
+        outputs.pass_on(str(told.get("mark")), str(told["output"]))
+    elif "host" in told:
         _log.info("box_connection", extra={"host": told["host"], "outcome": told.get("what")})
     elif "ready" not in told:
         _log.error("box_broker_fault", extra={"fault": str(told.get("fault") or told)})

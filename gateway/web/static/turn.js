@@ -194,6 +194,7 @@ const CHANGES = {
   "text.delta": (turn, data) => addText(turn, "text", data.text ?? ""),
   "thinking.delta": (turn, data) => addText(turn, "thinking", data.text ?? ""),
   "tool.started": (turn, data) => takeFields(ensureTool(turn, toCall(data)), data, "name", "summary", "input", "allowed_by"),
+  "tool.output": (turn, data) => { const tool = ensureTool(turn, toCall(data)); if (isOpen(tool)) tool.output = (tool.output ?? "") + (data.text ?? ""); },
   "tool.finished": (turn, data) => takeFields(ensureTool(turn, toCall(data)), data, "name", "status", "error", "output", "ran", "duration_ms", ...EVIDENCE),
   "approval.resolved": resolveApproval,
   "approval.extended": extendApproval,
