@@ -130,7 +130,7 @@ async def open_agents(
             pings={"sandbox": _sandbox_ping(wall, box)} | ({"relay": relay.ping} if relay else {}),
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
         )
-        yield _engine_factory(setup, wall), access
+        yield _engine_factory(setup, wall, box), access
 
 
 def plan_mcp_blocking(settings: Settings, environ: Mapping[str, str]) -> tuple[ServerPlan, ...]:
@@ -313,12 +313,14 @@ def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
     return home
 
 
-def _engine_factory(setup: AgentSetup, wall: Protection) -> MakeEngine:
+def _engine_factory(setup: AgentSetup, wall: Protection, box: Box | None) -> MakeEngine:
     level = logging.WARNING if wall.kind == "off" else logging.INFO
 
     def make(tasks: TaskGroup) -> Engine:
         # only now: a refused start prints its one sentence and nothing else
         _log.log(level, "sandbox_tried", extra={"kind": wall.kind, "found": wall.sentence})
+        if box is not None:
+            _log.info("box_tried", extra={"found": describe_box(box)})
         return SdkEngine(setup, tasks)
 
     return make
