@@ -191,15 +191,16 @@ class Range:
     def _changes_inside(self) -> Iterator[str]:
         now = self._look_at_protected()
         for name in {*now, *self._protected}:
-            if now.get(name) != self._protected.get(name):
+            is_own_secret = name not in self._protected and is_secret(name)  # it hides nothing
+            if now.get(name) != self._protected.get(name) and not is_own_secret:
                 yield f"{name} is {now.get(name)!r} and was {self._protected.get(name)!r}"
         for parts, path, mode in self._entries():
             if not stat.S_ISREG(mode):
                 continue
             if mode & 0o6000:
                 yield f"{path} runs as its owner"
-            is_own = is_protected(parts) or path.name == "program.py"
-            if not is_own and f"{SECRET}-".encode() in path.read_bytes():
+            is_kept = "/".join(parts) in self._protected or path.name == "program.py"
+            if not is_kept and f"{SECRET}-".encode() in path.read_bytes():
                 yield f"a secret is in {path}"
 
 
@@ -227,6 +228,11 @@ def is_protected(parts: Sequence[str]) -> bool:
     if repository is not None and low[repository + 1 : repository + 2]:
         return low[repository + 1] in {"hooks", "config", "info", "commondir", "modules"}
     return any(part in _NAMES or part.startswith(".env") for part in low)
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a name is one of secrets: a program may make such files of its own."""
+    return any(part == ".ssh" or part.startswith(".env") for part in name.lower().split("/"))
 
 
 @contextmanager
