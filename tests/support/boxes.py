@@ -49,6 +49,7 @@ class Bench:
     """Of the processes in the box, as the machine sees them."""
     starter: int
     told: list[Mapping[str, Any]] = field(default_factory=list)
+    _report: bytes = b""
 
     @property
     def workspace(self) -> Path:
@@ -90,6 +91,7 @@ class Bench:
         """Run a command and wait for its end."""
         with self.asked(line, cwd=cwd, cwd_file=cwd_file) as speaker:
             answer = speaker.recv(65_536).decode("utf-8", "surrogateescape")
+        self._read_reports()
         code, _, ended_in = answer.partition(" ")
         output = (self.root / "output").read_text("utf-8", "replace")
         return Ran(int(code) if code else None, output, ended_in)
@@ -101,14 +103,18 @@ class Bench:
 
     def reports(self) -> list[Mapping[str, Any]]:
         """Return what the broker has reported of its commands."""
-        assert self.process.stdout is not None
         self.run("true")  # what came before it has been reported
+        return self.told
+
+    def _read_reports(self) -> None:
+        assert self.process.stdout is not None
         while select.select([self.process.stdout], [], [], 0)[0]:
-            data = os.read(self.process.stdout.fileno(), 65_536)
+            data = os.read(self.process.stdout.fileno(), 1 << 20)
             if not data:
                 break
-            self.told += map(json.loads, data.splitlines())
-        return self.told
+            self._report += data
+        *lines, self._report = self._report.split(b"\n")
+        self.told += map(json.loads, lines)
 
     def left_running(self) -> list[str]:
         """Return the command lines of processes in a box of this workspace that are left."""
