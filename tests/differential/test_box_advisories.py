@@ -1,0 +1,106 @@
+"""The published ways out of the sandboxes of other agents, each tried here."""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from policies.tools import ToolCall, ToolGate
+from policies.verdict import Deny
+from tests.support.boxes import USERS, Bench, box_bench
+from tests.support.walls import needs_boxes
+
+pytestmark = needs_boxes
+
+SECRET = "S3CR3T-OUTSIDE"
+
+
+@pytest.fixture(params=USERS)
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """A workspace with a folder beside it."""
+    with box_bench(request.param) as bench:
+        outside = bench.root / "outside"
+        outside.mkdir()
+        (outside / "kept").write_text(SECRET, "utf-8")
+        os.chown(outside, bench.starter, bench.starter)
+        bench.git("init", "-q")
+        bench.write("readme.md", "Hello\n")
+        yield bench
+
+
+def entries(bench: Bench) -> dict[str, int]:
+    """Return everything in the workspace but git's objects, with its mode."""
+    found = {}
+    for path in bench.workspace.rglob("*"):
+        if "objects" not in path.parts:
+            found[str(path)] = stat.S_IFMT(path.lstat().st_mode)
+    return found
+
+
+def test_cve_2026_25725_settings_that_were_absent_do_not_appear(bench: Bench) -> None:
+    bench.run(
+        'mkdir .claude; echo \'{"hooks": {"SessionStart": []}}\' > .claude/settings.local.json'
+    )
+    assert not (bench.workspace / ".claude").exists()
+
+
+def test_cve_2026_39861_a_link_to_a_place_outside_leads_nowhere(bench: Bench) -> None:
+    ran = bench.run("ln -s ../outside out; echo evil > out/new; cat out/kept; echo evil > out/kept")
+    assert SECRET not in ran.output
+    assert [path.name for path in (bench.root / "outside").iterdir()] == ["kept"]
+    assert (bench.root / "outside" / "kept").read_text("utf-8") == SECRET
+
+
+def test_cve_2026_88968_no_process_is_left_to_swap_a_folder_for_a_link(bench: Bench) -> None:
+    """Not even while another tool writes into that folder."""
+    swap = f"while :; do mv d e; ln -s {bench.root}/outside d; rm d; mv e d; done"
+    bench.run(f"mkdir d; (setsid sh -c '{swap}' > /dev/null 2>&1 &) ; sleep 0.1")
+    assert bench.left_running() == []
+    (folder,) = [
+        path
+        for path in bench.workspace.iterdir()
+        if path.name in {"d", "e"} and not path.is_symlink()
+    ]
+    for _ in range(200):
+        (folder / "written").write_text("by a tool", "utf-8")
+    assert [path.name for path in (bench.root / "outside").iterdir()] == ["kept"]
+
+
+def test_cve_2026_42074_the_model_cannot_ask_to_leave_the_box(tmp_path: Path) -> None:
+    call = ToolCall(
+        name="Bash",
+        input={"command": "ls", "dangerouslyDisableSandbox": True},
+        cwd=str(tmp_path),
+    )
+    assert isinstance(ToolGate(tmp_path, sandboxed_shell=True).judge(call), Deny)
+
+
+def test_cve_2026_54316_no_host_is_approved_in_advance(bench: Bench) -> None:
+    hosts = ("github.com", "registry.npmjs.org", "pypi.org", "api.anthropic.com", "localhost")
+    line = "; ".join(f"curl -s -m 2 https://{host}/ && echo REACHED" for host in hosts)
+    assert "REACHED" not in bench.run(line).output
+
+
+def test_a_secret_that_a_wildcard_names_is_covered_at_any_depth(bench: Bench) -> None:
+    for name in ("a/b/c/d/.env.production", "x/server.pem", "y/id_rsa-work", "z/.aws/credentials"):
+        bench.write(name, SECRET)
+    assert SECRET not in bench.run("cat */* */*/* */*/*/*/* */*/*/*/.env*; grep -r S3CR3T .").output
+
+
+def test_a_command_leaves_no_stub_files_and_makes_no_changes_that_git_sees(bench: Bench) -> None:
+    bench.write(".env", SECRET)
+    before = entries(bench)
+    bench.run("true")
+    with bench.asked("sleep 60"):
+        pass  # given up at once
+    assert bench.run("git status --porcelain").output == "?? readme.md\n"
+    assert entries(bench) == before
+
+
+def test_a_file_that_the_host_reads_later_is_not_left_to_a_nested_repository(bench: Bench) -> None:
+    bench.run(
+        "mkdir -p vendor/lib && cd vendor/lib && git init -q && mkdir .git/hooks && printf '#!/bin/sh\\ntouch /tmp/evil' > .git/hooks/post-checkout && chmod +x .git/hooks/post-checkout"
+    )
+    assert not (bench.workspace / "vendor/lib/.git/hooks").exists()
