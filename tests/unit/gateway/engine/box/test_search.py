@@ -54,7 +54,7 @@ def test_only_folders_that_changed_are_read_again(
 ) -> None:
     write(tmp_path, "old/a/x", "new/b/x")
     searcher = Searcher(tmp_path)
-    monkeypatch.setattr("time.time_ns", lambda: os.stat(tmp_path).st_ctime_ns + 5_000_000_000)
+    monkeypatch.setattr("time.time_ns", lambda: tmp_path.stat().st_ctime_ns + 5_000_000_000)
     assert found(searcher) == {}
     read: list[str] = []
     usual = os.scandir
@@ -76,7 +76,7 @@ def test_a_folder_that_has_just_changed_is_read_again_whatever_its_date(tmp_path
     write(tmp_path, "a/x")
     searcher = Searcher(tmp_path)
     assert found(searcher) == {}
-    dates = os.stat(tmp_path / "a")
+    dates = (tmp_path / "a").stat()
     write(tmp_path, "a/.env")
     os.utime(tmp_path / "a", ns=(dates.st_atime_ns, dates.st_mtime_ns))
     assert found(searcher) == {"a/.env": "secret_file"}
