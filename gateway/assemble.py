@@ -297,6 +297,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
                 interrupt_grace_s=settings.interrupt_grace_s,
                 recall_deadline_s=settings.recall_deadline_ms / 1000,
                 model_silence_s=settings.model_silence_s,
+                agent_steps=settings.max_agent_steps,
             ),
             now=utc_now,
             turn_ended=checker.turn_ended,

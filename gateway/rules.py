@@ -3,6 +3,7 @@
 from gateway.errors import StartError
 from gateway.settings import Settings
 from policies.rules import Rules, RulesError, load_rules
+from policies.tools import TASK_LIST_TOOLS
 
 
 def load_policy_blocking(settings: Settings) -> Rules:
@@ -14,6 +15,9 @@ def load_policy_blocking(settings: Settings) -> Rules:
     if settings.tokens_file is not None:
         private.append(settings.tokens_file)
     try:
-        return load_rules(settings.policy_file, workspace=settings.workspace, private=private)
+        rules = load_rules(settings.policy_file, workspace=settings.workspace, private=private)
     except RulesError as exc:
         raise StartError(str(exc)) from exc
+    switched = {"Agent": settings.subagents == "on"}
+    switched |= dict.fromkeys(TASK_LIST_TOOLS, settings.task_lists == "on")
+    return rules.with_optional(switched)

@@ -203,6 +203,8 @@ class Settings:
     shutdown_grace_s: float = 10.0
     interrupt_grace_s: float = 10.0
     doom_loop_threshold: int = 5
+    subagents: Switch = "on"
+    task_lists: Switch = "on"
     pictures: Switch = "on"
     approvals: Switch = "off"
     approval_timeout_s: float = 600.0

@@ -81,6 +81,7 @@ def list_rules(rules: Rules, file: Path | None) -> Iterator[str]:
         "on Windows", base.windows_commands, rules.windows_commands, KNOWN_WINDOWS_COMMANDS
     )
     yield from _changes("tools", base.offered_tools, rules.offered_tools)
+    yield from _changes("by a setting", base.optional_tools, rules.optional_tools)
     yield from _changes("tolerated", base.tolerated_tools, rules.tolerated_tools)
     yield from _changes(
         "own tools, never asked about", base.own_reading_tools, rules.own_reading_tools

@@ -8,7 +8,7 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,7 +39,7 @@ MAX_ASK_PATTERN_CHARS = 256
 _TABLES = {
     "commands": ("allow", "forbid"),
     "windows_commands": ("allow", "forbid"),
-    "tools": ("allow", "tolerate", "forbid"),
+    "tools": ("allow", "tolerate", "optional", "forbid"),
     "own_tools": ("reading", "changing"),
     "web": ("hosts",),
     "directories": ("read_only", "read_write"),
@@ -84,6 +84,8 @@ class Rules:
     own_reading_tools: frozenset[str] = frozenset()
     """Tools of the gateway by exact name, allowed with any input, that change nothing."""
     own_changing_tools: frozenset[str] = frozenset()
+    optional_tools: frozenset[str] = frozenset()
+    """Built-in tools that a setting of the gateway switches; see `with_optional`."""
     web_hosts: frozenset[str] = frozenset()
     """Exact hosts in ASCII; `*`: every public name."""
     directories: tuple[ExtraDirectory, ...] = ()
@@ -93,6 +95,18 @@ class Rules:
     def tools(self) -> frozenset[str]:
         """Every built-in tool that may be called."""
         return self.offered_tools | self.tolerated_tools
+
+    def with_optional(self, switched: Mapping[str, bool]) -> "Rules":
+        """Return the rules with each of these tools offered if it is on and not forbidden, or else
+        unknown.
+        """
+        on = {name for name, is_on in switched.items() if is_on} & self.optional_tools
+        off = {name for name, is_on in switched.items() if not is_on}
+        return replace(
+            self,
+            offered_tools=(self.offered_tools | on) - off,
+            tolerated_tools=self.tolerated_tools - on - off,
+        )
 
 
 @functools.cache
@@ -130,6 +144,7 @@ def _read_rules(file: RuleFile, base: Rules) -> Rules:
     sections = {name: Section(file, name, _TABLES[name]) for name in _TABLES if name != "ask"}
     tools, own = sections["tools"], sections["own_tools"]
     offered, tolerated = _read_tools(tools, base)
+    optional = base.optional_tools | tools.names("optional", KNOWN_TOOLS, "tool")
     rules = Rules(
         commands=_merge(sections["commands"], base.commands, KNOWN_COMMANDS, "command"),
         windows_commands=_merge(
@@ -137,6 +152,7 @@ def _read_rules(file: RuleFile, base: Rules) -> Rules:
         ),
         offered_tools=offered,
         tolerated_tools=tolerated,
+        optional_tools=optional - tools.names("forbid", KNOWN_TOOLS, "tool"),
         own_reading_tools=base.own_reading_tools | _read_own(own, "reading"),
         own_changing_tools=base.own_changing_tools | _read_own(own, "changing"),
         web_hosts=_read_hosts(sections["web"], tools, base),
@@ -224,7 +240,7 @@ def _read_ask(section: Section, rules: Rules) -> AskRule:
     tools = section.names("tools", KNOWN_TOOLS | _own_tools(rules), "tool")
     commands = section.names("commands", KNOWN_COMMANDS | KNOWN_WINDOWS_COMMANDS, "command")
     usable = {
-        "tools": rules.tools | _own_tools(rules),
+        "tools": rules.tools | rules.optional_tools | _own_tools(rules),
         "commands": rules.commands | rules.windows_commands,
     }
     for key, names in (("tools", tools), ("commands", commands)):

@@ -39,6 +39,12 @@ PLANS = ".plans"
 MAX_TIMEOUT_MS = 600_000
 MAX_SKILL_ARGS_CHARS = 2000
 
+TASK_LIST_TOOLS = ("TaskCreate", "TaskGet", "TaskList", "TaskUpdate")
+"""The tools of the list of tasks that an agent keeps for itself."""
+
+SUBAGENT_TYPE = "general-purpose"
+"""The only kind of sub-agent. The gateway defines it; no file of the workspace shapes it."""
+
 _SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SKILL_ARGS = re.compile(r"[^`$!@\\]*")
 _TYPE_NAME = re.compile(r"[a-z0-9_+-]{1,32}")
@@ -272,6 +278,21 @@ def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> 
     return _pass(call)
 
 
+def _judge_subagent(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
+    kind = call.input.get("subagent_type", SUBAGENT_TYPE)
+    if kind != SUBAGENT_TYPE:
+        raise denied("unknown_subagent", show(kind), SUBAGENT_TYPE)
+    # it works with the model that the conversation has: `model` and `effort` are left out
+    runs = {key: call.input[key] for key in ("description", "prompt")}
+    allow = Allow(
+        "agent_allowed",
+        "Each call of the sub-agent is judged by itself.",
+        {**runs, "subagent_type": SUBAGENT_TYPE},
+        changes=False,
+    )
+    return _Passed(verdict=allow)
+
+
 def _judge_harmless(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
     return _pass(call)
 
@@ -286,6 +307,8 @@ _JUDGES: Mapping[str, _Judge] = {
     "Bash": _judge_shell,
     "Skill": _judge_skill,
     "TodoWrite": _judge_harmless,
+    **dict.fromkeys(TASK_LIST_TOOLS, _judge_harmless),
+    "Agent": _judge_subagent,
     "ToolSearch": _judge_harmless,
     "AskUserQuestion": _judge_question,
     "EnterPlanMode": _judge_question,

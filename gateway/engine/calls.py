@@ -23,6 +23,8 @@ STREAM_LAG_S = 0.25
 
 _SHELLS = frozenset({"Bash", "PowerShell"})
 """Tools that start processes."""
+_SUBAGENT = "Agent"
+"""The tool that runs a sub-agent."""
 _REFUSED_BY_AGENT = "<tool_use_error>"
 """The start of a result if the agent program refused the call before it asked any hook."""
 
@@ -107,6 +109,8 @@ class RunCalls:
         found = self._choose(call.tool_use_id, self._unshown(call.tool_use_id), grade)
         if found is None:
             event = ToolCalled(tool_use_id=call.tool_use_id, name=call.name, input=call.input)
+            if call.agent_id is not None:
+                event = replace(event, parent_tool_use_id=self._only_subagent())
             found = self._add(event, is_streamed=False)
         elif found.has_returned:  # an earlier result was wrongly attributed to this call
             self._doubt(call.tool_use_id, has_returned=True)
@@ -206,8 +210,23 @@ class RunCalls:
         self._next_index += 1
         self._by_index[call.index] = call
         self._by_id.setdefault(event.tool_use_id, []).append(call)
-        self._tell(replace(event, index=call.index))
+        self._tell(replace(event, index=call.index, parent_index=self._parent_of(event)))
         return call
+
+    def _parent_of(self, event: ToolCalled) -> int | None:
+        parents = self._under(event.parent_tool_use_id or "")
+        found = [call.index for call in parents if call.name == _SUBAGENT and not call.has_returned]
+        return found[0] if len(found) == 1 else None
+
+    def _only_subagent(self) -> str | None:
+        """Return the id of the call whose sub-agent runs; None if several do."""
+        running = [
+            tool_use_id
+            for tool_use_id, calls in self._by_id.items()
+            for call in calls
+            if call.name == _SUBAGENT and call.is_running
+        ]
+        return running[0] if len(running) == 1 else None
 
     def _choose(
         self,

@@ -89,6 +89,17 @@ class ToolCalled:
     """The input was no whole JSON, so the agent program does not run the call."""
     index: int = 0
     """The call's number in the turn, from 1. Set by the run; it identifies the call."""
+    parent_tool_use_id: str | None = None
+    """The call of `Agent` whose sub-agent calls; None: the main agent does."""
+    parent_index: int | None = None
+    """That call's number; None also if it is not known. Set by the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentAnswered:
+    """The model answered a sub-agent; may come several times for one answer."""
+
+    message_id: str
 
 
 MAX_WHOLE_CHARS = 2_000_000
@@ -210,6 +221,7 @@ EngineEvent = (
     | TextDone
     | ToolCalled
     | ToolOutput
+    | SubagentAnswered
     | ToolReturned
     | ModelRetrying
     | ServiceFailed

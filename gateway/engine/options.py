@@ -12,7 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, SandboxSettings, SdkMcpTool, create_sdk_mcp_server
+from claude_agent_sdk import (
+    AgentDefinition,
+    ClaudeAgentOptions,
+    SandboxSettings,
+    SdkMcpTool,
+    create_sdk_mcp_server,
+)
 from claude_agent_sdk.types import McpSdkServerConfig
 
 from gateway.engine.box.outputs import CommandOutputs
@@ -21,10 +27,10 @@ from gateway.engine.hooks import RunHooks
 from gateway.engine.own_tools import OwnServer, OwnTool, call_own
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
-from gateway.engine.system_prompt import build_system_prompt
+from gateway.engine.system_prompt import build_subagent_prompt, build_system_prompt
 from gateway.relay.supervisor import RelayProcess
 from policies.paths.protected import secret_exclusions
-from policies.tools import PLANS
+from policies.tools import PLANS, SUBAGENT_TYPE, TASK_LIST_TOOLS
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line read from the agent; the SDK's default of 1 MiB breaks the session (SDK #58)."""
@@ -60,6 +66,12 @@ _NOT_FOR_AGENTS = (
 )
 """Further tools of the agent program. The list of offered tools excludes them too; this is a second
 check."""
+
+_NOT_FOR_SUBAGENTS = frozenset(
+    {"Agent", *TASK_LIST_TOOLS, "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}
+)
+"""Tools of the agent that talks with the person. The gateway's own tools are for that one alone,
+too."""
 
 _SANDBOXED_BASH: SandboxSettings = {
     "enabled": True,
@@ -122,6 +134,8 @@ def mark_of(setup: AgentSetup, client_id: str) -> str:
 
 def _environment(setup: AgentSetup, client_id: str, token: str | None) -> dict[str, str]:
     env = {MARK: mark_of(setup, client_id), "SHELL": SHELL, "PATH": PATH, **SWITCHED_OFF}
+    if not set(TASK_LIST_TOOLS).isdisjoint(setup.tools):
+        env["CLAUDE_CODE_ENABLE_TASKS"] = "1"
     if not setup.takes_login:
         env[HOST_ROUTES] = "1"
     env[_NOT_LOOKED_INTO] = os.pathsep.join(str(parent) for parent in setup.workspace.parents)
@@ -211,6 +225,37 @@ def advisory_schema(schema: Mapping[str, Any], *, is_foreign: bool = False) -> d
     return {**schema, "properties": fields}
 
 
+def _box_hosts(setup: AgentSetup) -> Sequence[str] | None:
+    """Return the hosts that commands reach; None where the listed commands alone run."""
+    return None if setup.shell_prefix is None else setup.shell_hosts
+
+
+def _subagents(setup: AgentSetup) -> dict[str, AgentDefinition] | None:
+    """Return the definition of the one kind of sub-agent, if it is offered.
+
+    It takes precedence over one of the same name in the workspace, which could switch off the
+    questions of the gate.
+    """
+    if "Agent" not in setup.tools:
+        return None
+    tools = [name for name in setup.tools if name not in _NOT_FOR_SUBAGENTS]
+    prompt = build_subagent_prompt(tools, setup.shell_commands, _box_hosts(setup))
+    return {
+        SUBAGENT_TYPE: AgentDefinition(
+            description="A sub-agent with the tools for files and commands.",
+            prompt=prompt,
+            tools=tools,
+            background=False,
+        )
+    }
+
+
+def _not_for_agents(setup: AgentSetup) -> list[str]:
+    """Return the tools that the agent must not have; `Task` is another name of `Agent`."""
+    offered = {*setup.tools, *(("Task",) if "Agent" in setup.tools else ())}
+    return [name for name in _NOT_FOR_AGENTS if name not in offered]
+
+
 def build_options(
     setup: AgentSetup,
     spec: ClientSpec,
@@ -230,16 +275,13 @@ def build_options(
         model=spec.model,
         system_prompt={
             "type": "custom",
-            "prompt": build_system_prompt(
-                setup.tools,
-                setup.shell_commands,
-                None if setup.shell_prefix is None else setup.shell_hosts,
-            ),
+            "prompt": build_system_prompt(setup.tools, setup.shell_commands, _box_hosts(setup)),
             "snapshot": False,  # else a resumed session keeps the rules of the day it began
         },
         tools=list(setup.tools),
         allowed_tools=[],  # these would be approved in advance
-        disallowed_tools=[name for name in _NOT_FOR_AGENTS if name not in setup.tools],
+        disallowed_tools=_not_for_agents(setup),
+        agents=_subagents(setup),
         setting_sources=["project"] if setup.reads_workspace else [],
         settings=_flag_settings(setup, spec, env),
         sandbox=_SANDBOXED_BASH if setup.sandboxed_bash else None,

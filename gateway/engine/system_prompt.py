@@ -22,7 +22,29 @@ def build_system_prompt(
     """
     if not tools:
         return str(_TEXTS["question"])
-    parts: list[str] = [_TEXTS["place"], _TEXTS["tools"]]
+    parts = [_TEXTS["place"], *_tool_rules(tools, shell_commands, box_hosts)]
+    if "Agent" in tools:
+        parts.append(_TEXTS["subagents"])
+    if "TaskCreate" in tools:
+        parts.append(_TEXTS["task_list"])
+    parts.append(_TEXTS["memory"])
+    if "Skill" in tools:
+        parts.append(_TEXTS["memory_by_skill"])
+    return "".join(parts)
+
+
+def build_subagent_prompt(
+    tools: Sequence[str], shell_commands: Sequence[str], box_hosts: Sequence[str] | None = None
+) -> str:
+    """Return the system prompt of a sub-agent with these tools; see `build_system_prompt`."""
+    return "".join([_TEXTS["subagent"], *_tool_rules(tools, shell_commands, box_hosts)])
+
+
+def _tool_rules(
+    tools: Sequence[str], shell_commands: Sequence[str], box_hosts: Sequence[str] | None
+) -> list[str]:
+    """Return what an agent is told of its tools and of the gate."""
+    parts: list[str] = [_TEXTS["tools"]]
     ways = [words for tool, words in _TEXTS["file_tools"].items() if tool in tools]
     if ways:
         sentence = ", ".join(ways)
@@ -31,10 +53,7 @@ def build_system_prompt(
         parts.append(_describe_shell(shell_commands, box_hosts))
     if "Skill" in tools:
         parts.append(_TEXTS["skills"])
-    parts.append(_TEXTS["memory"])
-    if "Skill" in tools:
-        parts.append(_TEXTS["memory_by_skill"])
-    return "".join(parts)
+    return parts
 
 
 def _describe_shell(commands: Sequence[str], box_hosts: Sequence[str] | None) -> str:

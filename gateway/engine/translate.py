@@ -26,6 +26,7 @@ from gateway.engine.events import (
     PictureRefused,
     RunFinished,
     SessionReady,
+    SubagentAnswered,
     Summarised,
     TextDelta,
     TextDone,
@@ -107,10 +108,13 @@ def _assistant(message: AssistantMessage) -> Iterator[EngineEvent]:
     if message.error == "invalid_request" and message.stop_reason == _GOES_ON:
         yield PictureRefused()
         return
-    if message.error is not None:
-        yield ModelFailed(kind=str(message.error), text=_texts(message.content))
-        return
     main = message.parent_tool_use_id is None
+    if message.error is not None:
+        if main:  # the failure of a sub-agent is the result of its call
+            yield ModelFailed(kind=str(message.error), text=_texts(message.content))
+        return
+    if not main:
+        yield SubagentAnswered(message_id=message.message_id or "")
     for block in message.content:
         if isinstance(block, ToolUseBlock):
             yield ToolCalled(
@@ -118,6 +122,7 @@ def _assistant(message: AssistantMessage) -> Iterator[EngineEvent]:
                 name=_as_text(block.name) or NO_NAME,
                 input=as_object(block.input),
                 is_unreadable=_unreadable(block.input) is not None,
+                parent_tool_use_id=message.parent_tool_use_id,
             )
         elif isinstance(block, TextBlock) and main and message.model != _SYNTHETIC and block.text:
             yield TextDone(text=block.text)

@@ -42,6 +42,8 @@ class TurnLimits:
     interrupt_grace_s: float
     recall_deadline_s: float
     model_silence_s: float
+    agent_steps: int
+    """The most answers of the model, those of sub-agents included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,8 @@ from gateway.turns.guards import DoomLoop
 from gateway.turns.reply import describe_failure, report_of
 from gateway.turns.result import tool_fields
 from gateway.turns.sanitizer import StreamMasker, off_loop
+from gateway.turns.task_list import tasks_of
+from policies.tools import TASK_LIST_TOOLS
 
 HOPELESS = frozenset({400, 401, 403, 404})
 """HTTP statuses of the model's service that retrying does not change."""
@@ -199,6 +201,7 @@ class EventEmitter:
             call,
             tool_use_id=context.sanitizer.text(call.tool_use_id),
             name=context.sanitizer.text(call.name),
+            parent_tool_use_id=context.sanitizer.text(call.parent_tool_use_id or "") or None,
             input=await off_loop(context.sanitizer.input, call.input),
         )
         summary = context.sanitizer.summary(call.input)
@@ -210,10 +213,12 @@ class EventEmitter:
             name=shown.name,
             summary=summary,
             input=shown.input,
+            parent_index=shown.parent_index,
+            parent_tool_use_id=shown.parent_tool_use_id,
         )
         context.call_seen.set()
         context.call_seen = anyio.Event()
-        if self._doom_loop.observe(call.index, call.name, call.input):
+        if self._doom_loop.observe(call.index, call.name, call.input, str(call.parent_index or "")):
             context.control.stop("doom_loop")
 
     async def _tool_output(self, output: ToolOutput) -> None:
@@ -243,6 +248,9 @@ class EventEmitter:
         self._context.journal.write("tool", frozenset({use.output}), **fields, **noted)
         del fields["summary"]  # the start's event has it
         self._context.events.emit("tool.finished", **fields)
+        if use.name in TASK_LIST_TOOLS and use.status == "ok":
+            tasks = tasks_of(self._context.evidence.tools.values())
+            self._context.events.emit("tasks.changed", tasks=tasks)
 
     async def _rewritten(self, use: ToolUse) -> dict[str, Any] | None:
         """Return what the gate replaced in a call's input, as far as a person sees a difference."""

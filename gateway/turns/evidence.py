@@ -19,6 +19,7 @@ from gateway.engine.events import (
     RunFinished,
     ServiceFailed,
     SessionReady,
+    SubagentAnswered,
     Summarised,
     TextDelta,
     TextDone,
@@ -96,6 +97,9 @@ class ToolUse:
     duration_ms: int | None = None
     allowed_by: Mapping[str, Any] | None = None
     """The person's yes that let it pass, if one did; see `approvals.Answer`."""
+    parent_index: int | None = None
+    """The call of `Agent` whose sub-agent made it; None: the main agent did, or it is unknown."""
+    parent_tool_use_id: str | None = None
 
     def stop_clock(self, now_s: float) -> None:
         """Set the duration, without the wait for a person."""
@@ -144,9 +148,12 @@ class Evidence:
     changes: Mapping[str, Any] = field(default_factory=NO_CHANGES.copy)
     """What the turn changed in the workspace, in figures."""
     has_picture: bool = False
-    """The model was shown a picture in this turn."""
+    """The model was shown a picture."""
     is_summarised: bool = False
     """The model has a summary in the place of the older messages."""
+    main_answers: int = 0
+    subagent_answers: set[str] = field(default_factory=set)
+    """How often the model has answered the agent, and the ids of its answers to sub-agents."""
     last_was_tool: bool = False
     """True if the model's last output was a tool call."""
 
@@ -235,7 +242,7 @@ class Evidence:
             case SessionReady():
                 self.session_id = event.session_id
                 self.model = event.model
-            case MessageEnded():
+            case MessageEnded() | SubagentAnswered():
                 self._message_ended(event)
             case EntryRecorded():
                 self.last_entry_id = event.entry_id
@@ -264,6 +271,8 @@ class Evidence:
             summary=summary,
             started_s=now_s,
             allowed_by=self.allowed_by.get(call.index),
+            parent_index=call.parent_index,
+            parent_tool_use_id=call.parent_tool_use_id,
         )
         self._answered()
         self.tools[call.index] = use
@@ -320,7 +329,11 @@ class Evidence:
             case TextDone():
                 self._end_block(event.text)
 
-    def _message_ended(self, event: MessageEnded) -> None:
+    def _message_ended(self, event: MessageEnded | SubagentAnswered) -> None:
+        if isinstance(event, SubagentAnswered):
+            self.subagent_answers.add(event.message_id)
+            return
+        self.main_answers += 1
         self.model_stop = event.stop_reason
         self.steps.end_thinking()
         self.steps.end_message()

@@ -182,7 +182,7 @@ class TurnGate:
         if self.tools_forbidden:  # a summary that goes on calling is interrupted
             self._forbidden += 1
             return replace(_TOOLS_FORBIDDEN, interrupt=self._forbidden >= _MOST_FORBIDDEN)
-        if self.doom_loop.observe(call.index, call.name, call.input):
+        if self.doom_loop.observe(call.index, call.name, call.input, call.agent_id or ""):
             self.control.stop("doom_loop")
             return _DOOM_LOOP
         if self.control.is_stopping:

@@ -18,30 +18,46 @@ _OWN_PREFIX = "mcp__"
 class DoomLoop:
     """Detects that one call, or a cycle of two or three, is made `threshold` times in a row.
 
-    Calls are equal if they do the same; different arguments never count.
+    Calls are equal if they do the same; different arguments never count. The main agent and each
+    sub-agent are watched by themselves: several may well begin with the same call.
     """
 
     def __init__(self, threshold: int) -> None:
         self._threshold = threshold
-        self._recent: deque[bytes] = deque(maxlen=_LONGEST_CYCLE)
-        self._repeats = dict.fromkeys(range(1, _LONGEST_CYCLE + 1), 0)
-        """For each length of a cycle: how many calls in a row equal the one that many calls
-        before."""
+        self._callers: dict[str, _Repeats] = {}
         self._seen: set[int] = set()
 
-    def observe(self, index: int, name: str, tool_input: Mapping[str, Any]) -> bool:
-        """Count the call of that index, once; return whether it completes a loop."""
+    def observe(
+        self, index: int, name: str, tool_input: Mapping[str, Any], caller: str = ""
+    ) -> bool:
+        """Count the call of that index, once; return whether it completes a loop of its caller."""
         if index in self._seen:
             return False
         self._seen.add(index)
-        call = _fingerprint(name, tool_input)
-        for length in self._repeats:
+        repeats = self._callers.setdefault(caller, _Repeats())
+        repeats.add(_fingerprint(name, tool_input))
+        return repeats.is_loop(self._threshold)
+
+
+class _Repeats:
+    """The repetitions in the calls of one agent."""
+
+    def __init__(self) -> None:
+        self._recent: deque[bytes] = deque(maxlen=_LONGEST_CYCLE)
+        self._counts = dict.fromkeys(range(1, _LONGEST_CYCLE + 1), 0)
+        """For each length of a cycle: how many calls in a row equal the one that many calls
+        before."""
+
+    def add(self, call: bytes) -> None:
+        """Add the next call."""
+        for length in self._counts:
             is_repeat = len(self._recent) >= length and self._recent[-length] == call
-            self._repeats[length] = self._repeats[length] + 1 if is_repeat else 0
+            self._counts[length] = self._counts[length] + 1 if is_repeat else 0
         self._recent.append(call)
-        return any(
-            repeats >= length * (self._threshold - 1) for length, repeats in self._repeats.items()
-        )
+
+    def is_loop(self, threshold: int) -> bool:
+        """Return whether the last calls are a cycle, `threshold` times in a row."""
+        return any(count >= length * (threshold - 1) for length, count in self._counts.items())
 
 
 def without_comments(name: str, tool_input: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from gateway.turns.reply import (
     stop_reason_of,
 )
 from gateway.turns.sentences import say
+from gateway.turns.task_list import tasks_of
 from memory.clock import rfc3339
 from memory.recall.query import ContextPack
 from policies.content.parameters import parameter_names
@@ -50,6 +51,8 @@ def tool_fields(use: ToolUse) -> dict[str, Any]:
         "error": use.error,
         "duration_ms": use.duration_ms,
         "allowed_by": None if use.allowed_by is None else dict(use.allowed_by),
+        "parent_index": use.parent_index,
+        "parent_tool_use_id": use.parent_tool_use_id,
     }
 
 
@@ -107,6 +110,7 @@ def turn_result(
             for use in evidence.tools.values()
         ],
         "steps": evidence.steps.fields(closing_text(evidence, ending)),
+        "tasks": tasks_of(evidence.tools.values()),
         "memory": dict(memory),
         "changes": dict(evidence.changes),
         "model": evidence.model,

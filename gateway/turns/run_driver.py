@@ -20,6 +20,7 @@ from gateway.engine.events import (
     ModelRetrying,
     RunFinished,
     SessionReady,
+    SubagentAnswered,
     TextDone,
     ToolCalled,
     ToolReturned,
@@ -230,10 +231,20 @@ class RunDriver:
         self._service.take(event)
         await self._emitter.emit(event)
         evidence.take(event, anyio.current_time())
+        if isinstance(event, SubagentAnswered):
+            self._count_steps()
         if isinstance(event, ToolReturned):
             use = evidence.tools.get(event.index or 0)
             if use is not None:
                 await self._emitter.tool_finished(use)
+
+    def _count_steps(self) -> None:
+        """Stop a turn whose agents together asked the model too often; the agent program counts
+        each of them by itself.
+        """
+        evidence, limit = self._context.evidence, self._context.parts.limits.agent_steps
+        if evidence.main_answers + len(evidence.subagent_answers) > limit:
+            self._context.control.stop("max_turns")
 
     async def _clipped(self, event: ToolReturned) -> ToolReturned:
         """Return a result as it is shown; if that is a part of it, the whole is kept beside."""

@@ -36,6 +36,7 @@ _SUMMARY_KEYS = (
     "skill",
     "url",
     "query",
+    "subject",
     "description",
     "prompt",
     "plan",

@@ -28,6 +28,8 @@ _NEEDED: Final[Mapping[str, Mapping[str, Kinds]]] = {
 _OPTIONAL: Final[Mapping[str, Kinds]] = MappingProxyType(
     {
         "index": (int, NoneType),
+        "parent_index": (int, NoneType),
+        "parent_tool_use_id": _TEXT,
         "name": str,
         "model": _TEXT,
         "output": _TEXT,

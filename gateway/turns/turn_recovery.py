@@ -94,6 +94,8 @@ def _take_call(evidence: Evidence, index: int, data: Mapping[str, Any]) -> None:
         tool_use_id=data["tool_use_id"],
         name=data["name"],
         input=data["input"],
+        parent_index=data.get("parent_index"),
+        parent_tool_use_id=data.get("parent_tool_use_id"),
     )
     evidence.tool_called(call, data["summary"], 0)
 

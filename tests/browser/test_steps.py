@@ -88,3 +88,41 @@ def test_a_reloaded_turn_shows_its_steps_in_order_and_each_call_opens(
     saved = (tmp_path / "output.txt").read_text(encoding="utf-8")
     assert saved.startswith("red plain\n100%\nrow 1\n")
     assert "row 800\n" in saved
+
+
+def test_a_sub_agents_calls_stand_below_it_and_the_list_of_tasks_below_the_steps(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    (server.workspace / "found.txt").write_text("found", encoding="utf-8")
+    helper = script(bash("cat found.txt"), bash("curl a.example"), {"text": "It is **there**."})
+    steps = (
+        call("TaskCreate", subject="Look for it", description="d"),
+        call("TaskCreate", subject="Tell of it", description="d"),
+        call("TaskUpdate", taskId="1", status="in_progress"),
+        call("Agent", description="Look for the file", prompt=helper),
+        call("TaskUpdate", taskId="1", status="completed"),
+        {"text": "There."},
+    )
+    chat.ask(script(*steps)).expect_end("answered_with_failures")
+    for _ in range(2):
+        agent = chat.turn.at.locator(".steps > .tool", has_text="Look for the file")
+        below = agent.get_by_test_id("tool-below").get_by_test_id("tool-call")
+        expect(agent).to_contain_text("Sub-agent")
+        expect(below).to_have_count(2)
+        expect(below.first).to_contain_text("cat found.txt")
+        expect(below.last).to_have_attribute("data-status", "denied")
+        expect(chat.turn.at.locator(".steps > .tool")).to_have_count(5)
+        expect(chat.turn.at.locator(".steps > .tool").nth(2)).to_contain_text(
+            "Task 1 · in progress"
+        )
+        tasks = chat.turn.at.get_by_test_id("todo-list").get_by_role("listitem")
+        expect(tasks).to_have_text(["Look for it", "Tell of it"])
+        expect(tasks.first.get_by_role("img", name="done")).to_be_visible()
+        agent.locator(".tool-head").first.click()
+        expect(agent).to_contain_text("Its report")
+        expect(agent).to_contain_text("It is **there**.")
+        expect(agent).not_to_contain_text("hand-back")
+        below.first.locator(".tool-head").click()
+        expect(below.first).to_contain_text("found")
+        chat.page.reload()
+        chat.turn.expect_end("answered_with_failures")

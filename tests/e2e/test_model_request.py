@@ -16,6 +16,7 @@ import pytest
 
 from gateway.engine.protocol import SessionOrigin
 from policies.rules import shipped_rules
+from policies.tools import TASK_LIST_TOOLS
 from tests.support.engine_talk import ask, bash, script
 from tests.support.engine_world import RealWorld, real_world
 from tests.support.recording_model import RecordingModel, recording_model
@@ -64,7 +65,7 @@ def lay_workspace(workspace: Path) -> None:
 
 def with_model(world: RealWorld, model: RecordingModel, **changes: Any) -> RealWorld:
     """Offer a world's agents the tools of a server, and ask the recorded model."""
-    rules = shipped_rules()
+    rules = shipped_rules().with_optional(dict.fromkeys(("Agent", *TASK_LIST_TOOLS), True))
     offered: dict[str, Any] = {
         "tools": sorted(rules.offered_tools),
         "shell_commands": sorted(rules.commands),

@@ -25,6 +25,7 @@ export class ToolCallView {
   #time = el("span", { class: "tool-time" });
   #error = el("div", { class: "tool-error-line" });
   #body = el("div", { class: "tool-body" });
+  #below = el("div", { class: "tool-below", "data-testid": "tool-below" });
   #head = el("button", { class: "tool-head", type: "button", "aria-expanded": "false" },
     this.#mark, this.#name, this.#summary, this.#status, this.#time, el("span", { class: "tool-chevron" }, icon("chevron")));
   #tool = null;
@@ -47,6 +48,12 @@ export class ToolCallView {
     this.element.append(this.#head);
   }
 
+  /** Show the calls that this one's sub-agent made. */
+  nest(elements) {
+    place(this.#below, elements);
+    if (this.#below.parentNode !== this.element) this.element.append(this.#below);
+  }
+
   update(tool) {
     this.#tool = tool;
     setText(this.#name, showHidden(toolWords(tool.name, tool.status)));
@@ -64,7 +71,7 @@ export class ToolCallView {
     if (this.#isOpen && !isAsked) this.#drawBody();
     // What a person has denied says so already.
     const isTold = tool.approval?.by === "user" || isAsked || this.#isOpen;
-    place(this.element, [this.#head, passed, tool.error && !isTold ? this.#error : null, this.#isOpen && !isAsked ? this.#body : null]);
+    place(this.element, [this.#head, passed, tool.error && !isTold ? this.#error : null, this.#isOpen && !isAsked ? this.#body : null, this.#below.childNodes.length ? this.#below : null]);
   }
 
   /** What a person is or was asked about it; else the earlier yes, or the model, that let it pass. */

@@ -4,9 +4,9 @@ import { ansiNodes, withoutAnsi } from "/static/ansi.js";
 import { el } from "/static/dom.js";
 import { diffBlock, wholeTexts } from "/static/file-diff.js";
 import { t } from "/static/i18n.js";
-import { icon } from "/static/icons.js";
 import { planProse } from "/static/plan.js";
 import { questionsOf } from "/static/question-form.js";
+import { todoList } from "/static/todo-list.js";
 import { block, code, fieldList, numberedCode, plain } from "/static/tool-block.js";
 import { workspaceImage } from "/static/tool-image.js";
 import { isToldInWords } from "/static/tool-words.js";
@@ -120,15 +120,24 @@ const grep = {
 
 // -- TodoWrite ------------------------------------------------------------------------------------
 
-const TODO_STATES = { completed: "check", in_progress: "chevron" };
-
 const todos = {
   shows: ["todos"],
-  input: ({ input }) => (Array.isArray(input.todos) ? [el("ul", { class: "todo-list", "data-testid": "todo-list", "aria-label": t("todo_list") }, input.todos.map((todo) => {
-    const state = todo?.status in TODO_STATES ? todo.status : "pending";
-    return el("li", { class: `todo is-${state}` }, el("span", { class: "todo-mark", role: "img", "aria-label": t(`todo_${state}`) }, TODO_STATES[state] ? icon(TODO_STATES[state]) : null), el("span", { dir: "auto" }, showHidden(asText(todo?.content ?? todo))));
-  }))] : [fields(t("tool_input"), input)]),
+  input: ({ input }) => (Array.isArray(input.todos) ? [todoList(input.todos.map((todo) => ({ text: asText(todo?.content ?? todo), state: todo?.status })))] : [fields(t("tool_input"), input)]),
   output: () => null,
+};
+
+// -- Agent ----------------------------------------------------------------------------------------
+
+// The agent program puts a frame for the model around a sub-agent's report, and indents its lines.
+const REPORT = /The report follows:\n([\s\S]*?)\nagentId: /;
+
+const agent = {
+  shows: ["description", "prompt", "subagent_type"],
+  input: ({ input }) => [block(t("agent_task"), textOf(input, "prompt"), plain(showHidden(textOf(input, "prompt"))))],
+  output: (text) => {
+    const report = (REPORT.exec(text)?.[1] ?? text).replace(/^ {2}/gm, "");
+    return block(t("agent_report"), report, plain(showHidden(report)));
+  },
 };
 
 // -- AskUserQuestion ------------------------------------------------------------------------------
@@ -150,7 +159,7 @@ const plan = {
   output: (text, { input }) => (planProse({ input }) ? null : generic.output(text)),
 };
 
-const CARDS = { AskUserQuestion: question, Bash: bash, Edit: edit, ExitPlanMode: plan, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
+const CARDS = { Agent: agent, AskUserQuestion: question, Bash: bash, Edit: edit, ExitPlanMode: plan, Write: write, NotebookEdit: notebook, Read: read, Grep: grep, TodoWrite: todos };
 
 /** The parts of a call that is known whole. What failed is shown once: the agent program repeats the error as output. */
 export function callBlocks(tool) {

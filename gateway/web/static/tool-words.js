@@ -6,7 +6,7 @@ import { isQuestion } from "/static/question-form.js";
 
 const CASE_TOOL = /^mcp__memory_case__memory_case_(search|upsert|feedback|render)$/;
 const MEMORY_TOOL = /^mcp__memory__memory_(search|get|remember|forget)$/;
-const PLAN_WORDS = { EnterPlanMode: "plan_begins", ExitPlanMode: "plan" };
+const WORDS = { EnterPlanMode: "plan_begins", ExitPlanMode: "plan", Agent: "agent", TaskCreate: "task_create", TaskUpdate: "task_update", TaskList: "task_list", TaskGet: "task_get" };
 const MAX_CHARS = 160;
 
 const caseTool = (name) => CASE_TOOL.exec(name)?.[1] ?? null;
@@ -19,7 +19,7 @@ export function toolWords(name, status) {
   const asks = MEMORY_TOOL.exec(name)?.[1];
   if (asks) return t(`ask_memory_${asks}`);
   if (isQuestion({ name })) return t("ask_person");
-  if (PLAN_WORDS[name]) return t(PLAN_WORDS[name]);
+  if (WORDS[name]) return t(WORDS[name]);
   const does = caseTool(name);
   return does ? t(status === "ok" ? `case_${does}_done` : `case_${does}`) : name;
 }
@@ -51,10 +51,18 @@ const BRIEF = {
   feedback: ({ case_id: id, helpful, signal }) => textsOf(typeof helpful === "boolean" ? t(helpful ? "case_helpful" : "case_unhelpful") : null, signal ? wordsFor("case_signal", signal) : null, id),
 };
 
+/** A task is told by its number and what becomes of it; anything else by the gateway's line. */
+function taskBrief({ input, summary }) {
+  const { taskId, status, subject } = input ?? parsed(summary);
+  if (!taskId) return summary;
+  return textsOf(t("task_number", { id: taskId }), subject ?? "", status ? wordsFor("todo", status) : "").join(" · ");
+}
+
 /** What a call is about, and whether that is words rather than code. After a reload there is no input, only the gateway's line about it. */
 export function toolBrief(tool) {
   const does = caseTool(tool.name);
   if (isPlan(tool)) return { text: tool.summary.replace(/^#+ */, ""), isWords: true };
+  if (tool.name === "Agent" || tool.name.startsWith("Task")) return { text: taskBrief(tool), isWords: true };
   if (!does) return { text: tool.summary, isWords: isQuestion(tool) };
   const said = BRIEF[does](tool.input ?? parsed(tool.summary), tool.summary).join(" · ");
   const text = said || tool.summary;

@@ -13,7 +13,8 @@ import { readToolCall } from "/static/routes.js";
 import { memoryChanges } from "/static/saved-facts.js";
 import { MessageTools, replyTools } from "/static/turn-tools.js";
 import { ToolCallView } from "/static/tool-call.js";
-import { isOpen } from "/static/turn.js";
+import { todoList } from "/static/todo-list.js";
+import { callsBelow, isOpen } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 
 // A finished turn with more tool calls in a row than this shows their number, and the calls on request.
@@ -93,6 +94,7 @@ export class TurnView {
   #memory = { shown: null, element: null };
   #folds = new Map();
   #end = { of: null, parts: [] };
+  #tasks = { of: null, element: null };
   element = el("article", { class: "turn" });
 
   /** `actions`: takeBack(turn), answer(turn, approval, reply), openLog(logFile), and those of `MessageTools`. */
@@ -131,7 +133,7 @@ export class TurnView {
 
   #drawAssistant(turn) {
     this.#drawSegments(turn);
-    const parts = [this.#drawMemory(turn), this.#steps.childNodes.length ? this.#steps : null];
+    const parts = [this.#drawMemory(turn), this.#steps.childNodes.length ? this.#steps : null, this.#drawTasks(turn)];
     if (turn.state === "completed") parts.push(...this.#drawEnd(turn));
     else parts.push(this.#isQuiet(turn) ? this.#drawWorking(turn.state === "stopping" ? "stopping" : "working") : null);
     place(this.#assistant, parts);
@@ -146,7 +148,12 @@ export class TurnView {
       this.#views.get(segment).update(segment, turn.state !== "completed" && index === turn.segments.length - 1);
     });
     const isOver = turn.state === "completed";
-    place(this.#steps, stretches(this.#told(turn)).flatMap(({ segments }) => (isOver ? this.#foldLong(segments) : this.#elementsOf(segments))));
+    const draw = (segments) => (isOver ? this.#foldLong(segments) : this.#elementsOf(segments));
+    const below = callsBelow(turn);
+    for (const [parent, calls] of below) this.#views.get(parent).nest(draw(calls));
+    const nested = new Set([...below.values()].flat());
+    const own = this.#told(turn).filter((segment) => !nested.has(segment));
+    place(this.#steps, stretches(own).flatMap(({ segments }) => draw(segments)));
   }
 
   /** Where no text came of it because a call failed, the calls and the outcome say so already. */
@@ -201,6 +208,14 @@ export class TurnView {
   #drawMemory(turn) {
     if (this.#memory.shown !== turn.memory) this.#memory = { shown: turn.memory, element: memoryChip(turn.memory, turn.text) };
     return this.#memory.element;
+  }
+
+  #drawTasks({ tasks }) {
+    if (this.#tasks.of !== tasks) {
+      const entries = tasks.map(({ id, subject, status }) => ({ text: subject ?? t("task_number", { id }), state: status }));
+      this.#tasks = { of: tasks, element: tasks.length ? todoList(entries) : null };
+    }
+    return this.#tasks.element;
   }
 
   #drawEnd(turn) {

@@ -10,7 +10,7 @@ export function newTurn({ turnId = null, text = null, createdAt = null, state = 
   return {
     turnId, text, createdAt, state,
     position: null, model: null, logFile: null, memory: null,
-    segments: [], result: null, takingBack: false,
+    segments: [], tasks: [], result: null, takingBack: false,
   };
 }
 
@@ -36,7 +36,7 @@ function ensureTool(turn, call, name = "") {
     tool = {
       kind: "tool", index: call.index, toolUseId: call.toolUseId, name, summary: "", input: null,
       status: "running", error: null, output: null, ran: null, duration_ms: null, startedAt_ms: Date.now(),
-      place: {}, approval: null, allowed_by: null, output_chars: null, output_kept_chars: null,
+      place: {}, approval: null, allowed_by: null, parent_index: null, output_chars: null, output_kept_chars: null,
     };
     turn.segments.push(tool);
   }
@@ -49,8 +49,8 @@ function takeFields(target, data, ...names) {
   return target;
 }
 
-/** What else the events and the result tell of a call: who let it pass, and how long its output was. */
-const EVIDENCE = ["allowed_by", "output_chars", "output_kept_chars"];
+/** What else the events and the result tell of a call: who let it pass, whose sub-agent made it, and how long its output was. */
+const EVIDENCE = ["allowed_by", "parent_index", "output_chars", "output_kept_chars"];
 
 /** Add what a person is asked, or what is known now of it; false if that is nothing new. */
 export function addApproval(turn, approval) {
@@ -163,6 +163,7 @@ export function completeTurn(turn, result) {
   turn.model = result.model ?? turn.model;
   turn.logFile = result.log_file ?? turn.logFile;
   turn.memory = result.memory ?? turn.memory;
+  turn.tasks = result.tasks ?? turn.tasks;
   for (const tool of result.tools ?? []) takeFields(ensureTool(turn, toCall(tool)), tool, "name", "summary", "status", "error", "duration_ms", ...EVIDENCE);
   const untold = turn.segments.filter((segment) => segment.kind === "notice" && !isTold(result, segment));
   const taken = new Set();
@@ -176,6 +177,17 @@ export function completeTurn(turn, result) {
 
 /** What to say of a call: one whose turn is over may still wait for a person. */
 export const statusOf = (tool) => (isAsking(tool.approval) ? "waiting" : tool.status);
+
+/** The calls of sub-agents by the call that started them; a call whose parent is not known stands by itself. */
+export function callsBelow(turn) {
+  const below = new Map();
+  const parents = new Map(turn.segments.filter(({ kind, index }) => kind === "tool" && index !== null).map((tool) => [tool.index, tool]));
+  for (const segment of turn.segments) {
+    const parent = segment.kind === "tool" ? parents.get(segment.parent_index) : null;
+    if (parent && parent !== segment) below.set(parent, [...below.get(parent) ?? [], segment]);
+  }
+  return below;
+}
 
 /** The call has not come back yet. */
 export const isOpen = (tool) => tool.status === "running" || tool.status === "waiting";
@@ -193,9 +205,10 @@ const CHANGES = {
   "memory.injected": (turn, data) => { turn.memory = data; },
   "text.delta": (turn, data) => addText(turn, "text", data.text ?? ""),
   "thinking.delta": (turn, data) => addText(turn, "thinking", data.text ?? ""),
-  "tool.started": (turn, data) => takeFields(ensureTool(turn, toCall(data)), data, "name", "summary", "input", "allowed_by"),
+  "tool.started": (turn, data) => takeFields(ensureTool(turn, toCall(data)), data, "name", "summary", "input", "allowed_by", "parent_index"),
   "tool.output": (turn, data) => { const tool = ensureTool(turn, toCall(data)); if (isOpen(tool)) tool.output = (tool.output ?? "") + (data.text ?? ""); },
   "tool.finished": (turn, data) => takeFields(ensureTool(turn, toCall(data)), data, "name", "status", "error", "output", "ran", "duration_ms", ...EVIDENCE),
+  "tasks.changed": (turn, data) => { turn.tasks = data.tasks ?? []; },
   "approval.resolved": resolveApproval,
   "approval.extended": extendApproval,
   notice: addNotice,

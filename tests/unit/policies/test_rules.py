@@ -54,7 +54,7 @@ def test_the_shipped_rules_allow_the_field_commands_and_no_more() -> None:
     assert set(GRAMMARS) == FIELD | FURTHER
     assert load_rules(None) is rules
     assert "Bash" in rules.offered_tools
-    assert rules.tools == KNOWN_TOOLS
+    assert rules.tools | rules.optional_tools == KNOWN_TOOLS
     assert not rules.offered_tools & rules.tolerated_tools
     assert (rules.directories, rules.ask) == ((), ())
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policies.rules import shipped_rules
+from policies.rules import load_rules, shipped_rules
 from policies.tools import (
     OFFERED_TOOLS,
     OwnToolRule,
@@ -338,3 +338,54 @@ def test_an_input_nested_deeper_than_any_tool_needs_is_denied(shared_workspace: 
         assert isinstance(judge(name, 32), Allow)
         for depth in (33, 34, 90):
             assert judge(name, depth).rule == "tool_input"
+
+
+def test_a_switched_tool_is_offered_only_where_it_is_on_and_no_file_forbids_it(
+    shared_workspace: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('[tools]\nforbid = ["Agent"]\n', encoding="utf-8")
+    both = {"Agent": True, "TaskList": True}
+    shipped, own = shipped_rules(), load_rules(file)
+    for rules, may in (
+        (shipped, set()),
+        (shipped.with_optional(both), {"Agent", "TaskList"}),
+        (shipped.with_optional({**both, "Agent": False}), {"TaskList"}),
+        (own.with_optional(both), {"TaskList"}),
+        (
+            replace(shipped, offered_tools=frozenset({"Agent"})).with_optional({"Agent": False}),
+            set(),
+        ),
+    ):
+        gate = ToolGate(shared_workspace, rules=rules)
+        given = {"Agent": {"description": "d", "prompt": "p"}, "TaskList": {}}
+        allowed = {
+            name
+            for name, one in given.items()
+            if isinstance(gate.judge(ToolCall(name=name, input=one, cwd="/")), Allow)
+        }
+        assert allowed == may
+
+
+def test_a_sub_agent_is_the_gateways_own_and_works_with_the_conversations_model(
+    shared_workspace: Path,
+) -> None:
+    gate = ToolGate(shared_workspace, rules=shipped_rules().with_optional({"Agent": True}))
+
+    def judge(**more: Any) -> Verdict:
+        given = {"description": "Look", "prompt": "Look around.", **more}
+        return gate.judge(ToolCall(name="Agent", input=given, cwd="/"))
+
+    verdict = judge(model="opus", effort="max")
+    assert isinstance(verdict, Allow)
+    assert verdict.updated_input == {
+        "description": "Look",
+        "prompt": "Look around.",
+        "subagent_type": "general-purpose",
+    }
+    for more, rule in (
+        ({"subagent_type": "fork"}, "unknown_subagent"),
+        ({"isolation": "worktree"}, "tool_input"),
+        ({"run_in_background": True}, "tool_input"),
+    ):
+        assert judge(**more).rule == rule

@@ -30,6 +30,7 @@ from gateway.engine.events import (
     PictureRefused,
     RunFinished,
     SessionReady,
+    SubagentAnswered,
     Summarised,
     TextDelta,
     TextDone,
@@ -107,7 +108,14 @@ def compacted(told: object) -> SystemMessage:
         ),
         (assistant(TextBlock(text="")), [RECORDED]),
         (assistant(TextBlock(text="a"), uuid=None), [TextDone(text="a")]),
-        (assistant(TextBlock(text="by a subagent"), parent_tool_use_id="t"), []),
+        (
+            assistant(TextBlock(text="by a subagent"), parent_tool_use_id="t", message_id="m1"),
+            [SubagentAnswered(message_id="m1")],
+        ),
+        (
+            assistant(TextBlock(text="API Error"), parent_tool_use_id="t", error="server_error"),
+            [],
+        ),
         (assistant(TextBlock(text="a"), model="<synthetic>"), [RECORDED]),
         (
             assistant(TextBlock(text="API Error"), error="server_error"),

@@ -198,6 +198,13 @@ def test_the_same_arguments_of_another_tool_or_told_twice_are_no_other_call() ->
     assert loop.observe(3, "Glob", {"path": "a"})
 
 
+def test_sub_agents_that_begin_alike_make_no_loop_and_each_of_them_can() -> None:
+    loop = DoomLoop(3)
+    calls = [(index, f"agent {index % 3}") for index in range(9)]
+    told = [loop.observe(index, "Bash", {"command": "ls"}, caller) for index, caller in calls]
+    assert told == [False] * 6 + [True] * 3
+
+
 SUMMARIES: dict[bool, list[Evidence]] = {
     True: [
         evidence_of(called(), returned(), finished()),
