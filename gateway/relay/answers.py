@@ -8,7 +8,6 @@ stream can use it before. Pure.
 """
 
 import json
-import re
 from typing import Any
 
 from gateway.relay.reports import Kind
@@ -19,7 +18,18 @@ _MAX_LINE = 1024 * 1024
 _MAX_BODY = 16 * 1024 * 1024
 _TYPES = ("message_start", "ping", "error")
 """How an event stream of the Messages API begins."""
-_PING = re.compile(rb'data:\s*\{\s*"type"\s*:\s*"ping"\s*\}')
+_CONTENT = (
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+    "error",
+)
+"""The events that bring an answer on; any other is a sign of life."""
+_MAX_SIGN = 1024
+"""A longer event is taken for content without a look."""
 _STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -72,8 +82,7 @@ class AnswerReader:
         self._rest += data[:ended]
         lines = self._take_rest() if ended else b""
         self._rest += data[ended:]
-        pings = len(_PING.findall(lines)) if b"ping" in lines else 0
-        self.has_content = lines.count(b"data:") > pings
+        self.has_content = any(map(_brings_content, lines.split(b"\n")))
         if len(self._rest) > _MAX_LINE:
             lines += self._take_rest()
         return self._stream_lines(lines) if lines else b""
@@ -120,6 +129,22 @@ class AnswerReader:
                 error = event.get("error")
                 kind = error.get("type") if isinstance(error, dict) else None
                 self.fault, self.status = "refused", _STATUSES.get(str(kind), 500)
+
+
+def _brings_content(line: bytes) -> bool:
+    """Return whether a line of the stream brings the answer on: a ping, an empty delta and an event
+    that nobody knows do not.
+    """
+    if not line.startswith(b"data:"):
+        return False
+    text = line[5:].strip()
+    event = _parse(text) if len(text) <= _MAX_SIGN else None
+    if not isinstance(event, dict):
+        return bool(text)
+    delta = event.get("delta")
+    if event.get("type") != "content_block_delta" or not isinstance(delta, dict):
+        return event.get("type") in _CONTENT
+    return any(value for key, value in delta.items() if key != "type")
 
 
 def _repaired(line: bytes) -> bytes:

@@ -153,8 +153,11 @@ def test_an_error_in_the_stream_is_noticed_at_once() -> None:
 
 
 def test_a_sign_of_life_is_no_content() -> None:
-    text = event({"type": "x", "text": "ping"})
-    signs = {PING: False, PING + PING: False, b": alive\n\n": False, b"data: {": False}
+    delta = {"type": "text_delta", "text": ""}
+    empty = event({"type": "content_block_delta", "delta": delta})
+    text = event({"type": "content_block_delta", "delta": {**delta, "text": "ping"}})
+    unknown = event({"type": "heartbeat", "at": 7})
+    signs = dict.fromkeys((PING, PING + PING, b": alive\n\n", b"data: {", empty, unknown), False)
     for piece, has_content in (signs | {BEGIN: True, PING + text: True}).items():
         reader = AnswerReader(STREAM)
         reader.take(piece)

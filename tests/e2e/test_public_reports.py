@@ -1,0 +1,65 @@
+"""What public reports of similar systems tell, tried through the real agent process; each test names its report."""
+
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from gateway.demo.server import run_server
+from tests.support.live_server import running_server
+from tests.support.raw_model import MESSAGE
+
+pytestmark = pytest.mark.e2e
+
+EMPTY = {"type": "text_delta", "text": ""}
+SIGNS_OF_LIFE = (
+    ": keepalive\n\n",
+    'event: ping\ndata: {"type": "ping"}\n\n',
+    'event: heartbeat\ndata: {"type": "heartbeat", "at": 7}\n\n',
+    f"data: {json.dumps({'type': 'content_block_delta', 'index': 0, 'delta': EMPTY})}\n\n",
+    "data:\n\n",
+)
+
+
+@asynccontextmanager
+async def stalled_model() -> AsyncIterator[str]:
+    """Serve a model that begins an answer and then sends nothing but signs of life, for ever."""
+    begin = {"type": "text", "text": ""}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": MESSAGE},
+        {"type": "content_block_start", "index": 0, "content_block": begin},
+    ]
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        await request.body()
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        told = [f"data: {json.dumps(event)}\n\n" for event in events]
+        while not await request.is_disconnected():
+            for piece in told or SIGNS_OF_LIFE:
+                body = {"type": "http.response.body", "body": piece.encode(), "more_body": True}
+                await send(body)
+                await anyio.sleep(0.05)
+            told = []
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with run_server(answer, listener):
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+async def test_signs_of_life_do_not_hide_that_the_model_has_stalled(tmp_path: Path) -> None:
+    """https://github.com/aaif-goose/goose/issues/11679"""
+    async with stalled_model() as url:
+        environ = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
+        options = {"command": None, "environ": environ, "model_silence_s": 2}
+        async with running_server(tmp_path, **options) as server, server.client() as client:
+            result = await client.ask("Hello.")
+    assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
