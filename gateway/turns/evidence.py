@@ -101,6 +101,11 @@ class ToolUse:
     """The call of `Agent` whose sub-agent made it; None: the main agent did, or it is unknown."""
     parent_tool_use_id: str | None = None
 
+    @property
+    def is_unanswered(self) -> bool:
+        """It was interrupted before anybody answered the question about it, so it did not run."""
+        return self.status == "interrupted" and self.error is not None
+
     def stop_clock(self, now_s: float) -> None:
         """Set the duration, without the wait for a person."""
         self.duration_ms = max(0, round((now_s - self.started_s - self.waited_s) * 1000))
@@ -131,7 +136,9 @@ class Evidence:
     allowed_by: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """The person's yes for each call that passed by one, by index."""
     waiting: set[int] = field(default_factory=set)
-    """The calls that still wait for a person and did not run, by index."""
+    """The calls that still wait for a person, by index."""
+    unanswered: dict[int, str] = field(default_factory=dict)
+    """Of each call whose question nobody has answered, by index, that it therefore did not run."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
     service: ServiceReport | None = None
@@ -299,9 +306,10 @@ class Evidence:
         open_calls = [use for use in self.tools.values() if use.status is None]
         for use in open_calls:
             denied = use.index in self.denials
-            broken = self.stopped_by not in {None, *SERVICE_FAILURES} or use.index in self.waiting
+            unanswered = self.unanswered.get(use.index)
+            broken = self.stopped_by not in {None, *SERVICE_FAILURES} or unanswered is not None
             use.status = "denied" if denied else "interrupted" if broken else "unknown"
-            use.error = self.denials.get(use.index)
+            use.error = self.denials.get(use.index, unanswered)
             use.stop_clock(now_s)
         return open_calls
 
@@ -368,7 +376,7 @@ class Evidence:
         elif not event.is_error:
             use.status, use.output = "ok", event.text
         elif self.stopped_by is not None:
-            use.status = "interrupted"
+            use.status, use.error = "interrupted", self.unanswered.get(use.index)
         else:
             use.status, use.output, use.error = "failed", event.text, event.text
 

@@ -254,7 +254,8 @@ def describe_tool(use: ToolUse, language: Language) -> str:
     error = _short(use.error) or say(language, "no_reason")
     name = _shown_name(use.name)
     summary = f"{name}: {use.summary}" if use.summary else name
-    return say(language, f"tool_line_{use.status or 'unknown'}", summary=summary, error=error)
+    kind = "unanswered" if use.is_unanswered else use.status or "unknown"
+    return say(language, f"tool_line_{kind}", summary=summary, error=error)
 
 
 def _shown_name(tool: str) -> str:

@@ -121,7 +121,7 @@ class TurnChronicle:
         build = partial(
             intent_from_tool_result,
             tool_name=use.name,
-            status=_OUTCOMES.get(use.status, "interrupted"),
+            status="blocked" if use.is_unanswered else _OUTCOMES.get(use.status, "interrupted"),
             index=use.index,
             tool_use_id=use.tool_use_id,
             args=use.input,

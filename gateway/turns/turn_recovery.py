@@ -283,6 +283,7 @@ def _cut_off(
     allowed = {data["approval_id"] for data in answers if data["decision"] == "allow"}
     for approval in found.waiting:
         evidence.waiting.add(approval.call_index)
+        evidence.unanswered[approval.call_index] = say(language, "nobody_answered")
         evidence.steps.resolve_approval(approval.id, None, None, {"state": "waiting"})
     waiting = {approval.id for approval in found.waiting}
     for data in questions:

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from gateway.demo.server import run_server
-from tests.support.live_server import running_server
+from tests.support.live_server import LiveServer, bash, running_server, script
 from tests.support.raw_model import MESSAGE
 
 pytestmark = pytest.mark.e2e
@@ -63,3 +63,23 @@ async def test_signs_of_life_do_not_hide_that_the_model_has_stalled(tmp_path: Pa
         async with running_server(tmp_path, **options) as server, server.client() as client:
             result = await client.ask("Hello.")
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
+
+
+async def test_a_call_that_was_never_allowed_is_not_told_as_uncertain(
+    asking_server: LiveServer, asking_conversation: str
+) -> None:
+    """https://github.com/can1357/oh-my-pi/issues/7729: another message while a person is asked."""
+    async with (
+        asking_server.client() as client,
+        client.stream(script(bash("mkdir unseen")), asking_conversation) as events,
+    ):
+        await events.until("approval.requested")
+        message = script({"echo": "messages"})
+        later = await client.ask(message, asking_conversation, when_busy="interrupt")
+        result = (await events.until("turn.completed")).data
+    (use,) = result["tools"]
+    reason = "nobody had answered when the run ended, so it did not run"
+    assert (use["status"], use["error"]) == ("interrupted", reason)
+    assert f"Bash: mkdir unseen was interrupted: {reason}" in result["reply"]
+    assert "what it did is not certain" not in later["reply"]
+    assert not (asking_server.workspace / "unseen").exists()

@@ -28,7 +28,10 @@ from policies.configuration import Concern
 from policies.secrets import mask_secrets
 
 MADE_OF_PARTS = {
-    *(f"tool_line_{item}" for item in ("ok", "failed", "denied", "interrupted", "unknown")),
+    *(
+        f"tool_line_{item}"
+        for item in ("ok", "failed", "denied", "interrupted", "unanswered", "unknown")
+    ),
     *(f"stopped_{item}" for item in ("doom_loop", "max_turns", "timeout", "budget")),
     *(f"api_{item}" for item in (400, 401, 403, 404, 429)),
     *(f"config_{item}" for item in ("link", "unreadable", "too_large", "too_many")),
