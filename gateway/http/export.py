@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.conversations.model import Turn
+from gateway.http.markdown_blocks import closed
 from gateway.http.views import conversation_fields, turn_messages
 from gateway.jsonsafe import json_text
 from gateway.observability.effects import describe_effects
@@ -57,7 +58,7 @@ def _markdown_head(view: ConversationView) -> str:
 
 
 def _markdown_turn(turn: Turn) -> str:
-    parts = [f"## User · {rfc3339(turn.created_at)}", turn.message]
+    parts = [f"## User · {rfc3339(turn.created_at)}", closed(turn.message)]
     result = turn.result
     if result is not None:
         parts += [f"## Assistant · {result['finished_at']}", *_steps(result), _closing(result)]
@@ -76,11 +77,11 @@ def _steps(result: Mapping[str, Any]) -> Iterator[str]:
     for step in steps:
         if step["type"] == "text":
             written += step["text"]
-            yield step["text"]
+            yield closed(step["text"])
         elif step["type"] == "tool" and step["index"] in tools:
             yield _tool(tools[step["index"]])
     if not written.strip():
-        yield result["reply"]
+        yield closed(result["reply"])
 
 
 def _tool(tool: Mapping[str, Any]) -> str:

@@ -83,3 +83,17 @@ async def test_a_call_that_was_never_allowed_is_not_told_as_uncertain(
     assert f"Bash: mkdir unseen was interrupted: {reason}" in result["reply"]
     assert "what it did is not certain" not in later["reply"]
     assert not (asking_server.workspace / "unseen").exists()
+
+
+async def test_a_reply_that_leaves_a_block_open_does_not_swallow_the_rest_of_the_export(
+    server: LiveServer,
+) -> None:
+    """https://github.com/Nano-Collective/nanocoder/issues/1347"""
+    async with server.client() as client:
+        first = await client.ask(script({"text": "Look:\n````md\n```sh\nls\n```"}))
+        conversation = first["conversation_id"]
+        await client.ask(script({"text": "A comment:\n\n<!-- to do"}), conversation)
+        path = f"/conversations/{conversation}/export?format=markdown"
+        exported = (await client.http.get(path)).text
+    assert "````md\n```sh\nls\n```\n````\n\n*answered" in exported
+    assert "<!-- to do\n-->\n\n*answered" in exported
