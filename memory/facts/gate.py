@@ -1,10 +1,17 @@
 """The gate of facts: what of a statement may become one."""
 
+import re
 from typing import Final
 
 from policies.content.write_gate import refuse_worthless, without_unsavable
 
 MAX_FACT_CHARS: Final = 2_000
+_UNSEEN: Final = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f\ud800-\udfff\u200b\u2060\ufeff\u202a-\u202e\u2066-\u2069]"
+)
+"""Controls and halves of characters, which no import takes; what has no width, and what turns a
+line around, which would show a person something else than a model reads.
+"""
 
 
 class FactRefused(Exception):
@@ -19,11 +26,12 @@ def quotable(evidence: str) -> str:
 
 
 def savable(text: str) -> str:
-    """Return a statement without the clauses that describe how a tool is called.
+    """Return a statement without unseen characters and the clauses that describe how a tool is
+    called.
 
     Raise `FactRefused` if nothing of use is left.
     """
-    kept = without_unsavable(text).text.strip(" \n;；,，")
+    kept = without_unsavable(_UNSEEN.sub("", text)).text.strip(" \n;；,，")
     if not kept or refuse_worthless(kept) is not None:
         raise FactRefused(
             "The text holds nothing that may be kept: greetings, progress, tool schemas, guessed"
