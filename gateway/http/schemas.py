@@ -2,7 +2,15 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+)
 
 from gateway.conversations.model import ConversationChange, Unsettable
 from gateway.turns.approvals import Reply
@@ -135,7 +143,7 @@ class ApprovalBody(Body):
     """`POST /approvals/{id}`."""
 
     decision: Literal["allow", "deny"]
-    message: Annotated[str, Field(max_length=10_000)] = ""
+    message: Annotated[str, StringConstraints(strip_whitespace=True, max_length=10_000)] = ""
     remember: Literal["once", "conversation"] = "once"
     reach: Reach = "exact"
     answers: Annotated[

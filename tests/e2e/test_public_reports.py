@@ -85,6 +85,25 @@ async def test_a_call_that_was_never_allowed_is_not_told_as_uncertain(
     assert not (asking_server.workspace / "unseen").exists()
 
 
+async def test_a_denial_carries_the_words_of_the_person_and_no_empty_ones(
+    asking_server: LiveServer, asking_conversation: str
+) -> None:
+    """https://github.com/siteboon/claudecodeui/issues/1350"""
+    message = script(bash("mkdir refused"), {"echo": "messages"})
+    said = 'Better "archive/"\n用归档'
+    replies = []
+    async with asking_server.client() as client:
+        for words in (said, " \n"):
+            async with client.stream(message, asking_conversation) as events:
+                asked = (await events.until("approval.requested")).data
+                path = f"/approvals/{asked['approval_id']}"
+                await client.post(path, decision="deny", message=words)
+                replies.append((await events.until("turn.completed")).data["reply"])
+    denied = "A person was asked and denied this call."
+    assert json.dumps(f"{denied} They said: {said}", ensure_ascii=False) in replies[0]
+    assert json.dumps(denied) in replies[1]
+
+
 async def test_a_reply_that_leaves_a_block_open_does_not_swallow_the_rest_of_the_export(
     server: LiveServer,
 ) -> None:
