@@ -146,13 +146,12 @@ class ApprovalRequester:
 
     async def _ended(self, question: Question, call: ToolCall, answer: Answer) -> None:
         """Report how a question ended, at once, also when its call was cancelled."""
-        evidence = self._context.evidence
         if answer.by == "waiting":
-            evidence.waiting.add(call.index)
-            evidence.steps.resolve_approval(question.id, None, None, {"state": "waiting"})
+            self._context.evidence.waiting.add(call.index)
+            self._context.evidence.steps.resolve_approval(
+                question.id, None, None, {"state": "waiting"}
+            )
             return
-        if answer.by != "turn_ended":
-            del evidence.unanswered[call.index]
         self._resolved(question.id, call, answer)
         if answer.by == "turn_ended":
             await self._context.parts.approvals.withdraw_approval(question.id)
@@ -176,9 +175,8 @@ class ApprovalRequester:
     def _announce(self, question: Question, masked: dict[str, Any], asked: list[Question]) -> None:
         """Report a question; what events hold of the input is masked like everything in them."""
         asked.append(question)
-        approval, evidence = question.approval, self._context.evidence
-        evidence.unanswered[approval.call_index] = say(self._context.language, "nobody_answered")
-        evidence.steps.add_approval(question.id, approval.call_index)
+        approval = question.approval
+        self._context.evidence.steps.add_approval(question.id, approval.call_index)
         fields = {key: value for key, value in question.fields().items() if key not in _CARRIED}
         if masked != approval.input:
             fields |= {"input": masked, "truncated": True}

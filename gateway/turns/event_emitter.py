@@ -236,6 +236,8 @@ class EventEmitter:
     async def tool_finished(self, use: ToolUse) -> None:
         """Emit and record the result of a call."""
         self._output_maskers.pop(use.index, None)
+        if not use.has_begun and use.index not in self._context.evidence.waiting:
+            use.error = self._context.say("not_begun")
         use.ran = await self._rewritten(use)
         fields = {
             **tool_fields(use),

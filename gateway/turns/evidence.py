@@ -90,6 +90,8 @@ class ToolUse:
     """The fields of its input that the gate replaced before it ran, sanitized; None if none."""
     status: ToolStatus | None = None
     """None until it has returned."""
+    has_begun: bool = True
+    """False if it was interrupted before the gate let it pass, so that it did not run."""
     error: str | None = None
     output: str = ""
     output_chars: int | None = None
@@ -100,11 +102,6 @@ class ToolUse:
     parent_index: int | None = None
     """The call of `Agent` whose sub-agent made it; None: the main agent did, or it is unknown."""
     parent_tool_use_id: str | None = None
-
-    @property
-    def is_unanswered(self) -> bool:
-        """It was interrupted before anybody answered the question about it, so it did not run."""
-        return self.status == "interrupted" and self.error is not None
 
     def stop_clock(self, now_s: float) -> None:
         """Set the duration, without the wait for a person."""
@@ -137,8 +134,8 @@ class Evidence:
     """The person's yes for each call that passed by one, by index."""
     waiting: set[int] = field(default_factory=set)
     """The calls that still wait for a person, by index."""
-    unanswered: dict[int, str] = field(default_factory=dict)
-    """Of each call whose question nobody has answered, by index, that it therefore did not run."""
+    passed: set[int] | None = None
+    """The calls that the gate let pass, by index: no other one runs. None if that is not known."""
     retry: ModelRetrying | None = None
     model_failure: ModelFailed | None = None
     service: ServiceReport | None = None
@@ -306,12 +303,15 @@ class Evidence:
         open_calls = [use for use in self.tools.values() if use.status is None]
         for use in open_calls:
             denied = use.index in self.denials
-            unanswered = self.unanswered.get(use.index)
-            broken = self.stopped_by not in {None, *SERVICE_FAILURES} or unanswered is not None
+            use.has_begun = denied or self._has_passed(use.index)
+            broken = self.stopped_by not in {None, *SERVICE_FAILURES} or not use.has_begun
             use.status = "denied" if denied else "interrupted" if broken else "unknown"
-            use.error = self.denials.get(use.index, unanswered)
+            use.error = self.denials.get(use.index)
             use.stop_clock(now_s)
         return open_calls
+
+    def _has_passed(self, index: int) -> bool:
+        return self.passed is None or index in self.passed
 
     def _model_failed(self, event: ModelRetrying | ServiceFailed | ModelFailed) -> None:
         match event:
@@ -376,7 +376,7 @@ class Evidence:
         elif not event.is_error:
             use.status, use.output = "ok", event.text
         elif self.stopped_by is not None:
-            use.status, use.error = "interrupted", self.unanswered.get(use.index)
+            use.status, use.has_begun = "interrupted", self._has_passed(use.index)
         else:
             use.status, use.output, use.error = "failed", event.text, event.text
 

@@ -113,6 +113,11 @@ class TurnGate:
     """What holds the lock for a call."""
     _run: object = field(default_factory=object, init=False)
     """Stands for the run in progress."""
+    _passed: set[int] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        """Let the evidence know that every call comes by here."""
+        self.evidence.passed = self._passed
 
     async def judge(self, call: ToolCall) -> Verdict:
         self._asked.add(call.index)
@@ -174,6 +179,7 @@ class TurnGate:
         else:
             if isinstance(final.updated_input, Mapping):  # a faulty policy may say anything
                 self.evidence.rewritten[call.index] = final.updated_input
+            self._passed.add(call.index)
             self.write_permission(call, final)
             await self.before_call(final)
         return final

@@ -254,7 +254,7 @@ def describe_tool(use: ToolUse, language: Language) -> str:
     error = _short(use.error) or say(language, "no_reason")
     name = _shown_name(use.name)
     summary = f"{name}: {use.summary}" if use.summary else name
-    kind = "unanswered" if use.is_unanswered else use.status or "unknown"
+    kind = use.status or "unknown" if use.has_begun or use.error is None else "not_begun"
     return say(language, f"tool_line_{kind}", summary=summary, error=error)
 
 

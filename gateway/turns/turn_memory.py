@@ -53,6 +53,7 @@ _OUTCOMES: Final[Mapping[ToolStatus | None, ToolOutcome]] = {
     "interrupted": "interrupted",
     "unknown": "interrupted",
 }
+_NOT_BEGUN: Final = "it did not run"
 _REMEMBER_CALL: Final = f"mcp__{SERVER}__{REMEMBER}"
 _FORGET_CALL: Final = f"mcp__{SERVER}__{FORGET}"
 _WRITING_TOOLS: Final = frozenset({"Edit", "Write"})
@@ -121,11 +122,11 @@ class TurnChronicle:
         build = partial(
             intent_from_tool_result,
             tool_name=use.name,
-            status="blocked" if use.is_unanswered else _OUTCOMES.get(use.status, "interrupted"),
+            status="blocked" if not use.has_begun else _OUTCOMES.get(use.status, "interrupted"),
             index=use.index,
             tool_use_id=use.tool_use_id,
             args=use.input,
-            result=use.output or use.error or "",
+            result=use.output or use.error or ("" if use.has_begun else _NOT_BEGUN),
             duration_ms=use.duration_ms,
         )
         said = {"input": use.input, "output": use.output or use.error or ""}

@@ -283,7 +283,6 @@ def _cut_off(
     allowed = {data["approval_id"] for data in answers if data["decision"] == "allow"}
     for approval in found.waiting:
         evidence.waiting.add(approval.call_index)
-        evidence.unanswered[approval.call_index] = say(language, "nobody_answered")
         evidence.steps.resolve_approval(approval.id, None, None, {"state": "waiting"})
     waiting = {approval.id for approval in found.waiting}
     for data in questions:
@@ -291,6 +290,7 @@ def _cut_off(
             data["approval_id"] not in allowed | waiting
         ):  # without a stored permission it did not run
             evidence.denials[_index_of(evidence, data)] = say(language, "nobody_allowed")
+    evidence.passed = evidence.tools.keys() - evidence.waiting
     for use in evidence.settle(0):
         fields = {**tool_fields(use), "output": "", "output_chars": None}
         lines.write("tool", **fields)

@@ -18,6 +18,11 @@ from tests.support.raw_model import MESSAGE
 
 pytestmark = pytest.mark.e2e
 
+CALLS = [
+    {"name": "Bash", "input": {"command": "mkdir unseen"}},
+    {"name": "Bash", "input": {"command": "mkdir behind"}},
+]
+"""The second one stands behind the first, about which a person is asked."""
 EMPTY = {"type": "text_delta", "text": ""}
 SIGNS_OF_LIFE = (
     ": keepalive\n\n",
@@ -71,15 +76,15 @@ async def test_a_call_that_was_never_allowed_is_not_told_as_uncertain(
     """https://github.com/can1357/oh-my-pi/issues/7729: another message while a person is asked."""
     async with (
         asking_server.client() as client,
-        client.stream(script(bash("mkdir unseen")), asking_conversation) as events,
+        client.stream(script({"tools": CALLS}), asking_conversation) as events,
     ):
         await events.until("approval.requested")
         message = script({"echo": "messages"})
         later = await client.ask(message, asking_conversation, when_busy="interrupt")
         result = (await events.until("turn.completed")).data
-    (use,) = result["tools"]
-    reason = "nobody had answered when the run ended, so it did not run"
-    assert (use["status"], use["error"]) == ("interrupted", reason)
+    reason = "the run ended before it was allowed, so it did not run"
+    told = [(use["status"], use["error"]) for use in result["tools"]]
+    assert told == [("interrupted", reason)] * 2
     assert f"Bash: mkdir unseen was interrupted: {reason}" in result["reply"]
     assert "what it did is not certain" not in later["reply"]
     assert not (asking_server.workspace / "unseen").exists()

@@ -129,7 +129,7 @@ async def test_a_stop_while_a_person_is_asked_withdraws_the_question_and_lets_no
         assert not (services.settings.workspace / "b.txt").exists()
         services.assert_nothing_is_left()
     assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
-    error = "nobody had answered when the run ended, so it did not run"
+    error = "the run ended before it was allowed, so it did not run"
     assert [(tool["status"], tool["error"]) for tool in result["tools"]] == [("interrupted", error)]
     assert [item["by"] for item in of_kind(events, "approval.resolved")] == ["turn_ended"]
 

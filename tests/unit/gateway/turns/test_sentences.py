@@ -30,7 +30,7 @@ from policies.secrets import mask_secrets
 MADE_OF_PARTS = {
     *(
         f"tool_line_{item}"
-        for item in ("ok", "failed", "denied", "interrupted", "unanswered", "unknown")
+        for item in ("ok", "failed", "denied", "interrupted", "not_begun", "unknown")
     ),
     *(f"stopped_{item}" for item in ("doom_loop", "max_turns", "timeout", "budget")),
     *(f"api_{item}" for item in (400, 401, 403, 404, 429)),
