@@ -107,7 +107,8 @@ class McpConnection:
                 # not `call_tool`, which evaluates the server's own schema on its answer
                 result = await client.session.send_request(request, CallToolResult)
             is_answered = True
-            return OwnAnswer(self._safe(_text_of(result)), is_error=bool(result.is_error))
+            text = await anyio.to_thread.run_sync(self._safe, _text_of(result))
+            return OwnAnswer(text, is_error=bool(result.is_error))
         except TimeoutError:
             return _failed(f"The MCP server {name} did not answer in {call_s:g} s.")
         except MCPError as exc:

@@ -7,7 +7,7 @@ instead of the library's, which reads a line of any length and keeps no standard
 import contextlib
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -23,18 +23,19 @@ from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
 from gateway.engine.processes import MARK, kill_client_blocking
+from gateway.mcp_servers.messages import MAX_MESSAGE_BYTES, is_readable
 from gateway.mcp_servers.plan import ServerPlan
 from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)
 
-MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 _CLOSE_S: Final = 1.0
 """How long a server gets to end by itself when its standard input is closed."""
 _KILL_S: Final = 2.0
 _MAX_STDERR_BYTES: Final = 4096
 _STDERR_LINES: Final = 5
 """The last lines that are logged when the server ends."""
+_EVENT_ENDS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _HTTP_TIMEOUT: Final = httpx2.Timeout(30, read=300)
 
 _Messages = MemoryObjectSendStream[SessionMessage | Exception]
@@ -76,7 +77,7 @@ async def _over_pipes(plan: ServerPlan, on_lost: _OnLost) -> AsyncIterator[Any]:
 
 
 async def _receive(stream: ByteReceiveStream, received: _Messages, on_lost: _OnLost) -> None:
-    """Pass each line that is a message on; drop all that follows a line that is too long."""
+    """Pass each line that is a message on; drop all that follows one that is not readable."""
     lines = BufferedByteReceiveStream(stream)
     with contextlib.suppress(
         anyio.EndOfStream,
@@ -88,6 +89,8 @@ async def _receive(stream: ByteReceiveStream, received: _Messages, on_lost: _OnL
         async with received:
             while True:
                 line = await lines.receive_until(b"\n", MAX_MESSAGE_BYTES)
+                if not is_readable(line):
+                    break
                 try:
                     message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:  # what it prints besides
@@ -157,24 +160,36 @@ class _BoundedHttp(httpx2.AsyncHTTPTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
             raise httpx2.DecodingError("The answer is compressed.", request=request)
-        is_endless = response.headers.get("content-type", "").startswith("text/event-stream")
-        if not is_endless:
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Bounded(response.stream)
+        is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        response.stream = _Bounded(response.stream, _EVENT_ENDS if is_stream else ())
         return response
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+    """Passes on what is readable: the whole answer, or what it has up to one of `ends`."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, ends: Sequence[bytes]) -> None:
         self._stream = stream
+        self._ends = ends
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        held = bytearray()
         async for chunk in self._stream:
-            size += len(chunk)
-            if size > MAX_MESSAGE_BYTES:
-                raise httpx2.ReadError("The answer is too long.")
-            yield chunk
+            held += chunk
+            end = max(
+                (held.rfind(mark) + len(mark) for mark in self._ends if mark in held), default=0
+            )
+            if end or len(held) > MAX_MESSAGE_BYTES:
+                yield _checked(held[:end] or held)
+                del held[:end]
+        yield _checked(held)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+def _checked(message: bytearray) -> bytes:
+    if not is_readable(message):
+        raise httpx2.ReadError("The answer is too long or has too many parts.")
+    return bytes(message)

@@ -50,6 +50,11 @@ def _work(seconds: str) -> str:
     return "worked"
 
 
+def _send_lists(_: str) -> str:
+    sys.stdout.write('{"jsonrpc": "2.0", "id": 0, "result": [' + "[]," * 60_000 + "[]]}\n")
+    return "sent"
+
+
 def _start_child(_: str) -> str:
     """Start a child that detaches; hear no signal, and not the end of the input, from now on."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -71,6 +76,7 @@ _ACTS: dict[str, Callable[[str], str]] = {
     "announce": str,
     "die": lambda _: sys.exit(3),
     "hang": _hang,
+    "lists": _send_lists,
     "work": _work,
     "flood": _flood,
     "many": lambda text: text * 30_000,

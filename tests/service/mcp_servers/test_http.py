@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gateway.mcp_servers.transports import MAX_MESSAGE_BYTES
+from gateway.mcp_servers.messages import MAX_MESSAGE_BYTES
 from tests.support.asgi import served
 from tests.support.mcp_servers import LIMIT_S, Running, running, settings_with
 

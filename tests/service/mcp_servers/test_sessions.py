@@ -87,10 +87,14 @@ async def test_a_list_is_not_asked_for_while_the_server_has_a_call(
         assert (told.text, told.is_error) == ("worked", False)
 
 
-async def test_endless_output_ends_the_server_and_not_the_gateway(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["flood", "lists"])
+async def test_output_that_would_hold_up_the_gateway_ends_the_server(
+    tmp_path: Path, what: str
+) -> None:
+    """A line without an end, and one that is parsed for seconds."""
     write_tools(tmp_path, act="Acts.")
     async with running(settings_with(tmp_path, {"own": own_server(tmp_path)})) as here:
-        assert (await here.call("own", "act", do="flood")).is_error
+        assert (await here.call("own", "act", do=what)).is_error
         assert (await here.call("own", "act", do="say", text="back")).text == "back"
 
 
