@@ -322,20 +322,32 @@ def test_a_stranger_is_not_served(bench: Bench) -> None:
     assert bench.run("ls served").code != 0
 
 
-def test_further_folders_are_there_as_the_rules_say(tmp_path: Path) -> None:
+def test_further_folders_are_there_as_the_rules_say_and_protected_alike() -> None:
     for user in USERS:
         with box_bench(user) as place:
-            for name in ("read", "write"):
-                (place.root / name).mkdir()
-                (place.root / name / "file").write_text(name)
-                os.chown(place.root / name, place.starter, place.starter)
-                os.chown(place.root / name / "file", place.starter, place.starter)
+            for name in (
+                "read/file",
+                "write/file",
+                "read/.env",
+                "write/.env",
+                "write/lib/.git/HEAD",
+            ):
+                path = place.root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(SECRET if name.endswith(".env") else name)
+            for path in place.root.rglob("*"):
+                os.chown(path, place.starter, place.starter)
             folders = [[name, str(place.root / name)] for name in ("read", "write")]
             with box_bench(user, folders=folders) as bench:
                 ran = bench.run(
-                    f"cd {place.root}; cat read/file write/file; echo x > write/new; echo x > read/new"
+                    f"cd {place.root}; cat read/file write/file */.env; echo x > write/new;"
+                    " echo x > read/new; mkdir write/.claude; echo x > write/lib/.git/config; mv write/.env write/x"
                 )
-                assert ran.output.startswith("readwrite")
+                assert ran.output.startswith("read/filewrite/file")
                 assert "Read-only file system" in ran.output
+                assert "the sandbox removed .claude" in ran.output
+                assert SECRET not in ran.output
             assert (place.root / "write/new").exists()
             assert not (place.root / "read/new").exists()
+            assert not (place.root / "write/.claude").exists()
+            assert (place.root / "write/.env").read_text() == SECRET

@@ -11,17 +11,18 @@ import select
 import socket
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from gateway.engine.box.aftermath import restore_blocking
-from gateway.engine.box.command import Folder, Outcome, Request, Surroundings, run_blocking
+from gateway.engine.box.command import Outcome, Request, Surroundings, run_blocking
 from gateway.engine.box.identity import take_identity_blocking
 from gateway.engine.box.limits import Limits
-from gateway.engine.box.search import Searcher
+from gateway.engine.box.mounts import Folder
+from gateway.engine.box.search import Protected, Searcher
 from gateway.engine.box.seccomp import filter_program
 
 _MAX_REQUEST: Final = 262_144
@@ -73,15 +74,13 @@ class Broker:
         self._around = Surroundings(
             program=program,
             system=[(path, leads) for path, leads in plan.system],
-            workspace=folders[0],
-            folders=folders[1:],
+            folders=folders,
             filter=filter_program(),
             limits=Limits(memory_mb=plan.memory_mb),
             hosts=plan.hosts,
             report=report,
         )
-        self._root = Path(folders[0].source)
-        self._searcher = Searcher(self._root)
+        self._searchers = [Searcher(Path(folder.source)) for folder in folders]
 
     def serve_blocking(self) -> None:
         """Serve until standard input closes."""
@@ -133,27 +132,35 @@ class Broker:
         )
 
     def _run(self, request: Request) -> Outcome:
-        before, unclear = self._searcher.search_blocking()
-        if unclear:
+        searches = [searcher.search_blocking() for searcher in self._searchers]
+        if unclear := next((why for _, why in searches if why), ""):
             _tell(request, f"This command did not run: {unclear}.")
             return Outcome(code=_NOT_STARTED)
+        before = [found for found, _ in searches]
         outcome = run_blocking(self._around, request, before)
         if outcome.reason:
             _tell(request, f"The sandbox ended this command: {outcome.reason}.")
+        for number, folder in enumerate(self._around.folders):
+            if folder.is_writable:
+                self._restore(request, number, before[number])
+        return outcome
+
+    def _restore(self, request: Request, number: int, before: Sequence[Protected]) -> None:
+        """Take away what a command left in a folder under protected names."""
+        root = Path(self._around.folders[number].source)
+        after, unclear = self._searchers[number].search_blocking()
         try:
-            after, unclear = self._searcher.search_blocking()
-            taken = restore_blocking(self._root, before, after)
+            taken = restore_blocking(root, before, after)
         except OSError as fault:
             report({"fault": f"not removed: {fault}"})
             _tell(request, "What this command made under protected names could not be removed.")
-            return outcome
+            return
         if unclear:
             _tell(request, f"No further command runs: {unclear}. Remove it.")
         if taken:
             more = f" and {len(taken) - _MOST_SHOWN} more" if len(taken) > _MOST_SHOWN else ""
             shown = ", ".join(taken[:_MOST_SHOWN]) + more
             _tell(request, f"Protected names cannot be made here; the sandbox removed {shown}.")
-        return outcome
 
 
 def _tell(request: Request, sentence: str) -> None:

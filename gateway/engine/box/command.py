@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gateway.engine.box.descriptors import memory_file, open_folder_blocking
+from gateway.engine.box.descriptors import memory_file
 from gateway.engine.box.limits import Limits, Watch
-from gateway.engine.box.mounts import Opened, TooManyMounts, open_mounts
+from gateway.engine.box.mounts import Folder, Opened, TooManyMounts, open_mounts
 from gateway.engine.box.netns import listen_inside_blocking
 from gateway.engine.box.plan import (
     GIT_SETTINGS,
@@ -53,25 +53,13 @@ _NOT_STARTED: Final = 126
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Folder:
-    """A folder of the box."""
-
-    at: str
-    """Its path, in the box as outside."""
-    source: str
-    """Where the broker finds it."""
-    is_writable: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What all boxes of a broker have in common."""
 
     program: Path
     system: Sequence[tuple[str, str]]
-    workspace: Folder
     folders: Sequence[Folder]
-    """Further ones, by the policy's rules."""
+    """The workspace first, then those that the policy's rules open."""
     filter: bytes
     limits: Limits
     hosts: Collection[str]
@@ -102,19 +90,25 @@ class Outcome:
     ended_in: str = ""
     reason: str = ""
     """Why it was ended, as the end of a sentence; empty: it ended by itself."""
-    is_abandoned: bool = False
-    """Nobody waits for it any more."""
 
 
-def run_blocking(around: Surroundings, request: Request, found: Sequence[Protected]) -> Outcome:
-    """Run a command; when this returns, no process of it is left."""
+def run_blocking(
+    around: Surroundings, request: Request, found: Sequence[Sequence[Protected]]
+) -> Outcome:
+    """Run a command; when this returns, no process of it is left.
+
+    `found` is what is protected in each folder.
+    """
     with Opened() as opened, ExitStack() as stack:
         try:
-            mounts = [*open_mounts(around.workspace.source, around.workspace.at, found, opened)]
+            each = zip(around.folders, found, strict=True)
+            mounts = [
+                mount for folder, known in each for mount in open_mounts(folder, known, opened)
+            ]
         except (TooManyMounts, OSError):
-            reason = "the protected files of the workspace could not all be covered"
+            reason = "the protected files could not all be covered"
             return Outcome(code=_NOT_STARTED, reason=reason)
-        mounts += _further_mounts(around, found, opened)
+        mounts += _own_files([one for known in found for one in known], opened)
         info, ended_in, block = _Pipe(stack), _Pipe(stack), _Pipe(stack)
         plan = BoxPlan(
             program=around.program,
@@ -132,7 +126,8 @@ def run_blocking(around: Surroundings, request: Request, found: Sequence[Protect
         inherited = [info.writer, ended_in.writer, *([block.reader] if around.hosts else [])]
         live = _LiveOutput(request.mark, around.report)
         outputs = _Outputs(request.outputs, stack, live)
-        watch = Watch(around.limits, Path(around.workspace.source))
+        written = [Path(folder.source) for folder in around.folders if folder.is_writable]
+        watch = Watch(around.limits, written)
         process = subprocess.Popen(  # noqa: S603  our own arguments, no shell
             plan.arguments(),
             stdin=subprocess.DEVNULL,
@@ -164,27 +159,15 @@ def _open_proxy(around: Surroundings, box: int, stack: ExitStack) -> None:
     stack.callback(proxy.close)
 
 
-def _further_mounts(
-    around: Surroundings, found: Sequence[Protected], opened: Opened
-) -> list[Mount]:
-    """Mount the further folders, and the box's own files."""
-    mounts = [
-        Mount(
-            "writable" if folder.is_writable else "read_only",
-            folder.at,
-            opened.keep(open_folder_blocking(folder.source)),
-        )
-        for folder in around.folders
-    ]
+def _own_files(found: Sequence[Protected], opened: Opened) -> list[Mount]:
+    """Mount the files of the box that are on no disk."""
     files = {
         "/etc/passwd": users_file(os.getuid()),
         "/etc/group": groups_file(os.getgid()),
         f"{HOME}/.gitconfig": GIT_SETTINGS,
         f"{HOME}/.gitignore": os.fsencode("\n".join(_names_of_secrets(found))),
     }
-    return mounts + [
-        Mount("file", at, opened.keep(memory_file(text))) for at, text in files.items()
-    ]
+    return [Mount("file", at, opened.keep(memory_file(text))) for at, text in files.items()]
 
 
 def _names_of_secrets(found: Sequence[Protected]) -> list[str]:
@@ -330,7 +313,7 @@ def _attend(
             tick_s = _FIRST_TICK_S if time.monotonic() - started < _FIRST_S else _TICK_S
             ready = select.select([*readers, asked, descriptor], [], [], tick_s)[0]
             if asked in ready:
-                return Outcome(code=_KILLED, is_abandoned=True)
+                return Outcome(code=_KILLED)  # nobody waits for it any more
             outputs.pass_on(ready)
             outputs.live.report()
             has_ended = descriptor in ready and not set(readers) & set(ready)

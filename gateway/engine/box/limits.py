@@ -92,11 +92,12 @@ class _Disk:
 class Watch:
     """Measures one box while it runs."""
 
-    def __init__(self, limits: Limits, workspace: Path) -> None:
+    def __init__(self, limits: Limits, folders: Sequence[Path]) -> None:
+        """Watch what is written to the disks of these folders."""
         self._limits = limits
-        self._workspace = workspace
+        self._folders = folders
         self._started_ns = time.time_ns() - _CLOCK_NS
-        self._before = self._disk()
+        self._before = [_disk(folder) for folder in folders]
 
     def excess_blocking(self, box: int) -> str | None:
         """Return what the box with this first process has used too much of, as the end of a
@@ -117,13 +118,16 @@ class Watch:
 
     def _disk_excess(self, pids: Sequence[int]) -> str | None:
         """Look at the whole disk first, and at the command's own files if that lost much."""
-        before, now, limits = self._before, self._disk(), self._limits
+        now, limits = [_disk(folder) for folder in self._folders], self._limits
         most_bytes = limits.disk_mb * _MIB
-        lost_bytes = before.free_bytes - now.free_bytes
-        if lost_bytes <= most_bytes and before.free_files - now.free_files <= limits.new_files:
+        if not any(
+            before.free_bytes - disk.free_bytes > most_bytes
+            or before.free_files - disk.free_files > limits.new_files
+            for before, disk in zip(self._before, now, strict=True)
+        ):
             return None
-        if now.free_bytes < _LEAST_FREE_BYTES:
-            return "the disk of the workspace is nearly full"
+        if min(disk.free_bytes for disk in now) < _LEAST_FREE_BYTES:
+            return "the disk is nearly full"
         own_bytes, files = self._written()
         own_bytes += sum(map(_unnamed_bytes, pids))
         if own_bytes > most_bytes:
@@ -134,9 +138,9 @@ class Watch:
         return None
 
     def _written(self) -> tuple[int, int]:
-        """Return the size and number of the workspace's files that changed since the start."""
+        """Return the size and number of the files that changed since the start."""
         size = count = 0
-        waiting = [str(self._workspace)]
+        waiting = [str(folder) for folder in self._folders]
         while waiting:
             try:
                 with os.scandir(waiting.pop()) as listing:
@@ -151,9 +155,10 @@ class Watch:
                 continue
         return size, count
 
-    def _disk(self) -> _Disk:
-        found = os.statvfs(self._workspace)
-        return _Disk(found.f_bavail * found.f_frsize, found.f_ffree)
+
+def _disk(folder: Path) -> _Disk:
+    found = os.statvfs(folder)
+    return _Disk(found.f_bavail * found.f_frsize, found.f_ffree)
 
 
 def _unnamed_bytes(pid: int) -> int:

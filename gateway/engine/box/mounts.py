@@ -5,9 +5,9 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from gateway.engine.box.descriptors import memory_file, open_below_blocking, open_folder_blocking
 from gateway.engine.box.plan import Mount
@@ -52,26 +52,37 @@ class Opened(AbstractContextManager["Opened"]):
         self._stack.callback(at_end)
 
 
-def open_mounts(
-    source: str, at: str, found: Sequence[Protected], opened: Opened
-) -> Sequence[Mount]:
-    """Return the mounts of a workspace: itself, the folders above what is protected, and that.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folder:
+    """A folder of the box."""
+
+    at: str
+    """Its path, in the box as outside."""
+    source: str
+    """Where the broker finds it."""
+    is_writable: bool
+
+
+def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> Sequence[Mount]:
+    """Return the mounts of a folder: itself, the folders above what is protected, and that.
 
     Each folder above is mounted on itself, because a mount point cannot be renamed: else it could
     be moved away, and another put in its place. What has gone meanwhile is left out.
     """
-    root = opened.keep(open_folder_blocking(source))
-    mounts = [Mount("writable", at, root)]
+    kind: Literal["writable", "read_only"] = "writable" if folder.is_writable else "read_only"
+    root = opened.keep(open_folder_blocking(folder.source))
+    mounts = [Mount(kind, folder.at, root)]
     covered = {one.path: one for one in _with_targets(found)}
-    folders = [folder for folder in ancestors(covered) if folder not in covered]
-    paths = sorted([*covered, *folders], key=lambda path: path.split("/"))
+    above = [path for path in ancestors(covered) if path not in covered]
+    paths = sorted([*covered, *above], key=lambda path: path.split("/"))
     if len(paths) > MAX_MOUNTS:
         raise TooManyMounts
     for path in paths:
         try:
-            mounts.append(_open_mount(root, f"{at}/{path}", path, covered.get(path), opened))
+            mount = _open_mount(root, f"{folder.at}/{path}", path, covered.get(path), opened)
         except FileNotFoundError:
             continue
+        mounts.append(replace(mount, kind=kind) if mount.kind == "writable" else mount)
     return mounts
 
 
