@@ -1,5 +1,6 @@
 """The trial at the start: it passes a box that holds, and names what one that does not hold lets through."""
 
+import os
 import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,6 +75,22 @@ def test_a_place_outside_that_is_open_is_found(box: Box, tmp_path: Path) -> None
     plan = replace(box.plan, folders=[["read", str(tmp_path / "data")]])
     with pytest.raises(EngineUnavailable, match="could read outside of the workspace"):
         try_box_blocking(replace(box, plan=plan), tmp_path / "data")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives itself up")
+def test_root_that_cannot_be_given_up_is_told_and_nothing_runs_as_root(
+    box: Box, tmp_path: Path
+) -> None:
+    hole = "import gateway.engine.box.identity as identity\nidentity._MOUNT_ATTR_IDMAP = 1 << 30"
+    weak = Weak(folder=box.folder, plan=box.plan, hole=hole)
+    with pytest.raises(EngineUnavailable) as caught:
+        try_box_blocking(weak, tmp_path / "data")
+    assert str(caught.value) == (
+        "CANDOR_SHELL=sandboxed cannot be kept: its user cannot be given the workspace (system call "
+        "442: Invalid argument). Run Candor as an ordinary user, or put the workspace on a file "
+        "system that can be mounted for another user (ext4, xfs, btrfs, tmpfs; Linux 5.12). "
+        "Otherwise set CANDOR_SHELL=listed."
+    )
 
 
 def test_a_bubblewrap_that_starts_nothing_is_told_in_its_words(box: Box, tmp_path: Path) -> None:

@@ -180,8 +180,11 @@ def main(listener_fd: int) -> None:
     os.umask(0o022)
     try:
         broker = Broker(BrokerPlan(**given), socket.socket(fileno=listener_fd))
-    except (OSError, LookupError) as exc:
+    except LookupError as exc:
         report({"refused": str(exc)})
+        return
+    except OSError as exc:
+        report({"refused": f"its user cannot be given the workspace ({exc.strerror})"})
         return
     report({"ready": True})
     broker.serve_blocking()
