@@ -38,6 +38,7 @@ _RAN_WELL_S: Final = 30.0
 _LOOK_AGAIN_S: Final = 60.0
 """How often the list of tools is read while nothing happens; it is a sign of life, too."""
 _LIST_S: Final = 5.0
+_LIST_PAUSE_S: Final = 1.0
 _WAIT_S: Final = 10.0
 """How long a call waits for a server that is being started."""
 _MAX_PAGES: Final = 20
@@ -65,7 +66,7 @@ class McpConnection:
         self._open_transport = open_transport
         self._on_listed = on_listed
         self._client: Client | None = None
-        self._is_lost = False
+        self._lost = anyio.Event()
         self._news = anyio.Event()
         self._changed = anyio.Event()
         self._wanted = anyio.Event()
@@ -129,7 +130,7 @@ class McpConnection:
 
     async def _serve(self) -> None:
         """Open the session and watch it until it is lost. Raise any exception."""
-        self._is_lost, self._news = False, anyio.Event()
+        self._lost, self._news = anyio.Event(), anyio.Event()
         name, start_s = self._plan.name, self._plan.config.start_s
         self._set_state("starting", self.fault)
         with anyio.CancelScope(deadline=anyio.current_time() + start_s) as scope:
@@ -160,7 +161,7 @@ class McpConnection:
         while True:
             with anyio.move_on_after(_LOOK_AGAIN_S):
                 await self._news.wait()
-            if self._is_lost:
+            if self._lost.is_set():
                 return
             self._news = anyio.Event()
             self._is_look_due = bool(self._in_flight)
@@ -171,6 +172,8 @@ class McpConnection:
                 await self._list(client)
             self._client = client
             self._set_state("running", None)
+            with anyio.move_on_after(_LIST_PAUSE_S):  # it may have news all the time
+                await self._lost.wait()
 
     async def _list(self, client: Client) -> None:
         found: list[ToolDefinition] = []
@@ -193,7 +196,7 @@ class McpConnection:
             self._news.set()
 
     def _lose(self) -> None:
-        self._is_lost = True
+        self._lost.set()
         self._news.set()
 
     async def _ready_client(self) -> Client | None:

@@ -8,9 +8,11 @@ from pathlib import Path
 import anyio
 import psutil
 import pytest
+from mcp import Client
 
 from gateway.mcp_servers import connection
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
+from gateway.mcp_servers.connection import McpConnection
 from tests.support.mcp_servers import LIMIT_S, own_server, running, settings_with, write_tools
 from tests.support.walls import needs_landlock
 
@@ -75,11 +77,30 @@ async def test_a_call_that_was_given_up_does_not_keep_the_next_one_waiting_for_i
         assert (await here.call("own", "act", do="say", text="back")).text == "back"
 
 
+async def test_a_server_that_always_has_news_is_not_listed_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_LIST_PAUSE_S", 3000.0)
+    lists, read = [0], McpConnection._list  # noqa: SLF001
+
+    async def count(self: McpConnection, client: Client) -> None:
+        lists[0] += 1
+        await read(self, client)
+
+    monkeypatch.setattr(McpConnection, "_list", count)
+    write_tools(tmp_path, act="Acts.")
+    async with running(settings_with(tmp_path, {"own": own_server(tmp_path)})) as here:
+        for _ in range(50):
+            assert not (await here.call("own", "act", do="announce")).is_error
+        assert lists[0] <= 2, "at the start, and once more"
+
+
 async def test_a_list_is_not_asked_for_while_the_server_has_a_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server that takes one call at a time would not answer, and count as lost."""
     monkeypatch.setattr(connection, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(connection, "_LIST_PAUSE_S", 0.0)
     monkeypatch.setattr(connection, "_LIST_S", 0.5)
     write_tools(tmp_path, act="Acts.")
     async with running(settings_with(tmp_path, {"own": own_server(tmp_path)})) as here:
