@@ -48,8 +48,9 @@ async def test_a_server_that_dies_in_a_call_says_so_and_comes_back(tmp_path: Pat
 
 
 async def test_a_server_that_hangs_costs_one_call_its_deadline_and_is_started_again(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "_LIST_S", 0.5)
     write_tools(tmp_path, act="Acts.")
     table = own_server(tmp_path, call_s=1)
     async with running(settings_with(tmp_path, {"own": table})) as here:
@@ -61,8 +62,9 @@ async def test_a_server_that_hangs_costs_one_call_its_deadline_and_is_started_ag
 
 
 async def test_a_call_that_was_given_up_does_not_keep_the_next_one_waiting_for_its_deadline(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "_LIST_S", 0.5)
     write_tools(tmp_path, act="Acts.")
     signs = tmp_path / "signs"
     signs.mkdir()
@@ -179,8 +181,9 @@ async def test_a_server_that_is_slow_to_start_is_accepted_like_the_first_one(
 
 
 async def test_what_was_accepted_is_offered_at_the_next_start_before_the_server_runs(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "_WAIT_S", 0.1)
     write_tools(tmp_path, act="Acts.")
     settings = settings_with(tmp_path, {"own": own_server(tmp_path)})
     async with running(settings) as here:

@@ -1,13 +1,19 @@
 """The operator's file of MCP servers: what it says, and each mistake in one sentence."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gateway.errors import StartError
-from gateway.mcp_servers.configuration import load_servers_blocking, read_secrets_blocking
+from gateway.mcp_servers.configuration import (
+    ServerConfig,
+    load_servers_blocking,
+    read_secrets_blocking,
+)
 
+ROOT = Path(__file__).resolve().parents[4]
 WHOLE = """
 [servers.files]
 command = ["mcp-server-filesystem", "/srv/handbook"]
@@ -146,3 +152,12 @@ def test_a_secret_that_is_missing_or_of_two_lines_keeps_the_server_from_starting
     for environ in ({}, {"FILES_TOKEN": " "}, {"FILES_TOKEN": "a\r\nX-Other: b"}):
         with pytest.raises(StartError, match="The secret TOKEN of the MCP server files is not in"):
             read_secrets_blocking("files", files, environ)
+
+
+def test_the_documented_file_is_one_and_every_key_is_documented(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
+    sample = text.partition("```toml\n")[2].partition("```")[0]
+    assert [*load_servers_blocking(written(tmp_path, sample))] == ["time", "git", "tickets"]
+    rows = re.findall(r"^\| (`.+?`) \|", text, re.MULTILINE)
+    documented = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert documented == {*ServerConfig.model_fields}
