@@ -111,6 +111,16 @@ def test_a_bubblewrap_that_starts_nothing_is_told_in_its_words(box: Box, tmp_pat
     )
 
 
+def test_a_data_directory_that_commands_cannot_be_started_from_is_told(tmp_path: Path) -> None:
+    settings = Settings(workspace=tmp_path, data_dir=tmp_path / "a -b", shell="sandboxed")
+    with pytest.raises(StartError) as caught:
+        make_box_blocking(settings, shipped_rules(), tmp_path)
+    assert str(caught.value) == (
+        "CANDOR_SHELL=sandboxed cannot be kept: the path of CANDOR_DATA_DIR holds a space before a "
+        "hyphen. The agent program cannot start commands from there."
+    )
+
+
 def test_without_bubblewrap_the_start_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

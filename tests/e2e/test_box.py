@@ -33,7 +33,8 @@ JAVASCRIPT = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server whose agents run any command in a box, on a workspace that is a repository."""
-    root = tmp_path_factory.mktemp("boxed")
+    root = tmp_path_factory.mktemp("boxed") / "it's 工作区"
+    root.mkdir()
     workspace = root / "ws"
     workspace.mkdir()
     subprocess.run(["git", "init", "-q", str(workspace)], check=True)

@@ -11,7 +11,7 @@ from gateway.engine.box.process import (
     is_packaged,
     system_paths_blocking,
 )
-from gateway.engine.box.trial import refuse_without_program
+from gateway.engine.box.trial import refuse, refuse_without_program
 from gateway.errors import StartError
 from gateway.settings import Settings
 from policies.rules import Rules
@@ -30,8 +30,12 @@ def make_box_blocking(settings: Settings, rules: Rules, temporary: Path) -> Box 
     program = find_bubblewrap_blocking()
     if program is None or not sys.platform.startswith("linux"):
         raise StartError(str(refuse_without_program()))
+    folder = settings.data_dir.resolve() / _FOLDER
+    if " -" in str(folder):
+        reason = "the path of CANDOR_DATA_DIR holds a space before a hyphen"
+        raise StartError(str(refuse(reason, "The agent program cannot start commands from there.")))
     box = Box(
-        folder=settings.data_dir.resolve() / _FOLDER,
+        folder=folder,
         plan=BrokerPlan(
             program=str(program),
             is_packaged=is_packaged(program),

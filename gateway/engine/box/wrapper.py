@@ -27,7 +27,7 @@ _GONE = "The sandbox does not run at the moment, so this command did not run to 
 def main(folder: str, line: str) -> int:
     """Have a line run; return its exit code."""
     cwd = os.getcwd()  # noqa: PTH109  pathlib costs start-up time
-    file = line.rpartition(_CWD)[2].strip("'") if _CWD in line else ""
+    file = _unquote(line.rpartition(_CWD)[2]) if _CWD in line else ""
     mark = os.environ.get(MARK, "")  # noqa: TID251  a program of its own
     broker = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     os.chdir(folder)  # the path of a socket must be short
@@ -48,6 +48,14 @@ def main(folder: str, line: str) -> int:
         target = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         os.write(target, os.fsencode(ended_in + "\n"))
     return int(code)
+
+
+def _unquote(word: str) -> str:
+    if "'" not in word:
+        return word
+    import shlex  # noqa: PLC0415  most commands need not wait for it
+
+    return "".join(shlex.split(word))
 
 
 if __name__ == "__main__":
