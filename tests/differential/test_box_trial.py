@@ -57,6 +57,11 @@ def test_a_box_that_holds_passes_and_nothing_is_left(box: Box, tmp_path: Path) -
     assert {path.name for path in (tmp_path / "data").iterdir()} == {"tmp", "box"}
 
 
+def test_a_box_with_listed_hosts_passes_as_well(box: Box, tmp_path: Path) -> None:
+    plan = replace(box.plan, hosts=["pypi.org", "files.pythonhosted.org"])
+    try_box_blocking(replace(box, plan=plan), tmp_path / "data")
+
+
 @pytest.mark.parametrize("hole", HOLES)
 def test_a_hole_is_found_and_named(box: Box, tmp_path: Path, hole: str) -> None:
     weak = Weak(folder=box.folder, plan=box.plan, hole=HOLES[hole])

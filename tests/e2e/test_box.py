@@ -132,6 +132,16 @@ async def test_an_interrupt_ends_the_command_and_the_next_one_runs(server: LiveS
     pipe.unlink()
 
 
+async def test_the_working_directory_goes_on_to_the_next_command(server: LiveServer) -> None:
+    conversation = server.new_conversation()
+    async with server.client() as client:
+        steps = [bash("mkdir -p one/two && cd one/two"), bash("pwd; ls ..; false"), bash("pwd")]
+        result = await client.ask(script(*steps, {"text": "Done."}), conversation)
+        turn = f"/conversations/{conversation}/turns/{result['turn_id']}"
+        outputs = [(await client.get(f"{turn}/tools/{index}"))["output"] for index in (2, 3)]
+    assert outputs == ["Exit code 1\none/two\ntwo", "one/two"]
+
+
 async def test_ready_says_where_commands_run(server: LiveServer) -> None:
     async with server.client() as client:
         part = (await client.get("/readyz"))["parts"]["sandbox"]

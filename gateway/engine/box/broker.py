@@ -57,6 +57,8 @@ class Broker:
     """Serves the commands of one workspace."""
 
     def __init__(self, plan: BrokerPlan, listener: socket.socket) -> None:
+        if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+            raise LookupError("this kernel does not list the children of a process")
         self._plan = plan
         self._listener = listener
         self._peer = os.getuid()
