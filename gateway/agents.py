@@ -129,6 +129,7 @@ async def open_agents(
             mcp_servers=servers,
             pings={"sandbox": _sandbox_ping(wall, box)} | ({"relay": relay.ping} if relay else {}),
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
+            is_confined=wall.kind == "landlock",
         )
         yield _engine_factory(setup, wall, box), access
 
@@ -385,6 +386,7 @@ def make_setup_blocking(
         approvals_file=approvals_file(data_dir),
         tools=sorted(rules.offered_tools | (rules.tolerated_tools & with_person)),
         shell_commands=sorted(rules.commands),
+        asks_person=settings.approvals == "on",
         owner=processes.owner_of(data_dir),
         own_servers=(CASE_SERVER,),
         max_agent_steps=settings.max_agent_steps,

@@ -144,6 +144,8 @@ class ModelAccess:
     """Asks a small model outside of all conversations; None with the demo model."""
     mcp_servers: Sequence[ServerPlan] = ()
     """The servers of `CANDOR_MCP_FILE`."""
+    is_confined: bool = False
+    """A wall of the kernel's confines each agent and whatever it starts to the workspace."""
 
 
 @asynccontextmanager
@@ -283,6 +285,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             further_tools=further,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
+            is_confined=access.is_confined,
             journal=journal,
             metrics=metrics,
             mask=mask,

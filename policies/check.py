@@ -3,8 +3,9 @@
 A call is `{"id", "tool", "input"}`, optionally with `"workspace"`, `"hook_cwd"` (where relative
 paths start), `"platform"` (`posix`, `windows`, or `any` for this system) and `"config"` (changes to
 the rules for this call alone). Other keys are ignored. A verdict is
-`{"id", "verdict", "rule", "reason", "runs"}`, where `runs` is the command that would run in place
-of the one that was judged.
+`{"id", "verdict", "rule", "reason", "runs", "kind"}`, where `runs` is the command that would run in
+place of the one that was judged, and `kind` tells a denial of what is only `unknown` from one of
+what is `forbidden`.
 
 A line that is not a call is denied under the rule `bad_call`; no input ends the program.
 """
@@ -72,6 +73,7 @@ class Checker:
             "rule": verdict.rule,
             "reason": verdict.message if isinstance(verdict, Deny) else verdict.reason,
             "runs": runs,
+            "kind": verdict.kind if isinstance(verdict, Deny) else None,
         }
         return json.dumps(answer)
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Reach = Literal["exact", "folder", "any"]
-"""The same call; the same command and options below one folder; any call of the command or tool."""
+Reach = Literal["exact", "folder", "files", "any"]
+"""The same call; the same command and options below one folder; an unknown program with the same
+words before any files of the workspace; any call of the command or tool."""
 
 Parts = tuple[str, ...]
 """A path below the workspace's root, name by name."""
@@ -34,6 +35,11 @@ class Effect:
     partly outside."""
     shown: str = ""
     """The line or path as a person reads it."""
+    is_unknown: bool = False
+    """The policy denies the call unless a person allows it."""
+    fixed: tuple[str, ...] | None = None
+    """The words of an unknown program before its file arguments, which `paths` are; `None`: a yes
+    stands for nothing but the exact line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +55,16 @@ class Permit:
     def covers(self, effect: Effect) -> bool:
         """Return whether a call passes unasked."""
         mine = self.effect
-        if (effect.tool, effect.command) != (mine.tool, mine.command):
+        kind = (effect.tool, effect.command, effect.is_unknown)
+        if kind != (mine.tool, mine.command, mine.is_unknown):
             return False
         match self.reach:
             case "exact":
                 return (effect.what, effect.paths) == (mine.what, mine.paths)
             case "folder":
                 return effect.options == mine.options and _is_below(effect.paths, self.folder)
+            case "files":
+                return effect.fixed == mine.fixed and all(effect.paths or ())
             case "any":
                 return True
 
@@ -66,6 +75,8 @@ class Permit:
             "tool": self.effect.tool,
             "command": self.effect.command,
         }
+        if self.reach == "files":
+            fields["options"] = [show(word) for word in self.effect.fixed or ()]
         if self.reach == "exact":
             fields["call"] = show(self.effect.shown)
         if self.reach == "folder":
@@ -77,6 +88,10 @@ class Permit:
 def permits_for(effect: Effect) -> tuple[Permit, ...]:
     """Return the rules that a yes to a call may stand for, the narrowest first."""
     permits = [Permit(reach="exact", effect=effect)]
+    if effect.is_unknown and effect.options is None:  # a program whose options nobody here knows
+        if effect.fixed is not None:
+            permits.append(Permit(reach="files", effect=effect))
+        return tuple(permits)
     if effect.paths and effect.options is not None:
         in_folder = Permit(reach="folder", effect=effect, folder=_common_folder(effect.paths))
         if in_folder.covers(effect):

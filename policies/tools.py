@@ -20,6 +20,7 @@ from policies.paths.workspace import Place, Workspace
 from policies.permits import Effect, effect_of_input
 from policies.rules import Rules, shipped_rules
 from policies.shell.judge import judge_command
+from policies.unlisted import UNKNOWN_RULES, ask_about
 from policies.verdict import Allow, Ask, Deny, Refused, Verdict
 from policies.visible_text import has_hidden_character, show
 from policies.web import check_url
@@ -350,9 +351,10 @@ class ToolGate:
         try:
             form = WindowsWorkspace if self.platform == "windows" else Workspace
             workspace = form(self.root, call.cwd, self.rules.directories)
-            return self._settle(call, self._judge(call, workspace), workspace)
-        except Refused as refused:
-            return refused.denial
+            try:
+                return self._settle(call, self._judge(call, workspace), workspace)
+            except Refused as refused:
+                return self._or_question(call, workspace, refused.denial)
         except OSError:
             return Deny(
                 "path_unreadable",
@@ -362,6 +364,16 @@ class ToolGate:
         except Exception as fault:  # noqa: BLE001 - a gate that fails must close
             kind = type(fault).__name__
             return Deny("policy_error", f"The policy failed on this call ({kind}).")
+
+    def _or_question(self, call: ToolCall, workspace: Workspace, denial: Deny) -> Deny:
+        """Add what a person may be asked to the denial of a command that is only unknown."""
+        is_posix = call.name == "Bash" and self.platform == "posix"
+        if not is_posix or denial.rule not in UNKNOWN_RULES:
+            return denial
+        try:
+            return replace(denial, question=ask_about(denial, call.input, workspace))
+        except (Refused, OSError):
+            return denial
 
     def _judge(self, call: ToolCall, workspace: Workspace) -> _Passed:
         rules = self.rules

@@ -7,6 +7,7 @@ whoever acts on the verdict runs that and nothing else.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from policies.permits import Effect
 
@@ -52,6 +53,13 @@ class Deny:
     """Return whether the whole run should end, not only this call."""
     quoted: str | None = None
     """What a person said about it; the reason holds it as well."""
+    question: Ask | None = field(default=None, compare=False, repr=False)
+    """What a person may be asked instead, if the call is only unknown."""
+
+    @property
+    def kind(self) -> Literal["unknown", "forbidden"]:
+        """Return whether the call is only unknown, or forbidden, which no person is asked about."""
+        return "forbidden" if self.question is None else "unknown"
 
     @property
     def message(self) -> str:

@@ -12,8 +12,8 @@ from gateway.conversations.model import Approval
 from gateway.errors import Conflict
 from gateway.ids import TurnId, UserId
 from gateway.jsonsafe import pretty_json
+from gateway.turns.approval_answer import Reply
 from gateway.turns.approvals import (
-    Reply,
     answered_already,
     answers_of,
     no_such_reach,

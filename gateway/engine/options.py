@@ -114,6 +114,8 @@ class AgentSetup:
     """The agents' temporary directory; None: the system's."""
     sandboxed_bash: bool = False
     """The agent program itself confines what Bash runs, because the kernel's sandbox does not."""
+    asks_person: bool = False
+    """A person is asked about commands that are not in `shell_commands`."""
     approvals_file: Path | None = None
     """Lists the configuration of the workspace that a person approved."""
     own_servers: Sequence[OwnServer] = ()
@@ -239,7 +241,9 @@ def _subagents(setup: AgentSetup) -> dict[str, AgentDefinition] | None:
     if "Agent" not in setup.tools:
         return None
     tools = [name for name in setup.tools if name not in _NOT_FOR_SUBAGENTS]
-    prompt = build_subagent_prompt(tools, setup.shell_commands, _box_hosts(setup))
+    prompt = build_subagent_prompt(
+        tools, setup.shell_commands, _box_hosts(setup), asks_person=setup.asks_person
+    )
     return {
         SUBAGENT_TYPE: AgentDefinition(
             description="A sub-agent with the tools for files and commands.",
@@ -275,7 +279,12 @@ def build_options(
         model=spec.model,
         system_prompt={
             "type": "custom",
-            "prompt": build_system_prompt(setup.tools, setup.shell_commands, _box_hosts(setup)),
+            "prompt": build_system_prompt(
+                setup.tools,
+                setup.shell_commands,
+                _box_hosts(setup),
+                asks_person=setup.asks_person,
+            ),
             "snapshot": False,  # else a resumed session keeps the rules of the day it began
         },
         tools=list(setup.tools),

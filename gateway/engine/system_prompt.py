@@ -13,7 +13,11 @@ _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="u
 
 
 def build_system_prompt(
-    tools: Sequence[str], shell_commands: Sequence[str], box_hosts: Sequence[str] | None = None
+    tools: Sequence[str],
+    shell_commands: Sequence[str],
+    box_hosts: Sequence[str] | None = None,
+    *,
+    asks_person: bool = False,
 ) -> str:
     """Return the system prompt of an agent with these tools.
 
@@ -22,7 +26,8 @@ def build_system_prompt(
     """
     if not tools:
         return str(_TEXTS["question"])
-    parts = [_TEXTS["place"], *_tool_rules(tools, shell_commands, box_hosts)]
+    rules = _tool_rules(tools, shell_commands, box_hosts, asks_person=asks_person)
+    parts = [_TEXTS["place"], *rules]
     if "Agent" in tools:
         parts.append(_TEXTS["subagents"])
     if "TaskCreate" in tools:
@@ -34,14 +39,23 @@ def build_system_prompt(
 
 
 def build_subagent_prompt(
-    tools: Sequence[str], shell_commands: Sequence[str], box_hosts: Sequence[str] | None = None
+    tools: Sequence[str],
+    shell_commands: Sequence[str],
+    box_hosts: Sequence[str] | None = None,
+    *,
+    asks_person: bool = False,
 ) -> str:
     """Return the system prompt of a sub-agent with these tools; see `build_system_prompt`."""
-    return "".join([_TEXTS["subagent"], *_tool_rules(tools, shell_commands, box_hosts)])
+    rules = _tool_rules(tools, shell_commands, box_hosts, asks_person=asks_person)
+    return "".join([_TEXTS["subagent"], *rules])
 
 
 def _tool_rules(
-    tools: Sequence[str], shell_commands: Sequence[str], box_hosts: Sequence[str] | None
+    tools: Sequence[str],
+    shell_commands: Sequence[str],
+    box_hosts: Sequence[str] | None,
+    *,
+    asks_person: bool,
 ) -> list[str]:
     """Return what an agent is told of its tools and of the gate."""
     parts: list[str] = [_TEXTS["tools"]]
@@ -50,14 +64,18 @@ def _tool_rules(
         sentence = ", ".join(ways)
         parts.append(f"- {sentence[0].upper()}{sentence[1:]}.\n")
     if "Bash" in tools:
-        parts.append(_describe_shell(shell_commands, box_hosts))
+        parts.append(_describe_shell(shell_commands, box_hosts, asks_person=asks_person))
     if "Skill" in tools:
         parts.append(_TEXTS["skills"])
     return parts
 
 
-def _describe_shell(commands: Sequence[str], box_hosts: Sequence[str] | None) -> str:
+def _describe_shell(
+    commands: Sequence[str], box_hosts: Sequence[str] | None, *, asks_person: bool
+) -> str:
     if box_hosts is None:
-        return str(_TEXTS["shell"]).format(commands=", ".join(commands))
+        return str(_TEXTS["shell_asking" if asks_person else "shell"]).format(
+            commands=", ".join(commands)
+        )
     network = _TEXTS["box_network"].format(hosts=", ".join(box_hosts))
     return str(_TEXTS["box"]).format(network=network if box_hosts else _TEXTS["box_no_network"])

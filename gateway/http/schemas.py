@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from gateway.conversations.model import ConversationChange, Unsettable
-from gateway.turns.approvals import Reply
+from gateway.turns.approval_answer import Reply
 from gateway.turns.requests import ChatRequest, WhenBusy
 from policies.permits import Reach
 from policies.secrets import mask_secrets

@@ -9,8 +9,9 @@ import anyio
 
 from gateway.conversations.model import Approval
 from gateway.ids import ApprovalId
-from gateway.turns.approval_views import Question
-from gateway.turns.approvals import Answer, AskedCall
+from gateway.turns.approval_answer import Answer
+from gateway.turns.approval_views import CHANGE, AskReason, Question, Touches
+from gateway.turns.approvals import AskedCall
 from gateway.turns.asked_input import fingerprint_of, show_input
 from gateway.turns.context import TurnContext
 from gateway.turns.sanitizer import off_loop
@@ -63,10 +64,10 @@ class ApprovalRequester:
         """The waiting approval whose answer started the turn: a yes lets exactly its call pass,
         once."""
 
-    async def __call__(self, call: ToolCall, effect: Effect) -> Answer:
+    async def __call__(self, call: ToolCall, effect: Effect, why: AskReason = CHANGE) -> Answer:
         """Ask, wait, and report how the question ended."""
         context = self._context
-        answer = self._granted(call) or await self._ask(call, effect)
+        answer = self._granted(call) or await self._ask(call, effect, why)
         if answer.allowed_by is not None:
             context.evidence.allow(call.index, answer.allowed_by)
         if answer.by == "waiting":
@@ -99,7 +100,7 @@ class ApprovalRequester:
         self._resolved(granted.id, call, answer)
         return answer
 
-    async def _ask(self, call: ToolCall, effect: Effect) -> Answer:
+    async def _ask(self, call: ToolCall, effect: Effect, why: AskReason) -> Answer:
         context, turn = self._context, self._context.turn
         asked: list[Question] = []
         answer = Answer(decision="deny", by="turn_ended")
@@ -118,6 +119,8 @@ class ApprovalRequester:
                     fingerprint=fingerprint_of(call, context.parts.workspace),
                     show=context.sanitizer.line,
                     language=context.language,
+                    why=why,
+                    touches=self._touches(why),
                 ),
                 user_id=turn.user_id,
                 conversation_id=turn.conversation_id,
@@ -143,6 +146,11 @@ class ApprovalRequester:
         if answer.decision == "allow":
             await self._wait_until_stored()
         return answer
+
+    def _touches(self, why: AskReason) -> Touches | None:
+        if not why.is_program:
+            return None
+        return "workspace" if self._context.parts.is_confined else "machine"
 
     async def _ended(self, question: Question, call: ToolCall, answer: Answer) -> None:
         """Report how a question ended, at once, also when its call was cancelled."""

@@ -2,13 +2,34 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final, Literal
 
 from gateway.conversations.model import Approval
 from gateway.ids import ApprovalId
 from gateway.turns.asked_input import cut_input
 from gateway.turns.sentences import Language, say
 from memory.clock import rfc3339
+
+AskKind = Literal["change", "rule", "person", "unlisted"]
+"""The call changes something; the operator's rule wants a person to be asked; the agent asks the
+person; the policy denies the call unless a person allows it."""
+Touches = Literal["workspace", "machine"]
+"""What a program may touch that the policy does not know: the kernel's wall confines it to the
+workspace, or nothing confines it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskReason:
+    """Why a person is asked about a call."""
+
+    kind: AskKind = "change"
+    why: str | None = None
+    """Why it is not allowed by itself, as the person reads it."""
+    is_program: bool = False
+    """The policy does not know what the program touches."""
+
+
+CHANGE: Final = AskReason()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +40,8 @@ class Question:
     permits: tuple[dict[str, Any], ...]
     """The rules that a yes for the whole conversation may stand for, the narrowest first."""
     expires_at: datetime
+    why: AskReason = CHANGE
+    touches: Touches | None = None
 
     @property
     def id(self) -> ApprovalId:
@@ -31,6 +54,9 @@ class Question:
             **_fields(self.approval, "pending", None),
             "permits": list(self.permits),
             "expires_at": rfc3339(self.expires_at),
+            "unlisted": self.why.kind == "unlisted",
+            "why": self.why.why,
+            "touches": self.touches,
         }
 
 
@@ -39,7 +65,14 @@ def waiting_fields(approval: Approval, *, is_lost: bool, is_off: bool) -> dict[s
     reason = "approval_lost" if is_lost else "approval_off" if is_off else "approval_waiting"
     language: Language = "zh" if approval.language == "zh" else "en"
     state = "lost" if is_lost or is_off else "waiting"
-    return {**_fields(approval, state, say(language, reason)), "permits": [], "expires_at": None}
+    return {
+        **_fields(approval, state, say(language, reason)),
+        "permits": [],
+        "expires_at": None,
+        "unlisted": False,
+        "why": None,
+        "touches": None,
+    }
 
 
 def _fields(approval: Approval, state: str, reason: str | None) -> dict[str, Any]:

@@ -14,71 +14,25 @@ from typing import Any, Literal
 
 import anyio
 
-from gateway.conversations.model import Approval, ApprovalAnswer, Decision
+from gateway.conversations.model import Approval, ApprovalAnswer
 from gateway.conversations.store import ApprovalStore
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
-from gateway.turns.approval_views import Question, waiting_fields
+from gateway.turns.approval_answer import Answer, Reply
+from gateway.turns.approval_views import CHANGE, AskReason, Question, Touches, waiting_fields
 from gateway.turns.asked_input import AskedInput
 from gateway.turns.questions import FOR_PERSONS, answers_to
 from gateway.turns.sentences import Language
 from gateway.turns.standing_rules import Allowed, StandingRules
-from memory.clock import Now, rfc3339
+from memory.clock import Now
 from memory.errors import StoreUnavailable
 from policies.permits import Effect, Permit, Reach, permits_for
 from policies.tools import ToolCall
-
-Remember = Literal["once", "conversation"]
 
 _log = logging.getLogger(__name__)
 
 _LOST_LISTED = timedelta(days=1)
 """How long an approval that can no longer be answered is listed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """How an approval ended for the call that waited."""
-
-    decision: Decision
-    by: Literal["user", "remembered", "turn_ended", "waiting", "not_stored"]
-    """`remembered`: by a rule of an earlier yes. `waiting`: the run ends, the answer may come."""
-    message: str = ""
-    permit: dict[str, Any] | None = None
-    """The rule that it left behind or passed by, as clients see it."""
-    answers: Mapping[str, str] | None = None
-    """What the person answered, by the agent's questions."""
-    approval_id: ApprovalId | None = None
-    """The approval to which a person said yes."""
-    at: datetime | None = None
-    """When they did."""
-
-    @property
-    def allowed_by(self) -> dict[str, Any] | None:
-        """The person's yes that lets the call pass, as clients see it; None if nothing does."""
-        if self.decision != "allow":
-            return None
-        is_rule = self.by == "remembered"
-        return {
-            "by": "rule" if is_rule else "person",
-            "approval_id": self.approval_id,
-            "rule": self.permit if is_rule else None,
-            "at": None if self.at is None else rfc3339(self.at),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What a person says to an approval."""
-
-    decision: Decision
-    message: str = ""
-    """Their word to the agent."""
-    remember: Remember = "once"
-    reach: Reach = "exact"
-    """How much a yes for the conversation covers."""
-    answers: Mapping[str, str] = field(default_factory=dict)
-    """To the agent's questions, by their texts as shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +49,9 @@ class AskedCall:
     show: Callable[[str], str]
     """Makes a text of the call safe to show."""
     language: Language = "en"
+    why: AskReason = CHANGE
+    touches: Touches | None = None
+    """What an unlisted program may touch."""
 
 
 @dataclass(slots=True, eq=False)
@@ -191,6 +148,8 @@ class ApprovalDesk:
             approval=approval,
             permits=tuple(permit.fields(asked.show) for permit in permits),
             expires_at=at + timedelta(seconds=self._timeout_s),
+            why=asked.why,
+            touches=asked.touches,
         )
         deadline_s = anyio.current_time() + self._timeout_s
         waiting = _Open(question, asked, permits, deadline_s, on_extended)

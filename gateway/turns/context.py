@@ -65,6 +65,8 @@ class TurnParts:
     approvals: ApprovalDesk
     ask_changes: bool
     """Approvals are on: a person is asked about each change."""
+    is_confined: bool
+    """A wall of the kernel's confines the agent and whatever it starts to the workspace."""
     journal: Journal
     metrics: Metrics
     mask: Mask

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import anyio
 
-from gateway.turns.approvals import Answer
+from gateway.turns.approval_answer import Answer
+from gateway.turns.approval_views import AskReason
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop
@@ -35,7 +36,7 @@ class Policy(Protocol):
 
 WritePermission = Callable[[ToolCall, Allow | Deny], None]
 """Records a final verdict."""
-Asker = Callable[[ToolCall, Effect], Awaitable[Answer]]
+Asker = Callable[[ToolCall, Effect, AskReason], Awaitable[Answer]]
 """Asks a person about a call; see `ApprovalDesk.ask`."""
 
 _JUDGE_S = 20.0
@@ -211,6 +212,9 @@ class TurnGate:
         except Exception:  # noqa: BLE001  a policy that fails must not let a call through
             _log.exception("policy_failed")
             return _POLICY_BROKEN
+        if isinstance(verdict, Deny) and self.asker is not None:
+            question = verdict.question  # what is forbidden has none
+            return question if isinstance(question, Ask) else verdict
         if isinstance(verdict, Allow | Ask | Deny):
             return verdict
         _log.error("policy_gave_no_verdict", extra={"kind": type(verdict).__name__})
@@ -230,7 +234,8 @@ class TurnGate:
         try:
             given = verdict.updated_input or call.input
             effect = verdict.effect or effect_of_input(call.name, given, call.cwd)
-            answer = await self.asker(replace(call, input=given), effect)
+            reason = self._reason_to_ask(call, verdict, effect)
+            answer = await self.asker(replace(call, input=given), effect, reason)
         finally:
             self.clock.go_on()
         if answer.answers is not None:
@@ -239,6 +244,14 @@ class TurnGate:
         if isinstance(final, Deny) or call.name in FOR_PERSONS:
             return final
         return await self._before_running(call, verdict, final)
+
+    def _reason_to_ask(self, call: ToolCall, verdict: Allow | Ask, effect: Effect) -> AskReason:
+        if call.name in FOR_PERSONS:
+            return AskReason(kind="person")
+        if effect.is_unknown:
+            why = self.describe(Deny(verdict.rule, verdict.reason))
+            return AskReason(kind="unlisted", why=why, is_program=verdict.paths is None)
+        return AskReason(kind="rule" if isinstance(verdict, Ask) else "change")
 
     def _needs_person(self, verdict: Allow | Ask) -> bool:
         return isinstance(verdict, Ask) or (

@@ -36,6 +36,11 @@ def refuse_command(name: str, allowed: Collection[str]) -> Refused:
     return denied("command_not_allowed", shown, _INSTEAD.get(name, listed))
 
 
+def is_refused(name: str) -> bool:
+    """Return whether a command is one that no list can allow."""
+    return name in _REFUSED
+
+
 MAX_RUN_CHARS = 30_000
 
 _ASSIGNMENT = re.compile(r"\w+\+?=")
@@ -72,7 +77,8 @@ def _takes_everything(expansion: Expansion, root: str) -> bool:
     return len(visible) > 1 and visible <= taken
 
 
-def _expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> list[str]:
+def expand_all(command: str, words: Sequence[Word], workspace: Workspace) -> list[str]:
+    """Return the words of a command with their patterns expanded."""
     budget = Budget()
     names: list[str] = []
     for word in words:
@@ -101,14 +107,19 @@ def _quote(word: str) -> str:
     return f"'{word}'" if word.startswith("=") and "'" not in word else shlex.quote(word)
 
 
-def _approve(invocation: Invocation) -> CommandApproval:
-    line = " ".join(_quote(word) for word in invocation.words)
+def quote_line(words: Sequence[str]) -> str:
+    """Return words as a line that the shell reads back as they are."""
+    line = " ".join(map(_quote, words))
     if len(line) > MAX_RUN_CHARS:
         raise denied("command_too_long")
+    return line
+
+
+def _approve(invocation: Invocation) -> CommandApproval:
     return CommandApproval(
         rule=f"bash_{invocation.command}",
         command=invocation.command,
-        line=line,
+        line=quote_line(invocation.words),
         paths=invocation.paths or (".",),
         changes=invocation.command in CHANGING,
         options=(*invocation.options, *invocation.expression),
@@ -122,7 +133,7 @@ def judge_command(command: str, workspace: Workspace, commands: Collection[str])
     if read_words(command) != tuple(word.text for word in words):
         raise denied("parsers_disagree")
     workspace.check_cwd()
-    invocation = divide(name, _expand_all(name, words[1:], workspace))
+    invocation = divide(name, expand_all(name, words[1:], workspace))
     _check_operands(invocation)
     judge_effects(invocation, workspace)
     return _approve(invocation)

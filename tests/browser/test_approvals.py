@@ -439,3 +439,32 @@ def test_a_plan_is_read_sent_back_with_a_word_and_approved_by_keyboard(
     asked.page.reload()
     asked.turn.tools.nth(1).get_by_role("button").first.click()
     expect(asked.turn.tools.nth(1).get_by_test_id("plan")).to_contain_text(NAME)
+
+
+def test_an_unlisted_program_is_asked_about_with_its_reason_its_reach_and_a_plain_scope(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    for name in ("words.txt", "more.txt"):
+        (asking_server.workspace / name).write_text("b\na\n", encoding="utf-8")
+    asked.go_to_start()
+    calls = (bash("sort -r words.txt"), bash("sort -r more.txt"), bash("sudo sort words.txt"))
+    asked.send(script(*calls, {"text": "Sorted."}))
+    card = asked.turn.approval
+    expect(card.get_by_test_id("approval-unlisted")).to_contain_text(
+        "The command sort is not allowed."
+    )
+    expect(card.get_by_test_id("approval-touches")).to_be_visible()
+    expect(card).to_contain_text("sort -r words.txt")
+    button = asked.turn.at.get_by_test_id("approval-allow-conversation")
+    expect(button).to_contain_text("Allow for this conversation: only this")
+    asked.turn.at.get_by_test_id("approval-reach").select_option("files")
+    expect(button).to_contain_text(
+        "Allow for this conversation: sort -r, with any files of the workspace after it"
+    )
+    button.click()
+    asked.turn.expect_end("answered_with_failures")
+    expect(asked.turn.approval).to_have_count(1)
+    expect(asked.turn.at.get_by_test_id("let-pass")).to_contain_text(
+        "Passed by your earlier yes: sort -r"
+    )
+    expect(asked.turn.tools.last).to_have_attribute("data-status", "denied")

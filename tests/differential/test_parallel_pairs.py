@@ -17,7 +17,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.turns.approvals import Answer
+from gateway.turns.approval_answer import Answer
+from gateway.turns.approval_views import AskReason
 from gateway.turns.workspace_lock import WorkspaceLock
 from policies.paths.trees import TreeInspector
 from policies.tools import ToolCall, ToolGate
@@ -113,7 +114,7 @@ async def race(
     swap = partial(other.do, kind.swaps, folder)
     person = one.gate.person
 
-    async def answer_late(call: ToolCall, effect: Any) -> Answer:
+    async def answer_late(call: ToolCall, effect: Any, why: AskReason) -> Answer:
         await swap()
         return await person(call, effect)
 

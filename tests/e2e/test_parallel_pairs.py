@@ -15,7 +15,8 @@ import anyio
 import pytest
 
 from gateway.engine.client import SdkClient
-from gateway.turns.approvals import Answer
+from gateway.turns.approval_answer import Answer
+from gateway.turns.approval_views import AskReason
 from gateway.turns.gate import TurnGate
 from gateway.turns.workspace_lock import WorkspaceLock
 from policies.paths.trees import TreeInspector
@@ -92,7 +93,7 @@ class MeetingGate(Gate):
         self.end_run()
         self._meeting.end(self._side)
 
-    async def _answer(self, call: ToolCall, effect: Effect) -> Answer:
+    async def _answer(self, call: ToolCall, effect: Effect, why: AskReason) -> Answer:
         del effect
         number = _number_of(call)
         self._meeting.reach(self._side, "question", number)

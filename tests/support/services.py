@@ -17,7 +17,7 @@ from gateway.conversations.model import ConversationChange, Decision, Turn, Turn
 from gateway.ids import LOCAL_USER, ConversationId, TurnId
 from gateway.mcp_servers.plan import ServerPlan
 from gateway.settings import Settings
-from gateway.turns.approvals import Reply
+from gateway.turns.approval_answer import Reply
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView
 from memory.recall.query import MemoryReader
 from memory.remote.small_model import AskModel

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import anyio
 
-from gateway.turns.approvals import Answer
+from gateway.turns.approval_answer import Answer
+from gateway.turns.approval_views import CHANGE, AskReason
 from gateway.turns.control import TurnClock, TurnControl
 from gateway.turns.evidence import Evidence
 from gateway.turns.gate import TurnGate
@@ -40,9 +41,11 @@ class Person:
     def __init__(self) -> None:
         self.before: Callable[[], object] = lambda: None
         self.calls: list[ToolCall] = []
+        self.reasons: list[AskReason] = []
 
-    async def __call__(self, call: ToolCall, _: Effect) -> Answer:
+    async def __call__(self, call: ToolCall, _: Effect, why: AskReason = CHANGE) -> Answer:
         self.calls.append(call)
+        self.reasons.append(why)
         self.before()
         await anyio.lowlevel.checkpoint()
         return Answer(decision="allow", by="user")

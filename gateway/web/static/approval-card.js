@@ -72,7 +72,7 @@ export class ApprovalCard {
     this.#buttons = {};
     this.#asked.replaceChildren(
       el("div", { class: "approval-head" }, icon(ICONS[this.#kind]), el("strong", {}, title), el("span", { class: "approval-time" }, this.#countdown, more)),
-      ...[isWaiting && el("p", { class: "approval-why" }, showHidden(approval.reason))].filter(Boolean),
+      ...[isWaiting && el("p", { class: "approval-why" }, showHidden(approval.reason)), ...unlistedWords(approval)].filter(Boolean),
       ...questions ? [this.#questions(questions)] : this.#call(approval, isWaiting),
       this.#problem);
     this.element.setAttribute("aria-label", [title, showHidden(approval.name), showHidden(approval.summary)].join(" "));
@@ -93,11 +93,15 @@ export class ApprovalCard {
       a: this.#button(isWaiting ? t("approval_run_again") : this.#words("allow"), "button primary", "approval-allow", "A", () => this.#answer({ decision: "allow" })),
       d: this.#button(this.#words("deny"), isOfPlan ? "button" : "button quiet-danger", "approval-deny", "D", () => this.#answer(refusal)),
       w: this.#button(this.#words("word"), "button", "approval-word", "W", () => this.#askWhy()),
-      c: this.#button(t("approval_conversation"), "button", "approval-allow-conversation", "C", () => this.#answer({ decision: "allow", remember: "conversation", reach: this.#reach.value })),
+      c: this.#button(el("span", {}), "button", "approval-allow-conversation", "C", () => this.#answer({ decision: "allow", remember: "conversation", reach: this.#reach.value })),
     };
     const { a, d, w, c } = this.#buttons;
     this.#reach = el("select", { "aria-label": t("approval_reach"), "data-testid": "approval-reach" },
       approval.permits.map((permit) => el("option", { value: permit.reach }, permitWords(permit))));
+    // The button says what it allows: nobody has to read a list beside it for that.
+    const tellRule = () => setText(c.firstChild, t("approval_rule", { rule: this.#reach.selectedOptions[0]?.textContent ?? "" }));
+    this.#reach.addEventListener("change", tellRule);
+    tellRule();
     this.#refusal = el("form", { class: "approval-row", hidden: true }, this.#message, el("button", { class: isOfPlan ? "button" : "button danger", type: "submit", "data-testid": "approval-deny-word" }, this.#words("deny")));
     this.#refusal.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -231,6 +235,15 @@ export class ApprovalCard {
     place(this.element, [isAsked ? this.#asked : this.#answered]);
     if (isAsked) this.#countDown();
   }
+}
+
+/** Why a call that the policy does not know is not allowed by itself, and what it may touch. */
+function unlistedWords({ isUnlisted, why, touches }) {
+  if (!isUnlisted) return [];
+  return [
+    why && el("p", { class: "approval-why", "data-testid": "approval-unlisted" }, t("unlisted_why", { why: showHidden(why) })),
+    el("p", { class: "approval-why", "data-testid": "approval-touches" }, t(`touches_${touches ?? "named"}`)),
+  ];
 }
 
 /** What let a call pass without a question: an earlier yes, or a model in a person's place. */

@@ -44,6 +44,9 @@ function toMessage(raw) {
 export function toApproval(raw, isListed = false) {
   return {
     isListed,
+    isUnlisted: raw.unlisted ?? false,
+    why: raw.why ?? "",
+    touches: raw.touches ?? null,
     approvalId: raw.approval_id ?? raw.id,
     ...toCall(raw),
     name: raw.name ?? "",

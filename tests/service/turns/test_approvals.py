@@ -12,7 +12,7 @@ import pytest
 from gateway.errors import Conflict, NotFound
 from gateway.ids import UserId
 from gateway.turns import run_driver
-from gateway.turns.approvals import Reply
+from gateway.turns.approval_answer import Reply
 from gateway.turns.requests import Accepted
 from tests.support.scripted_engine import ScriptedRun
 from tests.support.services import RunningServices, kinds, of_kind, running_services, script
@@ -87,7 +87,7 @@ async def test_an_allowed_call_runs(tmp_path: Path) -> None:
         *("turn_id", "conversation_id", "approval_id", "index", "tool_use_id", "name", "summary"),
         *(
             "permits",
-            "expires_at",
+            *("expires_at", "unlisted", "why", "touches"),
             "input",
             "input_chars",
             "truncated",

@@ -210,7 +210,8 @@ def checker(shared_workspace: Path) -> Checker:
 def check(checker: Checker, told: object) -> dict[str, Any]:
     line = told if isinstance(told, bytes) else json.dumps(told).encode()
     answer: dict[str, Any] = json.loads(checker.check_line(line))
-    assert list(answer) == ["id", "verdict", "rule", "reason", "runs"]
+    assert list(answer) == ["id", "verdict", "rule", "reason", "runs", "kind"]
+    assert (answer["kind"] is None) == (answer["verdict"] != "deny")
     return answer
 
 
@@ -222,6 +223,7 @@ def test_a_command_is_answered_with_what_would_run(checker: Checker) -> None:
         "rule": "bash_rm",
         "reason": "A listed command with every path inside the workspace.",
         "runs": "rm -r -f -- build '项目'",
+        "kind": None,
     }
 
 

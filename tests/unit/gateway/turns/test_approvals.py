@@ -13,9 +13,10 @@ from gateway.conversations.model import Approval, ApprovalAnswer, ApprovalState
 from gateway.conversations.store import ApprovalStore
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import LOCAL_USER, ConversationId, TurnId, UserId
+from gateway.turns.approval_answer import Answer, Reply
 from gateway.turns.approval_request import ApprovalRequester
 from gateway.turns.approval_views import Question
-from gateway.turns.approvals import Answer, ApprovalDesk, Reply
+from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.context import TurnContext
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence

@@ -8,6 +8,8 @@ import anyio
 import pytest
 
 from gateway.turns import gate as turn_gate
+from gateway.turns.approval_views import AskReason
+from policies.permits import Effect
 from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.builders import called, returned, tool_call
@@ -94,3 +96,49 @@ async def test_a_policy_that_hangs_denies_and_holds_nothing_up(
             assert verdict.rule == "policy_timeout"
     finally:
         let_go.set()
+
+
+UNKNOWN = Deny(
+    "command_not_allowed",
+    "It is not listed.",
+    question=Ask(
+        "command_not_allowed",
+        "It is not listed.",
+        {"command": "make"},
+        effect=Effect(tool="Bash", command="make", what="make", is_unknown=True),
+        paths=None,
+    ),
+)
+
+
+async def test_a_person_is_asked_about_what_is_unknown_and_learns_why() -> None:
+    gate = Gate(UNKNOWN)
+    assert await gate.through() == Allow(
+        "command_not_allowed", "It is not listed.", {"command": "make"}
+    )
+    assert gate.person.calls[0].input == {"command": "make"}
+    assert gate.person.reasons == [
+        AskReason(kind="unlisted", why="IT IS NOT LISTED.", is_program=True)
+    ]
+    assert gate.evidence.denials == {}
+
+
+async def test_nobody_is_asked_about_what_is_forbidden_or_where_nobody_is_there() -> None:
+    for verdict in (Deny("never", "Never."), replace(UNKNOWN, question=None)):
+        gate = Gate(verdict)
+        assert await gate.through() == verdict
+        assert gate.person.calls == []
+    gate = Gate(UNKNOWN, asks=False)
+    gate.asker = None
+    assert await gate.through() == UNKNOWN
+
+
+async def test_what_became_forbidden_while_the_person_was_asked_does_not_run() -> None:
+    gate = Gate(UNKNOWN)
+    forbidden = Deny("secret_file", "It holds secrets.")
+
+    def swap() -> None:
+        gate.fixed.verdict = forbidden
+
+    gate.person.before = swap
+    assert await gate.through() == forbidden

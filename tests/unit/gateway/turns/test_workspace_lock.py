@@ -143,7 +143,7 @@ async def test_nobody_holds_the_lock_while_a_person_is_asked() -> None:
     asking = Gate(CHANGES, lock)
     asker, passed = asking.person, list[Verdict]()
 
-    async def answer(call: object, effect: object) -> object:
+    async def answer(call: object, effect: object, _: object) -> object:
         passed.append(await other.through())
         other.returned(1)
         return await asker(call, effect)  # type: ignore[arg-type]

@@ -1,0 +1,79 @@
+"""The question about a shell command that is only unknown: what a person may be asked instead of a
+denial.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from policies.ask_rules import locate_touched
+from policies.paths.workspace import Place, Workspace
+from policies.permits import Effect, Parts
+from policies.shell.commands import GRAMMARS
+from policies.shell.judge import judge_command
+from policies.shell.unknown import UNKNOWN_RULES, judge_unknown
+from policies.verdict import Ask, Deny, Refused
+
+__all__ = ["UNKNOWN_RULES", "ask_about"]
+
+
+def ask_about(verdict: Deny, given: Mapping[str, Any], workspace: Workspace) -> Ask:
+    """Return the question about a call of Bash that `verdict`, of `UNKNOWN_RULES`, denies.
+
+    A command that the policy knows but does not list runs in its canonical form, with its own
+    checks; any other as its words are. Raise `Refused` if the command is forbidden.
+    """
+    command = given["command"]
+    kept = {key: given[key] for key in ("description", "timeout") if key in given}
+    try:
+        approval = judge_command(command, workspace, GRAMMARS)
+    except Refused as refused:
+        if refused.denial.rule not in UNKNOWN_RULES:
+            raise
+        return _ask_about_program(verdict, command, kept, workspace)
+    places = locate_touched(approval.paths, workspace)
+    # each path has two places, itself and where it leads
+    is_inside = len(places) >= 2 * len(approval.paths) and all(one.in_workspace for one in places)
+    effect = Effect(
+        tool="Bash",
+        command=approval.command,
+        options=approval.options if is_inside else None,
+        what=f"{workspace.cwd}\n{approval.line}",
+        paths=_parts(places) if is_inside else None,
+        shown=approval.line,
+        is_unknown=True,
+    )
+    return Ask(
+        rule=verdict.rule,
+        reason=verdict.reason,
+        updated_input={"command": approval.line, **kept},
+        changes=approval.changes,
+        effect=effect,
+        paths=tuple(map(workspace.join, approval.paths)),
+    )
+
+
+def _ask_about_program(
+    verdict: Deny, command: str, kept: Mapping[str, Any], workspace: Workspace
+) -> Ask:
+    unknown = judge_unknown(command, workspace)
+    effect = Effect(
+        tool="Bash",
+        command=unknown.command,
+        options=None,
+        what=f"{workspace.cwd}\n{unknown.line}",
+        paths=_parts([workspace.locate(path) for path in unknown.files]),
+        shown=unknown.line,
+        is_unknown=True,
+        fixed=unknown.fixed if unknown.may_be_remembered else None,
+    )
+    return Ask(
+        rule=verdict.rule,
+        reason=verdict.reason,
+        updated_input={"command": unknown.line, **kept},
+        effect=effect,
+        paths=None,
+    )
+
+
+def _parts(places: Sequence[Place]) -> frozenset[Parts]:
+    return frozenset(parts for place in places for parts in (place.parts, place.real_parts))
