@@ -34,7 +34,7 @@ _STANDARD_ERROR = 2
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """Importing makes 200 000 objects that last; by default the collector visits them for a fifth of a
 start."""
-_WITH_OWN_ARGUMENTS = {"logs", "mcp", "memory", "policy"}
+_WITH_OWN_ARGUMENTS = {"acp", "logs", "mcp", "memory", "policy"}
 """Commands that parse their own arguments, options included."""
 
 
@@ -138,6 +138,7 @@ def _parser() -> argparse.ArgumentParser:
         ("logs", _logs, "list, show and follow the turns' logs"),
         ("policy", _policy, "try the policy on calls, list its rules"),
         ("memory", _memory, "search memory, write to it, repair it"),
+        ("acp", _acp, "serve an editor over pipes"),
         (
             "mcp",
             _mcp,
@@ -241,6 +242,13 @@ def _memory(options: argparse.Namespace, settings: Settings, environ: Mapping[st
     source = sys.stdin.buffer if sys.stdin else io.BytesIO()
     command = memory_command(settings, tuple(secrets_of(environ)), read_episode, COMMAND)
     return command.run(options.rest, source=source, out=sys.stdout)
+
+
+def _acp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.doors.acp.bridge import run_bridge_command  # noqa: PLC0415
+
+    address = f"http://{settings.host}:{settings.port}"
+    return run_bridge_command(options.rest, address, settings.workspace, COMMAND)
 
 
 def _mcp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:

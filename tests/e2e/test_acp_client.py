@@ -1,0 +1,158 @@
+"""An editor's side of the Agent Client Protocol, by its library, on `candor acp` and the real server."""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import acp
+import anyio
+import pytest
+from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+
+from tests.support.live_server import LiveServer, bash, script, started_server
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Editor:
+    """What the person sees, and how they answer."""
+
+    def __init__(self) -> None:
+        self.updates: list[Any] = []
+        self.asked: list[Any] = []
+        self.answer: Callable[[], Any] = lambda: DeniedOutcome(outcome="cancelled")
+        self.on_update: Callable[[Any], None] = lambda _: None
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self.updates.append(update)
+        self.on_update(update)
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **_: Any
+    ) -> RequestPermissionResponse:
+        self.asked.append((tool_call, [option.option_id for option in options]))
+        return RequestPermissionResponse(outcome=self.answer())
+
+    def on_connect(self, conn: Any) -> None: ...
+
+    def said(self, kind: str = "agent_message_chunk") -> str:
+        return "".join(
+            update.content.text for update in self.updates if update.session_update == kind
+        )
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("acp"), approvals="on") as server:
+        yield server
+
+
+@asynccontextmanager
+async def editing(server: LiveServer, *more: str) -> AsyncIterator[tuple[Any, Editor]]:
+    """Start the command as an editor does, and say hello."""
+    editor = Editor()
+    command = [str(ROOT / "app.py"), "acp", "--url", server.url, *more]
+    workspace = str(server.workspace)
+    client: Any = editor
+    async with acp.spawn_agent_process(
+        client, sys.executable, *command, env={"CANDOR_WORKSPACE": workspace}
+    ) as (connection, _):
+        hello = await connection.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        assert hello.protocol_version == acp.PROTOCOL_VERSION
+        assert hello.agent_capabilities is not None
+        assert hello.agent_capabilities.load_session
+        yield connection, editor
+
+
+async def test_a_session_is_a_conversation_with_text_thought_calls_and_approvals(
+    server: LiveServer,
+) -> None:
+    workspace = str(server.workspace)
+    async with editing(server) as (agent, editor):
+        session = (await agent.new_session(cwd=workspace)).session_id
+        steps = script({"thinking": "Hm."}, {"text": "Plain 好."})
+        answer = await agent.prompt(session_id=session, prompt=[acp.text_block(steps)])
+        assert answer.stop_reason == "end_turn"
+        assert answer.usage.total_tokens > 0
+        assert (editor.said(), editor.said("agent_thought_chunk")) == ("Plain 好.", "Hm.")
+
+        editor.updates.clear()
+        editor.answer = lambda: AllowedOutcome(option_id="allow", outcome="selected")
+        make = script(bash("mkdir made"), {"text": "Made."})
+        await agent.prompt(session_id=session, prompt=[acp.text_block(make)])
+        ((call, options),) = editor.asked
+        assert call.title == "Bash: mkdir -- made"
+        assert options == ["allow", "allow_always", "reject"]
+        calls = [u for u in editor.updates if u.session_update.startswith("tool_call")]
+        assert [update.status for update in calls] == ["pending", "completed"]
+        assert call.tool_call_id == calls[0].tool_call_id
+        assert editor.said() == "\n\nMade."
+
+        editor.answer = lambda: DeniedOutcome(outcome="cancelled")
+        denied = script(bash("mkdir not_made"), {"text": "Not made."})
+        await agent.prompt(session_id=session, prompt=[acp.text_block(denied)])
+        ended = [u.status for u in editor.updates if u.session_update == "tool_call_update"]
+        assert ended == ["completed", "failed"]
+
+        listed = await agent.list_sessions()
+        assert session in [one.session_id for one in listed.sessions]
+        embedded = acp.resource_block(
+            acp.embedded_text_resource("file:///a.txt", "the file's text")
+        )
+        await agent.prompt(session_id=session, prompt=[acp.text_block("hello"), embedded])
+
+    async with editing(server) as (agent, editor):
+        await agent.load_session(cwd=workspace, session_id=session)
+        kinds = [update.session_update for update in editor.updates]
+        assert kinds[:3] == ["user_message_chunk", "agent_thought_chunk", "agent_message_chunk"]
+        assert kinds.count("user_message_chunk") == 4
+        assert "the file's text" in editor.said("user_message_chunk")
+        starts = [u.tool_call_id for u in editor.updates if u.session_update == "tool_call"]
+        assert len(starts) == len(set(starts)) == 2
+
+
+async def test_cancel_answers_once_the_turn_has_really_stopped(server: LiveServer) -> None:
+    async with editing(server) as (agent, _):
+        session = (await agent.new_session(cwd=str(server.workspace))).session_id
+        slow = script({"thinking": "Begun."}, {"text": "never", "delay_ms": 30_000})
+
+        async with server.client() as candor, candor.follow(session) as events:
+            stopped: list[str] = []
+
+            async def prompt() -> None:
+                answer = await agent.prompt(session_id=session, prompt=[acp.text_block(slow)])
+                stopped.append(answer.stop_reason)
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(prompt)
+                await events.until("turn.started")
+                await agent.cancel(session_id=session)
+            completed = await events.until("turn.completed")
+        assert stopped == ["cancelled"]
+        assert completed.data["stop_reason"] == "user_interrupt"
+
+
+async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServer) -> None:
+    workspace = str(server.workspace)
+    async with editing(server) as (agent, _):
+        with pytest.raises(acp.RequestError) as elsewhere:
+            await agent.new_session(cwd="/")
+        assert "open its workspace" in str(elsewhere.value)
+        with pytest.raises(acp.RequestError) as unknown:
+            await agent.load_session(cwd=workspace, session_id="cnv_unknown")
+        assert unknown.value.code == -32002
+        session = (await agent.new_session(cwd=workspace)).session_id
+        with pytest.raises(acp.RequestError) as picture:
+            await agent.prompt(session_id=session, prompt=[acp.image_block("AAAA", "image/png")])
+        assert "takes no image" in str(picture.value)
+
+
+async def test_a_server_that_is_not_there_is_said_so(server: LiveServer) -> None:
+    async with editing(server, "--url", "http://127.0.0.1:9") as (agent, _):
+        with pytest.raises(acp.RequestError) as gone:
+            await agent.new_session(cwd=str(server.workspace))
+    assert "Candor does not answer" in str(gone.value)
