@@ -25,10 +25,10 @@ from policies.tools import ToolCall
 from tests.support.engine_talk import YES, Gate, ask, bash, script, step
 from tests.support.engine_world import RealWorld, walled_world, write
 from tests.support.walls import HAS_OWN_MOUNTS, needs_landlock
+from tests.unit.policies.corpus import CORPUS, read_told
 
 pytestmark = [pytest.mark.e2e, needs_landlock]
 
-CORPUS = Path(__file__).parents[1] / "corpus"
 TOOLS = ("Read", "Write", "Edit", "NotebookEdit", "Glob", "Grep", "Bash", "Skill")
 SECRET = "S3CR3T-OF-OTHERS"
 
@@ -43,9 +43,8 @@ def inside(root: Path, value: Any) -> Any:
 
 def corpus_cases() -> list[dict[str, Any]]:
     """Return the corpus's denied calls that read or write beside the workspace."""
-    lines = (CORPUS / "policy-deny.jsonl").read_text("utf-8").split("\n")
     found = []
-    for case in (json.loads(line) for line in lines if line):
+    for case in read_told("policy-deny.jsonl"):
         words = " ".join(map(str, [*case["input"].values(), *case.get("setup", [])]))
         words = words.replace("{WS}", "WS")
         if (

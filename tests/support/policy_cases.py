@@ -1,4 +1,4 @@
-"""The policy cases ready to be judged: each with its workspace made, written as a line of JSON would be."""
+"""The policy cases ready to be judged: each with its workspace, as a line of JSON has it."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.unit.policies.corpus import CORPUS, build_workspace, fill
+from tests.unit.policies.corpus import build_workspace, fill, read_told
 
 File = Literal["policy-allow.jsonl", "policy-deny.jsonl"]
 
@@ -30,8 +30,7 @@ class ReadyCase:
 def ready_cases(file: File, directory: Path) -> list[ReadyCase]:
     """Make the workspaces of a file's cases; those that need no preparation share one."""
     shared = build_workspace(directory / "shared")
-    lines = (CORPUS / file).read_text(encoding="utf-8").split("\n")
-    return [_make_ready(json.loads(line), directory, shared) for line in lines if line]
+    return [_make_ready(told, directory, shared) for told in read_told(file)]
 
 
 def _make_ready(row: Mapping[str, Any], directory: Path, shared: Path) -> ReadyCase:

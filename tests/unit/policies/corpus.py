@@ -29,8 +29,29 @@ class Case:
     rules: Rules
 
 
-def _read_case(line: str) -> Case:
-    told: Mapping[str, Any] = json.loads(line)
+def read_told(name: str) -> list[dict[str, Any]]:
+    """Return the cases of a file as they are told, with what they leave out."""
+    lines = (CORPUS / name).read_text(encoding="utf-8").split("\n")
+    return [_complete(json.loads(line)) for line in lines if line]
+
+
+def _complete(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the class, and the tool, the input and the platform of a plain shell command."""
+    usual = {
+        "class": told["id"].split("-", 1)[1].rsplit("-", 1)[0],
+        "tool": "Bash",
+        "platform": "posix",
+    }
+    case = usual | dict(told)
+    if "command" in case:
+        case["input"] = {"command": case.pop("command")}
+    if "long" in case:
+        text, times = case.pop("long")
+        case["input"] = _replace(case["input"], "{LONG}", text * times)
+    return case
+
+
+def _read_case(told: Mapping[str, Any]) -> Case:
     return Case(
         id=told["id"],
         tool=told["tool"],
@@ -38,8 +59,8 @@ def _read_case(line: str) -> Case:
         cls=told["class"],
         setup=tuple(told.get("setup", ())),
         hook_cwd=told.get("hook_cwd", "{WS}"),
-        platform="windows" if told.get("platform") == "windows" else "posix",
-        any_platform=told.get("platform") == "any",
+        platform="windows" if told["platform"] == "windows" else "posix",
+        any_platform=told["platform"] == "any",
         rules=_read_config(told.get("config", {})),
     )
 
@@ -60,18 +81,21 @@ def _read_config(config: Mapping[str, Any]) -> Rules:
 
 
 def read_cases(name: str) -> list[Case]:
-    lines = (CORPUS / name).read_text(encoding="utf-8").split("\n")
-    return [_read_case(line) for line in lines if line]
+    return [_read_case(told) for told in read_told(name)]
 
 
 def fill(value: Any, workspace: Path) -> Any:
     """Put the workspace's path where a case has `{WS}`."""
+    return _replace(value, "{WS}", str(workspace))
+
+
+def _replace(value: Any, mark: str, text: str) -> Any:
     if isinstance(value, str):
-        return value.replace("{WS}", str(workspace))
+        return value.replace(mark, text)
     if isinstance(value, list):
-        return [fill(item, workspace) for item in value]
+        return [_replace(item, mark, text) for item in value]
     if isinstance(value, dict):
-        return {key: fill(item, workspace) for key, item in value.items()}
+        return {key: _replace(item, mark, text) for key, item in value.items()}
     return value
 
 
