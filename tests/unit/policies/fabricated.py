@@ -49,12 +49,10 @@ def _fill(template: str) -> str:
     return _PLACE.sub(lambda place: fake(int(place["length"]), _ALPHABETS[place["kind"]]), template)
 
 
-_TEMPLATES = map(
-    json.loads, (Path(__file__).parent / "data" / "providers.jsonl").read_text("utf-8").splitlines()
-)
+_TEMPLATES = json.loads(Path(__file__).with_name("data").joinpath("providers.json").read_bytes())
 PROVIDERS: Mapping[str, Callable[[], str]] = {
     "jwt": _jwt,
-    **{row["name"]: partial(_fill, row["text"]) for row in _TEMPLATES},
+    **{name: partial(_fill, text) for name, text in _TEMPLATES.items()},
 }
 """Makes a secret of each provider. The last ones no list names: one of their own words tells."""
 

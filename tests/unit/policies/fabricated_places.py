@@ -4,7 +4,5 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-_FILE = Path(__file__).with_name("data") / "places.jsonl"
-KEYED: Mapping[str, str] = {
-    row["name"]: row["text"] for row in map(json.loads, _FILE.read_text("utf-8").splitlines())
-}
+_FILE = Path(__file__).with_name("data") / "places.json"
+KEYED: Mapping[str, str] = json.loads(_FILE.read_bytes())
