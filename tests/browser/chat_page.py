@@ -154,7 +154,10 @@ class ChatPage:
     def go(self, address: str) -> None:
         """Go to an address without loading the page anew, as the browser's own buttons do."""
         self.page.evaluate(
-            "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')); }",
+            (
+                "(address) => { history.pushState(null, '', address); dispatchEvent(new "
+                "PopStateEvent('popstate')); }"
+            ),
             address,
         )
 

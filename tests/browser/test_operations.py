@@ -73,7 +73,8 @@ def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: Liv
     with closing(sqlite3.connect(server.data_dir / "memory.sqlite3")) as memory, memory:
         memory.execute(
             "INSERT INTO outbox (backend, operation, item_id, owner_id, revision, idempotency_key,"
-            " status, attempts, last_error, due_at, created_at) VALUES ('elsewhere', 'put', 'epi_x',"
+            " status, attempts, last_error, due_at, created_at) VALUES ('elsewhere', 'put', "
+            "'epi_x',"
             " 'local', 1, 'k', 'dead', 9, '<b>It is full.</b>', '2026-01-31T09:30:00Z',"
             " '2026-01-31T09:30:00Z')"
         )

@@ -1,7 +1,7 @@
 """Generates command lines: honest ones, tempting ones, and broken copies of the known cases.
 
-Honest words dominate, because a line that the gate refuses shows nothing here; every part of a line can be
-one that leads out all the same.
+Honest words dominate, because a line that the gate refuses shows nothing here; every part of a line
+can be one that leads out all the same.
 """
 
 import random
@@ -59,7 +59,8 @@ _OFTEN = ("cat", "cp", "ls", "mkdir", "mv", "rm")
 _USUAL = dict(
     pair.split(maxsplit=1)
     for pair in read_list("""
-        rm -rf ¦ cp -r ¦ mkdir -p ¦ ls -la ¦ grep -r ¦ diff -r ¦ du -a ¦ rmdir -p ¦ head -n 3 ¦ tail -c 5
+        rm -rf ¦ cp -r ¦ mkdir -p ¦ ls -la ¦ grep -r ¦ diff -r ¦ du -a ¦ rmdir -p ¦ head -n 3
+        tail -c 5
         wc -l ¦ touch -m ¦ mv -f ¦ file -b ¦ cat -A
     """)
 )

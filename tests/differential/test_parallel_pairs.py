@@ -1,8 +1,8 @@
 """Two conversations on one workspace, one of which swaps what the other one changes: nothing outside changes.
 
-The gate, the policy, the lock and the commands are real; the moments are chosen so that the other conversation
-does all that it is allowed to between two steps of the first. `tests/e2e/test_parallel_pairs.py` runs the
-same pairs through agent processes.
+The gate, the policy, the lock and the commands are real; the moments are chosen so that the other
+conversation does all that it is allowed to between two steps of the first.
+`tests/e2e/test_parallel_pairs.py` runs the same pairs through agent processes.
 """
 
 import shlex

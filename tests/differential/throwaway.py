@@ -1,9 +1,10 @@
 """A throw-away root with a shell in it, so that a command which escapes hurts nothing.
 
-Where the system lets us (as root, or with user namespaces), the shell lives in a `chroot` with mount, process
-and network namespaces of its own, as nobody; its programs are copies, and every program that no command may
-run is a wrapper that writes down its name. Elsewhere it is an ordinary shell in a temporary folder with the
-wrappers on `PATH` alone. One shell serves all commands: each costs two forks.
+Where the system lets us (as root, or with user namespaces), the shell lives in a `chroot` with
+mount, process and network namespaces of its own, as nobody; its programs are copies, and every
+program that no command may run is a wrapper that writes down its name. Elsewhere it is an ordinary
+shell in a temporary folder with the wrappers on `PATH` alone. One shell serves all commands: each
+costs two forks.
 """
 
 import os

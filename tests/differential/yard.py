@@ -1,7 +1,7 @@
 """What lies around a workspace and in it, made to tempt: links that lead out, secrets, names like options.
 
-Every file outside holds one telling text and every folder outside one telling name, every secret inside
-another, so that an escape shows in what a command said or in what it wrote.
+Every file outside holds one telling text and every folder outside one telling name, every secret
+inside another, so that an escape shows in what a command said or in what it wrote.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Tool calls as no API promises them, through the real agent process: none is claimed that did not happen.
 
-A repeated id, an input that is no object, one nested too deep, a name that is no string: each call is
-reported by itself, at its place, with what became of it.
+A repeated id, an input that is no object, one nested too deep, a name that is no string: each call
+is reported by itself, at its place, with what became of it.
 """
 
 import json
@@ -251,7 +251,9 @@ async def test_a_long_output_says_how_long_it_was_and_is_kept_whole(
         found = kept_files(server)
         assert {name: found.get(name) for name in kept} == dict.fromkeys(kept, 0o600)
         assert not list((server.data_dir / "sessions").rglob("tool-results/*.txt")), "raw"
-        fork = await client.post(f"/conversations/{conversation_id}/fork", status=201, turn_id=result["turn_id"])  # fmt: skip
+        fork = await client.post(
+            f"/conversations/{conversation_id}/fork", status=201, turn_id=result["turn_id"]
+        )
         copied = (await client.get(f"/conversations/{fork['conversation_id']}/messages"))[
             "messages"
         ]

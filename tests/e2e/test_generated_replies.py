@@ -205,7 +205,10 @@ def with_status(facts: TurnFacts, status: str) -> TurnFacts:
         else line
         for line in facts.journal
     ]
-    calls = [{**call, "status": swap.get(call["status"], call["status"])} for call in facts.result["tools"]]  # fmt: skip
+    calls = [
+        {**call, "status": swap.get(call["status"], call["status"])}
+        for call in facts.result["tools"]
+    ]
     return told(replace(facts, events=events, journal=journal), tools=calls)
 
 

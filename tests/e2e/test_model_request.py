@@ -1,8 +1,8 @@
 """What the model is told besides the conversation, as the real agent process sends it.
 
-`model_request.txt` is one whole request in readable form. Read its difference when a test here fails: a new
-version of the agent program says something new to the model, and somebody has to judge whether it is true
-here. Then replace the file with the one that the failure names.
+`model_request.txt` is one whole request in readable form. Read its difference when a test here
+fails: a new version of the agent program says something new to the model, and somebody has to judge
+whether it is true here. Then replace the file with the one that the failure names.
 """
 
 import json

@@ -37,7 +37,9 @@ class OldData:
 
 
 @pytest.fixture(scope="module", params=ARCHIVES, ids=lambda path: path.name.split(".")[0])
-def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OldData]:  # fmt: skip
+def old(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OldData]:
     directory = tmp_path_factory.mktemp("old")
     with tarfile.open(request.param) as archive:
         archive.extractall(directory, filter="data")

@@ -73,7 +73,8 @@ class Meeting:
 class MeetingGate(Gate):
     """The gate of one of the two, `changes` or `swaps`: they begin each pair together.
 
-    The person who is asked about the change answers when the other conversation has done what it may.
+    The person who is asked about the change answers when the other conversation has done what it
+    may.
     """
 
     def __init__(self, side: str, scene: "Scene", meeting: Meeting, *, asks: bool) -> None:

@@ -261,7 +261,8 @@ def test_it_starts_without_the_agent_and_the_server(tmp_path: Path) -> None:
     """What is asked thousands of times a day from other programs must not load a megabyte of them."""
     code = (
         "import sys, app; code = app.main(['policy', 'explain', 'rm -rf build']);"
-        "heavy = {'claude_agent_sdk', 'anyio', 'fastapi', 'starlette', 'uvicorn'} & set(sys.modules);"
+        "heavy = {'claude_agent_sdk', 'anyio', 'fastapi', 'starlette', 'uvicorn'} & "
+        "set(sys.modules);"
         "sys.exit(code or ', '.join(heavy) or 0)"
     )
     done = run_code(code, environment(tmp_path, {}, {}))

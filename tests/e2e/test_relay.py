@@ -81,7 +81,11 @@ async def test_no_agent_and_no_command_of_one_has_the_key(server: LiveServer) ->
             pipe.write_text("through")
             (*_, last) = await events.rest()
     assert last.data["outcome"] == "answered"
-    for held in (*environments.values(), str(relay_of(server).cmdline()), str(relay_of(server).environ())):  # fmt: skip
+    for held in (
+        *environments.values(),
+        str(relay_of(server).cmdline()),
+        str(relay_of(server).environ()),
+    ):
         assert KEY not in held
         assert "blue-secret" not in held
         assert "ss-of-the-proxy" not in held
@@ -121,7 +125,10 @@ async def test_a_relay_that_does_not_come_back_is_a_silence_of_the_service(tmp_p
     file = Path(shutil.copy(certifi.where(), tmp_path))
     more = environ("https://127.0.0.1:9") | {"NODE_EXTRA_CA_CERTS": str(file)}
     options = {"command": None, "model": "any", "model_silence_s": 8, "turn_timeout_s": 30}
-    async with running_server(tmp_path, environ=more, **options) as server, server.client() as client:  # fmt: skip
+    async with (
+        running_server(tmp_path, environ=more, **options) as server,
+        server.client() as client,
+    ):
         file.unlink()
         relay_of(server).kill()
         result = await client.ask("hello")
@@ -161,7 +168,9 @@ async def test_a_turn_runs_again_without_the_model(tmp_path: Path, server: LiveS
         replay.kill()
     same = ("reply", "outcome", "stop_reason", "steps")
     assert [second[key] for key in same] == [first[key] for key in same]
-    calls = [[(call["summary"], call["status"]) for call in turn["tools"]] for turn in (first, second)]  # fmt: skip
+    calls = [
+        [(call["summary"], call["status"]) for call in turn["tools"]] for turn in (first, second)
+    ]
     assert calls == [[("ls notes", "ok")]] * 2
     assert KEY not in server.journal_text(first)
     assert KEY not in str(second)

@@ -1,8 +1,8 @@
 """The workspace's own configuration, written by somebody hostile, against the real agent process.
 
-First line: no agent is started there, and the person is told what and why. Second line: with that look
-switched off, by the test alone, the options that an agent is started with still hold. A listener shows that
-no request and no key went elsewhere, canaries that nothing ran.
+First line: no agent is started there, and the person is told what and why. Second line: with that
+look switched off, by the test alone, the options that an agent is started with still hold. A
+listener shows that no request and no key went elsewhere, canaries that nothing ran.
 """
 
 import sys

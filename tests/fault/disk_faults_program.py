@@ -1,9 +1,10 @@
 """Run the gateway below HTTP with one failing file operation, and restart it on what is left.
 
-`LD_PRELOAD=failing_disk.so python disk_faults_program.py DIRECTORY`. Prints the numbers of operations as two
-lines of JSON: of a first start, and of one on the data of the first. Then reads the points as JSON, a list of
-`[kind, error, nth, period, fresh]`. For each point one process works on a disk that fails there, and a
-second one starts on the same files and looks at them; each prints a line of JSON.
+`LD_PRELOAD=failing_disk.so python disk_faults_program.py DIRECTORY`. Prints the numbers of
+operations as two lines of JSON: of a first start, and of one on the data of the first. Then reads
+the points as JSON, a list of `[kind, error, nth, period, fresh]`. For each point one process works
+on a disk that fails there, and a second one starts on the same files and looks at them; each prints
+a line of JSON.
 """
 # ruff: noqa: T201, BLE001
 # a script talks by printing, and whatever comes out of the gateway is a finding

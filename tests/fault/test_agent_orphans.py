@@ -127,7 +127,10 @@ async def test_a_start_ends_what_the_last_run_left_and_nothing_else(tmp_path: Pa
     stubborn = (
         sys.executable,
         "-c",
-        "import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(300)",
+        (
+            "import signal,time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); "
+            "time.sleep(300)"
+        ),
     )
     parent = ("sh", "-c", "env -i sleep 300 & wait")
     async with real_world(tmp_path) as world:

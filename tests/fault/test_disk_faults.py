@@ -1,7 +1,7 @@
 """One file operation of the gateway fails: it serves or says why not, and the next start finds all that was taken.
 
-The failures come from below Python and SQLite, by a library that is compiled here and preloaded. The
-soak lets each operation fail, one run after another; the ordinary run draws some of them.
+The failures come from below Python and SQLite, by a library that is compiled here and preloaded.
+The soak lets each operation fail, one run after another; the ordinary run draws some of them.
 """
 
 import json

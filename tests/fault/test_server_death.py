@@ -302,7 +302,10 @@ async def test_an_agent_that_obeys_nobody_is_killed_and_told(
         assert (result["outcome"], result["stop_reason"]) == ("interrupted", "user_interrupt")
         assert "kill" in [entry["code"] for entry in result["notices"]]
         await is_over(client, conversation_id)
-        assert conversation["word"] in (await client.ask("what is my codeword?", conversation_id))["reply"]  # fmt: skip
+        assert (
+            conversation["word"]
+            in (await client.ask("what is my codeword?", conversation_id))["reply"]
+        )
 
 
 async def test_prewarmed_agents_that_died_are_not_handed_out(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The labelled set: items as people and turns leave them, questions as people ask them.
 
-Written by the real write path (episodes by the writer, notes as files that are indexed), asked through
-the real reader. Rows are not tuned to the search; where a row fails, the search is at fault.
+Written by the real write path (episodes by the writer, notes as files that are indexed), asked
+through the real reader. Rows are not tuned to the search; where a row fails, the search is at
+fault.
 """
 
 import json

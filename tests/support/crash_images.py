@@ -1,8 +1,8 @@
 """Copies a database before each statement of its database's writer: the files that a process killed there leaves.
 
-A killed process leaves what it has written. A copy that is made before a statement, in the thread that is
-about to run it, holds the same. Real processes are killed in `test_store_killed` and `test_kill_rounds`.
-The ordinary run copies at every third statement, the soak at each.
+A killed process leaves what it has written. A copy that is made before a statement, in the thread
+that is about to run it, holds the same. Real processes are killed in `test_store_killed` and
+`test_kill_rounds`. The ordinary run copies at every third statement, the soak at each.
 """
 
 import shutil
@@ -35,8 +35,8 @@ async def crashed_everywhere(
 ) -> list[T]:
     """Run steps on a database, crash in the last of them, and return what `check` finds after each crash.
 
-    The copies are checked in the order of their making, the last one is of the end. There are more than
-    `fewest` of them, and each is sound before and after its check.
+    The copies are checked in the order of their making, the last one is of the end. There are more
+    than `fewest` of them, and each is sound before and after its check.
     """
     directory = images / "whole"
     directory.mkdir()

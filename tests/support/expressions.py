@@ -73,7 +73,8 @@ def _parts(value: Any) -> Iterator[Any]:
 def scans(name: str) -> bool:
     """Return whether an expression is searched for in a text, and not only compared with its beginning.
 
-    Of a name that begins with `_` only its own module is read. One whose use is not seen counts as searched for.
+    Of a name that begins with `_` only its own module is read. One whose use is not seen counts as
+    searched for.
     """
     module, _, own = name.partition(" ")[0].rpartition(".")
     is_private = own.startswith("_")

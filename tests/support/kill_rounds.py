@@ -1,7 +1,7 @@
 """Rounds of work on one data directory, each ended by killing the server at a drawn moment, and what must hold after.
 
-A schedule is made from a seed alone. A moment is an event of the turn and a pause after it, not a time
-since the start, so the same seed kills at the same points on a slow machine and on a fast one.
+A schedule is made from a seed alone. A moment is an event of the turn and a pause after it, not a
+time since the start, so the same seed kills at the same points on a slow machine and on a fast one.
 """
 
 import random
@@ -140,7 +140,9 @@ class KillRounds:
             async with client.stream(message, self.conversation_id) as events:
                 queued = await anext(events)
                 place = queued.data["conversation_id"], queued.data["turn_id"]
-                turn = Seen(round=round_, message=message, conversation_id=place[0], turn_id=place[1])  # fmt: skip
+                turn = Seen(
+                    round=round_, message=message, conversation_id=place[0], turn_id=place[1]
+                )
                 self.seen.append(turn)
         except (httpx.HTTPError, StopAsyncIteration):
             return
@@ -169,12 +171,18 @@ class KillRounds:
         mine = [
             (item.id, item.type, item.data) for item in told if item.data["turn_id"] == turn.turn_id
         ]
-        assert [event_id for event_id, _, _ in mine] == [f"{turn.turn_id}:{n}" for n in range(1, len(mine) + 1)]  # fmt: skip
+        assert [event_id for event_id, _, _ in mine] == [
+            f"{turn.turn_id}:{n}" for n in range(1, len(mine) + 1)
+        ]
         assert [kind for _, kind, _ in mine].count("turn.completed") == 1
         before = [event for event in turn.events if event[2]["turn_id"] == turn.turn_id]
         assert mine[: len(before)] == before, "an event that was told is gone or changed"
         path = f"/conversations/{turn.conversation_id}/messages"
-        kept = [message for message in (await client.get(path))["messages"] if message["turn_id"] == turn.turn_id]  # fmt: skip
+        kept = [
+            message
+            for message in (await client.get(path))["messages"]
+            if message["turn_id"] == turn.turn_id
+        ]
         assert [item["role"] for item in kept] == ["user", "assistant"]
         result = mine[-1][2]
         assert (kept[0]["text"], kept[1]["result"]) == (turn.message, result)

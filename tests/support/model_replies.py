@@ -194,7 +194,10 @@ class _Builder:
         start = {key: one for key, one in fields.items() if one is not None} | {"input": {}}
         text = json.dumps(value) if call.raw_input is None else call.raw_input
         half = len(text) // 2
-        parts = ({"type": "input_json_delta", "partial_json": item} for item in (text[:half], text[half:]))  # fmt: skip
+        parts = (
+            {"type": "input_json_delta", "partial_json": item}
+            for item in (text[:half], text[half:])
+        )
         return block(index, start, *parts)
 
 
@@ -207,7 +210,10 @@ def _shape(
         case "same index":
             blocks = [[{**event, "index": 0} for event in events] for events in blocks]
         case "gaps":
-            blocks = [[{**event, "index": event["index"] * 3 + 2} for event in events] for events in blocks]  # fmt: skip
+            blocks = [
+                [{**event, "index": event["index"] * 3 + 2} for event in events]
+                for events in blocks
+            ]
         case "reversed":
             blocks = blocks[::-1]
         case "starts first":

@@ -1,7 +1,7 @@
 """Writes a small ONNX model with its tokenizer: each word has a vector, and a text has those of its words.
 
-The package `onnx` is not installed, so the model's protobuf message is written by hand: one node, `Gather`, which
-takes the rows of a table by the numbers of the words.
+The package `onnx` is not installed, so the model's protobuf message is written by hand: one node,
+`Gather`, which takes the rows of a table by the numbers of the words.
 """
 
 import json

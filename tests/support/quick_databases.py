@@ -1,7 +1,7 @@
 """Databases in the test process: opened without taking each migration anew, written without waiting for the disk.
 
-No test cuts the power, and most open a new database or several: the migrations alone take 25 ms, a copy of
-what they made takes 2. The programs that tests start and kill do as the program does.
+No test cuts the power, and most open a new database or several: the migrations alone take 25 ms, a
+copy of what they made takes 2. The programs that tests start and kill do as the program does.
 """
 
 import sqlite3

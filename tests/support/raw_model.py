@@ -37,7 +37,9 @@ class RawReply:
     ending: Ending = "whole"
 
 
-def message(content: Sequence[Sequence[Mapping[str, Any]]], stop_reason: str | None) -> list[dict[str, Any]]:  # fmt: skip
+def message(
+    content: Sequence[Sequence[Mapping[str, Any]]], stop_reason: str | None
+) -> list[dict[str, Any]]:
     """Return the events of a message around those of its blocks."""
     return [
         {"type": "message_start", "message": MESSAGE},

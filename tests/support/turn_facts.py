@@ -17,7 +17,15 @@ MARK = re.compile(r"m\d+_\d+")
 """What tells calls apart; a call that is made again has the mark of the first."""
 DOOM_LOOP = 5
 """The default of CANDOR_DOOM_LOOP_THRESHOLD."""
-OUTCOMES = {"answered", "answered_with_failures", "tool_failed", "interrupted", "stopped", "engine_failed", "empty"}  # fmt: skip
+OUTCOMES = {
+    "answered",
+    "answered_with_failures",
+    "tool_failed",
+    "interrupted",
+    "stopped",
+    "engine_failed",
+    "empty",
+}
 STATUSES = {"ok", "failed", "denied", "interrupted", "unknown"}
 UNCERTAIN = {"unknown", "interrupted"}
 STOP_REASONS = {

@@ -1,8 +1,8 @@
 """What every store of cases must do.
 
-`CaseStoreSuite` holds one test for each contract of `memory.cases.store`: here of what belongs to a case, in
-`case_storage` of the case itself. A subclass supplies the fixture `opens` and nothing else. Needs pytest and
-pytest-asyncio; nothing that serves imports it.
+`CaseStoreSuite` holds one test for each contract of `memory.cases.store`: here of what belongs to a
+case, in `case_storage` of the case itself. A subclass supplies the fixture `opens` and nothing
+else. Needs pytest and pytest-asyncio; nothing that serves imports it.
 """
 
 from dataclasses import replace

@@ -1,7 +1,8 @@
 """What every chronicle must do.
 
-`ChronicleSuite` holds one test for each contract of `memory.intents.chronicle`. A subclass supplies the
-fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
+`ChronicleSuite` holds one test for each contract of `memory.intents.chronicle`. A subclass supplies
+the fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports
+it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

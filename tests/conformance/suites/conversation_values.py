@@ -1,9 +1,9 @@
 """What the suites of this package write, and how they open what they test.
 
-`ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite` and `ApprovalStoreSuite`, beside this file, hold one
-test for each contract of `gateway.conversations.store`; any new store must pass them. A subclass
-supplies the fixture `opens` and nothing else: the suites never ask what they run on. They
-need pytest and pytest-asyncio; nothing that serves imports this package.
+`ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite` and `ApprovalStoreSuite`, beside this
+file, hold one test for each contract of `gateway.conversations.store`; any new store must pass
+them. A subclass supplies the fixture `opens` and nothing else: the suites never ask what they run
+on. They need pytest and pytest-asyncio; nothing that serves imports this package.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """What every store of episodes must do.
 
-`EpisodeStoreSuite` holds one test for each contract of `memory.episodes.store`. A subclass supplies the
-fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports it.
+`EpisodeStoreSuite` holds one test for each contract of `memory.episodes.store`. A subclass supplies
+the fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves imports
+it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -35,7 +36,8 @@ TEXTS = (
 )
 LONG = (
     "The nightly copy of the orders stopped halfway because the disk of the copying host was full. "
-    "We deleted what was old there, began again and looked at the sums, which were the same on both."
+    "We deleted what was old there, began again and looked at the sums, which were the same "
+    "on both."
 )
 
 

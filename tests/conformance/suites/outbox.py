@@ -1,8 +1,8 @@
 """What every outbox must do.
 
-`OutboxStoreSuite` holds one test for each contract of `memory.outbox.delivery.OutboxStore`. A subclass
-supplies the fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing that serves
-imports it.
+`OutboxStoreSuite` holds one test for each contract of `memory.outbox.delivery.OutboxStore`. A
+subclass supplies the fixture `opens` and nothing else. Needs pytest and pytest-asyncio; nothing
+that serves imports it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,6 +1,7 @@
 """What a web page elsewhere, or a name of theirs that points here, can make a browser send.
 
-Each request of the list would do something if it came from our own page; none of them does anything.
+Each request of the list would do something if it came from our own page; none of them does
+anything.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Requests made up from the service's own description of itself: right ones and wrong ones.
 
-Whatever is sent, the server does not fail, answers in the types and statuses it describes, and every error
-has the one shape. The turns are run by the scripted engine, all else is as in the program.
+Whatever is sent, the server does not fail, answers in the types and statuses it describes, and
+every error has the one shape. The turns are run by the scripted engine, all else is as in the
+program.
 """
 
 import inspect

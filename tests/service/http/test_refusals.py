@@ -136,7 +136,8 @@ async def test_every_answer_is_protected_and_named(tmp_path: Path) -> None:
                 assert headers["content-security-policy"] == (
                     "default-src 'none'; script-src 'self'; style-src 'self';"
                     " img-src 'self' data: blob:; connect-src 'self'; frame-src 'self';"
-                    " manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+                    " manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+                    "form-action 'none'"
                 )
                 assert headers["x-content-type-options"] == "nosniff"
                 assert headers["referrer-policy"] == "no-referrer"

@@ -1,7 +1,7 @@
 """A secret that the agent comes across reaches no client and no log: not in any event, answer or file.
 
-What a person wrote themself is theirs: their own message is kept and shown to them as they wrote it, for
-the agent was sent it so; in the log it is masked like everything.
+What a person wrote themself is theirs: their own message is kept and shown to them as they wrote
+it, for the agent was sent it so; in the log it is masked like everything.
 """
 
 from functools import partial

@@ -58,7 +58,9 @@ async def told(services: RunningServices, part: str) -> str | None:
 
 @pytest.mark.parametrize("seed", range(2))
 async def test_a_damaged_memory_ends_no_server(written: Path, tmp_path: Path, seed: int) -> None:
-    await anyio.to_thread.run_sync(lambda: damaged(written, tmp_path, "memory.sqlite3", flips=200, seed=seed))  # fmt: skip
+    await anyio.to_thread.run_sync(
+        lambda: damaged(written, tmp_path, "memory.sqlite3", flips=200, seed=seed)
+    )
     async with running_services(tmp_path) as services:
         result = await services.ask(script({"text": "still here"}))
         assert (result["outcome"], result["reply"]) == ("answered", "still here")
@@ -133,7 +135,9 @@ async def test_damaged_conversations_are_told_where_reading_them_fails(
     written: Path, tmp_path: Path, seed: int
 ) -> None:
     """A file of which the schema is damaged cannot be opened at all; it is refused in a sentence."""
-    await anyio.to_thread.run_sync(lambda: damaged(written, tmp_path, "candor.sqlite3", flips=40, seed=seed))  # fmt: skip
+    await anyio.to_thread.run_sync(
+        lambda: damaged(written, tmp_path, "candor.sqlite3", flips=40, seed=seed)
+    )
     with suppress(StoreDamaged):
         async with running_services(tmp_path) as services:
             try:

@@ -115,7 +115,9 @@ def damages(draw: st.DrawFn) -> Damage:
     column = draw(st.sampled_from(COLUMNS[table]))
     number = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 60)
     value = draw(st.none() | (number if column in NUMBERS else TEXTS))
-    return Damage(table, draw(st.integers(0, 60)), column, value, draw(st.sampled_from([False] * 5 + [True])))  # fmt: skip
+    return Damage(
+        table, draw(st.integers(0, 60)), column, value, draw(st.sampled_from([False] * 5 + [True]))
+    )
 
 
 @given(damage=damages())

@@ -123,7 +123,10 @@ async def test_the_history_of_an_older_server_is_taken_over_and_a_switch_removes
     monkeypatch.setattr(record, "_BATCH", 2)
     monkeypatch.setattr(record, "_REST_S", 0)
     async with running_services(tmp_path, record="off") as services:
-        turns = [(await tell(services, f"Fact {n} about the {n}th lighthouse."))["turn_id"] for n in range(5)]  # fmt: skip
+        turns = [
+            (await tell(services, f"Fact {n} about the {n}th lighthouse."))["turn_id"]
+            for n in range(5)
+        ]
         assert await recorded(services) == set()
     with monkeypatch.context() as patch:
         patch.setattr(record, "_REST_S", 3600)

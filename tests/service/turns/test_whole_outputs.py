@@ -54,7 +54,11 @@ async def test_the_whole_output_outlives_the_log_and_a_restart_and_goes_with_its
         with pytest.raises(NotFound):
             await call(services, accepted)
     assert [fields["output_chars"] for fields in of_kind(events, "tool.finished")] == [24_000, 5]
-    assert (long["output"], long["output_chars"], long["output_kept_chars"]) == (LONG, 24_000, 24_000)  # fmt: skip
+    assert (long["output"], long["output_chars"], long["output_kept_chars"]) == (
+        LONG,
+        24_000,
+        24_000,
+    )
     assert (short["output"], short["output_chars"], short["output_kept_chars"]) == ("alpha", 5, 5)
 
 
@@ -73,4 +77,8 @@ async def test_a_call_that_returned_nothing_has_no_length(tmp_path: Path) -> Non
         await services.question_of(accepted)
         waiting = await call(services, accepted)
         await services.stop(accepted)
-    assert (waiting["status"], waiting["output_chars"], waiting["output_kept_chars"]) == (None, None, 0)  # fmt: skip
+    assert (waiting["status"], waiting["output_chars"], waiting["output_kept_chars"]) == (
+        None,
+        None,
+        0,
+    )

@@ -95,12 +95,14 @@ secret_file: rm -rf app/.env
 protected_path: mv workflows .github ¦ mv a.txt .github/workflows ¦ cp src/main.py merged
     ¦ mv merged/main.py src/x
 link_inside: cp -r src/. merged ¦ cp -r leading copy ¦ mv leading x ¦ mv merged x
-link_outside: cp -P leading/out copy ¦ mv out x ¦ mv leading/out x ¦ mv loop x ¦ rm -rf out/ ¦ rm -rf out/keep.txt ¦ ls out ¦ cat loop
+link_outside: cp -P leading/out copy ¦ mv out x ¦ mv leading/out x ¦ mv loop x ¦ rm -rf out/
+    ¦ rm -rf out/keep.txt ¦ ls out ¦ cat loop
     ¦ mkdir -p loop/new ¦ rm -rf loop/x
 link_turned: mv ways/up . ¦ cp -P ways/up . ¦ cp -a ways/up . ¦ mv ways/up x ¦ mv branch/deep .
     ¦ cp -r branch/deep .
 source_name: cp -r src/.. docs
-parents_spelling: mkdir -p new/.git/.. ¦ mkdir -p ..x/new/.git/src/../.. ¦ mkdir -p ../newdir/../ws/x
+parents_spelling: mkdir -p new/.git/.. ¦ mkdir -p ..x/new/.git/src/../..
+    ¦ mkdir -p ../newdir/../ws/x
     ¦ mkdir -p new/../src ¦ mkdir -p src/../new/../x
 """
 RUNS_HERE = {

@@ -68,7 +68,8 @@ AuthKey_密钥.p8 ¦ .s3cfg ¦ .boto ¦ .mylogin.cnf ¦ deploy/kubeconfig ¦ pro
 terraform.tfstate ¦ 部署/terraform.tfstate.backup ¦ .docker/config.json ¦ 项目/.Docker/Config.JSON
 .git/config ¦ 子/.GIT/modules/lib/config ¦ .git/worktrees/w/config.worktree ¦ mirror.git/config
 git~1/config ¦ .cargo/credentials ¦ .cargo/credentials.toml ¦ .gem/credentials
-.config/gh/hosts.yml ¦ .config/gcloud/access_tokens.db ¦ .git/config.lock ¦ .git/credentials ¦ .gitconfig ¦ id_rsa::$DATA
+.config/gh/hosts.yml ¦ .config/gcloud/access_tokens.db ¦ .git/config.lock ¦ .git/credentials
+.gitconfig ¦ id_rsa::$DATA
 .docker::$INDEX_ALLOCATION/config.json
 """
 NO_SECRETS = r"""
@@ -79,7 +80,8 @@ main.tf ¦ .docker/Dockerfile ¦ .docker/config.json.md ¦ docker/config.json ¦
 config/git ¦ git/config ¦ .git ¦ 密钥说明.md ¦ env：说明.md ¦ a:.pem.txt
 """
 ACTING = r"""
-mise.toml ¦ app/opencode.json ¦ .claude ¦ .claude/skills/x/SKILL.md ¦ sub/.Claude/settings.json ¦ .git
+mise.toml ¦ app/opencode.json ¦ .claude ¦ .claude/skills/x/SKILL.md ¦ sub/.Claude/settings.json
+.git
 sub/.git/hooks/pre-commit ¦ .mcp.json ¦ CLAUDE.md ¦ sub/claude.MD ¦ CLAUDE.local.md ¦ agents.MD
 文档/AGENTS.md ¦ GEMINI.md ¦ .github/copilot-instructions.md ¦ .github/instructions/python.md
 .clinerules/style.md ¦ .bashrc ¦ .vscode/tasks.json ¦ .idea ¦ .gitmodules

@@ -263,7 +263,8 @@ def _calls_with_other_inputs() -> Iterator[tuple[str, Any]]:
 
 
 OTHER_TOOLS = """
-* ¦ mcp__ ¦ mcp__x ¦ mcp__x__y ¦ mcp__* ¦ Task ¦ Agent ¦ Monitor ¦ Workflow ¦ CronCreate ¦ ScheduleWakeup ¦ EnterWorktree
+* ¦ mcp__ ¦ mcp__x ¦ mcp__x__y ¦ mcp__* ¦ Task ¦ Agent ¦ Monitor ¦ Workflow ¦ CronCreate
+ScheduleWakeup ¦ EnterWorktree
 MultiEdit ¦ NotebookRead ¦ LS ¦ KillShell ¦ BashOutput ¦ WebSearch ¦ SlashCommand
 PowerShell ¦ {EMPTY}
 """

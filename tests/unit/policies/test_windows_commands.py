@@ -95,20 +95,24 @@ LINKS = {
 }
 HERE = r"""
 protected_path: copy new\* docs ¦ move new .claude
-protected_inside: move new other ¦ move hold other ¦ Copy-Item hold docs -Recurse ¦ del hold ¦ move kept other
+protected_inside: move new other ¦ move hold other ¦ Copy-Item hold docs -Recurse ¦ del hold
+    ¦ move kept other
     ¦ copy new docs ¦ Copy-Item . docs -Recurse
 link_outside: Remove-Item -Recurse junc ¦ Remove-Item junc\* ¦ Get-ChildItem junc ¦ Get-ChildItem *
-    ¦ Copy-Item a.txt junc ¦ Move-Item a.txt -Destination junc\x ¦ New-Item junc\x -ItemType Directory
+    ¦ Copy-Item a.txt junc ¦ Move-Item a.txt -Destination junc\x
+    ¦ New-Item junc\x -ItemType Directory
     ¦ del junc\* ¦ del /q junc ¦ del junc\keep.txt ¦ copy a.txt junc\ ¦ copy a.txt junc\x.txt
     ¦ copy junc docs ¦ copy out.txt b.txt ¦ copy a.txt out.txt ¦ move junc x ¦ del out.*
 link_inside: Get-ChildItem -Recurse . ¦ Get-ChildItem build -Depth 2 ¦ Copy-Item build docs -Recurse
     ¦ Remove-Item build -Recurse ¦ move guided guide
 link_itself: del inner ¦ Remove-Item -Recurse inner ¦ move inner x ¦ copy inner docs
-hard_link: copy a.txt shared.txt ¦ Copy-Item -Recurse src double ¦ move shared.txt x ¦ ren shared.txt x
+hard_link: copy a.txt shared.txt ¦ Copy-Item -Recurse src double ¦ move shared.txt x
+    ¦ ren shared.txt x
     ¦ Move-Item double twice
 secret_file: copy .ssh\nothing* docs ¦ Get-ChildItem .ssh\* ¦ Copy-Item .ssh\n* docs
 link_turned: Move-Item archive\2024 . ¦ Copy-Item archive\2024 . -Recurse
-allowed: Get-ChildItem build ¦ copy shared.txt own.txt ¦ del shared.txt ¦ ren archive\2024 x ¦ move paper papers
+allowed: Get-ChildItem build ¦ copy shared.txt own.txt ¦ del shared.txt ¦ ren archive\2024 x
+    ¦ move paper papers
     ¦ del inner\main.py
 """
 BELOW = r"""

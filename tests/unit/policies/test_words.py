@@ -119,8 +119,10 @@ ALL = replace(shipped_rules(), commands=frozenset(GRAMMARS))
 
 _COMMANDS = st.sampled_from([*GRAMMARS, "echo", "r''m"])
 _LISTED = r"""
--r ¦ -f ¦ -rf ¦ -la ¦ -t ¦ -tsrc ¦ -- ¦ --recursive ¦ --target-directory=src ¦ -p ¦ a.txt ¦ b.txt ¦ src
-¦ src/ ¦ ./src ¦ src/../a.txt ¦ data/*.csv ¦ *.md ¦ * ¦ new ¦ 'a b.txt' ¦ "it's.txt" ¦ it\'s.txt ¦ 项目
+-r ¦ -f ¦ -rf ¦ -la ¦ -t ¦ -tsrc ¦ -- ¦ --recursive ¦ --target-directory=src ¦ -p ¦ a.txt
+b.txt ¦ src
+¦ src/ ¦ ./src ¦ src/../a.txt ¦ data/*.csv ¦ *.md ¦ * ¦ new ¦ 'a b.txt' ¦ "it's.txt"
+it\'s.txt ¦ 项目
 ¦ '$(id)' ¦ ';id' ¦ -x ¦ ./-x ¦ '*' ¦ .. ¦ ../outside.txt ¦ /etc/passwd ¦ ~ ¦ $HOME ¦ .env ¦ .claude
 ¦ CLAUDE.md ¦ logs ¦ ; ¦ && ¦ | ¦ > ¦ a>b ¦ `id` ¦ $(id) ¦ {a,b} ¦ # ¦ \ ¦ ' ¦ " ¦ out ¦ out/
 """

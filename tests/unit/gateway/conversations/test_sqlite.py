@@ -270,7 +270,11 @@ async def test_a_turn_is_noted_when_it_ends_changes_or_goes(tmp_path: Path) -> N
         assert changed.title == "U"
         await stores.conversations.delete(first.conversation_id, AT)
         (gone,) = await queue.newest(only_deleted=True, limit=9)
-        assert (gone.change.turn_id, gone.change.turn, gone.change.is_deleted) == (first.id, None, True)  # fmt: skip
+        assert (gone.change.turn_id, gone.change.turn, gone.change.is_deleted) == (
+            first.id,
+            None,
+            True,
+        )
 
 
 async def test_the_gateways_own_words_and_damaged_rows_are_not_taken(tmp_path: Path) -> None:

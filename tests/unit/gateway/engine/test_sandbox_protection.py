@@ -122,7 +122,8 @@ def test_without_landlock_bash_is_confined_by_bubblewrap_or_the_policy_alone_wat
     found = protect()
     assert found.kind == "off"
     assert found.sentence == (
-        "The kernel's wall is not raised, because this kernel offers no Landlock, and bubblewrap and "
+        "The kernel's wall is not raised, because this kernel offers no Landlock, and "
+        "bubblewrap and "
         "socat are not installed; the policy alone watches."
     )
     assert kernel.tried == []

@@ -1,8 +1,8 @@
 """An embeddings endpoint and a memU server on loopback, as far as their contracts go.
 
-Written from the public description of `NevaMind-AI/memU-server`: an answer is `{"status", "result"}`; a
-memorize request makes a task with an id of its own, whatever came before it; `/clear` takes a user, an
-agent or both; `/retrieve` finds items with the scope they were made in.
+Written from the public description of `NevaMind-AI/memU-server`: an answer is `{"status",
+"result"}`; a memorize request makes a task with an id of its own, whatever came before it; `/clear`
+takes a user, an agent or both; `/retrieve` finds items with the scope they were made in.
 """
 
 import hashlib

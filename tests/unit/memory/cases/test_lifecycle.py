@@ -14,7 +14,8 @@ from tests.unit.memory.cases.judged import LATER, OWN, Life, make_case
 LIVES = read_table_text("case-lives")
 """The stated confidence and the state it begins in, then who does what, and what the case is then.
 
-`+` and `-`: helpful or not; `~`: rewrites it, `=`: states the confidence alone; `b:` votes on the first words.
+`+` and `-`: helpful or not; `~`: rewrites it, `=`: states the confidence alone; `b:` votes on the
+first words.
 """
 SAID: dict[str, dict[str, Any]] = {
     "+": {"helpful": True},

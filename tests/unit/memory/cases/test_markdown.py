@@ -74,7 +74,10 @@ def test_what_is_not_known_is_left_out_or_said() -> None:
         ({"lifecycle": "stale"}, "**STALE: this case was true once"),
         (
             {"review_reasons": ("rollback", "low_confidence")},
-            "**A person should look at this case: what it says was rolled back, its confidence is low.",
+            (
+                "**A person should look at this case: what it says was rolled back, its "
+                "confidence is low."
+            ),
         ),
         ({"lifecycle": "accepted", "confidence": 0.4}, "**Confidence is low: search does not show"),
         ({}, "**Draft: no other conversation has confirmed"),

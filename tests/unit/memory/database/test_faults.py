@@ -136,7 +136,9 @@ async def checked(file: Path) -> str | None:
     """Open a file, run the check's first part, and return what `ping` says then."""
     database = await opened(file, [TABLE])
     async with anyio.create_task_group() as tasks:
-        await tasks.start(lambda task_status: check_integrity(database, [TABLE], task_status=task_status))  # fmt: skip
+        await tasks.start(
+            lambda task_status: check_integrity(database, [TABLE], task_status=task_status)
+        )
         told = await database.ping()
         tasks.cancel_scope.cancel()
     await database.close()
@@ -170,7 +172,11 @@ async def test_a_start_does_not_wait_for_a_long_check(
     garble_pages(tmp_path / "d")
     database = await opened(tmp_path / "d", [TABLE])
     async with anyio.create_task_group() as tasks:
-        await tasks.start(lambda task_status: check_integrity(database, [TABLE], start_s=0.01, task_status=task_status))  # fmt: skip
+        await tasks.start(
+            lambda task_status: check_integrity(
+                database, [TABLE], start_s=0.01, task_status=task_status
+            )
+        )
         assert await database.ping() is None
         go_on.set()
         with anyio.fail_after(WAIT_S):

@@ -151,7 +151,8 @@ def test_what_a_turn_did_is_told_whatever_words_its_commands_and_outputs_have(to
     """The very words of schemas and calls, in what programs say and are asked: none of it is a tool's."""
     actions = (
         "- Bash `grep -rn 'parameters' src`: ok\n  src/api.py: parameters: list of Parameter\n"
-        "  input_schema: string\n- Bash `pytest -q`: failed\n  TypeError: missing required argument 'id'\n"
+        "  input_schema: string\n- Bash `pytest -q`: failed\n  TypeError: missing required "
+        "argument 'id'\n"
         "- Read `docs/schema.md`: ok\n- a tool of k8s: ok"
     )
     made = prepared(draft(actions=actions, tools=("Bash", "Read", tool)))

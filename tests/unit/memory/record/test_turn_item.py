@@ -40,8 +40,16 @@ def test_an_item_is_the_message_and_the_reply_with_its_place_and_scope() -> None
         AT,
     )
     assert item is not None
-    assert (item.id, item.kind, item.turn_id, item.conversation_id) == ("trn_1", "turn", "trn_1", "cnv_1")  # fmt: skip
-    assert (item.title, item.body) == ("My locker is number 4711.", "My locker is number 4711.\n→ Noted.")  # fmt: skip
+    assert (item.id, item.kind, item.turn_id, item.conversation_id) == (
+        "trn_1",
+        "turn",
+        "trn_1",
+        "cnv_1",
+    )
+    assert (item.title, item.body) == (
+        "My locker is number 4711.",
+        "My locker is number 4711.\n→ Noted.",
+    )
     assert item.summary == "My locker is number 4711. → Noted."
     assert item.source == "conversation Lockers"
     assert (item.thread, item.position) == ("cnv_1", 3)
@@ -53,13 +61,17 @@ def test_an_item_is_the_message_and_the_reply_with_its_place_and_scope() -> None
 
 def test_a_secret_is_masked_everywhere() -> None:
     secret = "sk-ant-api03-" + "Zq8vK2pL9xR4" * 8
-    item = item_of(turn(f"The key is {secret}", f"{secret} it is", title=secret), (), mask_secrets, AT)  # fmt: skip
+    item = item_of(
+        turn(f"The key is {secret}", f"{secret} it is", title=secret), (), mask_secrets, AT
+    )
     assert item is not None
     assert secret not in repr(item)
 
 
 def test_of_a_long_text_the_beginning_and_the_conclusion_are_kept() -> None:
-    found = body("First the log: " + "line " * 9000 + "why does it fail?", "So " * 9000 + "it rained.")  # fmt: skip
+    found = body(
+        "First the log: " + "line " * 9000 + "why does it fail?", "So " * 9000 + "it rained."
+    )
     assert found is not None
     assert found.startswith("First the log")
     assert "why does it fail?\n→ So So" in found
