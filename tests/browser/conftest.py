@@ -160,3 +160,24 @@ def talk(request: pytest.FixtureRequest, shared_tabs: dict[str, ChatPage]) -> It
         if talk.turns.count() > MANY_TURNS:
             talk.go_to_start()
         yield talk
+
+
+@pytest.fixture(scope="package")
+def asking_server(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("asking"), approvals="on", **SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def asking_tab(browser: Browser, asking_server: LiveServer) -> Iterator[ChatPage]:
+    with tab(browser, asking_server.url) as chat:
+        yield chat
+
+
+@pytest.fixture
+def asked(asking_tab: ChatPage) -> Iterator[ChatPage]:
+    """The page of a server that asks, in a conversation that other tests have used."""
+    yield asking_tab
+    asking_tab.witness.judge()
