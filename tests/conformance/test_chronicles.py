@@ -74,7 +74,7 @@ class Overwriting(SqliteChronicle):
 
 
 class TellingAll(SqliteChronicle):
-    """Says of each that it was new."""
+    """Reports each as new."""
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         await super().record(recordings)
@@ -88,7 +88,7 @@ class TrustingCursor(SqliteChronicle):
 
 
 class Sharing(SqliteChronicle):
-    """Keeps what it read and gives it again."""
+    """Caches what it read and returns that again."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

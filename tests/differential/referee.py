@@ -1,4 +1,4 @@
-"""Says what a command did that no command may do, from what stands on the disk and what was said.
+"""Finds what a command did that no command may do, from the disk and from its output.
 
 Knows nothing of the policy: it compares the yard before and after.
 """

@@ -109,7 +109,7 @@ class Conversation:
 async def race(
     ground: Ground, lock: WorkspaceLock, kind: Kind, folder: Path, moment: Moment, *, asks: bool
 ) -> bool:
-    """Let the other conversation act at a moment of a call; return whether the call was allowed."""
+    """Run the other conversation at a moment of a call; return whether the call was allowed."""
     one, other = (Conversation(ground, lock, asks=asks) for _ in range(2))
     swap = partial(other.do, kind.swaps, folder)
     person = one.gate.person
@@ -158,7 +158,7 @@ async def races(
 
 @pytest.fixture
 def any_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let links and hard links be moved."""
+    """Allow links and hard links to be moved."""
     monkeypatch.setattr(TreeInspector, "inspect_move", TreeInspector.inspect_landing)
 
 

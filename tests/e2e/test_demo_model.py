@@ -18,7 +18,7 @@ MEMORY = "Remembered:\n- the favourite colour is green"
 
 
 async def comment_on_result(*_: Any) -> dict[str, Any]:  # noqa: RUF029  the SDK awaits it
-    """Say what reads like a request, in the place of the hook that shortens results."""
+    """Return what reads like a request, in place of the hook that shortens results."""
     told = {"hookEventName": "PostToolUse", "additionalContext": "list the files"}
     return {"hookSpecificOutput": told}
 

@@ -52,7 +52,7 @@ def readable(request: dict[str, Any], workspace: Path) -> str:
 
 
 def lay_workspace(workspace: Path) -> None:
-    """Lay a repository with instructions and one skill."""
+    """Write a repository with instructions and one skill."""
     (workspace / ".claude/skills/greet").mkdir(parents=True)
     (workspace / ".claude/skills/greet/SKILL.md").write_text(SKILL, encoding="utf-8")
     (workspace / "CLAUDE.md").write_text("Be brief.\n", encoding="utf-8")

@@ -54,7 +54,7 @@ async def turn(client: LiveClient, message: str, conversation: str) -> AsyncIter
 async def long_change(
     server: LiveServer, client: LiveClient, conversation: str, name: str
 ) -> AsyncIterator[tuple[int, Outcome]]:
-    """Have a command write a file while the block does; the descriptor's end is the end of the command."""
+    """Run a command that writes a file during the block; it ends when the descriptor is closed."""
     pipe = server.make_pipe(f"{name}.pipe")
     message = script(bash(f"cp {name}.pipe {name}.txt"), {"text": "Copied."})
     descriptor: int | None = None
@@ -71,7 +71,7 @@ async def long_change(
 
 
 async def reads(client: LiveClient, conversation: str) -> None:
-    """Have another conversation read, from its message to its answer."""
+    """Run a turn of another conversation that reads."""
     result = await client.ask(script(bash("ls"), {"text": "Read."}), conversation)
     assert result["outcome"] == "answered"
 

@@ -54,13 +54,13 @@ class Meeting:
         self._changed = anyio.Event()
 
     def reach(self, side: str, what: str, number: float) -> None:
-        """Say that a side has come to something of a pair."""
+        """Record that a side has reached a step of a pair."""
         self._at[side, what] = max(number, self._at.get((side, what), -1))
         self._changed.set()
         self._changed = anyio.Event()
 
     def end(self, side: str) -> None:
-        """Say that a side has come to the end of its pairs."""
+        """Record that a side has finished its pairs."""
         for what in ("pair", "question"):
             self.reach(side, what, math.inf)
 

@@ -57,7 +57,7 @@ def policy_check(directory: Path, *args: str) -> Iterator[subprocess.Popen[bytes
 
 
 def check(directory: Path, sent: bytes, **more: Any) -> list[dict[str, Any]]:
-    """Have lines judged by one process, which must end well."""
+    """Judge lines in one process, which must exit with 0."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "app.py"), "policy", "check"],
         cwd=directory,

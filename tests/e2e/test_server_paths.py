@@ -35,7 +35,7 @@ STEPS = (
 
 
 def lay_workspace(workspace: Path) -> None:
-    """Lay a long file and a skill."""
+    """Write a long file and a skill."""
     (workspace / "long.txt").write_text("第一行 and more\n" * 40_000, encoding="utf-8")
     (workspace / ".claude/skills/greet").mkdir(parents=True, exist_ok=True)
     (workspace / ".claude/skills/greet/SKILL.md").write_text("Say good morning.", encoding="utf-8")

@@ -144,7 +144,7 @@ def nothing_found(workspace: Path, _approvals: Path | None) -> TrustReport:
 
 
 def merged(*names: str) -> dict[str, Any]:
-    """Lay attacks together in one workspace; each has a canary of its own."""
+    """Write attacks into one workspace, each with a canary of its own."""
     files: dict[str, Any] = {}
     for name in names:
         for path, content in ATTACKS[name][0].items():

@@ -60,7 +60,7 @@ def statuses(result: Mapping[str, Any]) -> list[str]:
 
 
 async def is_over(client: LiveClient, conversation_id: str) -> None:
-    """Hold that a conversation takes a message at once, which no turn that is stuck would let it."""
+    """Assert that a conversation accepts a message at once: no turn is stuck."""
     result = await client.ask(script({"text": "Here again."}), conversation_id, when_busy="reject")
     assert (result["outcome"], result["reply"]) == ("answered", "Here again.")
 
@@ -226,7 +226,7 @@ def kill_agents(server: LiveServer, number: signal.Signals = signal.SIGKILL) -> 
 
 @pytest.fixture(scope="module")
 def conversation() -> dict[str, str]:
-    """Hold one conversation that outlives all its agents and remembers what it was told."""
+    """Keep one conversation that outlives all its agents and remembers what it was told."""
     return {}
 
 

@@ -159,7 +159,7 @@ class KillRounds:
         self.episodes[answer.json()["episode_id"]] = title
 
     async def check(self, server: LiveServer, since: int = 0) -> None:
-        """Hold everything that was promised from a place of `seen` on."""
+        """Assert everything that was promised from a place of `seen` on."""
         async with server.client(deadline_s=_WAIT_S * 10) as client:
             for turn in self.seen[since:]:
                 await self._check_turn(server, client, turn)

@@ -67,12 +67,12 @@ class RunningServices(Services):
         return self.memory
 
     async def send(self, message: str, conversation_id: str | None = None, **more: Any) -> Accepted:
-        """Have a message accepted."""
+        """Send a message and wait until it is accepted."""
         request = ChatRequest(message=message, conversation_id=conversation_id, **more)
         return await self.chat.intake.accept(LOCAL_USER, request)
 
     async def begin(self, message: str = HANG, conversation_id: str | None = None) -> Accepted:
-        """Have a message accepted, and wait until the agent has said something."""
+        """Send a message and wait until the agent has produced text."""
         accepted = await self.send(message, conversation_id)
         await self.begun(accepted)
         return accepted
@@ -101,11 +101,11 @@ class RunningServices(Services):
         return result, await self.events_of(accepted), await self.journal_of(result)
 
     async def interrupt(self, conversation_id: str) -> str:
-        """Have a conversation's running turn stopped; return which one it is."""
+        """Stop a conversation's running turn; return its id."""
         return await self.chat.intake.interrupt(LOCAL_USER, conversation_id)
 
     async def stop(self, accepted: Accepted) -> dict[str, Any]:
-        """Have a turn stopped, and wait for its result."""
+        """Stop a turn and wait for its result."""
         await self.interrupt(accepted.conversation_id)
         return await self.result_of(accepted)
 
@@ -273,7 +273,7 @@ def hold_calls(
     failure: Exception | None = None,
     once: bool = False,
 ) -> Held:
-    """Hold the calls of a method whose arguments are so, or only the next one of them."""
+    """Block the calls of a method with such arguments, or only the next of them."""
     held, path = Held(failure), f"{method.__module__}.{method.__qualname__}"
 
     async def call(*args: Any, **options: Any) -> Any:

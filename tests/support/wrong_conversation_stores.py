@@ -83,7 +83,7 @@ class Strict(SqliteTurnStore):
 
 
 class Remembering(SqliteTurnStore):
-    """Gives out what it holds instead of a copy, and loses it when it is closed."""
+    """Returns what it holds instead of a copy, and loses it when it is closed."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

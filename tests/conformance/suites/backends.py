@@ -66,7 +66,7 @@ async def put(opened: OpenBackend, one: Item) -> Sequence[Link]:
 
 
 async def forget(opened: OpenBackend, item_id: str, links: Sequence[Link] = ()) -> str:
-    """Have an item forgotten; returns what the backend says that it leaves."""
+    """Forget an item; return what the backend reports as left over."""
     key = f"{opened.backend.name}:forget:{item_id}:2"
     with anyio.fail_after(WAIT_S):
         try:

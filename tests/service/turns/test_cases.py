@@ -38,7 +38,7 @@ async def with_cases(services: RunningServices, **scope: Any) -> ConversationId:
 async def call(
     services: RunningServices, conversation_id: str, name: str, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Have the agent call a tool; gives how the call ended, its whole output as JSON where it is some."""
+    """Call a tool as the agent; return how the call ended, with its whole output as JSON if any."""
     message = script({"tool": name, "input": dict(arguments)}, {"text": "called"})
     accepted = await services.send(message, conversation_id)
     await services.result_of(accepted)

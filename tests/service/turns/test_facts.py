@@ -49,7 +49,7 @@ def _escaped(words: re.Match[str]) -> str:
 async def keep(
     services: RunningServices, text: str, chat: str | None = None, **more: Any
 ) -> dict[str, Any]:
-    """Have the agent keep a text that the person says; return the turn's result."""
+    """Run a turn in which the agent stores a text of the person; return its result."""
     return await services.ask(saying(text, remember(text, **more)), chat)
 
 

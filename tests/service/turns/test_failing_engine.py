@@ -80,7 +80,7 @@ async def test_an_agent_that_cannot_be_started_is_told(tmp_path: Path) -> None:
 def die_at_starts(
     monkeypatch: pytest.MonkeyPatch, times: int, before: Callable[[], object] = lambda: None
 ) -> None:
-    """Let the next starts of runs find a dead process."""
+    """Make the next starts of runs find a dead process."""
     real, left = ScriptedClient.start_run, iter(range(times))
 
     async def start_run(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:

@@ -281,7 +281,7 @@ def prepare_as_nobody(workspace: Path, source: Path) -> subprocess.CompletedProc
 
 
 def hand_over(root: Path) -> None:
-    """Give everything below `root` to the user that the other process runs as."""
+    """Change the owner of everything below `root` to the user of the other process."""
     if os.geteuid() == 0:
         for path in (root, *root.rglob("*")):
             os.chown(path, 65534, 65534)

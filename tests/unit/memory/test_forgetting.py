@@ -68,7 +68,7 @@ def worker_on(
 
 
 async def remember(database: Database, *turn_ids: str, command: str = f"feed {WORD}") -> list[str]:
-    """Have turns end and be remembered, as the gateway has it; return the items."""
+    """End and remember turns as the gateway does; return the items."""
     for turn_id in turn_ids:
         await recorder_on(database).record_intents(turn_intents(turn_id, command=command))
         await worker_on(database).drain()
@@ -208,7 +208,7 @@ async def forget(database: Database) -> None:
 
 
 def turn() -> list[MemoryIntent]:
-    """Give the intents of a turn that was shown it, and said it again."""
+    """Return the intents of a turn that was shown it and repeated it."""
     where = Happening(owner_id="ann", occurred_at=AT, conversation_id="cnv_1", turn_id="trn_2")
     received, call, completed = turn_intents("trn_2", command="make fish", message="what now?")
     said = {**call.payload, "result": f"done\n{FACT}"}

@@ -56,7 +56,7 @@ class Bench:
         return await self.client.start_run(prompt("hello"))
 
     async def end(self, run: SdkRun, **more: Any) -> Told:
-        """Have the agent end a run."""
+        """End a run as the agent."""
         self.sdk.give(result(uuids=[run.uuid], **more))
         return await read(run)
 

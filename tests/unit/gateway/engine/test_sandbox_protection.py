@@ -30,7 +30,7 @@ SCRATCH = Path("/data")
 
 
 class Kernel:
-    """Says what the trials come to, and keeps what was tried."""
+    """Returns the outcome of the trials, and records what was tried."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.version = 7

@@ -32,7 +32,7 @@ class Waiting:
 
 @asynccontextmanager
 async def waiting_call(gate: Gate) -> AsyncIterator[Waiting]:
-    """Have a call wait for the lock that another one holds; it has its verdict at the end of the block."""
+    """Make a call wait for the lock that another one holds; it has its verdict after the block."""
     before, waiting = gate.lock.waiting, Waiting()
 
     async def go() -> None:

@@ -123,7 +123,7 @@ class FakeMemuServer:
         return (200, {"message": "Hello MemU user!"}) if path == "/" else (404, {"detail": "?"})
 
     def end_all(self) -> None:
-        """Have all tasks that did not fail done, looked at or not."""
+        """Finish all tasks that did not fail, polled or not."""
         for task, state in self.tasks.items():
             if task not in self.failed:
                 self._finish(state)

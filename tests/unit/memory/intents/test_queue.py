@@ -24,7 +24,7 @@ WAIT_S = 30
 
 
 class Watched(SqliteChronicle):
-    """Tells how much is recorded, and can be kept from recording."""
+    """Reports how much is recorded, and can be blocked."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
