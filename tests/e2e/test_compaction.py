@@ -1,9 +1,8 @@
 """The agent program summarises a conversation, by itself or by command, and the person is told."""
 
-from typing import Any
-
 import pytest
 
+from tests.support.builders import codes
 from tests.support.live_server import Event, LiveServer, bash, script
 
 pytestmark = pytest.mark.e2e
@@ -12,10 +11,6 @@ SENTENCE = (
     "The conversation was summarised; the model no longer has the oldest messages word for word."
 )
 FULL = "prompt is too long: 210000 tokens > 200000 maximum"
-
-
-def codes(result: dict[str, Any]) -> list[str]:
-    return [notice["code"] for notice in result["notices"]]
 
 
 def told(events: list[Event]) -> list[tuple[str, str]]:
@@ -39,10 +34,13 @@ async def test_compact_summarises_the_conversation_and_it_goes_on(server: LiveSe
         later = await client.ask(script({"echo": "messages"}, say=question), conversation)
     result = events[-1].data
     assert told(events) == [("manual", SENTENCE)]
-    assert (result["outcome"], codes(result)) == ("answered", ["conversation_summarised"])
+    assert (result["outcome"], codes(result["notices"])) == (
+        "answered",
+        ["conversation_summarised"],
+    )
     assert result["reply"] == "Done. The model goes on with a summary of this conversation."
     assert result["memory"]["injected"] == []
-    assert (later["outcome"], codes(later)) == ("answered", [])
+    assert (later["outcome"], codes(later["notices"])) == ("answered", [])
     assert "All." in later["reply"]
     said, _, memory = later["reply"].partition("Memory, found for this message")
     assert "A green umbrella." not in said
@@ -59,7 +57,7 @@ async def test_a_conversation_that_is_too_long_is_summarised_by_itself(server: L
     result = events[-1].data
     assert told(events) == [("auto", SENTENCE)]
     assert (result["outcome"], result["reply"]) == ("answered", "On.")
-    assert codes(result) == ["conversation_summarised"]
+    assert codes(result["notices"]) == ["conversation_summarised"]
 
 
 async def test_a_call_in_the_place_of_a_summary_never_ran(server: LiveServer) -> None:
@@ -72,7 +70,7 @@ async def test_a_call_in_the_place_of_a_summary_never_ran(server: LiveServer) ->
     result = events[-1].data
     assert not (server.workspace / "never").exists()
     assert [event.type for event in events if event.type.startswith("tool.")] == []
-    assert (result["outcome"], result["tools"], codes(result)) == ("answered", [], [])
+    assert (result["outcome"], result["tools"], codes(result["notices"])) == ("answered", [], [])
     assert result["reply"].startswith("The conversation could not be summarised")
     assert (later["outcome"], later["reply"]) == ("answered", "Still here.")
 

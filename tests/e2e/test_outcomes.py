@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import codes
 from tests.support.live_server import (
     LiveClient,
     LiveServer,
@@ -42,7 +43,7 @@ def in_chinese(*steps: dict[str, Any]) -> str:
 
 
 async def assert_honest(server: LiveServer, client: LiveClient, result: dict[str, Any]) -> None:
-    """Hold what is so for every turn, however it ended."""
+    """Assert what holds for every turn, however it ended."""
     assert set(result) == FIELDS
     assert result["reply"].strip() == result["reply"] != ""
     assert not any(item in result["reply"] for item in NOT_FOR_PEOPLE)
@@ -64,10 +65,6 @@ async def assert_honest(server: LiveServer, client: LiveClient, result: dict[str
     assert told == [(notice["code"], notice["message"]) for notice in result["notices"]]
     finished = {e.data["index"]: e.data["status"] for e in own if e.type == "tool.finished"}
     assert finished == {tool["index"]: tool["status"] for tool in result["tools"]}
-
-
-def codes(result: dict[str, Any]) -> list[str]:
-    return [notice["code"] for notice in result["notices"]]
 
 
 def statuses(result: dict[str, Any]) -> list[str]:
@@ -214,7 +211,7 @@ async def test_a_turn_ends_with_the_outcome_that_its_evidence_supports(
         assert (result["outcome"], result["stop_reason"]) == (row.outcome, row.stop_reason)
         ended = statuses(result)
         kept = [one if row.tools[n : n + 1] != [KEPT] else KEPT for n, one in enumerate(ended)]
-        assert (kept, codes(result)) == (row.tools, row.notices)
+        assert (kept, codes(result["notices"])) == (row.tools, row.notices)
         assert KEPT not in row.tools or ended[-1] in {"denied", "interrupted"}
         at = 0
         for part in row.reply:

@@ -1,16 +1,11 @@
 """What a person types after a slash either works or is answered plainly, with the real agent process."""
 
-from typing import Any
-
 import pytest
 
+from tests.support.builders import codes
 from tests.support.live_server import LiveServer, script
 
 pytestmark = pytest.mark.e2e
-
-
-def codes(result: dict[str, Any]) -> list[str]:
-    return [notice["code"] for notice in result["notices"]]
 
 
 async def test_a_skill_is_used_through_the_gate(server: LiveServer, conversation: str) -> None:
@@ -47,7 +42,7 @@ async def test_what_cannot_work_is_answered_without_the_model(
         result = told[-1].data
     assert (result["outcome"], result["stop_reason"]) == ("answered", "end_turn")
     assert result["reply"].startswith(reply)
-    assert codes(result) == ["answered_by_gateway"]
+    assert codes(result["notices"]) == ["answered_by_gateway"]
     assert (result["model"], result["usage"]["input_tokens"]) == ("", 0)
     assert (
         "".join(item.data["text"] for item in told if item.type == "text.delta") == result["reply"]
