@@ -1,15 +1,13 @@
 """A tool call that waits for a person's word, given on the page."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from tests.browser.chat_page import ChatPage
-from tests.browser.conftest import SETTINGS, OpenPage, tab
-from tests.browser.test_accessibility import AXE, JUDGE
+from tests.browser.conftest import SETTINGS, OpenPage
 from tests.support.live_server import LiveServer, bash, script, started_server
 
 pytestmark = pytest.mark.browser
@@ -22,27 +20,6 @@ QUESTION = {
     "options": [{"label": "this", "description": "One."}, {"label": "that", "description": "Two."}],
     "multiSelect": False,
 }
-
-
-@pytest.fixture(scope="module")
-def asking_server(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("asking"), approvals="on", **SETTINGS) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def asking_tab(browser: Browser, asking_server: LiveServer) -> Iterator[ChatPage]:
-    with tab(browser, asking_server.url) as chat:
-        yield chat
-
-
-@pytest.fixture
-def asked(asking_tab: ChatPage) -> Iterator[ChatPage]:
-    """The page of a server that asks, in a conversation that other tests have used."""
-    yield asking_tab
-    asking_tab.witness.judge()
 
 
 def test_an_allowed_call_runs_and_only_then(asked: ChatPage, asking_server: LiveServer) -> None:
@@ -355,90 +332,6 @@ def test_reading_is_not_asked_about_and_stopping_ends_the_waiting(asked: ChatPag
     asked.turn.expect_end("interrupted", "user_interrupt")
     expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_count(0)
     expect(asked.turn.approval).to_contain_text("Denied because the turn ended")
-
-
-def test_the_agents_questions_are_answered_in_place(asked: ChatPage) -> None:
-    options = [{"label": NAME, "description": "Not markup."}, {"label": "blue", "description": ""}]
-    one = {"question": "Which colour?", "header": "Colour", "options": options}
-    several = {"question": "What else?", "header": "More", "options": options, "multiSelect": True}
-    ask = {"tool": "AskUserQuestion", "input": {"questions": [one, several]}}
-    asked.go_to_start()
-    asked.send(script(ask, {"text": "Thank you."}))
-    card = asked.turn.approval
-    expect(card).to_contain_text("The agent asks you")
-    expect(card).to_contain_text("Not markup.")
-    asked.page.evaluate(AXE.read_text("utf-8"))
-    for scheme in ("light", "dark"):
-        asked.page.emulate_media(color_scheme=scheme)
-        assert asked.page.evaluate(JUDGE, CARD) == []
-    first, second = card.get_by_role("group").all()
-    asked.page.keyboard.press("Alt+a")
-    asked.page.keyboard.press("Space")
-    expect(first.get_by_role("radio").first).to_be_checked()
-
-    asked.get("question-send").click()
-
-    expect(second.get_by_role("checkbox").first).to_be_focused()
-    expect(asked.turn.outcome).to_have_count(0)
-    first.get_by_test_id("choice-own").fill("green")
-    expect(first.get_by_role("radio").first).not_to_be_checked()
-    for choice in second.get_by_test_id("choice").all():
-        choice.click()
-    second.get_by_test_id("choice-own").press("Enter")
-    asked.turn.expect_end("answered")
-    for _ in range(2):
-        expect(card).to_contain_text("Answered by you")
-        expect(card).to_contain_text("green")
-        expect(card).to_contain_text(f"{NAME}, blue")
-        asked.page.reload()
-    asked.turn.tools.get_by_role("button").first.click()
-    expect(asked.turn.tools).to_contain_text("green")
-    expect(asked.turn.tools).not_to_contain_text("Replaced")
-
-
-def test_a_question_can_be_left_unanswered(asked: ChatPage) -> None:
-    ask = {"tool": "AskUserQuestion", "input": {"questions": [QUESTION]}}
-    asked.send(script(ask, {"text": "As you like."}))
-
-    asked.get("question-skip").click()
-
-    asked.turn.expect_end("answered_with_failures")
-    expect(asked.turn.approval).to_contain_text("Not answered by you")
-
-
-def test_a_plan_is_read_sent_back_with_a_word_and_approved_by_keyboard(
-    asked: ChatPage, asking_server: LiveServer
-) -> None:
-    asked.composer.fill("/pl")
-    asked.page.get_by_role("option", name="/plan").click()
-    expect(asked.composer).to_have_value("/plan ")
-    message = f"/plan write hello to '{NAME}.md'"
-    asked.send(message)
-    card = asked.turn.approval
-    expect(card).to_contain_text("The agent’s plan")
-    expect(card.get_by_role("heading")).to_have_text("Plan")
-    expect(card.get_by_test_id("plan")).to_contain_text(NAME)
-    asked.page.evaluate(AXE.read_text("utf-8"))
-    assert asked.page.evaluate(JUDGE, CARD) == []
-    asked.get("approval-word").click()
-    asked.get("approval-message").fill("Shorter, please.")
-    asked.get("approval-message").press("Enter")
-    asked.turn.expect_end("answered_with_failures")
-    expect(card).to_contain_text("Plan not approved by you")
-    expect(asked.turn.reply).to_contain_text("Shorter, please.")
-
-    asked.send(message)
-    expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_text(re.compile("Approve"))
-    asked.page.keyboard.press("Alt+a")
-    asked.page.keyboard.press("a")
-    expect(asked.turn.approval.nth(1)).to_contain_text("May this run?")
-    expect(asked.turn.approval.first).to_contain_text("Plan approved by you")
-    assert not (asking_server.workspace / f"{NAME}.md").exists()
-    asked.turn.at.get_by_test_id("approval-allow").click()
-    asked.turn.expect_end("answered")
-    asked.page.reload()
-    asked.turn.tools.nth(1).get_by_role("button").first.click()
-    expect(asked.turn.tools.nth(1).get_by_test_id("plan")).to_contain_text(NAME)
 
 
 def test_an_unlisted_program_is_asked_about_with_its_reason_its_reach_and_a_plain_scope(
