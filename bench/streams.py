@@ -18,8 +18,8 @@ import psutil
 from bench.report import percentile, save, show
 from bench.stand_in import ROOT, clean_environ
 from gateway import serve
-from gateway.assemble import MakeEngine, ModelAccess
 from gateway.engine.events import MessageBegun, RunFinished, SessionReady, TextDelta, TextDone
+from gateway.model_access import MakeEngine, ModelAccess
 from gateway.settings import Settings
 from tests.support import scripted_engine
 from tests.support.scripted_engine import ScriptedEngine, ScriptedRun

@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
-from gateway.assemble import PROGRAM, MakeEngine, ModelAccess, Ping
+from gateway.assemble import PROGRAM
 from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
 from gateway.demo.answer import DEMO_MODEL
 from gateway.demo.server import serve_demo
@@ -25,7 +25,7 @@ from gateway.engine.box.choice import describe_box, make_box_blocking
 from gateway.engine.box.outputs import CommandOutputs
 from gateway.engine.box.process import Box, open_broker
 from gateway.engine.box.trial import try_box_blocking
-from gateway.engine.environment import DEFAULT_BASE_URL, agent_environment
+from gateway.engine.environment import agent_environment
 from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import Engine, EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces, places_named_in, ports_named_in
@@ -34,6 +34,14 @@ from gateway.engine.sdk import SdkEngine, require_agent_program
 from gateway.engine.side_query import SideQuery
 from gateway.errors import StartError
 from gateway.mcp_servers.plan import ServerPlan, plan_servers_blocking
+from gateway.model_access import (
+    MakeEngine,
+    ModelAccess,
+    Ping,
+    base_url,
+    demo_environment,
+    service_environment,
+)
 from gateway.private_files import make_private_blocking
 from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
 from gateway.relay.supervisor import RelayProcess, open_relay
@@ -47,7 +55,6 @@ from policies.rules import Rules
 
 _log = logging.getLogger(__name__)
 
-_DEMO_KEY = "candor-demo-needs-no-key"
 _DEMO_CREDENTIAL = Credential(kind="server", found="the demo model")
 
 _SESSIONS = "sessions"
@@ -153,10 +160,13 @@ async def _open_model(
 ) -> AsyncIterator[tuple[Mapping[str, str], str | None, RelayProcess | None]]:
     """Yield the environment that reaches the model, the model's name, and the relay."""
     async with AsyncExitStack() as stack:
-        env, model = _real_env(environ, plan.credential), settings.model
+        env, model = service_environment(environ, plan.credential), settings.model
         if plan.demo:
             demo = serve_demo(cadence_ms=settings.demo_cadence_ms)
-            env, model = _demo_env(await stack.enter_async_context(demo)), model or DEMO_MODEL
+            env, model = (
+                demo_environment(await stack.enter_async_context(demo)),
+                model or DEMO_MODEL,
+            )
         relay = None
         target = await anyio.to_thread.run_sync(
             relay_target_blocking, settings, environ, plan, env["ANTHROPIC_BASE_URL"]
@@ -325,31 +335,6 @@ def _engine_factory(setup: AgentSetup, wall: Protection, box: Box | None) -> Mak
         return SdkEngine(setup, tasks)
 
     return make
-
-
-def _demo_env(url: str) -> dict[str, str]:
-    """Point the agent at the demo model, whatever else is in the environment."""
-    clouds = ("BEDROCK", "VERTEX", "FOUNDRY")
-    cleared = ["ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"]
-    cleared += [f"CLAUDE_CODE_USE_{cloud}" for cloud in clouds]
-    reached = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": _DEMO_KEY}
-    return {**dict.fromkeys(cleared, ""), **reached}
-
-
-def base_url(environ: Mapping[str, str]) -> str:
-    """Return the address of the model's service."""
-    return environ.get("ANTHROPIC_BASE_URL", "").strip() or DEFAULT_BASE_URL
-
-
-def _real_env(environ: Mapping[str, str], credential: Credential) -> dict[str, str]:
-    """Return the variables to set for a real model; the agent inherits the others.
-
-    The address is always set, because the workspace's own settings could fill in a missing one.
-    """
-    env = {"ANTHROPIC_BASE_URL": base_url(environ)}
-    if credential.kind == "server":  # a private server often needs no key, but the agent does
-        env["ANTHROPIC_API_KEY"] = _DEMO_KEY
-    return env
 
 
 def make_setup_blocking(

@@ -8,9 +8,9 @@ off, and queues those that waited.
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -36,9 +36,9 @@ from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
-from gateway.mcp_servers.plan import ServerPlan
 from gateway.mcp_servers.servers import McpServers
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
+from gateway.model_access import MakeEngine, ModelAccess, Ping
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.rules import load_policy_blocking
@@ -78,9 +78,6 @@ _CLOSE_S = 15.0
 """How long closing the agents may take; the pool needs less."""
 _AT_ONCE_S = 2.0
 """How long a hurried shutdown waits for agents to stop; they need milliseconds."""
-
-MakeEngine = Callable[[TaskGroup], Engine]
-Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,24 +125,6 @@ class Services:
         await self.engine.end_orphans()
         with anyio.move_on_after(_AT_ONCE_S):
             await self.chat.intake.shut_down(grace_s=0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAccess:
-    """The model that the server uses."""
-
-    demo: bool
-    model: str | None
-    secrets: tuple[str, ...] = ()
-    """Values that are masked wherever they occur."""
-    pings: Mapping[str, Ping] = field(default_factory=dict)
-    """Further parts, such as the sandbox."""
-    ask_model: AskModel | None = None
-    """Asks a small model outside of all conversations; None with the demo model."""
-    mcp_servers: Sequence[ServerPlan] = ()
-    """The servers of `CANDOR_MCP_FILE`."""
-    is_confined: bool = False
-    """A wall of the kernel's confines each agent and whatever it starts to the workspace."""
 
 
 @asynccontextmanager
@@ -416,9 +395,3 @@ def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> N
     metrics.watch("running_turns", lambda: lanes.running_count)
     metrics.watch("queued_turns", lambda: lanes.queued_count)
     metrics.watch("event_backlog", lambda: log.backlog)
-
-
-def make_directories_blocking(settings: Settings) -> None:
-    """Create the data and log directories, for this user alone."""
-    for directory in (settings.data_dir, settings.log_dir):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)

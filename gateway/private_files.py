@@ -1,12 +1,20 @@
-"""Take the rights of other users away from a folder of the server's own. Blocks."""
+"""The folders of the server's own, which other users have no rights to. Blocks."""
 
 import os
 import stat
 from pathlib import Path
 from typing import Final
 
+from gateway.settings import Settings
+
 _OWNER: Final = stat.S_IRWXU
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def make_directories_blocking(settings: Settings) -> None:
+    """Create the data and log directories, for this user alone."""
+    for directory in (settings.data_dir, settings.log_dir):
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def make_private_blocking(root: Path) -> int:

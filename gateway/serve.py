@@ -23,11 +23,7 @@ from anyio.abc import TaskStatus
 
 from gateway.agents import AgentPlan, open_agents, plan_agents
 from gateway.application import create_app
-from gateway.assemble import (
-    Services,
-    make_directories_blocking,
-    open_services,
-)
+from gateway.assemble import Services, open_services
 from gateway.errors import StartError
 from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.auth import check_exposure
@@ -35,6 +31,7 @@ from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from
 from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
+from gateway.private_files import make_directories_blocking
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 from gateway.version import VERSION

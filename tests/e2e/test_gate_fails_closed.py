@@ -13,10 +13,11 @@ import anyio
 import pytest
 
 from gateway.agents import open_agents, plan_agents
-from gateway.assemble import make_directories_blocking, open_services
+from gateway.assemble import open_services
 from gateway.engine import options
 from gateway.engine.events import ToolReturned
 from gateway.engine.hooks import RunHooks
+from gateway.private_files import make_directories_blocking
 from gateway.turns import gate as turn_gate
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Allow, Deny, Verdict

@@ -29,9 +29,10 @@ from anyio.abc import TaskGroup
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gateway.assemble import ModelAccess, open_services
+from gateway.assemble import open_services
 from gateway.errors import GatewayError, StartError
 from gateway.ids import LOCAL_USER, TurnId
+from gateway.model_access import ModelAccess
 from gateway.serve import prepare_blocking
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.errors import StoreUnavailable

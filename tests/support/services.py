@@ -12,10 +12,12 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from gateway.assemble import ModelAccess, Services, make_directories_blocking, open_services
+from gateway.assemble import Services, open_services
 from gateway.conversations.model import ConversationChange, Decision, Turn, TurnEvent
 from gateway.ids import LOCAL_USER, ConversationId, TurnId
 from gateway.mcp_servers.plan import ServerPlan
+from gateway.model_access import ModelAccess
+from gateway.private_files import make_directories_blocking
 from gateway.settings import Settings
 from gateway.turns.approval_answer import Reply
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView

@@ -10,9 +10,9 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from gateway.assemble import Ping
 from gateway.http.context import UNAVAILABLE, Context, State
 from gateway.http.json_response import JsonResponse
+from gateway.model_access import Ping
 from gateway.version import VERSION
 
 router = APIRouter()

@@ -16,7 +16,7 @@ import httpx
 from fastapi import FastAPI
 
 from gateway.application import create_app
-from gateway.assemble import Ping, Services
+from gateway.assemble import Services
 from gateway.chat import Chat, ChatParts
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
@@ -37,6 +37,7 @@ from gateway.http.tokens import make_token
 from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import AcceptedTools
 from gateway.mcp_servers.servers import McpServers
+from gateway.model_access import Ping
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk

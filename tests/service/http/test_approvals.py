@@ -6,8 +6,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.assemble import Ping
 from gateway.http.context import HttpLimits
+from gateway.model_access import Ping
 from gateway.version import VERSION
 from tests.service.http.reading import streaming
 from tests.service.http.stage import (
