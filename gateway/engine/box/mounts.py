@@ -3,11 +3,10 @@
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 from gateway.engine.box.descriptors import memory_file, open_below_blocking, open_folder_blocking
 from gateway.engine.box.plan import Mount
@@ -23,33 +22,18 @@ class TooManyMounts(Exception):
     """The workspace holds more protected entries than a box can cover."""
 
 
-class Opened(AbstractContextManager["Opened"]):
-    """Descriptors that are closed together."""
+class Opened(ExitStack):
+    """Descriptors that are passed on to a box, and closed together."""
 
     def __init__(self) -> None:
-        self._stack = ExitStack()
+        super().__init__()
         self.fds: list[int] = []
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self
-
     def keep(self, fd: int) -> int:
-        """Close a descriptor with the others, and pass it on to the box."""
+        """Pass a descriptor on to the box, and close it with the others."""
         self.fds.append(fd)
-        self._stack.callback(os.close, fd)
+        self.callback(os.close, fd)
         return fd
-
-    def call(self, at_end: Callable[[], object]) -> None:
-        """Call something at the end."""
-        self._stack.callback(at_end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

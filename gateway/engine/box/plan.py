@@ -99,7 +99,7 @@ def _mount_words(mount: Mount) -> Sequence[str]:
             return ("--perms", "0555", "--tmpfs", mount.at, "--remount-ro", mount.at)
 
 
-def box_environment(*, has_network: bool, time_zone: str = "") -> Mapping[str, str]:
+def box_environment(*, has_network: bool) -> Mapping[str, str]:
     """Return the environment of a command: nothing of the agent's or the server's."""
     environment = {
         "PATH": PATH,
@@ -117,8 +117,6 @@ def box_environment(*, has_network: bool, time_zone: str = "") -> Mapping[str, s
         "GIT_TEMPLATE_DIR": "",  # no hooks in a new repository
         "CLAUDECODE": "1",
     }
-    if time_zone:
-        environment["TZ"] = time_zone
     if has_network:
         proxy = f"http://127.0.0.1:{PROXY_PORT}"
         names = ("https_proxy", "all_proxy")
