@@ -1,5 +1,6 @@
 """A command in the box, seen while it runs."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ def test_the_output_of_a_command_grows_on_the_page_while_it_runs(
         steps = script(
             bash("echo compiling; cat waits; echo linked $((40+2)) files"), {"text": "Done."}
         )
+        expect(chat.get("wall")).to_have_attribute("title", re.compile("each in a box of its own"))
         chat.send(steps)
         turn = chat.turn
         tool = turn.tools

@@ -19,7 +19,7 @@ async function showReadiness() {
   byId("version").textContent = readiness.version ?? "";
   const model = showHidden(readiness.model ?? "");
   page.showServer({ model: readiness.model ?? "", isDemo: readiness.demo === true, checksAnswers: readiness.checks_answers === true });
-  showSandbox(byId("wall"), readiness.parts?.sandbox?.kind, () => page.conversationId);
+  showSandbox(byId("wall"), readiness.parts?.sandbox?.kind, () => page.conversationId, readiness.parts?.sandbox?.shell);
   if (readiness.demo) showDemoBanner(byId("banner"), model);
 }
 

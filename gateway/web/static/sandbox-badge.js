@@ -10,26 +10,26 @@ import { listPermissions, withdrawPermission } from "/static/routes.js";
 
 const KINDS = new Set(["landlock", "bubblewrap", "off"]);
 
-/** `conversationId()` is the open conversation's, null before its first message. */
-export function showSandbox(place, kind, conversationId = () => null) {
+/** `conversationId()` is the open conversation's, null before its first message; `shell` is how commands run. */
+export function showSandbox(place, kind, conversationId = () => null, shell = "listed") {
   if (!KINDS.has(kind)) return;
-  place.title = t(`wall_${kind}_means`);
+  place.title = [t(`wall_${kind}_means`), ...(shell === "sandboxed" ? [t("wall_box_means")] : [])].join(" ");
   place.classList.toggle("is-off", kind === "off");
   place.replaceChildren(
     icon("shield"),
     el("span", { class: "wall-word" }, t(`wall_${kind}`)),
     el("span", { class: "visually-hidden" }, `. ${place.title}`),
   );
-  place.onclick = () => openWall(kind, conversationId());
+  place.onclick = () => openWall(place.title, conversationId());
   place.hidden = false;
 }
 
-function openWall(kind, conversationId) {
+function openWall(means, conversationId) {
   const rules = el("ul", { class: "wall-rules", "data-testid": "wall-rules" });
   const errors = el("div", {});
   const close = el("button", { class: "button", type: "button", autofocus: true }, t("close"));
   const dialog = openDialog({ label: t("wall_title"), content: el("div", { class: "dialog-body" },
-    el("h2", {}, t("wall_title")), el("p", {}, t(`wall_${kind}_means`)),
+    el("h2", {}, t("wall_title")), el("p", {}, means),
     el("h3", {}, t("wall_rules")), rules, errors, el("div", { class: "dialog-actions" }, close)) });
   close.addEventListener("click", () => dialog.close());
   showRules(rules, new ErrorLine(errors), conversationId);

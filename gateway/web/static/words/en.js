@@ -474,6 +474,7 @@ export default {
   wall_landlock_means: "The kernel confines the whole agent: it can write in the workspace only, and reads nothing of other users.",
   wall_bubblewrap: "Bash confined",
   wall_bubblewrap_means: "The kernel confines the commands that Bash runs to the workspace; the other tools are kept by the policy alone.",
+  wall_box_means: "Bash runs any command, each in a box of its own: without secrets, and with no network but the listed hosts.",
   wall_off: "not confined",
   wall_off_means: "The kernel does not confine the agent here; the policy alone watches its tool calls.",
 

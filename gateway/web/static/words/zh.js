@@ -469,6 +469,7 @@ export default {
   wall_landlock_means: "内核限制了整个智能体进程：它只能写入工作区，也读不到其他用户的任何文件。",
   wall_bubblewrap: "Bash 已隔离",
   wall_bubblewrap_means: "内核把 Bash 命令限制在工作区内；其他工具只由策略把关。",
+  wall_box_means: "Bash 可以运行任何命令，每条命令都在单独的沙箱中运行：读不到机密，除列出的主机外没有网络。",
   wall_off: "未隔离",
   wall_off_means: "内核在这里没有限制智能体；它的工具调用只由策略把关。",
 
