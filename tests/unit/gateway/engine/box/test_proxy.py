@@ -22,6 +22,7 @@ class Outside:
         self.connected: list[str] = []
         self.reports: list[tuple[str, str]] = []
         self.servers: list[socket.socket] = []
+        self.is_reached = threading.Event()
 
     def resolve(self, host: str) -> Sequence[str]:
         self.resolved.append(host)
@@ -33,6 +34,7 @@ class Outside:
         self.connected.append(address)
         ours, theirs = socket.socketpair()
         self.servers.append(theirs)
+        self.is_reached.set()
         return ours
 
 
@@ -75,8 +77,7 @@ def test_a_listed_host_is_reached_once_the_client_asks_tls_for_it() -> None:
         client.sendall(first[50:])
         client.sendall(b"more")
         client.shutdown(socket.SHUT_WR)
-        while not outside.servers:
-            threading.Event().wait(0.001)
+        assert outside.is_reached.wait(20)
         server = outside.servers[0]
         received = b""
         while data := server.recv(4096):
