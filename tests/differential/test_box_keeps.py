@@ -11,8 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from gateway.engine.processes import MARK
 from tests.support.boxes import ANSWER_S, USERS, Bench, box_bench
 from tests.support.walls import needs_boxes
 
@@ -300,6 +302,18 @@ def test_background_processes_end_with_their_command(bench: Bench) -> None:
     )
     assert ran.code == 0
     assert bench.left_running() == []
+
+
+def test_the_processes_of_a_box_are_found_by_the_mark_of_their_agent(bench: Bench) -> None:
+    """The engine waits for them, and kills them with the agent."""
+    with bench.asked("echo started > started; sleep 300"):
+        until = time.monotonic() + ANSWER_S
+        while not (bench.workspace / "started").exists():
+            assert time.monotonic() < until
+        (outer,) = psutil.Process(bench.process.pid).children()
+        (first,) = outer.children()
+        assert [one.environ()[MARK] for one in (outer, first)] == ["mark", "mark"]
+    (bench.workspace / "started").unlink()
 
 
 def test_a_command_that_nobody_waits_for_ends(bench: Bench) -> None:

@@ -126,9 +126,11 @@ async def test_an_interrupt_ends_the_command_and_the_next_one_runs(server: LiveS
         await client.post(f"/conversations/{conversation}/interrupt", status=202)
         done = await events.until("turn.completed")
         assert done.data["outcome"] == "interrupted"
+        assert ["cat", "never"] not in [
+            one.info["cmdline"] for one in psutil.process_iter(["cmdline"])
+        ]
         result = await client.ask(script(bash("true"), {"text": "Done."}), conversation)
         assert statuses(result) == ["ok"]
-    assert ["cat", "never"] not in [one.info["cmdline"] for one in psutil.process_iter(["cmdline"])]
     pipe.unlink()
 
 

@@ -30,6 +30,7 @@ from gateway.engine.box.plan import (
 )
 from gateway.engine.box.proxy import Proxy
 from gateway.engine.box.search import Protected
+from gateway.engine.box.wrapper import MARK
 
 _TICK_S: Final = 0.05
 _FIRST_TICK_S: Final = 0.01
@@ -79,7 +80,8 @@ class Request:
     speaker: socket.socket
     """Whoever asked; the command ends when they are gone."""
     mark: str
-    """What they say of themselves, for the reports."""
+    """What they say of themselves: for the reports, and on the processes of the box, so that the
+    engine finds them as it finds an agent's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,7 +135,7 @@ def run_blocking(
             stdin=subprocess.DEVNULL,
             stdout=outputs.pipes[0].writer,
             stderr=outputs.pipes[-1].writer,
-            env=dict(box_environment(has_network=bool(around.hosts))),
+            env={**box_environment(has_network=bool(around.hosts)), MARK: request.mark},
             pass_fds=[*opened.fds, *inherited],
             cwd="/",
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from gateway.engine.box.limits import Limits
+from gateway.engine.box.wrapper import MARK
 from gateway.engine.environment import PATH, SHELL
 
 HOME: Final = "/tmp/home"  # noqa: S108  a folder in the box's own /tmp
@@ -75,7 +76,7 @@ class BoxPlan:
                 if self.cwd_file
                 else ()
             ),
-            *("--remount-ro", "/", "--chdir", self.cwd),
+            *("--remount-ro", "/", "--chdir", self.cwd, "--unsetenv", MARK),
             *("--seccomp", str(self.filter_fd), "--info-fd", str(self.info_fd)),
             *(() if self.block_fd is None else ("--block-fd", str(self.block_fd))),
             *("--", SHELL, "-c", _START.format(limits=self.limits.ulimits(), shell=SHELL)),

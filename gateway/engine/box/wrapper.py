@@ -1,8 +1,8 @@
 """The program that the agent starts in place of each shell command: the broker runs it in a box.
 
-It is run by the script that `write_wrapper_blocking` writes, inside the agent's own sandbox, and is
-never imported by the gateway. It uses next to nothing of the standard library, because each command
-pays for its start. When it ends early, its connection closes and the broker ends the box.
+It is run by the script that `Box.write_script_blocking` writes, inside the agent's own sandbox. It
+uses next to nothing of the standard library, because each command pays for its start. When it ends
+early, its connection closes and the broker ends the box.
 
 Arguments: the folder of the broker's socket, and the command line of the agent program. That ends
 with where the shell's last working directory is to be written.
