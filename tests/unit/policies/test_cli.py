@@ -21,12 +21,12 @@ class Ran:
     """What one command gave."""
 
     def __init__(
-        self, workspace: Path, *args: str, file: Path | None = None, stdin: str = ""
+        self, workspace: Path, *args: str, file: Path | None = None, stdin: str = "", **more: Any
     ) -> None:
         self.trusted: list[bool] = []
         out, err = io.StringIO(), io.StringIO()
         command = PolicyCommand(
-            workspace=workspace, policy_file=file, private=(), trust=self._trust
+            workspace=workspace, policy_file=file, private=(), trust=self._trust, **more
         )
         self.code = command.run(args, source=io.BytesIO(stdin.encode()), out=out, err=err)
         self.out, self.err = out.getvalue(), err.getvalue()
@@ -34,6 +34,17 @@ class Ran:
     def _trust(self, yes: bool) -> int:  # noqa: FBT001  as the command calls it
         self.trusted.append(yes)
         return 7
+
+
+def test_a_line_that_runs_in_a_box_is_explained_as_such(workspace: Path) -> None:
+    line = "python3 -m unittest | tail -1"
+    assert Ran(workspace, "explain", line).out.startswith("Denied: ")
+    told = Ran(workspace, "explain", line, sandboxed_shell=True).out.splitlines()
+    assert told[0] == f"Allowed: {line}"
+    assert told[2].endswith("The command runs in the sandbox, which keeps it in the workspace.")
+    call = json.dumps({"id": 1, "tool": "Bash", "input": {"command": line}})
+    answer = json.loads(Ran(workspace, "check", stdin=call, sandboxed_shell=True).out)
+    assert (answer["verdict"], answer["runs"]) == ("allow", line)
 
 
 def test_a_denial_that_ends_the_turn_says_so(workspace: Path) -> None:
