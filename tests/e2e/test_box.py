@@ -170,6 +170,12 @@ async def test_what_a_command_changed_is_in_the_turn_s_changes(server: LiveServe
     assert {file["path"] for file in changes["files"]} >= {"changed.txt", "new/two.txt"}
 
 
+def test_the_command_line_explains_what_would_run_in_a_box(tmp_path: Path) -> None:
+    environ = environment(tmp_path, {"shell": "sandboxed"}, {})
+    done = run_program(["policy", "explain", "make | tail -1"], environ)
+    assert done.stdout.startswith("Allowed: make | tail -1\n  rule      bash_sandboxed\n")
+
+
 async def test_a_server_without_a_box_does_not_start(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
