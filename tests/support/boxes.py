@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from gateway.engine.box.broker import BrokerPlan
+from gateway.engine.box.broker_plan import BrokerPlan
 from gateway.engine.box.identity import UID
 from gateway.engine.box.process import Box, find_bubblewrap_blocking, system_paths_blocking
 

@@ -13,11 +13,11 @@ import struct
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from gateway.engine.box.aftermath import restore_blocking
+from gateway.engine.box.broker_plan import BrokerPlan
 from gateway.engine.box.command import Outcome, Request, Surroundings, run_blocking
 from gateway.engine.box.identity import take_identity_blocking
 from gateway.engine.box.limits import Limits
@@ -33,24 +33,6 @@ _CREDENTIALS: Final = struct.Struct("3i")  # struct ucred
 _MOST_SHOWN: Final = 5
 _INSTALLED_ABOVE: Final = 2
 """So many folders above the program its libraries are found, where it came as a package."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerPlan:
-    """What a broker is started with."""
-
-    program: str
-    is_packaged: bool
-    """The program came as a package, so that it may be where its user cannot reach it."""
-    system: list[list[str]]
-    """Paths of the system in the box, each with where it leads if it is a link."""
-    workspace: str
-    folders: list[list[str]]
-    """Further folders, each `read` or `write` and a path."""
-    temporary: str
-    """The agents' temporary folder, in which a line names its file for the working directory."""
-    memory_mb: int
-    hosts: list[str]
 
 
 class Broker:

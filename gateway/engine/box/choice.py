@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gateway.engine.box.broker import BrokerPlan
+from gateway.engine.box.broker_plan import BrokerPlan
 from gateway.engine.box.process import (
     Box,
     find_bubblewrap_blocking,

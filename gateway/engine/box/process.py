@@ -26,7 +26,7 @@ from typing import Final
 import anyio
 
 from gateway.atomic import write_atomically_blocking
-from gateway.engine.box.broker import BrokerPlan
+from gateway.engine.box.broker_plan import BrokerPlan
 from gateway.engine.box.outputs import CommandOutputs
 from gateway.engine.box.wrapper import SOCKET
 from gateway.engine.sandbox.places import PROGRAMS, READABLE

@@ -1,0 +1,21 @@
+"""What a broker is started with; apart from it, so that the server need not load the broker."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPlan:
+    """What a broker is started with."""
+
+    program: str
+    is_packaged: bool
+    """The program came as a package, so that it may be where its user cannot reach it."""
+    system: list[list[str]]
+    """Paths of the system in the box, each with where it leads if it is a link."""
+    workspace: str
+    folders: list[list[str]]
+    """Further folders, each `read` or `write` and a path."""
+    temporary: str
+    """The agents' temporary folder, in which a line names its file for the working directory."""
+    memory_mb: int
+    hosts: list[str]
