@@ -44,6 +44,7 @@ from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.call_review import make_reviewer
 from gateway.turns.claim_check import ClaimChecker
 from gateway.turns.client_lease import own_servers
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
@@ -264,6 +265,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             further_tools=further,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
+            reviewer=make_reviewer(
+                access.ask_model if settings.review == "model" else None,
+                now=utc_now,
+                on_result=metrics.count_call_review,
+            ),
             is_confined=access.is_confined,
             journal=journal,
             metrics=metrics,

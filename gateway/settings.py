@@ -228,6 +228,7 @@ class Settings:
     recall: Recall = "ranking"
     learn: Learn = "explicit"
     check: Check = "off"
+    review: Check = "off"
     redact_contacts: Switch = "on"
     side_model: str = "haiku"
     embedder: Embedder = "auto"

@@ -82,6 +82,7 @@ class Metrics:
         self.facts_total = counter("facts", "origin")
         self.learning_total = counter("learning", "result")
         self.claim_checks_total = counter("claim_checks", "result")
+        self.call_reviews_total = counter("call_reviews", "result")
         self.deliveries_total = counter("deliveries", "backend", "result")
         self.breaker_changes_total = counter("breaker_changes", "backend", "state")
         self.clients_connected_total = counter("clients_connected", "origin")
@@ -96,6 +97,10 @@ class Metrics:
     def count_claim_check(self, result: str) -> None:
         """Count what came of comparing an answer with its calls."""
         self.claim_checks_total.labels(result=result).inc()
+
+    def count_call_review(self, result: str) -> None:
+        """Count what came of asking a model about a call before the person."""
+        self.call_reviews_total.labels(result=result).inc()
 
     def count_turn(
         self,

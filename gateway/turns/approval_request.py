@@ -9,10 +9,12 @@ import anyio
 
 from gateway.conversations.model import Approval
 from gateway.ids import ApprovalId
+from gateway.jsonsafe import estimate_chars
 from gateway.turns.approval_answer import Answer
 from gateway.turns.approval_views import CHANGE, AskReason, Question, Touches
 from gateway.turns.approvals import AskedCall
 from gateway.turns.asked_input import fingerprint_of, show_input
+from gateway.turns.call_review import may_review
 from gateway.turns.context import TurnContext
 from gateway.turns.sanitizer import off_loop
 from gateway.turns.sentences import PROMPTS, Language, say
@@ -67,7 +69,11 @@ class ApprovalRequester:
     async def __call__(self, call: ToolCall, effect: Effect, why: AskReason = CHANGE) -> Answer:
         """Ask, wait, and report how the question ended."""
         context = self._context
-        answer = self._granted(call) or await self._ask(call, effect, why)
+        answer = (
+            self._granted(call)
+            or await self._review(call, effect, why)
+            or await self._ask(call, effect, why)
+        )
         if answer.allowed_by is not None:
             context.evidence.allow(call.index, answer.allowed_by)
         if answer.by == "waiting":
@@ -98,6 +104,36 @@ class ApprovalRequester:
         )
         self._context.evidence.steps.add_approval(granted.id, call.index)
         self._resolved(granted.id, call, answer)
+        return answer
+
+    async def _review(self, call: ToolCall, effect: Effect, why: AskReason) -> Answer | None:
+        """Return the side model's yes; None if the person is to be asked."""
+        context, parts = self._context, self._context.parts
+        reviewer = parts.reviewer
+        if reviewer is None or not may_review(call, why, is_confined=parts.is_confined):
+            return None
+        if parts.approvals.rules.covering(context.turn.conversation_id, effect) is not None:
+            return None
+        request = context.sanitizer.text(context.turn.message)
+        shown = {"tool": call.name, "input": await off_loop(context.sanitizer.input, call.input)}
+        await self._wait_until_seen(call)
+        asked_s, is_allowed = anyio.current_time(), False
+
+        async def review() -> None:
+            nonlocal is_allowed
+            is_allowed = await reviewer.allows(request, shown, chars=estimate_chars(call.input))
+
+        await context.control.run_unless_stopped(review)
+        use = context.evidence.tools.get(call.index)
+        if use is not None:
+            use.waited_s += anyio.current_time() - asked_s
+        if context.control.is_stopping:
+            return Answer(decision="deny", by="turn_ended")
+        if not is_allowed:
+            return None
+        answer = Answer(decision="allow", by="model", at=parts.now())
+        self._resolved(None, call, answer)
+        await self._wait_until_stored()
         return answer
 
     async def _ask(self, call: ToolCall, effect: Effect, why: AskReason) -> Answer:

@@ -19,6 +19,7 @@ from gateway.journal.writer import Journal, TurnJournal
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView
 from gateway.turns.approvals import ApprovalDesk
+from gateway.turns.call_review import CallReviewer
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.file_changes import TurnFileChanges
@@ -65,6 +66,8 @@ class TurnParts:
     approvals: ApprovalDesk
     ask_changes: bool
     """Approvals are on: a person is asked about each change."""
+    reviewer: CallReviewer | None
+    """Answers in a person's place where it may; None: the person is always asked."""
     is_confined: bool
     """A wall of the kernel's confines the agent and whatever it starts to the workspace."""
     journal: Journal

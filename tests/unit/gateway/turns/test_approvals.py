@@ -303,7 +303,7 @@ def context_with(events: Events, desk: ApprovalDesk) -> TurnContext:
     context = SimpleNamespace(
         turn=SimpleNamespace(user_id=LOCAL_USER, conversation_id="cnv_1", id="trn_1"),
         parts=SimpleNamespace(
-            approvals=desk, now=lambda: NOON, secrets=(), workspace=PurePath("/ws")
+            approvals=desk, now=lambda: NOON, secrets=(), workspace=PurePath("/ws"), reviewer=None
         ),
         language="en",
         sanitizer=SimpleNamespace(summary=lambda _: "ls", line=str, input=dict, text=str),
