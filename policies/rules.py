@@ -75,6 +75,8 @@ class Rules:
     """What one gateway allows."""
 
     commands: frozenset[str] = frozenset()
+    forbidden_commands: frozenset[str] = frozenset()
+    """Commands that a file forbids: no person is asked about them either."""
     windows_commands: frozenset[str] = frozenset()
     """As in `KNOWN_WINDOWS_COMMANDS`; PowerShell disregards case."""
     offered_tools: frozenset[str] = frozenset()
@@ -147,6 +149,8 @@ def _read_rules(file: RuleFile, base: Rules) -> Rules:
     optional = base.optional_tools | tools.names("optional", KNOWN_TOOLS, "tool")
     rules = Rules(
         commands=_merge(sections["commands"], base.commands, KNOWN_COMMANDS, "command"),
+        forbidden_commands=base.forbidden_commands
+        | sections["commands"].names("forbid", KNOWN_COMMANDS, "command"),
         windows_commands=_merge(
             sections["windows_commands"], base.windows_commands, KNOWN_WINDOWS_COMMANDS, "command"
         ),

@@ -371,7 +371,9 @@ class ToolGate:
         if not is_posix or denial.rule not in UNKNOWN_RULES:
             return denial
         try:
-            return replace(denial, question=ask_about(denial, call.input, workspace))
+            forbidden = self.rules.forbidden_commands
+            question = ask_about(denial, call.input, workspace, forbidden)
+            return replace(denial, question=question)
         except (Refused, OSError):
             return denial
 

@@ -2,27 +2,33 @@
 denial.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from policies.ask_rules import locate_touched
 from policies.paths.workspace import Place, Workspace
 from policies.permits import Effect, Parts
 from policies.shell.commands import GRAMMARS
-from policies.shell.judge import judge_command
+from policies.shell.judge import judge_command, refuse_command
 from policies.shell.unknown import UNKNOWN_RULES, judge_unknown
+from policies.shell.words import split_words
 from policies.verdict import Ask, Deny, Refused
 
 __all__ = ["UNKNOWN_RULES", "ask_about"]
 
 
-def ask_about(verdict: Deny, given: Mapping[str, Any], workspace: Workspace) -> Ask:
+def ask_about(
+    verdict: Deny, given: Mapping[str, Any], workspace: Workspace, forbidden: Collection[str]
+) -> Ask:
     """Return the question about a call of Bash that `verdict`, of `UNKNOWN_RULES`, denies.
 
     A command that the policy knows but does not list runs in its canonical form, with its own
-    checks; any other as its words are. Raise `Refused` if the command is forbidden.
+    checks; any other as its words are. Raise `Refused` if the command is forbidden, or one of
+    `forbidden`.
     """
     command = given["command"]
+    if split_words(command)[0].text.casefold() in forbidden:
+        raise refuse_command(command, ())
     kept = {key: given[key] for key in ("description", "timeout") if key in given}
     try:
         approval = judge_command(command, workspace, GRAMMARS)

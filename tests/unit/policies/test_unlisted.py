@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from policies.permits import Permit, permits_for
+from policies.rules import load_rules
 from policies.tools import ToolCall, ToolGate
 from policies.verdict import Ask, Deny
 from tests.unit.policies.corpus import build_workspace, fill, read_cases
@@ -70,6 +71,16 @@ FORBIDDEN = (
 def test_what_is_forbidden_is_never_a_question(root: Path) -> None:
     asked = [command for command in FORBIDDEN if deny(root, command).kind != "forbidden"]
     assert asked == []
+
+
+def test_what_a_file_forbids_is_never_a_question(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('[commands]\nforbid = ["rm", "head"]\n', encoding="utf-8")
+    gate = ToolGate(root, rules=load_rules(file))
+    for command in ("rm a.js", "head a.js", "rm --weird a.js", "tail a.js"):
+        verdict = gate.judge(ToolCall(name="Bash", input={"command": command}, cwd=str(root)))
+        assert isinstance(verdict, Deny)
+        assert verdict.kind == ("unknown" if command == "tail a.js" else "forbidden")
 
 
 RUNS = {

@@ -336,7 +336,6 @@ export default {
   touches_workspace: "It may read and change everything in the workspace, secrets and protected files, too. The kernel keeps it from everything else.",
   touches_machine: "Nothing confines it here: it may read and change whatever the server may.",
   touches_named: "It touches only the files that it names, inside the workspace.",
-  by_model: "by the reviewing model",
   inbox_title: "Waiting for you",
   inbox_review: "Review",
   inbox_one: "“{title}” waits for you: {name} {summary}",

@@ -330,7 +330,6 @@ export default {
   touches_workspace: "它可以读取和更改工作区中的一切，包括机密文件和受保护的文件。内核使它碰不到其他地方。",
   touches_machine: "这里没有任何限制：凡是服务器能读取和更改的，它都可以。",
   touches_named: "它只会碰到所写明的、工作区内的文件。",
-  by_model: "由审核模型",
   permit_any: "所有 {name}，不论选项",
   inbox_title: "等待你的许可",
   inbox_review: "查看",
