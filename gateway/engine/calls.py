@@ -155,6 +155,13 @@ class RunCalls:
         found = [call.index for call in running if call.name in _SHELLS]
         return found[0] if len(found) == 1 else None
 
+    @property
+    def runs_subagent(self) -> bool:
+        """A sub-agent is at work; the agent program passes on no pieces of the model's answers to
+        it.
+        """
+        return any(call.name == _SUBAGENT and call.is_running for call in self._by_index.values())
+
     def keep_whole(self, tool_use_id: str, whole: WholeOutput) -> None:
         """Keep the whole output of the call with this id that runs; no other call with it does."""
         running = [call for call in self._under(tool_use_id) if call.is_running]

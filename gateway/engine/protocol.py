@@ -132,7 +132,7 @@ class AgentRun(Protocol):
         is not asked.
 
         Without the relay, the time of the agent process's last message; infinite while it compacts
-        the session, because it sends nothing meanwhile.
+        the session or a sub-agent works, because it sends nothing meanwhile.
         """
 
     def events(self) -> AsyncIterator[EngineEvent]:

@@ -179,7 +179,9 @@ class SdkRun:
     @property
     def silent_since(self) -> float:
         """See `AgentRun`; a relay that is down passes nothing on, and reports nothing."""
-        return min(self._silent_since, self._relay.down_since if self._relay else math.inf)
+        if self._relay is None:
+            return math.inf if self.calls.runs_subagent else self._silent_since
+        return min(self._silent_since, self._relay.down_since)
 
     def hear_service(self, report: ServiceReport) -> None:
         """Take what the relay reports: a failure, or a pause that begins or ends."""

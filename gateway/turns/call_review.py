@@ -53,9 +53,7 @@ class CallReviewer:
             self._on_result("left")
             return False
         prompt = json.dumps({"request": request, "call": call}, ensure_ascii=False)
-        answer = await self._model.answer(system=SYSTEM_PROMPT, prompt=prompt)
-        allow = None if answer is None else read_allow(answer)
-        self._model.count(was_of_use=allow is not None)
+        allow = await self._model.ask(system=SYSTEM_PROMPT, prompt=prompt, read=read_allow)
         self._on_result("failed" if allow is None else "allowed" if allow else "left")
         return allow is True
 

@@ -216,8 +216,8 @@ class Evidence:
 
     @property
     def has_open_calls(self) -> bool:
-        """True if a tool call has not returned yet."""
-        return any(use.status is None for use in self.tools.values())
+        """True if a tool is at work; a call of `Agent` waits for the model or its own calls."""
+        return any(use.status is None and use.name != "Agent" for use in self.tools.values())
 
     @property
     def last_tool(self) -> ToolUse | None:

@@ -1,6 +1,8 @@
 """Calls, results and messages of a run, matched to what belongs to it."""
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import anyio
@@ -10,6 +12,7 @@ from gateway.engine.calls import RunCalls
 from gateway.engine.events import ToolCalled, ToolReturned
 from gateway.engine.message_filter import MessageFilter
 from gateway.engine.result_text import plain_result
+from gateway.engine.runs import SdkRun
 from gateway.engine.tool_output import shorten
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
@@ -289,3 +292,43 @@ def strings(value: Any) -> list[str]:
         return [value]
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
     return [text for part in parts for text in strings(part)]
+
+
+TASK = {"description": "Look", "prompt": "Look around."}
+
+
+async def handed_over(calls: RunCalls, tool_use_id: str) -> None:
+    """Let a call of Agent run."""
+    calls.stream(ToolCalled(tool_use_id=tool_use_id, name="Agent", input=TASK))
+    shown = ToolCall(name="Agent", input=TASK, cwd="/ws", tool_use_id=tool_use_id)
+    await calls.allow(await calls.show(shown), YES)
+
+
+async def test_a_sub_agents_call_names_its_parent_where_that_is_known() -> None:
+    told: list[ToolCalled] = []
+    calls = RunCalls(told.append, stream_lag_s=0)
+    await handed_over(calls, "a1")
+    unseen = ToolCall(name="Bash", input=LISTING, cwd="/ws", tool_use_id="b1", agent_id="x")
+    await calls.show(unseen)  # its message is late, and only one sub-agent is at work
+    await handed_over(calls, "a2")
+    calls.stream(ToolCalled(tool_use_id="b2", name="Bash", input=LISTING, parent_tool_use_id="a2"))
+    await calls.show(replace(unseen, tool_use_id="b3"))  # of either
+    calls.stream(ToolCalled(tool_use_id="b4", name="Bash", input=LISTING, parent_tool_use_id="?"))
+    parents = [(call.parent_tool_use_id, call.parent_index) for call in told]
+    assert parents == [
+        (None, None),
+        ("a1", 1),
+        (None, None),
+        ("a2", 3),
+        (None, None),
+        ("?", None),
+    ]
+
+
+async def test_without_the_relay_the_work_of_a_sub_agent_is_no_silence() -> None:
+    run = SdkRun(lambda _: None)
+    assert run.silent_since < math.inf
+    await handed_over(run.calls, "a1")
+    assert run.silent_since == math.inf
+    run.calls.take_result(ToolReturned(tool_use_id="a1", is_error=False, text="Found."))
+    assert run.silent_since < math.inf
