@@ -42,6 +42,8 @@ def explain(request: Request, verdict: Verdict) -> Iterator[str]:
     yield _row("why", verdict.reason)
     if isinstance(verdict, Deny):
         yield _row("instead", verdict.hint or "Nothing would work instead.")
+        if verdict.question is not None:
+            yield _row("or", "With approvals a person may allow it: it is only unknown.")
         if verdict.interrupt:
             yield _row("also", "The whole turn ends.")
         return

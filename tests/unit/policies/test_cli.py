@@ -51,6 +51,12 @@ def test_a_denial_that_ends_the_turn_says_so(workspace: Path) -> None:
     assert "The whole turn ends." in Ran(workspace, "explain", f"rm -rf {workspace}").out
 
 
+def test_what_a_person_may_allow_is_said(workspace: Path) -> None:
+    said = "With approvals a person may allow it"
+    assert said in Ran(workspace, "explain", "git status").out
+    assert said not in Ran(workspace, "explain", "git status | sh").out
+
+
 def test_any_tool_is_explained(workspace: Path) -> None:
     def explain(tool: str, **given: str) -> str:
         return Ran(workspace, "explain", "--tool", tool, "--input", json.dumps(given)).out

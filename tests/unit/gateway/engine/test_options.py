@@ -57,6 +57,19 @@ def test_only_the_projects_settings_and_the_named_tools_are_loaded() -> None:
     assert made.permission_mode is None
 
 
+def test_a_sub_agent_has_the_tools_for_files_and_commands_and_no_person() -> None:
+    persons = ("AskUserQuestion", "EnterPlanMode", "ExitPlanMode")
+    made = options(tools=("Agent", "Bash", "Read", "TaskCreate", "TaskList", *persons))
+    assert made.agents is not None
+    (definition,) = made.agents.values()
+    assert (definition.tools, definition.background) == (["Bash", "Read"], False)
+    assert (definition.model, definition.mcpServers, definition.permissionMode) == (None,) * 3
+    assert made.env["CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"] == "1"
+    assert made.env["CLAUDE_CODE_ENABLE_TASKS"] == "1"
+    without = options(tools=("Bash",))
+    assert (without.agents, without.env["CLAUDE_CODE_ENABLE_TASKS"]) == (None, "0")
+
+
 def test_every_call_is_asked_for_and_no_file_has_hooks() -> None:
     given = options().settings
     assert given is not None
