@@ -361,3 +361,23 @@ def test_an_unlisted_program_is_asked_about_with_its_reason_its_reach_and_a_plai
         "Passed by your earlier yes: sort -r"
     )
     expect(asked.turn.tools.last).to_have_attribute("data-status", "denied")
+
+
+def test_a_sub_agents_call_waits_below_it_and_each_call_has_the_colour_of_its_own_state(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    (asking_server.workspace / "below.txt").write_text("x", encoding="utf-8")
+    asked.go_to_start()
+    helper = script(bash("ls"), bash("rm below.txt"), {"text": "Gone."})
+    hand_over = {"tool": "Agent", "input": {"description": "Tidy up", "prompt": helper}}
+    asked.send(script(bash("ls"), hand_over, {"text": "Tidied."}))
+    below = asked.turn.at.get_by_test_id("tool-below").get_by_test_id("tool-call")
+    expect(below.get_by_test_id("approval")).to_contain_text("rm -- below.txt")
+    colours = [
+        tool.locator(".tool-mark").first.evaluate("mark => getComputedStyle(mark).color")
+        for tool in (asked.turn.tools.first, below.first)
+    ]
+    assert colours[0] == colours[1]
+    below.get_by_test_id("approval-allow").click()
+    asked.turn.expect_end("answered")
+    expect(below).to_have_count(2)
