@@ -15,6 +15,7 @@ from typing import Any
 import anyio
 
 from gateway.engine.events import ToolCalled, ToolReturned, WholeOutput
+from gateway.engine.result_text import report_of
 from policies.tools import ToolCall
 from policies.verdict import Allow, Deny
 
@@ -188,6 +189,8 @@ class RunCalls:
         self.on_returned(call.index)
         call.has_returned = True
         self._notify()
+        if call.name == _SUBAGENT:
+            event = replace(event, text=report_of(event.text))
         is_known = call.is_certain and (event.is_error or isinstance(call.answer, Allow))
         return (
             replace(event, index=call.index, whole=call.whole or event.whole) if is_known else event

@@ -7,6 +7,12 @@ _HOOK_ERROR = re.compile(r"\A(?:PreToolUse|PostToolUse)(?::\S+)? hook error: (?:
 _FOR_MODEL = re.compile(r" \(file state is current in your context[^()\n]*\)")
 _SAVED_TO = re.compile(r" (?:Full output|The whole result is) saved (?:to: |at )[^\n]*")
 
+_REPORT = re.compile(
+    r"\A[^\[]{0,2000}\[Subagent hand-back\][^\n]* The report follows:\n(?P<report>.*)\nagentId: ",
+    re.DOTALL,
+)
+"""A sub-agent's report in the frame that tells the model whose words it is, its lines indented."""
+
 _CUT = re.compile(r"\.\.\. \[(\d+) characters truncated\] \.\.\.")
 """The agent program's mark in the middle of a failed command's output; it counts what it kept of it
 alone.
@@ -19,6 +25,14 @@ def honest_failure(text: str) -> tuple[str, bool]:
     """
     told, cuts = _CUT.subn(r"… at least \1 characters left out …", text)
     return told, cuts > 0
+
+
+def report_of(text: str) -> str:
+    """Return a sub-agent's report out of what its call returned."""
+    found = _REPORT.match(text)
+    if found is None:
+        return text
+    return "\n".join(line.removeprefix("  ") for line in found["report"].split("\n"))
 
 
 def plain_result(text: str) -> str:

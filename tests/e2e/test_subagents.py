@@ -61,6 +61,18 @@ async def test_the_calls_of_sub_agents_pass_the_gate_and_stand_below_their_paren
     assert [use["status"] for use in again["tools"]] == ["ok"]
 
 
+async def test_the_report_of_a_sub_agent_is_told_without_the_frame_for_the_model(
+    server: LiveServer, conversation: str
+) -> None:
+    report = "It is **there**.\n\n    indented\nagentId: none"
+    message = script(hand_over({"text": report}), {"text": "Told."})
+    async with server.client() as client:
+        result = await client.ask(message, conversation)
+        path = f"/conversations/{conversation}/turns/{result['turn_id']}/tools/1"
+        call = await client.get(path)
+    assert call["output"] == report
+
+
 async def test_a_person_is_asked_about_a_sub_agents_call_and_after_it(
     asking_server: LiveServer,
 ) -> None:

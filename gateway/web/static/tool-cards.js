@@ -128,16 +128,10 @@ const todos = {
 
 // -- Agent ----------------------------------------------------------------------------------------
 
-// The agent program puts a frame for the model around a sub-agent's report, and indents its lines.
-const REPORT = /The report follows:\n([\s\S]*?)\nagentId: /;
-
 const agent = {
   shows: ["description", "prompt", "subagent_type"],
   input: ({ input }) => [block(t("agent_task"), textOf(input, "prompt"), plain(showHidden(textOf(input, "prompt"))))],
-  output: (text) => {
-    const report = (REPORT.exec(text)?.[1] ?? text).replace(/^ {2}/gm, "");
-    return block(t("agent_report"), report, plain(showHidden(report)));
-  },
+  output: (text) => block(t("agent_report"), text, plain(showHidden(text))),
 };
 
 // -- AskUserQuestion ------------------------------------------------------------------------------

@@ -325,6 +325,20 @@ async def test_a_sub_agents_call_names_its_parent_where_that_is_known() -> None:
     ]
 
 
+async def test_only_a_sub_agents_result_is_taken_out_of_its_frame() -> None:
+    frame = "[Subagent hand-back] Its words. The report follows:\n  Found.\nagentId: a\n<usage>"
+    calls = RunCalls(lambda _: None, stream_lag_s=0)
+    await handed_over(calls, "a1")
+    calls.stream(ToolCalled(tool_use_id="b1", name="Bash", input=LISTING))
+    shown = ToolCall(name="Bash", input=LISTING, cwd="/ws", tool_use_id="b1")
+    await calls.allow(await calls.show(shown), YES)
+    told = [
+        calls.take_result(ToolReturned(tool_use_id=name, is_error=False, text=frame)).text
+        for name in ("a1", "b1")
+    ]
+    assert told == ["Found.", frame]
+
+
 async def test_without_the_relay_the_work_of_a_sub_agent_is_no_silence() -> None:
     run = SdkRun(lambda _: None)
     assert run.silent_since < math.inf
