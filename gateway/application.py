@@ -17,12 +17,20 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from gateway.assemble import Services
+from gateway.doors.anthropic.errors import write_anthropic_error
+from gateway.doors.anthropic.routes import router as anthropic
 from gateway.doors.mcp.routes import router as mcp
 from gateway.doors.openai.routes import router as openai
 from gateway.http.auth import TokenGuard, check_exposure
 from gateway.http.bodies import BodyLimit
 from gateway.http.context import AppState, HttpLimits
-from gateway.http.exception_handlers import MethodNotAllowed, error_response, to_gateway_error
+from gateway.http.exception_handlers import (
+    ErrorWriter,
+    MethodNotAllowed,
+    error_response,
+    to_gateway_error,
+    write_error,
+)
 from gateway.http.hosts import HostGuard, ListedOrigins, own_hosts
 from gateway.http.middleware import ErrorMiddleware, ResponseHeaders
 from gateway.http.openapi import ERRORS
@@ -77,7 +85,7 @@ def create_app(
             ),
             Middleware(ResponseHeaders, metrics=services.metrics),
             Middleware(ListedOrigins, origins=own.origins),
-            Middleware(ErrorMiddleware),
+            Middleware(ErrorMiddleware, writer_of=_writer_of),
             *peer_guard,
             Middleware(HostGuard, own=own),
             Middleware(
@@ -94,6 +102,7 @@ def create_app(
     work = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
     for section in (*work, logs, health, page):
         app.include_router(section.router)
+    app.include_router(anthropic)
     app.include_router(openai)
     app.include_router(mcp)
     return app
@@ -101,10 +110,17 @@ def create_app(
 
 async def _answer(request: Request, exc: Exception) -> Response:  # noqa: RUF029  as Starlette wants
     request_id: str = request.state.request_id
+    write = _writer_of(request.url.path)
     if isinstance(exc, HTTPException) and exc.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         error = MethodNotAllowed("This route does not take this method.")
-        return error_response(error, request_id, {"Allow": ", ".join(_allowed(request))})
-    return error_response(to_gateway_error(exc, request_id), request_id)
+        return error_response(
+            error, request_id, {"Allow": ", ".join(_allowed(request))}, write=write
+        )
+    return error_response(to_gateway_error(exc, request_id), request_id, write=write)
+
+
+def _writer_of(path: str) -> ErrorWriter:
+    return write_anthropic_error if path.startswith(anthropic.prefix) else write_error
 
 
 def _allowed(request: Request) -> list[str]:

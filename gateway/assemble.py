@@ -22,6 +22,7 @@ from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
+from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
 from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
@@ -298,6 +299,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             conversations=conversations,
             turns=turns,
             file_changes=file_changes,
+            client_objects=SqliteClientObjectStore(parts.database),
             client_turns=SqliteClientTurnStore(parts.database),
             events=events,
             outputs=outputs,

@@ -29,6 +29,8 @@ class Chat:
         """What persons are asked, and what they allowed."""
         self.threads = Threads(parts, self.conversations)
         """The conversations of clients that send their history."""
+        self.client_objects = parts.client_objects
+        """What clients of another protocol made."""
         self.arrivals = Arrivals(parts)
         """Requests that clients send again."""
         self.departures = Departures(self.intake)

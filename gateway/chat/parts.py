@@ -9,6 +9,7 @@ from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.store import (
+    ClientObjectStore,
     ClientTurnStore,
     ConversationStore,
     EventStore,
@@ -37,6 +38,7 @@ class ChatParts:
     conversations: ConversationStore
     turns: TurnStore
     file_changes: FileChangeStore
+    client_objects: ClientObjectStore
     client_turns: ClientTurnStore
     events: EventStore
     outputs: OutputFiles

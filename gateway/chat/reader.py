@@ -154,6 +154,39 @@ class TurnReader:
             seq = await self._seq_of(conversation, after)
         return self._parts.log.subscribe(conversation.id, seq)
 
+    async def follow_all(self, user_id: UserId, conversation_id: str) -> Subscription:
+        """Read a conversation's events from its first one. Raise `NotFound` if there is no such
+        conversation.
+        """
+        conversation = await self._access.find(user_id, conversation_id)
+        return self._parts.log.subscribe(conversation.id, 0)
+
+    async def follow_turns(
+        self, user_id: UserId, conversation_id: str, after: str = ""
+    ) -> tuple[Subscription, int]:
+        """Read a conversation from the beginning of a turn on, for a reader that needs all events
+        of a turn; return also the `seq` of the last event that is not new to it.
+
+        With the event id `after` that is its turn, else the turn that runs. Raises as `follow`
+        does.
+        """
+        conversation = await self._access.open(user_id, conversation_id)
+        if after:
+            known = await self._seq_of(conversation, after)
+            turn_id = TurnId(after.rpartition(":")[0])
+        else:
+            known = self._parts.log.stored_seq
+            current = self._parts.lanes.current(conversation.id)
+            turn_id = current.turn.id if current is not None else TurnId("")
+        first = await self._parts.events.find(turn_id, 1)
+        begin = known if first is None else min(known, first - 1)
+        return self._parts.log.subscribe(conversation.id, begin), known
+
+    async def turn(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
+        """Return a turn as it is stored; None if the user has none of that id."""
+        turn = await self._parts.turns.get(turn_id)
+        return turn if turn is not None and turn.user_id == user_id else None
+
     async def _seq_of(self, conversation: Conversation, after: str) -> int:
         turn_id, _, n = after.rpartition(":")
         turn = await self._parts.turns.get(TurnId(turn_id))

@@ -188,6 +188,25 @@ class ClientTurn:
     conversation_id: ConversationId
 
 
+ClientObjectKind = Literal["agent", "environment", "session"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientObject:
+    """What a client of another protocol made, or what a conversation has for such clients."""
+
+    id: str
+    """That of a session is its conversation's."""
+    user_id: UserId
+    kind: ClientObjectKind
+    data: Mapping[str, Any]
+    created_at: datetime
+    updated_at: datetime
+    archived_at: datetime | None = None
+    conversation_id: ConversationId | None = None
+    """Of a session."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEvent:
     """One event of a turn, as it is stored and sent."""

@@ -15,6 +15,8 @@ from gateway.conversations.model import (
     Approval,
     ApprovalAnswer,
     Branch,
+    ClientObject,
+    ClientObjectKind,
     ClientTurn,
     Conversation,
     ConversationChange,
@@ -283,6 +285,23 @@ class ClientTurnStore(Protocol):
         self, user_id: UserId, thread: str, history: str | None, *, limit: int
     ) -> Sequence[ClientTurn]:
         """Return a user's turns of a thread with that history, or with any, newest first."""
+
+
+class ClientObjectStore(Protocol):
+    """What clients of another protocol made. What belongs to a conversation goes with it."""
+
+    async def put(self, thing: ClientObject) -> None:
+        """Add an object, or change its data and times; nothing happens if its conversation is
+        gone, or the id is another user's.
+        """
+
+    async def get(self, user_id: UserId, kind: ClientObjectKind, id_: str) -> ClientObject | None:
+        """Return the object; None if there is none of that id, or it is another user's."""
+
+    async def listed(
+        self, user_id: UserId, kind: ClientObjectKind, *, limit: int, after: str = ""
+    ) -> Sequence[ClientObject]:
+        """List a user's objects, newest first; with `after` those older than that one."""
 
 
 class ApprovalStore(Protocol):

@@ -26,6 +26,8 @@ UNAVAILABLE: Final = "unavailable"
 """The `state` of an optional part that does not work; a part that turns need answers its ping with
 a text."""
 
+_RETRIES: Final = frozenset(map(str, range(100)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
@@ -70,6 +72,12 @@ class RequestContext:
             missing = services.missing_memory
             raise StorageFailed(missing.reason if missing is not None else "Memory is off.")
         return services.memory
+
+    @property
+    def attempt(self) -> int:
+        """How often the client has sent this request before, as the vendors' clients tell."""
+        count = self.request.headers.get("x-stainless-retry-count", "0")
+        return int(count) if count in _RETRIES else 0
 
     async def memory_health(self) -> dict[str, Any]:
         """Return the state of each memory backend, also if memory could not be opened."""

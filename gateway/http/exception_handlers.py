@@ -5,8 +5,9 @@ id.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -77,8 +78,21 @@ def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
             )
 
 
+ErrorWriter = Callable[[GatewayError, str], tuple[int, Mapping[str, Any]]]
+"""Returns the status and the body of an error in the shape of a protocol."""
+
+
+def write_error(error: GatewayError, request_id: str) -> tuple[int, Mapping[str, Any]]:
+    """Return the status and the body of an error in our own shape."""
+    return error.status, error.body(request_id)
+
+
 def error_response(
-    error: GatewayError, request_id: str, headers: Mapping[str, str] | None = None
+    error: GatewayError,
+    request_id: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    write: ErrorWriter = write_error,
 ) -> JsonResponse:
     """Return the response for an error."""
     extra = dict(headers or {})
@@ -90,4 +104,5 @@ def error_response(
         extra["WWW-Authenticate"] = "Bearer"
     if error.status == HTTPStatus.BAD_REQUEST:  # the start of the next request is not certain
         extra["Connection"] = "close"
-    return JsonResponse(error.body(request_id), status_code=error.status, headers=extra)
+    status, body = write(error, request_id)
+    return JsonResponse(body, status_code=status, headers=extra)

@@ -2,7 +2,7 @@
 
 import logging
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from starlette.datastructures import MutableHeaders
@@ -10,7 +10,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
 
-from gateway.http.exception_handlers import error_response, to_gateway_error
+from gateway.http.exception_handlers import (
+    ErrorWriter,
+    error_response,
+    to_gateway_error,
+)
 from gateway.ids import new_request_id
 from gateway.observability.metrics import Metrics
 
@@ -21,6 +25,9 @@ _HEADERS: Mapping[str, Mapping[str, str]] = tomllib.loads(
 )
 PROTECTION, DIAGRAMS = _HEADERS["every_response"], _HEADERS["diagrams"]
 """The headers of every response, and of the frame that draws diagrams."""
+
+_VENDOR = "/anthropic/"
+"""Paths whose clients look for the request id under the vendor's own name."""
 
 
 class ResponseHeaders:
@@ -45,6 +52,8 @@ class ResponseHeaders:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-ID"] = request_id
+                if scope["path"].startswith(_VENDOR):
+                    headers["Request-ID"] = request_id
                 for name, value in PROTECTION.items():
                     headers.setdefault(name, value)
                 headers.setdefault("Cache-Control", "no-store")
@@ -56,13 +65,14 @@ class ResponseHeaders:
 
 
 class ErrorMiddleware:
-    """Turns every exception into the one error shape.
+    """Turns every exception into the error shape that `writer_of` gives for its path.
 
     After the response has begun the connection is cut instead.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, writer_of: Callable[[str], ErrorWriter]) -> None:
         self._app = app
+        self._writer_of = writer_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond, with an error if one is raised."""
@@ -85,4 +95,5 @@ class ErrorMiddleware:
         except Exception as exc:  # noqa: BLE001  the outermost handler; logs what is unexpected
             error = to_gateway_error(exc, request_id)
             if not begun:
-                await error_response(error, request_id)(scope, receive, send)
+                write = self._writer_of(scope["path"])
+                await error_response(error, request_id, write=write)(scope, receive, send)

@@ -41,7 +41,7 @@ def label(text: str) -> str:
     return text.strip()
 
 
-def _model_name(text: str) -> str:
+def model_name(text: str) -> str:
     """Refuse a name that the agent program could take for an option."""
     if not text.isprintable() or text.startswith("-"):
         raise ValueError("must be the name of a model")
@@ -111,7 +111,7 @@ class ConversationBody(Change):
     unsettable = ("model", "app_code", "environment", "project_id")
 
     title: Name | None = None
-    model: Annotated[Name, AfterValidator(_model_name)] | None = None
+    model: Annotated[Name, AfterValidator(model_name)] | None = None
     memory: MemoryChange = MemoryChange()
     app_code: Label | None = None
     environment: Label | None = None

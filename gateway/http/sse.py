@@ -45,6 +45,8 @@ class StreamPlan:
     """Returns when the reader's token is no longer known."""
     keep_alive_s: float
     request_id: str
+    prepare: Callable[[Sequence[TurnEvent]], Awaitable[None]] | None = None
+    """Called with events before `pieces`, to load what that needs."""
     pieces: Callable[[Sequence[TurnEvent]], Iterable[bytes]] | None = None
     """Writes the events of another protocol; None: as they are."""
     failure: Callable[[GatewayError, str], bytes] | None = None
@@ -120,6 +122,8 @@ class EventStream(Response):
             if self._revoked.is_set():
                 raise Unauthorized("The token of this stream is no longer valid.")
             if events:
+                if plan.prepare is not None:
+                    await plan.prepare(events)
                 for piece in pieces(events):
                     await _send(send, piece)
                 now = clock()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from starlette.routing import Route
 
+from gateway.doors.anthropic import routes as anthropic
 from gateway.doors.mcp import routes as mcp
 from gateway.doors.openai import routes as openai
 from gateway.http.routes import (
@@ -26,7 +27,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 WORK = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
-SECTIONS = (*WORK, logs, health, page, openai, mcp)
+SECTIONS = (*WORK, logs, health, page, anthropic, openai, mcp)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:

@@ -40,7 +40,6 @@ _OWN_NAME: Final = "x-candor-conversation"
 _FOREIGN_NAMES: Final = ("x-openwebui-chat-id", "x-conversation-id")
 """Headers in which front ends name the conversation; these send the whole history each time."""
 _TASK: Final = "x-candor-task"
-_RETRIES: Final = frozenset(map(str, range(100)))
 _MAX_NAME_CHARS: Final = 200
 
 
@@ -70,7 +69,7 @@ async def chat_completions(context: Context) -> Response:
     named = {name: headers.get(name, "") for name in (_OWN_NAME, *_FOREIGN_NAMES)}
     request = json_text([context.request.url.path, named]).encode() + await context.request.body()
     accepted = await context.chat.arrivals.accept(
-        context.user_id, request, _attempt(headers), partial(_accept, context, asked, message)
+        context.user_id, request, context.attempt, partial(_accept, context, asked, message)
     )
     told = {"X-Candor-Conversation": accepted.conversation_id, "X-Candor-Turn": accepted.turn_id}
     if body.stream:
@@ -164,12 +163,6 @@ def _client_message(asked: Conversation, headers: Mapping[str, str]) -> ClientMe
             f"The name of the conversation is longer than {_MAX_NAME_CHARS} characters."
         )
     return ClientMessage(text=asked.text, before=asked.before, thread=thread, sends_whole=not own)
-
-
-def _attempt(headers: Mapping[str, str]) -> int:
-    """Return how often the client has sent this request before."""
-    count = headers.get("x-stainless-retry-count", "0")
-    return int(count) if count in _RETRIES else 0
 
 
 def _names(context: RequestContext) -> list[str]:

@@ -33,6 +33,8 @@ UNKNOWN = {
     "delivery_id": "4711",
     "step_id": "4711",
     "intent_id": "int_unknown",
+    "agent_id": "agent_unknown",
+    "environment_id": "env_unknown",
     "log_file": "2026-11-20/trn_unknown.jsonl",
     "name": "unknown.js",
 }

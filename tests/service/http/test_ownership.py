@@ -86,12 +86,36 @@ ATTEMPTS = [
     ),
     Attempt("GET", "/memory/cases/{case_id}"),
     Attempt("POST", "/memory/cases/{case_id}/feedback", {"helpful": False}),
+    Attempt("GET", "/anthropic/v1/agents/{agent_id}"),
+    Attempt("POST", "/anthropic/v1/agents/{agent_id}", {"name": "taken"}),
+    Attempt("POST", "/anthropic/v1/agents/{agent_id}/archive"),
+    Attempt("GET", "/anthropic/v1/environments/{environment_id}"),
+    Attempt("POST", "/anthropic/v1/environments/{environment_id}/archive"),
+    Attempt(
+        "POST",
+        "/anthropic/v1/sessions",
+        {"agent": "{agent_id}", "environment_id": "{environment_id}"},
+    ),
+    Attempt("GET", "/anthropic/v1/sessions/{conversation_id}"),
+    Attempt("POST", "/anthropic/v1/sessions/{conversation_id}", {"title": "taken"}),
+    Attempt("POST", "/anthropic/v1/sessions/{conversation_id}/archive"),
+    Attempt("DELETE", "/anthropic/v1/sessions/{conversation_id}"),
+    Attempt(
+        "POST",
+        "/anthropic/v1/sessions/{conversation_id}/events",
+        {"events": [{"type": "user.interrupt"}]},
+    ),
+    Attempt("GET", "/anthropic/v1/sessions/{conversation_id}/events"),
+    Attempt("GET", "/anthropic/v1/sessions/{conversation_id}/events/stream"),
 ]
 LISTS = {
     "/conversations": "conversations",
     "/approvals": "approvals",
     "/logs": "logs",
     "/memory/outbox": "deliveries",
+    "/anthropic/v1/agents": "data",
+    "/anthropic/v1/environments": "data",
+    "/anthropic/v1/sessions": "data",
 }
 """Routes that name nobody's thing, and where their answer lists the caller's own."""
 OWN_ALONE = {
@@ -113,6 +137,8 @@ OWN_ALONE = {
     ("POST", "/workspace/files"),
     ("POST", "/openai/v1/chat/completions"),
     ("POST", "/mcp"),
+    ("POST", "/anthropic/v1/agents"),
+    ("POST", "/anthropic/v1/environments"),
 }
 """Routes that take no id; what they show of others' is tried in `test_memory*.py`.
 
@@ -129,6 +155,8 @@ UNKNOWN = {
     "delivery_id": "999999",
     "step_id": "999999",
     "intent_id": "int_" + "a" * 26,
+    "agent_id": "agent_" + "a" * 26,
+    "environment_id": "env_" + "a" * 26,
     "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
 }
 
@@ -184,7 +212,12 @@ async def _remembered(client: Client) -> dict[str, str]:
     written = (await client.post("/memory/episodes", json=episode)).json()
     deliveries = (await client.read("/memory/outbox"))["deliveries"]
     case = (await client.post("/memory/cases", json={"case": CASE})).json()
+    named = {"name": "mine", "model": "candor"}
+    agent = (await client.post("/anthropic/v1/agents", json=named)).json()
+    place = (await client.post("/anthropic/v1/environments", json=named)).json()
     return {
+        "agent_id": agent["id"],
+        "environment_id": place["id"],
         "item_id": written["episode_id"],
         "delivery_id": deliveries[0]["id"],
         "case_id": case["case_id"],

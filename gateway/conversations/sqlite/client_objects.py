@@ -1,0 +1,54 @@
+"""What clients of another protocol made, in SQLite."""
+
+import json
+from collections.abc import Sequence
+
+from gateway.conversations.model import ClientObject, ClientObjectKind
+from gateway.ids import UserId
+from gateway.jsonsafe import json_text
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.sqlite.row_values import Row, columns_of, read_value
+
+
+class SqliteClientObjectStore:
+    """See `ClientObjectStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put(self, thing: ClientObject) -> None:
+        await self._database.execute(
+            "INSERT INTO client_objects (id, user_id, kind, data, created_at, updated_at,"
+            " archived_at, conversation_id)"
+            " SELECT :id, :user_id, :kind, :data, :created_at, :updated_at, :archived_at,"
+            " :conversation_id WHERE :conversation_id IS NULL"
+            " OR EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id)"
+            " ON CONFLICT (id) DO UPDATE SET data = excluded.data,"
+            " updated_at = excluded.updated_at, archived_at = excluded.archived_at"
+            " WHERE user_id = excluded.user_id",
+            columns_of(thing, data=json_text(thing.data)),
+        )
+
+    async def get(self, user_id: UserId, kind: ClientObjectKind, id_: str) -> ClientObject | None:
+        return await self._database.value(
+            _read,
+            "SELECT * FROM client_objects WHERE id = ? AND user_id = ? AND kind = ?",
+            (id_, user_id, kind),
+        )
+
+    async def listed(
+        self, user_id: UserId, kind: ClientObjectKind, *, limit: int, after: str = ""
+    ) -> Sequence[ClientObject]:
+        return await self._database.values(
+            _read,
+            "SELECT * FROM client_objects WHERE user_id = :user AND kind = :kind"
+            " AND (:after = '' OR seq < (SELECT seq FROM client_objects WHERE id = :after"
+            " AND user_id = :user)) ORDER BY seq DESC LIMIT :limit",
+            {"user": user_id, "kind": kind, "after": after, "limit": limit},
+        )
+
+
+@decoding_rows()
+def _read(row: Row) -> ClientObject:
+    return read_value(ClientObject, row, data=json.loads(row["data"]))

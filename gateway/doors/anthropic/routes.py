@@ -1,0 +1,323 @@
+"""Claude Managed Agents, for clients of that service: agents, environments, sessions and events.
+
+A session is a conversation. Closing a stream stops nothing: these clients have an event for that.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from operator import ge, gt, le, lt
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from gateway.conversations.model import ClientObject, ClientObjectKind, ConversationChange
+from gateway.conversations.store import UnknownCursor
+from gateway.doors.anthropic.bodies import (
+    AgentBody,
+    AgentChange,
+    EnvironmentBody,
+    EventsBody,
+    SessionBody,
+    SessionChange,
+    refuse,
+    refuse_packages,
+)
+from gateway.doors.anthropic.events import SessionWriter
+from gateway.doors.anthropic.objects import agent_view, check_open, environment_view, find
+from gateway.doors.anthropic.sending import apply, begin, check
+from gateway.doors.anthropic.sessions import (
+    Turns,
+    create,
+    events_of,
+    find_session,
+    session_of,
+    show,
+    wanted,
+)
+from gateway.doors.anthropic.stream import SessionStream, failure
+from gateway.errors import UnprocessableEntity
+from gateway.http.context import Context, RequestContext
+from gateway.http.json_response import JsonResponse
+from gateway.http.openapi import EVENTS, takes
+from gateway.http.parameters import Limit, Parameter, bad_field, unknown_cursor
+from memory.clock import from_rfc3339, utc_now
+from memory.items.ids import opaque_id
+
+router = APIRouter(prefix="/anthropic/v1")
+
+_PAGE: Final = 20
+_EVENTS_PAGE: Final = 100
+_PREVIEWED: Final = frozenset({"agent.message", "agent.thinking"})
+
+
+@router.post("/agents", openapi_extra=takes(AgentBody))
+async def create_agent(context: Context) -> Response:
+    """Store an agent: a name, a model and instructions."""
+    body = await context.body(AgentBody)
+    agent = _new(context, "agent", {**body.fields(), "version": 1})
+    await context.chat.client_objects.put(agent)
+    return JsonResponse(agent_view(agent))
+
+
+@router.get("/agents")
+async def list_agents(context: Context, limit: Limit = _PAGE, page: Parameter = "") -> Response:
+    """List the user's agents, newest first."""
+    agents, next_page = await _listed(context, "agent", limit, page)
+    return JsonResponse({"data": [agent_view(one) for one in agents], "next_page": next_page})
+
+
+@router.get("/agents/{agent_id}")
+async def show_agent(context: Context, agent_id: str) -> Response:
+    """Return an agent."""
+    return JsonResponse(agent_view(await find(context.chat, context.user_id, "agent", agent_id)))
+
+
+@router.post("/agents/{agent_id}", openapi_extra=takes(AgentChange))
+async def change_agent(context: Context, agent_id: str) -> Response:
+    """Change an agent for the sessions to come."""
+    agent = await find(context.chat, context.user_id, "agent", agent_id)
+    body = await context.body(AgentChange)
+    check_open(agent)
+    version = agent.data["version"]
+    if body.version not in {None, version}:
+        raise UnprocessableEntity(f"The agent was changed meanwhile; its version is {version}.")
+    data = {**agent.data, **body.fields(), "version": version + 1}
+    return JsonResponse(agent_view(await _keep(context, agent, data=data)))
+
+
+@router.post("/agents/{agent_id}/archive")
+async def archive_agent(context: Context, agent_id: str) -> Response:
+    """Take an agent out of use; its sessions go on."""
+    agent = await find(context.chat, context.user_id, "agent", agent_id)
+    return JsonResponse(agent_view(await _archive(context, agent)))
+
+
+@router.post("/environments", openapi_extra=takes(EnvironmentBody))
+async def create_environment(context: Context) -> Response:
+    """Store an environment: a name for the one place where this server's agents work."""
+    body = await context.body(EnvironmentBody)
+    refuse_packages(body.config)
+    environment = _new(context, "environment", body.model_dump(exclude={"config"}))
+    await context.chat.client_objects.put(environment)
+    return JsonResponse(environment_view(environment))
+
+
+@router.get("/environments")
+async def list_environments(
+    context: Context, limit: Limit = _PAGE, page: Parameter = ""
+) -> Response:
+    """List the user's environments, newest first."""
+    found, next_page = await _listed(context, "environment", limit, page)
+    return JsonResponse({"data": [environment_view(one) for one in found], "next_page": next_page})
+
+
+@router.get("/environments/{environment_id}")
+async def show_environment(context: Context, environment_id: str) -> Response:
+    """Return an environment."""
+    found = await find(context.chat, context.user_id, "environment", environment_id)
+    return JsonResponse(environment_view(found))
+
+
+@router.post("/environments/{environment_id}/archive")
+async def archive_environment(context: Context, environment_id: str) -> Response:
+    """Take an environment out of use."""
+    found = await find(context.chat, context.user_id, "environment", environment_id)
+    return JsonResponse(environment_view(await _archive(context, found)))
+
+
+@router.post("/sessions", openapi_extra=takes(SessionBody))
+async def create_session(context: Context) -> Response:
+    """Start a conversation with an agent, perhaps with first messages."""
+    body = await context.body(SessionBody)
+    refuse(body, resources="Resources", vault_ids="Vaults", budget="Budgets")
+    session = await wanted(context, body)
+    make = partial(create, context, session)
+    if body.initial_events:
+        id_ = await begin(context, body.initial_events, session.agent, make)
+        return JsonResponse(await show(context, await find_session(context, id_)))
+    return JsonResponse(await show(context, await make()))
+
+
+@router.get("/sessions")
+async def list_sessions(context: Context, limit: Limit = _PAGE, page: Parameter = "") -> Response:
+    """List the user's conversations, by last activity; archived ones are left out."""
+    try:
+        views, next_page = await context.chat.conversations.page(
+            context.user_id, limit=limit, cursor=page or None, query=None
+        )
+    except UnknownCursor as exc:
+        raise unknown_cursor("page") from exc
+    sessions = [await session_of(context, view.conversation) for view in views]
+    shown = [await show(context, one) for one in sessions if one.archived_at is None]
+    return JsonResponse({"data": shown, "next_page": next_page, "prev_page": None})
+
+
+@router.get("/sessions/{conversation_id}")
+async def show_session(context: Context, conversation_id: str) -> Response:
+    """Return a session."""
+    return JsonResponse(await show(context, await find_session(context, conversation_id)))
+
+
+@router.post("/sessions/{conversation_id}", openapi_extra=takes(SessionChange))
+async def change_session(context: Context, conversation_id: str) -> Response:
+    """Change a session's title and metadata."""
+    session = await find_session(context, conversation_id)
+    body = await context.body(SessionChange)
+    refuse(body, agent="Another agent", vault_ids="Vaults", budget="Budgets")
+    check_open(session)
+    if body.title:
+        change = ConversationChange(title=body.title)
+        await context.chat.conversations.change(context.user_id, conversation_id, change)
+    if body.metadata is not None:
+        data = {**session.data, "metadata": body.metadata}
+        session = await _keep(context, session, data=data)
+    return JsonResponse(await show(context, session))
+
+
+@router.post("/sessions/{conversation_id}/archive")
+async def archive_session(context: Context, conversation_id: str) -> Response:
+    """Make a session read only."""
+    session = await find_session(context, conversation_id)
+    return JsonResponse(await show(context, await _archive(context, session)))
+
+
+@router.delete("/sessions/{conversation_id}")
+async def delete_session(context: Context, conversation_id: str) -> Response:
+    """Delete a session with its conversation."""
+    await context.chat.conversations.delete(context.user_id, conversation_id)
+    return JsonResponse({"id": conversation_id, "type": "session_deleted"})
+
+
+@router.post("/sessions/{conversation_id}/events", openapi_extra=takes(EventsBody))
+async def send_events(context: Context, conversation_id: str) -> Response:
+    """Take messages, interrupts and answers to calls that wait."""
+    session = await find_session(context, conversation_id)
+    body = await context.body(EventsBody)
+    await check(context, session, body.events)
+    return JsonResponse({"data": await apply(context, session, body.events)})
+
+
+@router.get("/sessions/{conversation_id}/events")
+async def list_events(
+    context: Context,
+    conversation_id: str,
+    limit: Annotated[int, Query(ge=1, le=1000)] = _EVENTS_PAGE,
+    page: Parameter = "",
+    order: Literal["asc", "desc"] = "asc",
+    types: Annotated[Sequence[str], Query(alias="types[]", max_length=100)] = (),
+) -> Response:
+    """List a session's events."""
+    session = await find_session(context, conversation_id)
+    bounds = _bounds(context)
+    events = [
+        event
+        for event in await events_of(context, session)
+        if (not types or event["type"] in types) and _is_between(event, bounds)
+    ]
+    if order == "desc":
+        events.reverse()
+    begin = 0
+    if page:
+        places = [place for place, event in enumerate(events, 1) if event["id"] == page]
+        if not places:
+            raise unknown_cursor("page")
+        begin = places[0]
+    shown, more = events[begin : begin + limit], len(events) > begin + limit
+    return JsonResponse({"data": shown, "next_page": shown[-1]["id"] if more else None})
+
+
+@router.get("/sessions/{conversation_id}/events/stream", responses=EVENTS)
+async def stream_events(
+    context: Context,
+    conversation_id: str,
+    event_deltas: Annotated[Sequence[str], Query(alias="event_deltas[]", max_length=10)] = (),
+) -> Response:
+    """Stream a session's events from now on, or after the one in `Last-Event-ID`."""
+    after = context.request.headers.get("last-event-id", "")
+    subscription, known = await context.chat.reader.follow_turns(
+        context.user_id, conversation_id, after
+    )
+    turns = Turns(context)
+    writer = SessionWriter(turns.known)
+    return context.event_stream(
+        subscription,
+        conversation_id,
+        until_completed=False,
+        prepare=turns.prepare,
+        pieces=SessionStream(writer, known, _PREVIEWED & set(event_deltas)),
+        failure=lambda error, request_id: failure(conversation_id, utc_now(), error, request_id),
+    )
+
+
+_BOUNDS: Final[Mapping[str, Callable[[datetime, datetime], bool]]] = {
+    "created_at[gt]": gt,
+    "created_at[gte]": ge,
+    "created_at[lt]": lt,
+    "created_at[lte]": le,
+}
+
+
+def _bounds(context: RequestContext) -> list[Callable[[datetime], bool]]:
+    """Return what the parameters ask of an event's time."""
+    bounds: list[Callable[[datetime], bool]] = []
+    for name, compare in _BOUNDS.items():
+        text = context.request.query_params.get(name)
+        if not text:
+            continue
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise bad_field(name, f"`{name}` is not a time in ISO 8601.") from None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        bounds.append(partial(_compared, compare, moment))
+    return bounds
+
+
+def _compared(
+    compare: Callable[[datetime, datetime], bool], moment: datetime, other: datetime
+) -> bool:
+    return compare(other, moment)
+
+
+def _is_between(event: Mapping[str, Any], bounds: Sequence[Callable[[datetime], bool]]) -> bool:
+    at = event["processed_at"]
+    return not bounds or (at is not None and all(fits(from_rfc3339(at)) for fits in bounds))
+
+
+def _new(context: RequestContext, kind: ClientObjectKind, data: Mapping[str, Any]) -> ClientObject:
+    now = utc_now()
+    return ClientObject(
+        id=opaque_id({"agent": "agent", "environment": "env"}[kind]),
+        user_id=context.user_id,
+        kind=kind,
+        data=data,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+async def _keep(context: RequestContext, thing: ClientObject, **changed: Any) -> ClientObject:
+    kept = replace(thing, updated_at=utc_now(), **changed)
+    await context.chat.client_objects.put(kept)
+    return kept
+
+
+async def _archive(context: RequestContext, thing: ClientObject) -> ClientObject:
+    if thing.archived_at is not None:
+        return thing
+    return await _keep(context, thing, archived_at=utc_now())
+
+
+async def _listed(
+    context: RequestContext, kind: ClientObjectKind, limit: int, page: str
+) -> tuple[Sequence[ClientObject], str | None]:
+    """Return a page of the objects that are not archived, and the next page's cursor."""
+    found = await context.chat.client_objects.listed(
+        context.user_id, kind, limit=limit + 1, after=page
+    )
+    shown = found[:limit]
+    next_page = shown[-1].id if len(found) > limit else None
+    return [one for one in shown if one.archived_at is None], next_page

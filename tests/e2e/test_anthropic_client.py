@@ -1,0 +1,253 @@
+"""Anthropic's own client, unchanged, for Managed Agents: against the real server with the real agent
+process.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+from anthropic.lib.sessions import accumulate_managed_agents_event
+
+from tests.support.live_server import (
+    LiveServer,
+    script,
+    started_server,
+)
+
+pytestmark = pytest.mark.e2e
+
+
+class Client(anthropic.AsyncAnthropic):
+    """The client, with the requests that it sends counted."""
+
+    def __init__(self, server: LiveServer, **options: Any) -> None:
+        self.requests: list[str] = []
+
+        async def sent(request: httpx2.Request) -> None:  # noqa: RUF029  as httpx wants
+            self.requests.append(f"{request.method} {request.url.path}")
+
+        http = anthropic.DefaultAsyncHttpxClient(event_hooks={"request": [sent]}, trust_env=False)
+        super().__init__(
+            base_url=f"{server.url}/anthropic", api_key="any", http_client=http, **options
+        )
+
+    async def new_session(self, **agent: Any) -> Any:
+        """Create an agent, an environment and a session of them."""
+        fields: Any = {"name": "Helper", "model": "candor", **agent}
+        made = await self.beta.agents.create(**fields)
+        place = await self.beta.environments.create(name="here", config={"type": "cloud"})
+        return await self.beta.sessions.create(agent=made.id, environment_id=place.id)
+
+    async def send(self, session: str, *events: Any) -> Any:
+        """Send events and return them as they stand in the session."""
+        return (await self.beta.sessions.events.send(session, events=events)).data
+
+    async def history(self, session: str, **options: Any) -> list[Any]:
+        """List all events, page by page."""
+        return [event async for event in self.beta.sessions.events.list(session, **options)]
+
+    @asynccontextmanager
+    async def streaming(self, session: str, *previews: Any, **more: Any) -> AsyncIterator["Reader"]:
+        """Open a stream."""
+        options: Any = {"event_deltas": list(previews)} if previews else {}
+        async with await self.beta.sessions.events.stream(session, **options, **more) as stream:
+            yield Reader(stream)
+
+
+class Reader:
+    """Reads a stream up to events."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.seen: list[Any] = []
+        self._events = aiter(stream)
+
+    async def until(self, kind: str) -> list[Any]:
+        """Read on to the next event of a kind; return what came."""
+        begin = len(self.seen)
+        async for event in self._events:
+            self.seen.append(event)
+            if event.type == kind:
+                return self.seen[begin:]
+        raise AssertionError(f"the stream ended without {kind}: {types(self.seen)}")
+
+    async def until_idle(self, reason: str = "end_turn") -> list[Any]:
+        """Read on to the next idle session, for this reason."""
+        events = await self.until("session.status_idle")
+        assert events[-1].stop_reason.type == reason
+        return events
+
+
+def types(events: Sequence[Any]) -> list[str]:
+    return [event.type for event in events]
+
+
+def ids(events: Sequence[Any]) -> list[str]:
+    return [event.id for event in events]
+
+
+def says(text: str) -> Any:
+    return {"type": "user.message", "content": [{"type": "text", "text": text}]}
+
+
+def texts(events: Sequence[Any]) -> list[str]:
+    return [
+        "".join(part.text for part in event.content)
+        for event in events
+        if event.type == "agent.message"
+    ]
+
+
+INTERRUPT: Any = {"type": "user.interrupt"}
+SIMPLE = ["user.message", "session.status_running", "agent.message", "session.status_idle"]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    with started_server(tmp_path_factory.mktemp("anthropic"), approvals="on") as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: LiveServer) -> AsyncIterator[Client]:
+    async with Client(server) as client:
+        yield client
+
+
+async def test_agents_environments_and_sessions_are_made_shown_changed_and_archived(
+    client: Client,
+) -> None:
+    api: Any = client.beta
+    agent = await api.agents.create(
+        name="Ada",
+        model={"id": "candor"},
+        system="Be brief.",
+        tools=[{"type": "agent_toolset_20260401"}],
+        metadata={"team": "a"},
+    )
+    assert (agent.type, agent.version, agent.model.id) == ("agent", 1, "candor")
+    changed = await api.agents.update(agent.id, version=1, name="Bea")
+    assert (changed.version, changed.name, changed.system) == (2, "Bea", "Be brief.")
+    with pytest.raises(anthropic.BadRequestError):
+        await api.agents.update(agent.id, version=1, name="Cy")
+    assert (await api.agents.retrieve(agent.id)).metadata == {"team": "a"}
+    more = [(await api.agents.create(name=name, model="candor")).id for name in "xyz"]
+    listed = [one.id async for one in api.agents.list(limit=2)]
+    assert listed[:4] == [*reversed(more), agent.id]
+    place = await api.environments.create(name="here")
+    assert (await api.environments.retrieve(place.id)).config.type == "self_hosted"
+    session = await api.sessions.create(
+        agent={"type": "agent", "id": agent.id, "version": 2},
+        environment_id=place.id,
+        title="A title",
+        metadata={"ticket": "7"},
+    )
+    assert (session.type, session.status, session.title) == ("session", "idle", "A title")
+    assert (session.agent.name, session.environment_id) == ("Bea", place.id)
+    renamed = await api.sessions.update(session.id, title="Another")
+    assert (renamed.title, renamed.metadata) == ("Another", {"ticket": "7"})
+    assert session.id in [one.id async for one in api.sessions.list(limit=2)]
+    assert (await api.agents.archive(agent.id)).archived_at is not None
+    with pytest.raises(anthropic.BadRequestError):
+        await api.sessions.create(agent=agent.id, environment_id=place.id)
+
+
+async def test_what_cannot_be_honoured_is_refused_in_a_sentence(client: Client) -> None:
+    session = await client.new_session()
+    api: Any = client.beta
+    agents, sessions = api.agents, api.sessions
+    named = {"name": "x", "model": "candor"}
+    server = {"type": "url", "name": "s", "url": "https://example.org"}
+    custom = {"type": "custom", "name": "t", "description": "d", "input_schema": {}}
+    where = {"agent": session.agent.id, "environment_id": session.environment_id}
+    repository = {"type": "github_repository", "url": "https://example.org/r"}
+    refused: list[Any] = [
+        agents.create(**named, tools=[custom]),
+        agents.create(**named, mcp_servers=[server]),
+        agents.create(**named, skills=[{"type": "anthropic", "skill_id": "xlsx"}]),
+        sessions.create(**where, vault_ids=["vlt_1"]),
+        sessions.create(**where, resources=[repository]),
+        sessions.create(**where, initial_events=[INTERRUPT]),
+        client.send(session.id, {"type": "user.custom_tool_result", "custom_tool_use_id": "x"}),
+        client.send(session.id, says(" ")),
+        client.send(session.id, says("/clear")),
+        client.send(session.id, {"type": "user.message", "content": [{"type": "image"}]}),
+    ]
+    for attempt in refused:
+        with pytest.raises(anthropic.BadRequestError) as told:
+            await attempt
+        assert told.value.type == "invalid_request_error"
+        body: Any = told.value.body
+        assert body["error"]["message"].endswith(".")
+        assert told.value.request_id
+    assert await client.history(session.id) == []
+
+
+async def test_what_is_not_there_is_not_found(client: Client) -> None:
+    for attempt in (
+        client.beta.agents.retrieve("agent_x"),
+        client.beta.sessions.retrieve("cnv_x"),
+        client.history("cnv_x"),
+        client.send("cnv_x", says("hi")),
+    ):
+        with pytest.raises(anthropic.NotFoundError) as told:
+            await attempt
+        assert told.value.type == "not_found_error"
+        assert told.value.request_id == told.value.response.headers["request-id"]
+
+
+async def test_a_stream_that_is_opened_first_tells_a_turn_in_order(client: Client) -> None:
+    session = await client.new_session()
+    async with client.streaming(session.id) as stream:
+        (sent,) = await client.send(session.id, says(script({"thinking": "Hm."}, {"text": "Hi."})))
+        events = await stream.until_idle()
+    assert types(events) == [*SIMPLE[:2], "agent.thinking", *SIMPLE[2:]]
+    assert texts(events) == ["Hi."]
+    assert events[0].id == sent.id
+    assert ids(await client.history(session.id)) == ids(events)
+    assert (await client.beta.sessions.retrieve(session.id)).status == "idle"
+
+
+async def test_previews_put_together_are_the_message(client: Client) -> None:
+    session = await client.new_session(system="Be brief.")
+    words = "One two three 你好 four.\n\nFive six."
+    async with client.streaming(session.id, "agent.message", "agent.thinking") as stream:
+        await client.send(session.id, says(script({"thinking": "Hm."}, {"text": words})))
+        events = await stream.until_idle()
+    snapshot: Any = None
+    previews = []
+    for event in events:
+        if event.type == "agent.message":
+            assert snapshot.id == event.id
+            assert snapshot.content[0].text == event.content[0].text == words
+        snapshot = accumulate_managed_agents_event(snapshot, event)
+        previews += [event] if event.type == "event_delta" else []
+    assert previews
+    assert [one.event.type for one in events if one.type == "event_start"] == [
+        "agent.thinking",
+        "agent.message",
+    ]
+    told = [event for event in events if not event.type.startswith("event_")]
+    listed = await client.history(session.id)
+    assert ids(listed) == ids(told)
+    assert "Be brief." not in listed[0].content[0].text
+
+
+async def test_pages_orders_and_filters_give_each_event_once(client: Client) -> None:
+    session = await client.new_session()
+    async with client.streaming(session.id) as stream:
+        for text in ("One.", "Two."):
+            await client.send(session.id, says(script({"text": text})))
+            await stream.until_idle()
+    everything = ids(stream.seen)
+    assert ids(await client.history(session.id, limit=3)) == everything
+    assert ids(await client.history(session.id, limit=3, order="desc")) == everything[::-1]
+    messages = await client.history(session.id, types=["agent.message", "user.message"], limit=1)
+    assert types(messages) == ["user.message", "agent.message"] * 2
+    second = messages[2].processed_at
+    late = await client.history(session.id, created_at_gte=second)
+    assert ids(late) == everything[-4:]
+    assert len(await client.history(session.id, created_at_lt=second)) == 4
