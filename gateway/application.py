@@ -20,6 +20,8 @@ from gateway.assemble import Services
 from gateway.doors.anthropic.errors import write_anthropic_error
 from gateway.doors.anthropic.routes import router as anthropic
 from gateway.doors.mcp.routes import router as mcp
+from gateway.doors.openai.conversations import router as openai_conversations
+from gateway.doors.openai.responses import router as openai_responses
 from gateway.doors.openai.routes import router as openai
 from gateway.http.auth import TokenGuard, check_exposure
 from gateway.http.bodies import BodyLimit
@@ -102,8 +104,8 @@ def create_app(
     work = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
     for section in (*work, logs, health, page):
         app.include_router(section.router)
-    app.include_router(anthropic)
-    app.include_router(openai)
+    for door in (anthropic, openai, openai_responses, openai_conversations):
+        app.include_router(door)
     app.include_router(mcp)
     return app
 

@@ -56,6 +56,18 @@ class TurnReader:
             raise NotFound("There is no such turn.")
         return finished_result(turn, is_shutting_down=self._intake.is_shut_down)
 
+    async def turn(self, user_id: UserId, turn_id: str) -> Turn:
+        """Return a turn. Raise `NotFound` if there is no such turn."""
+        turn = await self._parts.turns.get(TurnId(turn_id))
+        if turn is None or turn.user_id != user_id:
+            raise NotFound("There is no such turn.")
+        return turn
+
+    async def turn_before(self, turn: Turn) -> Turn | None:
+        """Return the turn before one in its conversation."""
+        before = await self._parts.turns.history(turn.conversation_id, limit=1, before_seq=turn.seq)
+        return before[0] if before else None
+
     async def owns_turn(self, user_id: UserId, turn_id: str) -> bool:
         """Return whether a turn, and so its log, is the user's."""
         turn = await self._parts.turns.get(TurnId(turn_id))
@@ -137,6 +149,10 @@ class TurnReader:
         """Read a turn's events from its first one; `async with` it."""
         return self._parts.log.subscribe(accepted.conversation_id, 0, turn_id=accepted.turn_id)
 
+    async def has_events(self, turn: Turn) -> bool:
+        """Return whether a turn has events; a copy in a fork has none."""
+        return await self._parts.events.last_n(turn.id) > 0
+
     async def follow(
         self, user_id: UserId, conversation_id: str, after: str | None = None
     ) -> Subscription:
@@ -181,11 +197,6 @@ class TurnReader:
         first = await self._parts.events.find(turn_id, 1)
         begin = known if first is None else min(known, first - 1)
         return self._parts.log.subscribe(conversation.id, begin), known
-
-    async def turn(self, user_id: UserId, turn_id: TurnId) -> Turn | None:
-        """Return a turn as it is stored; None if the user has none of that id."""
-        turn = await self._parts.turns.get(turn_id)
-        return turn if turn is not None and turn.user_id == user_id else None
 
     async def _seq_of(self, conversation: Conversation, after: str) -> int:
         turn_id, _, n = after.rpartition(":")

@@ -76,7 +76,7 @@ class Threads:
         """
         behind = await self._turn_before(user_id, message)
         if behind is not None:
-            return Place(await self._go_on(user_id, behind))
+            return Place(await self.go_on(user_id, behind))
         named = await self._named(user_id, message) if message.thread else None
         if named is not None and await self._may_append(user_id, named, message):
             return Place(named)
@@ -107,7 +107,12 @@ class Threads:
                 return turn
         return None
 
-    async def _go_on(self, user_id: UserId, behind: Turn) -> ConversationId:
+    async def go_on(self, user_id: UserId, behind: Turn) -> ConversationId:
+        """Return the conversation that goes on behind a turn: its own, or a fork if the turn is not
+        the last one there.
+
+        Raise `Conflict` if a fork is needed and the turn is not finished.
+        """
         (last,) = await self._parts.turns.history(behind.conversation_id, limit=1)
         if last.id == behind.id:
             return behind.conversation_id

@@ -7,6 +7,8 @@ from starlette.routing import Route
 
 from gateway.doors.anthropic import routes as anthropic
 from gateway.doors.mcp import routes as mcp
+from gateway.doors.openai import conversations as openai_conversations
+from gateway.doors.openai import responses as openai_responses
 from gateway.doors.openai import routes as openai
 from gateway.http.routes import (
     approvals,
@@ -27,7 +29,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 WORK = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
-SECTIONS = (*WORK, logs, health, page, anthropic, openai, mcp)
+OPENAI = (openai, openai_responses, openai_conversations)
+SECTIONS = (*WORK, logs, health, page, anthropic, *OPENAI, mcp)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:

@@ -136,7 +136,7 @@ class _Content:
             case CallEnded(fields):
                 more = f"\n\n{_details(fields)}"
             case Asked(fields):
-                more = f"\n\n{_question(fields)}"
+                more = f"\n\n{question(fields)}"
             case _:
                 return ""
         if not self._has_begun:
@@ -145,7 +145,8 @@ class _Content:
         return more
 
 
-def _question(fields: Mapping[str, Any]) -> str:
+def question(fields: Mapping[str, Any]) -> str:
+    """Return what waits for a person, with where to answer."""
     return (
         f"> Waiting for a person: `{fields['summary']}`. Allow or deny it on Candor's page, or with"
         f" `POST /approvals/{fields['approval_id']}`."

@@ -13,8 +13,16 @@ from typing import Any, Final
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from gateway.chat import Accepted, ChatRequest
+from gateway.chat import Accepted
 from gateway.chat.threads import ClientMessage
+from gateway.doors.openai.acceptance import (
+    accept_once,
+    check_model,
+    client_message,
+    model_names,
+    place_headers,
+    store_message,
+)
 from gateway.doors.openai.bodies import CompletionBody
 from gateway.doors.openai.chunks import (
     DONE,
@@ -24,35 +32,28 @@ from gateway.doors.openai.chunks import (
     failure_of,
     line,
 )
-from gateway.doors.openai.messages import Conversation, compose, read_messages
-from gateway.doors.openai.tasks import TASK_MODEL, do_task, is_task
-from gateway.errors import Busy, Conflict, NotFound, UnprocessableEntity
+from gateway.doors.openai.messages import Conversation, read_messages
+from gateway.doors.openai.tasks import do_task, is_task
 from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonResponse
 from gateway.http.openapi import EVENTS, takes
 from gateway.http.sse import EventStream
-from gateway.jsonsafe import json_text
 
 router = APIRouter(prefix="/openai/v1")
 
-MODEL: Final = "candor"
-_OWN_NAME: Final = "x-candor-conversation"
-_FOREIGN_NAMES: Final = ("x-openwebui-chat-id", "x-conversation-id")
-"""Headers in which front ends name the conversation; these send the whole history each time."""
 _TASK: Final = "x-candor-task"
-_MAX_NAME_CHARS: Final = 200
 
 
 @router.get("/models")
 async def models(context: Context) -> Response:
     """List what `model` may name."""
-    return JsonResponse({"object": "list", "data": [_model(name) for name in _names(context)]})
+    return JsonResponse({"object": "list", "data": [_model(name) for name in model_names(context)]})
 
 
 @router.get("/models/{name:path}")
 async def model(context: Context, name: str) -> Response:
     """Return one of them."""
-    _check_model(context, name)
+    check_model(context, name)
     return JsonResponse(_model(name))
 
 
@@ -60,18 +61,14 @@ async def model(context: Context, name: str) -> Response:
 async def chat_completions(context: Context) -> Response:
     """Answer the last message of a history, whole or as a stream."""
     body = await context.body(CompletionBody)
-    _check_model(context, body.model)
+    check_model(context, body.model)
     headers = context.request.headers
     if is_task(body.model, body.messages, headers.get(_TASK)):
         return await _task(context, body)
     asked = read_messages(body.messages)
-    message = _client_message(asked, headers)
-    named = {name: headers.get(name, "") for name in (_OWN_NAME, *_FOREIGN_NAMES)}
-    request = json_text([context.request.url.path, named]).encode() + await context.request.body()
-    accepted = await context.chat.arrivals.accept(
-        context.user_id, request, context.attempt, partial(_accept, context, asked, message)
-    )
-    told = {"X-Candor-Conversation": accepted.conversation_id, "X-Candor-Turn": accepted.turn_id}
+    message = client_message(asked, headers)
+    accepted = await accept_once(context, partial(_accept, context, asked, message))
+    told = place_headers(accepted)
     if body.stream:
         return _stream(context, body, accepted, told)
     result = await context.chat.reader.result(context.user_id, accepted.turn_id)
@@ -88,23 +85,7 @@ async def _accept(
     """Store a message where its history belongs, and remember that."""
     threads = context.chat.threads
     place = await threads.place(context.user_id, message)
-    stored = await context.store(asked.pictures) if asked.pictures else ()
-    text = compose(
-        asked,
-        [file.path for file in stored],
-        is_new=place.conversation_id is None,
-        knows_history=place.knows_history,
-    )
-    request = ChatRequest(
-        message=text,
-        conversation_id=place.conversation_id,
-        when_busy="reject",
-        idempotency_key=key,
-    )
-    try:
-        accepted = await context.chat.intake.accept(context.user_id, request)
-    except Busy as exc:  # these clients would repeat what may be repeated
-        raise Conflict(exc.message, code=exc.specific_code) from exc
+    accepted = await store_message(context, asked, place, key)
     await threads.note(context.user_id, message, accepted)
     return accepted
 
@@ -148,34 +129,6 @@ async def _task(context: RequestContext, body: CompletionBody) -> Response:
     end = [{"index": 0, "delta": {}, "finish_reason": "stop"}]
     content = line({**head, "choices": choices}) + line({**head, "choices": end}) + DONE
     return Response(content, media_type="text/event-stream")
-
-
-def _client_message(asked: Conversation, headers: Mapping[str, str]) -> ClientMessage:
-    own = headers.get(_OWN_NAME, "").strip()
-    foreign = [
-        f"{name}:{headers[name].strip()}"
-        for name in _FOREIGN_NAMES
-        if headers.get(name, "").strip()
-    ]
-    thread = own or next(iter(foreign), "")
-    if len(thread) > _MAX_NAME_CHARS:
-        raise UnprocessableEntity(
-            f"The name of the conversation is longer than {_MAX_NAME_CHARS} characters."
-        )
-    return ClientMessage(text=asked.text, before=asked.before, thread=thread, sends_whole=not own)
-
-
-def _names(context: RequestContext) -> list[str]:
-    model = context.state.services.model
-    return [MODEL, TASK_MODEL, *([model] if model else [])]
-
-
-def _check_model(context: RequestContext, name: str) -> None:
-    if name not in _names(context):
-        raise NotFound(
-            f"There is no such model; this server has {', '.join(_names(context))}.",
-            code="model_not_found",
-        )
 
 
 def _model(name: str) -> dict[str, Any]:

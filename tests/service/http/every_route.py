@@ -36,6 +36,7 @@ UNKNOWN = {
     "agent_id": "agent_unknown",
     "environment_id": "env_unknown",
     "log_file": "2026-11-20/trn_unknown.jsonl",
+    "response_id": "resp_trn_unknown",
     "name": "unknown.js",
 }
 

@@ -44,6 +44,7 @@ CASE = {
     "resolution": "filled it",
     "confidence": 0.7,
 }
+RESPONSES = "/openai/v1/responses"
 ATTEMPTS = [
     Attempt("POST", "/chat", {"message": "hi", "conversation_id": "{conversation_id}"}),
     Attempt("POST", "/chat/stream", {"message": "hi", "conversation_id": "{conversation_id}"}),
@@ -107,6 +108,18 @@ ATTEMPTS = [
     ),
     Attempt("GET", "/anthropic/v1/sessions/{conversation_id}/events"),
     Attempt("GET", "/anthropic/v1/sessions/{conversation_id}/events/stream"),
+    Attempt("POST", RESPONSES, {"input": "hi", "conversation": "{conversation_id}"}),
+    Attempt("POST", RESPONSES, {"input": "hi", "previous_response_id": "{response_id}"}),
+    Attempt("POST", f"{RESPONSES}/compact", {"previous_response_id": "{response_id}"}),
+    Attempt("GET", f"{RESPONSES}/{{response_id}}"),
+    Attempt("GET", f"{RESPONSES}/{{response_id}}", query={"stream": "true"}),
+    Attempt("GET", f"{RESPONSES}/{{response_id}}/input_items"),
+    Attempt("POST", f"{RESPONSES}/{{response_id}}/cancel"),
+    Attempt("DELETE", f"{RESPONSES}/{{response_id}}"),
+    Attempt("GET", "/openai/v1/conversations/{conversation_id}"),
+    Attempt("GET", "/openai/v1/conversations/{conversation_id}/items"),
+    Attempt("GET", "/openai/v1/conversations/{conversation_id}/items/{item_id}"),
+    Attempt("DELETE", "/openai/v1/conversations/{conversation_id}"),
 ]
 LISTS = {
     "/conversations": "conversations",
@@ -136,6 +149,7 @@ OWN_ALONE = {
     ("GET", "/workspace/file"),
     ("POST", "/workspace/files"),
     ("POST", "/openai/v1/chat/completions"),
+    ("POST", "/openai/v1/conversations"),
     ("POST", "/mcp"),
     ("POST", "/anthropic/v1/agents"),
     ("POST", "/anthropic/v1/environments"),
@@ -166,6 +180,7 @@ def fill(given: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def attempt(client: Client, one: Attempt, ids: Mapping[str, str]) -> Any:
+    ids = {**ids, "response_id": f"resp_{ids['turn_id']}"}  # a response is a turn
     path = one.template.replace(":path", "").format(**ids)
     body = fill(one.body, ids) if one.body else None
     return await client.request(one.method, path, params=fill(one.query, ids), json=body)

@@ -1,0 +1,90 @@
+"""What chat completions and responses share: models, the place of a message, and taking it once."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from gateway.chat import Accepted, ChatRequest
+from gateway.chat.threads import ClientMessage, Place
+from gateway.doors.openai.messages import Conversation, compose
+from gateway.doors.openai.tasks import TASK_MODEL
+from gateway.errors import Busy, Conflict, NotFound, UnprocessableEntity
+from gateway.http.context import RequestContext
+from gateway.jsonsafe import json_text
+
+MODEL: Final = "candor"
+_OWN_NAME: Final = "x-candor-conversation"
+_FOREIGN_NAMES: Final = ("x-openwebui-chat-id", "x-conversation-id")
+"""Headers in which front ends name the conversation; these send the whole history each time."""
+_MAX_NAME_CHARS: Final = 200
+
+
+def model_names(context: RequestContext) -> list[str]:
+    """List what `model` may name."""
+    model = context.state.services.model
+    return [MODEL, TASK_MODEL, *([model] if model else [])]
+
+
+def check_model(context: RequestContext, name: str) -> None:
+    """Raise `NotFound` if there is no such model."""
+    if name not in model_names(context):
+        raise NotFound(
+            f"There is no such model; this server has {', '.join(model_names(context))}.",
+            code="model_not_found",
+        )
+
+
+def client_message(asked: Conversation, headers: Mapping[str, str]) -> ClientMessage:
+    """Return a message with what headers say of its place.
+
+    Raise `UnprocessableEntity` if they name the conversation too long.
+    """
+    own = headers.get(_OWN_NAME, "").strip()
+    foreign = [
+        f"{name}:{headers[name].strip()}"
+        for name in _FOREIGN_NAMES
+        if headers.get(name, "").strip()
+    ]
+    thread = own or next(iter(foreign), "")
+    if len(thread) > _MAX_NAME_CHARS:
+        raise UnprocessableEntity(
+            f"The name of the conversation is longer than {_MAX_NAME_CHARS} characters."
+        )
+    return ClientMessage(text=asked.text, before=asked.before, thread=thread, sends_whole=not own)
+
+
+async def accept_once(
+    context: RequestContext, take: Callable[[str], Awaitable[Accepted]]
+) -> Accepted:
+    """Return the turn that `take` starts, or that of the first arrival of a repeated request."""
+    headers = context.request.headers
+    named = {name: headers.get(name, "") for name in (_OWN_NAME, *_FOREIGN_NAMES)}
+    request = json_text([context.request.url.path, named]).encode() + await context.request.body()
+    return await context.chat.arrivals.accept(context.user_id, request, context.attempt, take)
+
+
+async def store_message(
+    context: RequestContext, asked: Conversation, place: Place, key: str
+) -> Accepted:
+    """Store a message in its place; a conversation at work refuses it."""
+    stored = await context.store(asked.pictures) if asked.pictures else ()
+    text = compose(
+        asked,
+        [file.path for file in stored],
+        is_new=place.conversation_id is None,
+        knows_history=place.knows_history,
+    )
+    request = ChatRequest(
+        message=text,
+        conversation_id=place.conversation_id,
+        when_busy="reject",
+        idempotency_key=key,
+    )
+    try:
+        return await context.chat.intake.accept(context.user_id, request)
+    except Busy as exc:  # these clients would repeat what may be repeated
+        raise Conflict(exc.message, code=exc.specific_code) from exc
+
+
+def place_headers(accepted: Accepted) -> dict[str, str]:
+    """Return the headers that say where a message went."""
+    return {"X-Candor-Conversation": accepted.conversation_id, "X-Candor-Turn": accepted.turn_id}

@@ -1,0 +1,146 @@
+"""The bodies of OpenAI's responses and conversations; what the input holds, as messages."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from gateway.doors.openai.bodies import Message, TextPart
+from gateway.errors import UnprocessableEntity
+from gateway.http.schemas import Body
+
+_MAX_ITEMS = 10_000
+_ROLES = frozenset({"system", "developer", "user", "assistant"})
+_COMPACTED = "compaction"
+
+
+class _Foreign(Body):
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
+class InputPart(_Foreign):
+    """A part of a message of the input."""
+
+    type: str
+    text: str = ""
+    image_url: str | None = None
+
+
+class InputItem(_Foreign):
+    """One item of the input: a message, or what a client sends back of an output."""
+
+    type: str = "message"
+    role: str = ""
+    content: str | list[InputPart] | None = None
+    encrypted_content: str | None = None
+
+
+class ConversationName(_Foreign):
+    """A conversation by its id."""
+
+    id: str
+
+
+Input = str | Annotated[list[InputItem], Field(min_length=1, max_length=_MAX_ITEMS)]
+Name = Annotated[str, Field(max_length=200)]
+
+
+class ResponseBody(_Foreign):
+    """`POST /openai/v1/responses`."""
+
+    model: str = "candor"
+    input: Input
+    instructions: str | None = None
+    conversation: Name | ConversationName | None = None
+    previous_response_id: Name | None = None
+    stream: bool | None = None
+    background: bool | None = None
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation that is named."""
+        named = self.conversation
+        return named.id if isinstance(named, ConversationName) else named
+
+    @property
+    def behind(self) -> str | None:
+        """The response that the new one goes on behind."""
+        compacted = _last_compaction(self.input)
+        if compacted is None:
+            return self.previous_response_id
+        return self.input[compacted].encrypted_content  # type: ignore[union-attr]
+
+
+class CompactBody(_Foreign):
+    """`POST /openai/v1/responses/compact`."""
+
+    model: str = "candor"
+    previous_response_id: Name | None = None
+    instructions: str | None = None
+
+
+class ConversationBody(_Foreign):
+    """`POST /openai/v1/conversations`."""
+
+    items: list[Any] | None = None
+
+
+def read_input(body: ResponseBody) -> list[Message]:
+    """Return the messages of an input, behind its last compaction if it has one; the instructions
+    are the first.
+
+    What a client sends back of an output beside messages is left out: Candor has it.
+    """
+    first = [Message(role="system", content=body.instructions)] if body.instructions else []
+    if isinstance(body.input, str):
+        return [*first, Message(role="user", content=body.input)]
+    compacted = _last_compaction(body.input)
+    items = body.input if compacted is None else body.input[compacted + 1 :]
+    if not items or items[-1].type != "message":
+        raise UnprocessableEntity("The last item of the input must be the person's message.")
+    return [*first, *_joined([_message(item) for item in items if item.type == "message"])]
+
+
+def _last_compaction(items: str | Sequence[InputItem]) -> int | None:
+    if isinstance(items, str):
+        return None
+    found = [
+        at for at, item in enumerate(items) if item.type == _COMPACTED and item.encrypted_content
+    ]
+    return found[-1] if found else None
+
+
+def _message(item: InputItem) -> Message:
+    if item.role not in _ROLES:
+        raise UnprocessableEntity(
+            "The `role` of a message is user, assistant, system or developer."
+        )
+    content: Any = item.content
+    if isinstance(content, list):
+        content = list(map(_part, content))
+    return Message.model_validate({"role": item.role, "content": content})
+
+
+def _part(part: InputPart) -> dict[str, Any]:
+    """Return a part as chat completions write it."""
+    if part.type == "input_image" and part.image_url is not None:
+        return {"type": "image_url", "image_url": {"url": part.image_url}}
+    return {"type": part.type, "text": part.text}
+
+
+def _joined(messages: Sequence[Message]) -> list[Message]:
+    """Return messages with those that make up one reply joined."""
+    joined: list[Message] = []
+    for message in messages:
+        if joined and message.role == joined[-1].role == "assistant":
+            text = "\n\n".join([_text(joined.pop()), _text(message)])
+            joined.append(Message(role="assistant", content=text))
+        else:
+            joined.append(message)
+    return joined
+
+
+def _text(message: Message) -> str:
+    if isinstance(message.content, list):
+        return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
+    return message.content or ""
