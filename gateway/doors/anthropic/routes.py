@@ -78,8 +78,8 @@ async def show_agent(context: Context, agent_id: str) -> Response:
 @router.post("/agents/{agent_id}", openapi_extra=takes(AgentChange))
 async def change_agent(context: Context, agent_id: str) -> Response:
     """Change an agent for the sessions to come."""
-    agent = await find(context.chat, context.user_id, "agent", agent_id)
     body = await context.body(AgentChange)
+    agent = await find(context.chat, context.user_id, "agent", agent_id)
     check_open(agent)
     version = agent.data["version"]
     if body.version not in {None, version}:
@@ -164,8 +164,8 @@ async def show_session(context: Context, conversation_id: str) -> Response:
 @router.post("/sessions/{conversation_id}", openapi_extra=takes(SessionChange))
 async def change_session(context: Context, conversation_id: str) -> Response:
     """Change a session's title and metadata."""
-    session = await find_session(context, conversation_id)
     body = await context.body(SessionChange)
+    session = await find_session(context, conversation_id)
     refuse(body, agent="Another agent", vault_ids="Vaults", budget="Budgets")
     check_open(session)
     if body.title:
@@ -194,8 +194,8 @@ async def delete_session(context: Context, conversation_id: str) -> Response:
 @router.post("/sessions/{conversation_id}/events", openapi_extra=takes(EventsBody))
 async def send_events(context: Context, conversation_id: str) -> Response:
     """Take messages, interrupts and answers to calls that wait."""
-    session = await find_session(context, conversation_id)
     body = await context.body(EventsBody)
+    session = await find_session(context, conversation_id)
     await check(context, session, body.events)
     return JsonResponse({"data": await apply(context, session, body.events)})
 
