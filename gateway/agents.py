@@ -136,7 +136,7 @@ async def open_agents(
             mcp_servers=servers,
             pings={"sandbox": _sandbox_ping(wall, box)} | ({"relay": relay.ping} if relay else {}),
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
-            is_confined=wall.kind == "landlock",
+            is_confined=wall.kind == "landlock" or box is not None,
         )
         yield _engine_factory(setup, wall, box), access
 

@@ -2,8 +2,8 @@
 
 from gateway.errors import StartError
 from gateway.settings import Settings
+from policies.calls import TASK_LIST_TOOLS
 from policies.rules import Rules, RulesError, load_rules
-from policies.tools import TASK_LIST_TOOLS
 
 
 def load_policy_blocking(settings: Settings) -> Rules:

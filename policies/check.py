@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, get_args
 
+from policies.calls import ToolCall
 from policies.rules import KNOWN_COMMANDS, Rules
-from policies.tools import HERE, Platform, ToolCall, ToolGate
+from policies.tools import HERE, Platform, ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
 from policies.visible_text import show
 from policies.web import ANY_HOST, read_listed_host

@@ -9,9 +9,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from policies.ask_rules import asks_about, locate_touched
+from policies.calls import SUBAGENT_TYPE, TASK_LIST_TOOLS, FindOwnToolRule, OwnToolRule, ToolCall
 from policies.denials import denied
 from policies.inputs import find_input_fault, is_too_deep
 from policies.paths.patterns import check_grep_glob, check_pattern
@@ -40,43 +41,9 @@ PLANS = ".plans"
 MAX_TIMEOUT_MS = 600_000
 MAX_SKILL_ARGS_CHARS = 2000
 
-TASK_LIST_TOOLS = ("TaskCreate", "TaskGet", "TaskList", "TaskUpdate")
-"""The tools of the list of tasks that an agent keeps for itself."""
-
-SUBAGENT_TYPE = "general-purpose"
-"""The only kind of sub-agent. The gateway defines it; no file of the workspace shapes it."""
-
 _SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _SKILL_ARGS = re.compile(r"[^`$!@\\]*")
 _TYPE_NAME = re.compile(r"[a-z0-9_+-]{1,32}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
-    """One call of a tool, as the agent's process reported it before running it."""
-
-    name: str
-    input: Mapping[str, Any]
-    cwd: str
-    """The working directory that relative paths start from, absolute."""
-    tool_use_id: str = ""
-    agent_id: str | None = None
-    """The calling subagent; `None`: the main agent. Both are judged alike."""
-    index: int = 0
-    """The call's number in its turn, from 1; 0 while it has none. `tool_use_id` may repeat."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnToolRule:
-    """What the operator says of a tool of the gateway that no file of rules names."""
-
-    changes: bool = True
-    ask: Literal["changes", "always", "never"] = "changes"
-    """When a person is asked: about a change, if approvals are on; about each call; never."""
-
-
-FindOwnToolRule = Callable[[str], OwnToolRule | None]
-"""Returns the rule of a tool by its exact name; `None`: there is no such tool now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ import anyio
 
 from gateway.engine.events import ToolCalled, ToolReturned, WholeOutput
 from gateway.engine.result_text import report_of
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Allow, Deny
 
 STREAM_LAG_S = 0.25

@@ -30,7 +30,7 @@ from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import Prompt, ToolGatekeeper
 from gateway.engine.tool_output import SHORTENED_TOOLS, shorten, whole_output_blocking
 from gateway.engine.translate import as_object
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Allow, Ask, Deny
 
 _log = logging.getLogger(__name__)

@@ -29,8 +29,9 @@ from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.system_prompt import build_subagent_prompt, build_system_prompt
 from gateway.relay.supervisor import RelayProcess
+from policies.calls import SUBAGENT_TYPE, TASK_LIST_TOOLS
 from policies.paths.protected import secret_exclusions
-from policies.tools import PLANS, SUBAGENT_TYPE, TASK_LIST_TOOLS
+from policies.tools import PLANS
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line read from the agent; the SDK's default of 1 MiB breaks the session (SDK #58)."""

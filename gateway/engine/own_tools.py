@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from policies.tools import OwnToolRule
+from policies.calls import OwnToolRule
 
 _log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from gateway.engine.events import EngineEvent
 from gateway.engine.own_tools import OwnServer, OwnToolCaller
+from policies.calls import ToolCall
 from policies.configuration import Concern
-from policies.tools import ToolCall
 from policies.verdict import Allow, Deny, Verdict
 
 

@@ -21,7 +21,7 @@ from gateway.engine.protocol import (
     SessionOrigin,
 )
 from memory.remote.small_model import ModelUnavailable
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Deny
 
 _CLOSE_S = 10.0

@@ -17,7 +17,8 @@ from typing import Final, Literal
 
 from gateway.errors import Forbidden, NotFound
 from memory.notes.descriptors import open_file, opened_folder
-from policies.tools import ToolCall, ToolGate
+from policies.calls import ToolCall
+from policies.tools import ToolGate
 from policies.verdict import Ask, Deny
 
 MAX_ENTRIES: Final = 1000

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gateway.errors import StartError
+from policies.calls import OwnToolRule
 from policies.rule_file import show_path, suggest
-from policies.tools import OwnToolRule
 from policies.visible_text import show
 
 MAX_FILE_BYTES = 256 * 1024

@@ -20,7 +20,7 @@ from gateway.mcp_servers.definitions import Definitions, Review, ToolDefinition,
 from gateway.mcp_servers.plan import ServerPlan
 from gateway.mcp_servers.transports import transport_of
 from memory.background import keep_running
-from policies.tools import OwnToolRule
+from policies.calls import OwnToolRule
 
 _log = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from gateway.turns.sanitizer import off_loop
 from gateway.turns.sentences import PROMPTS, Language, say
 from memory.errors import StoreUnavailable
 from memory.intents.builders import intent_from_approval_requested, intent_from_approval_resolved
+from policies.calls import ToolCall
 from policies.permits import Effect
-from policies.tools import ToolCall
 
 _log = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from gateway.turns.sentences import Language
 from gateway.turns.standing_rules import Allowed, StandingRules
 from memory.clock import Now
 from memory.errors import StoreUnavailable
+from policies.calls import ToolCall
 from policies.permits import Effect, Permit, Reach, permits_for
-from policies.tools import ToolCall
 
 _log = logging.getLogger(__name__)
 

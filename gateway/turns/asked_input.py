@@ -17,8 +17,8 @@ from typing import Any, Final
 from gateway.jsonsafe import json_safe, json_text
 from gateway.observability.masking import clip
 from gateway.turns.guards import without_comments
+from policies.calls import ToolCall
 from policies.secrets import known_spans
-from policies.tools import ToolCall
 
 HIDDEN: Final = "[{chars} characters hidden]"
 _PATHS: Final = ("file_path", "notebook_path", "path")

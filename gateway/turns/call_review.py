@@ -12,7 +12,7 @@ from gateway.turns.approval_views import AskReason
 from gateway.turns.sanitizer import OUTPUT_CHARS
 from memory.clock import Now
 from memory.remote.small_model import AskModel, RestingModel, read_json
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 
 ReviewResult = Literal["allowed", "left", "failed"]
 

@@ -30,7 +30,7 @@ from gateway.turns.reply import describe_failure, report_of
 from gateway.turns.result import tool_fields
 from gateway.turns.sanitizer import StreamMasker, off_loop
 from gateway.turns.task_list import tasks_of
-from policies.tools import TASK_LIST_TOOLS
+from policies.calls import TASK_LIST_TOOLS
 
 HOPELESS = frozenset({400, 401, 403, 404})
 """HTTP statuses of the model's service that retrying does not change."""

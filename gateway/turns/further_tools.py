@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from gateway.engine.own_tools import OwnServer, OwnToolCaller, ToolSource
-from policies.tools import OwnToolRule
+from policies.calls import OwnToolRule
 
 
 class FurtherTools:

@@ -20,8 +20,8 @@ from gateway.turns.evidence import Evidence
 from gateway.turns.guards import DoomLoop
 from gateway.turns.questions import FOR_PERSONS
 from gateway.turns.workspace_lock import WorkspaceLock
+from policies.calls import ToolCall
 from policies.permits import Effect, effect_of_input
-from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
 
 _log = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ from functools import partial
 
 from gateway.turns.context import TurnContext
 from memory.intents.builders import intent_from_permission
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Allow, Deny
 
 

@@ -19,7 +19,7 @@ from gateway.errors import Forbidden, NotFound
 from gateway.files.access import WorkspaceAccess
 from gateway.files.picture import PictureFault, PictureKind, inspect_picture_blocking
 from gateway.turns.context import TurnContext
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Deny
 
 MAX_PICTURES: Final = 5

@@ -32,7 +32,7 @@ from gateway.turns.event_emitter import EventEmitter
 from gateway.turns.evidence import SERVICE_FAILURES
 from gateway.turns.reply import broke_off
 from gateway.turns.sanitizer import OUTPUT_CHARS, off_loop
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 
 NOTICE_S = 15.0
 """Silence is reported to the person after so long, or after half of the limit where that is

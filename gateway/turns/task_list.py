@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from gateway.turns.evidence import ToolUse
-from policies.tools import TASK_LIST_TOOLS
+from policies.calls import TASK_LIST_TOOLS
 
 _STATES: Final = ("pending", "in_progress", "completed")
 _DELETED = "deleted"

@@ -14,8 +14,8 @@ from gateway.settings import Settings
 from gateway.web_fetch.errors import FetchRefused
 from gateway.web_fetch.fetcher import Fetcher
 from gateway.web_fetch.search import Search
+from policies.calls import OwnToolRule
 from policies.rules import Rules
-from policies.tools import OwnToolRule
 from policies.web import ANY_HOST
 
 SERVER: Final = "web"

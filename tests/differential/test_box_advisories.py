@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from policies.tools import ToolCall, ToolGate
+from policies.calls import ToolCall
+from policies.tools import ToolGate
 from policies.verdict import Deny
 from tests.support.boxes import USERS, Bench, box_bench
 from tests.support.walls import needs_boxes

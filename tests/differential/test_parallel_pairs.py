@@ -20,8 +20,9 @@ import pytest
 from gateway.turns.approval_answer import Answer
 from gateway.turns.approval_views import AskReason
 from gateway.turns.workspace_lock import WorkspaceLock
+from policies.calls import ToolCall
 from policies.paths.trees import TreeInspector
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Allow, Deny
 from tests.support.engine_talk import until
 from tests.support.parallel_pairs import KINDS, Call, Ground, Kind

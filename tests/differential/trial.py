@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from policies.tools import ToolCall, ToolGate
+from policies.calls import ToolCall
+from policies.tools import ToolGate
 from policies.verdict import Allow
 from tests.differential.referee import watch
 from tests.differential.yard import Yard

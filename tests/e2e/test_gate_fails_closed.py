@@ -19,7 +19,8 @@ from gateway.engine.events import ToolReturned
 from gateway.engine.hooks import RunHooks
 from gateway.private_files import make_directories_blocking
 from gateway.turns import gate as turn_gate
-from policies.tools import ToolCall, ToolGate
+from policies.calls import ToolCall
+from policies.tools import ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.engine_talk import LONG_S, Gate, ask, bash
 from tests.support.engine_talk import script as engine_script

@@ -15,8 +15,8 @@ import anyio
 import pytest
 
 from gateway.engine.protocol import SessionOrigin
+from policies.calls import TASK_LIST_TOOLS
 from policies.rules import shipped_rules
-from policies.tools import TASK_LIST_TOOLS
 from tests.support.engine_talk import ask, bash, script
 from tests.support.engine_world import RealWorld, real_world
 from tests.support.recording_model import RecordingModel, recording_model

@@ -19,9 +19,10 @@ from gateway.turns.approval_answer import Answer
 from gateway.turns.approval_views import AskReason
 from gateway.turns.gate import TurnGate
 from gateway.turns.workspace_lock import WorkspaceLock
+from policies.calls import ToolCall
 from policies.paths.trees import TreeInspector
 from policies.permits import Effect
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Allow, Verdict
 from tests.support.engine_talk import ask, script
 from tests.support.engine_world import RealWorld, real_world, walled_world

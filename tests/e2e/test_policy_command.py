@@ -20,9 +20,9 @@ from claude_agent_sdk import (
 )
 
 from gateway.engine.hooks import RunHooks
+from policies.calls import ToolCall
 from policies.check import Checker
 from policies.rules import shipped_rules
-from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.engine_talk import prompt, unheard_calls
 from tests.support.live_server import LiveServer, script, started_server

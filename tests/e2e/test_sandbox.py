@@ -21,7 +21,7 @@ import pytest
 from gateway.engine.client import SdkClient
 from gateway.engine.events import ToolReturned
 from gateway.engine.sandbox.protection import Protection
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from tests.support.engine_talk import YES, Gate, ask, bash, script, step
 from tests.support.engine_world import RealWorld, walled_world, write
 from tests.support.walls import HAS_OWN_MOUNTS, needs_landlock

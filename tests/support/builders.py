@@ -13,8 +13,8 @@ from gateway.turns.evidence import Evidence
 from gateway.turns.reply import Cause, Ending
 from gateway.turns.sentences import Language
 from memory.recall.query import ContextItem, ContextPack, QueryPack
+from policies.calls import ToolCall
 from policies.permits import effect_of_input
-from policies.tools import ToolCall
 
 NOON = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
 LOG_FILE = "2026-11-20/trn_aaaaaaaaaaaaaaaaaaaaaaaaaa.jsonl"

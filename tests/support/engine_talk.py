@@ -19,7 +19,7 @@ from gateway.engine.events import (
 )
 from gateway.engine.own_tools import OwnToolCaller
 from gateway.engine.protocol import AgentClient, AgentRun, Prompt, ToolGatekeeper
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Allow
 
 LONG_S = 60.0

@@ -44,7 +44,7 @@ from gateway.engine.protocol import (
     SessionOrigin,
 )
 from gateway.engine.runs import EventQueue
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Deny
 from tests.support.scripted_steps import (
     ScriptedCall,

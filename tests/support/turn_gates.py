@@ -11,8 +11,8 @@ from gateway.turns.evidence import Evidence
 from gateway.turns.gate import TurnGate
 from gateway.turns.guards import DoomLoop
 from gateway.turns.workspace_lock import WorkspaceLock
+from policies.calls import ToolCall
 from policies.permits import Effect
-from policies.tools import ToolCall
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.builders import tool_call
 

@@ -49,8 +49,9 @@ from memory.service.assemble import open_memory
 from memory.service.memory import Memory
 from memory.service.plan import MemoryPlan
 from memory.stores.sqlite.database import Database, migrations_of, open_database
+from policies.calls import ToolCall
 from policies.secrets import mask_secrets
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from tests.service.http.client import Client
 from tests.support.asgi import served
 from tests.support.builders import asked_about

@@ -9,8 +9,9 @@ import pytest
 
 from gateway.errors import Forbidden, NotFound
 from gateway.files.access import WorkspaceAccess
+from policies.calls import ToolCall
 from policies.rules import load_rules
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Verdict
 from tests.service.http.client import Client
 from tests.service.http.stage import Json, Stage, assert_error, staged

@@ -15,8 +15,9 @@ from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
 from gateway.turns.gate import TurnGate
+from policies.calls import ToolCall
 from policies.secrets import MASK, mask_secrets
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.support.builders import NOON, broken_off, codes, finished
 from tests.support.scripted_engine import ScriptedRun

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from policies.calls import ToolCall
 from policies.paths.workspace import Place
 from policies.rules import shipped_rules
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Allow, Deny, Refused, Verdict
 from policies.windows.judge import KNOWN_COMMANDS
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from policies.calls import ToolCall
 from policies.rules import AskRule, shipped_rules
 from policies.shell.commands import GRAMMARS
-from policies.tools import ToolCall, ToolGate, validate_bash_command
+from policies.tools import ToolGate, validate_bash_command
 from policies.verdict import Deny, Verdict
 from tests.unit.policies.judging import count_calls, validate_windows_command
 

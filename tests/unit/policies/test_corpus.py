@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import policies
-from policies.tools import ToolCall, ToolGate
+from policies.calls import ToolCall
+from policies.tools import ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from tests.unit.policies.corpus import build_workspace, fill, read_cases
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from policies.calls import ToolCall
 from policies.paths.workspace import ExtraDirectory
 from policies.rules import AskRule, Rules, shipped_rules
 from policies.shell.commands import GRAMMARS
-from policies.tools import ToolCall, ToolGate, validate_bash_command
+from policies.tools import ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.unit.policies.judging import find_misses
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from policies.calls import ToolCall
 from policies.paths.protected import (
     SECRET_BELOW,
     SECRET_IN_REPOSITORY,
@@ -15,7 +16,7 @@ from policies.paths.protected import (
 from policies.paths.workspace import Workspace
 from policies.shell.globs import Budget, expand
 from policies.shell.words import Word, split_words
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Deny
 from tests.unit.policies.judging import (
     allow_call,

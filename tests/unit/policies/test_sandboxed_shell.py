@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from policies.calls import ToolCall
 from policies.permits import permits_for
 from policies.rules import AskRule, Rules, shipped_rules
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
 
 

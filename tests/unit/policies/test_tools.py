@@ -10,15 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from policies.calls import OwnToolRule, ToolCall
 from policies.rules import load_rules, shipped_rules
-from policies.tools import (
-    OFFERED_TOOLS,
-    OwnToolRule,
-    Platform,
-    ToolCall,
-    ToolGate,
-    validate_bash_command,
-)
+from policies.tools import OFFERED_TOOLS, Platform, ToolGate, validate_bash_command
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.unit.policies.judging import allow_call, find_rule
 

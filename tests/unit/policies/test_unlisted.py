@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from policies.calls import ToolCall
 from policies.permits import Permit, permits_for
 from policies.rules import load_rules
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Ask, Deny
 from tests.unit.policies.corpus import build_workspace, fill, read_cases
 

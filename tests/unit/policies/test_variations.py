@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from policies.calls import ToolCall
 from policies.inputs import KNOWN_TOOLS
 from policies.rules import shipped_rules
 from policies.shell.commands import GRAMMARS
-from policies.tools import ToolCall, ToolGate, validate_bash_command
+from policies.tools import ToolGate, validate_bash_command
 from policies.verdict import Allow, Deny
 from tests.unit.policies.corpus import build_workspace
 from tests.unit.policies.judging import read_list

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from policies.calls import ToolCall
 from policies.rules import shipped_rules
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Allow, Deny, Refused, Verdict
 from policies.web import HTTP_AND_HTTPS, check_url, is_public_address, read_listed_host
 from tests.support.tables import read_table_text

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from policies.tools import Platform, ToolCall, ToolGate
+from policies.calls import ToolCall
+from policies.tools import Platform, ToolGate
 from policies.verdict import Allow, CommandApproval, Deny, Verdict
 from policies.windows.judge import KNOWN_COMMANDS, judge_windows_command
 from policies.windows.workspace import WindowsWorkspace

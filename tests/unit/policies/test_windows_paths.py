@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from policies.calls import ToolCall
 from policies.paths.workspace import ExtraDirectory, Place
-from policies.tools import ToolCall, ToolGate
+from policies.tools import ToolGate
 from policies.verdict import Allow, Deny, Verdict
 from policies.windows.workspace import WindowsWorkspace
 from tests.support.tables import read_pairs, read_table_text

@@ -14,7 +14,7 @@ from gateway.engine.message_filter import MessageFilter
 from gateway.engine.result_text import plain_result
 from gateway.engine.runs import SdkRun
 from gateway.engine.tool_output import shorten
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Allow, Deny
 from tests.support.engine_fakes import result, says, streams
 

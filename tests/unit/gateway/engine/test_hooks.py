@@ -15,7 +15,7 @@ from claude_agent_sdk import (
 )
 
 from gateway.engine.hooks import RunHooks
-from policies.tools import ToolCall
+from policies.calls import ToolCall
 from policies.verdict import Deny
 from tests.support.engine_talk import Gate, LateContext, prompt, unheard_calls
 

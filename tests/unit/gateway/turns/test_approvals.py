@@ -20,8 +20,8 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.context import TurnContext
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence
+from policies.calls import ToolCall
 from policies.permits import Effect, Reach
-from policies.tools import ToolCall
 from tests.support.builders import NOON, asked_about, called, tool_call
 
 ANN, BOB = UserId("ann"), UserId("bob")

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.turns import gate as turn_gate
 from gateway.turns.approval_views import AskReason
+from policies.calls import ToolCall
 from policies.permits import Effect
-from policies.tools import ToolCall
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.builders import called, returned, tool_call
 from tests.support.turn_gates import CHANGES, READS, Fixed, Gate
