@@ -40,9 +40,10 @@ test-fast: setup
 
 test: setup
 	@sh scripts/find-browser > $(VENV)/browser
+	@sh scripts/find-ag-ui $(CURDIR)/$(VENV) > $(VENV)/ag-ui
 	@sh scripts/find-sandbox
 	@sh scripts/find-compiler
-	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
+	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" CANDOR_TEST_AG_UI="$$(cat $(VENV)/ag-ui)" $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 soak: setup
 	@sh scripts/find-compiler

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from gateway.assemble import Services
+from gateway.doors.ag_ui.routes import router as ag_ui
 from gateway.doors.anthropic.errors import write_anthropic_error
 from gateway.doors.anthropic.routes import router as anthropic
 from gateway.doors.mcp.routes import router as mcp
@@ -104,7 +105,7 @@ def create_app(
     work = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
     for section in (*work, logs, health, page):
         app.include_router(section.router)
-    for door in (anthropic, openai, openai_responses, openai_conversations):
+    for door in (ag_ui, anthropic, openai, openai_responses, openai_conversations):
         app.include_router(door)
     app.include_router(mcp)
     return app

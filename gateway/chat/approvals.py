@@ -40,6 +40,10 @@ class Approvals:
             conversation = (await self._access.find(user_id, conversation_id)).id
         return await self._parts.approvals.listed(user_id, conversation)
 
+    async def turn_of(self, user_id: UserId, approval_id: str) -> TurnId:
+        """Return the turn that asked. Raise `NotFound` if there is no such approval."""
+        return (await self._parts.approvals.known(user_id, approval_id)).turn_id
+
     async def answer(self, user_id: UserId, approval_id: str, reply: Reply) -> TurnId | None:
         """Take a person's answer; return the turn in which it counts, None if nothing runs because
         of it.

@@ -77,7 +77,7 @@ class Threads:
         behind = await self._turn_before(user_id, message)
         if behind is not None:
             return Place(await self.go_on(user_id, behind))
-        named = await self._named(user_id, message) if message.thread else None
+        named = await self.named(user_id, message) if message.thread else None
         if named is not None and await self._may_append(user_id, named, message):
             return Place(named)
         return Place(None, knows_history=not message.before)
@@ -118,7 +118,7 @@ class Threads:
             return behind.conversation_id
         return await self._conversations.fork(user_id, behind.conversation_id, behind.id)
 
-    async def _named(self, user_id: UserId, message: ClientMessage) -> ConversationId | None:
+    async def named(self, user_id: UserId, message: ClientMessage) -> ConversationId | None:
         """Return the conversation that a name stands for."""
         known = await self._parts.client_turns.find(user_id, message.thread, None, limit=1)
         try:

@@ -26,7 +26,7 @@ _JSON = "application/json"
 _FORM = "multipart/form-data"
 UPLOADS = "/workspace/files"
 """The one path that takes a form."""
-_HISTORIES = ("/anthropic/", "/openai/")
+_HISTORIES = ("/ag-ui", "/anthropic/", "/openai/")
 """Paths of other protocols, whose clients send all messages again each time, pictures and all."""
 MAX_UPLOADS = 20
 """The most files in one form."""

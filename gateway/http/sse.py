@@ -49,6 +49,8 @@ class StreamPlan:
     """Called with events before `pieces`, to load what that needs."""
     pieces: Callable[[Sequence[TurnEvent]], Iterable[bytes]] | None = None
     """Writes the events of another protocol; None: as they are."""
+    is_over: Callable[[], bool] | None = None
+    """Tells whether `pieces` has ended the stream, though the turn goes on."""
     failure: Callable[[GatewayError, str], bytes] | None = None
     """Writes an error of another protocol, which ends the stream."""
     while_open: AbstractContextManager[None] = field(default_factory=nullcontext)
@@ -129,6 +131,8 @@ class EventStream(Response):
                 now = clock()
                 keep_alive_at = now + plan.keep_alive_s
                 if plan.until_completed and any(event.type == COMPLETED for event in events):
+                    return
+                if plan.is_over is not None and plan.is_over():
                     return
                 continue
             if stopped:

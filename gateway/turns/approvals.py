@@ -197,6 +197,13 @@ class ApprovalDesk:
             ),
         ]
 
+    async def known(self, user_id: UserId, approval_id: str) -> Approval:
+        """Return an approval in any state. Raise `NotFound` if there is none of the user."""
+        approval = await self._store.get(ApprovalId(approval_id), user_id)
+        if approval is None:
+            raise NotFound("There is no such approval.")
+        return approval
+
     async def find(self, user_id: UserId, approval_id: str) -> Approval:
         """Return an approval that can be answered.
 
@@ -204,9 +211,7 @@ class ApprovalDesk:
             NotFound: there is no such approval, or it is another user's.
             Conflict: it was answered already, or cannot be answered any more.
         """
-        approval = await self._store.get(ApprovalId(approval_id), user_id)
-        if approval is None:
-            raise NotFound("There is no such approval.")
+        approval = await self.known(user_id, approval_id)
         if approval.state == "answered":
             raise answered_already()
         is_live = approval.id in self._open

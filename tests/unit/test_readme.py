@@ -5,6 +5,7 @@ from pathlib import Path
 
 from starlette.routing import Route
 
+from gateway.doors.ag_ui import routes as ag_ui
 from gateway.doors.anthropic import routes as anthropic
 from gateway.doors.mcp import routes as mcp
 from gateway.doors.openai import conversations as openai_conversations
@@ -30,7 +31,7 @@ SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 WORK = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
 OPENAI = (openai, openai_responses, openai_conversations)
-SECTIONS = (*WORK, logs, health, page, anthropic, *OPENAI, mcp)
+SECTIONS = (*WORK, logs, health, page, ag_ui, anthropic, *OPENAI, mcp)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:

@@ -5,7 +5,7 @@ from typing import Final
 
 from gateway.chat import Accepted, ChatRequest
 from gateway.chat.threads import ClientMessage, Place
-from gateway.doors.openai.messages import Conversation, compose
+from gateway.doors.asked import Conversation, compose
 from gateway.doors.openai.tasks import TASK_MODEL
 from gateway.errors import Busy, Conflict, NotFound, UnprocessableEntity
 from gateway.http.context import RequestContext

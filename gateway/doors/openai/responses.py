@@ -17,6 +17,7 @@ from starlette.responses import Response
 from gateway.chat import Accepted, ChatRequest
 from gateway.chat.threads import ClientMessage, Place
 from gateway.conversations.model import Turn
+from gateway.doors.asked import Conversation
 from gateway.doors.openai.acceptance import (
     accept_once,
     check_model,
@@ -25,7 +26,7 @@ from gateway.doors.openai.acceptance import (
     store_message,
 )
 from gateway.doors.openai.chunks import failure_of
-from gateway.doors.openai.messages import Conversation, read_messages
+from gateway.doors.openai.messages import read_messages
 from gateway.doors.openai.response_bodies import CompactBody, ResponseBody, read_input
 from gateway.doors.openai.response_events import ResponseStream, ResponseWriter
 from gateway.doors.openai.response_objects import (

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from gateway.chat import Accepted
 from gateway.chat.threads import ClientMessage
+from gateway.doors.asked import Conversation
 from gateway.doors.openai.acceptance import (
     accept_once,
     check_model,
@@ -32,7 +33,7 @@ from gateway.doors.openai.chunks import (
     failure_of,
     line,
 )
-from gateway.doors.openai.messages import Conversation, read_messages
+from gateway.doors.openai.messages import read_messages
 from gateway.doors.openai.tasks import do_task, is_task
 from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonResponse

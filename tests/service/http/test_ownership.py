@@ -153,6 +153,7 @@ OWN_ALONE = {
     ("POST", "/mcp"),
     ("POST", "/anthropic/v1/agents"),
     ("POST", "/anthropic/v1/environments"),
+    ("POST", "/ag-ui"),
 }
 """Routes that take no id; what they show of others' is tried in `test_memory*.py`.
 
@@ -315,6 +316,26 @@ async def test_the_name_and_the_history_of_anothers_conversation_begin_ones_own(
                 assert answer.headers[name] != first.headers[name]
         (own,) = (await ada.read("/conversations"))["conversations"]
         assert (own["id"], own["turns"]) == (first.headers[name], 1)
+
+
+async def test_the_thread_the_run_and_the_interrupt_of_another_are_unknown(tmp_path: Path) -> None:
+    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        said = {"id": "m", "role": "user", "content": "mine"}
+        run = {"threadId": "t", "runId": "r", "messages": [said]}
+        for client in (ada, bob):
+            answer = await client.post("/ag-ui", json=run)
+            assert "RUN_FINISHED" in answer.text
+        for client in (ada, bob):
+            (own,) = (await client.read("/conversations"))["conversations"]
+            assert own["turns"] == 1
+        async with streaming(ada, ASK) as asking:
+            question = (await asking.until("approval.requested"))[-1].data
+            for name in (question["approval_id"], UNKNOWN["approval_id"]):
+                answers = {"interruptId": name, "status": "resolved", "payload": {"approved": True}}
+                answer = await bob.post("/ag-ui", json={**run, "runId": "2", "resume": [answers]})
+                assert_error(answer, 404, "not_found")
+            await ada.post(f"/approvals/{question['approval_id']}", json={"decision": "deny"})
 
 
 async def test_a_key_against_repeats_is_each_users_own(tmp_path: Path) -> None:
