@@ -188,6 +188,9 @@ async def test_a_history_that_is_sent_back_goes_on_in_its_conversation(client: A
 async def test_conversations_are_made_read_and_deleted(client: Any) -> None:
     made = await client.conversations.create(metadata={"topic": "demo"})
     assert (await client.conversations.retrieve(made.id)) == made
+    with pytest.raises(openai.UnprocessableEntityError):
+        await client.conversations.create(items=[{"role": "user", "content": "hi"}])
+    assert (await client.conversations.create()).id != made.id
     steps = script({"text": "Reply."})
     response = await client.ask(
         [{"role": "user", "content": [{"type": "input_text", "text": steps}]}],

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from gateway.conversations.model import Conversation
-from gateway.doors.openai.response_bodies import ConversationBody
+from gateway.doors.openai.response_bodies import NewConversation
 from gateway.doors.openai.response_objects import asked_item, listed
 from gateway.doors.openai.responses import written
 from gateway.errors import NotFound, UnprocessableEntity
@@ -25,11 +25,11 @@ _TURNS_AT_ONCE: Final = 10
 _NO_TURN: Final = 2**53
 
 
-@router.post("", openapi_extra=takes(ConversationBody, required=False))
+@router.post("", openapi_extra=takes(NewConversation))
 async def create_conversation(context: Context) -> Response:
     """Start a conversation without items."""
-    body = await context.optional_body(ConversationBody)
-    if body is not None and body.items:
+    body = await context.body(NewConversation)
+    if body.items:
         raise UnprocessableEntity(
             "A conversation begins without items; send earlier messages with the first input."
         )

@@ -79,10 +79,11 @@ class CompactBody(_Foreign):
     instructions: str | None = None
 
 
-class ConversationBody(_Foreign):
+class NewConversation(Body):
     """`POST /openai/v1/conversations`."""
 
     items: list[Any] | None = None
+    metadata: dict[str, Any] | None = None
 
 
 def read_input(body: ResponseBody) -> list[Message]:
