@@ -112,7 +112,7 @@ class EventStream(Response):
             await _send(send, write(error, self._plan.request_id))
 
     async def _follow(self, send: Send) -> None:
-        plan, pieces = self._plan, self._plan.pieces or stream_pieces
+        plan = self._plan
         clock = asyncio.get_running_loop().time
         now = clock()
         keep_alive_at, check_at, checked_at = now + plan.keep_alive_s, inf, -inf
@@ -124,16 +124,10 @@ class EventStream(Response):
             if self._revoked.is_set():
                 raise Unauthorized("The token of this stream is no longer valid.")
             if events:
-                if plan.prepare is not None:
-                    await plan.prepare(events)
-                for piece in pieces(events):
-                    await _send(send, piece)
+                if await self._write(send, events):
+                    return
                 now = clock()
                 keep_alive_at = now + plan.keep_alive_s
-                if plan.until_completed and any(event.type == COMPLETED for event in events):
-                    return
-                if plan.is_over is not None and plan.is_over():
-                    return
                 continue
             if stopped:
                 raise ShuttingDown(
@@ -147,6 +141,18 @@ class EventStream(Response):
             if now >= keep_alive_at:
                 await _send(send, _KEEP_ALIVE)
                 keep_alive_at = now + plan.keep_alive_s
+
+    async def _write(self, send: Send, events: Sequence[TurnEvent]) -> bool:
+        """Send events; return whether the stream ends with them."""
+        plan, pieces = self._plan, self._plan.pieces or stream_pieces
+        if plan.prepare is not None:
+            await plan.prepare(events)
+        for piece in pieces(events):
+            await _send(send, piece)
+        is_completed = any(event.type == COMPLETED for event in events)
+        return (plan.until_completed and is_completed) or (
+            plan.is_over is not None and plan.is_over()
+        )
 
     async def _check_conversation(self) -> None:
         try:
