@@ -9,6 +9,7 @@ import re
 from typing import Any, NoReturn, TypeVar
 
 import anyio
+import anyio.to_thread
 from pydantic import ValidationError
 from starlette.datastructures import FormData, Headers
 from starlette.exceptions import HTTPException
@@ -28,6 +29,8 @@ UPLOADS = "/workspace/files"
 """The one path that takes a form."""
 _HISTORIES = ("/ag-ui", "/anthropic/", "/openai/")
 """Paths of other protocols, whose clients send all messages again each time, pictures and all."""
+_PARSED_AT_ONCE_BYTES = 65_536
+"""A larger body is parsed in a thread; streams would wait for it on the loop."""
 MAX_UPLOADS = 20
 """The most files in one form."""
 _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -69,7 +72,7 @@ class BodyLimit:
         if scope["method"] not in _READING_METHODS and headers.get("content-type"):
             # another site can send a form without a body, too; `HostGuard` has refused that for
             # uploads
-            _check_type(headers, _FORM if scope["path"] == UPLOADS else _JSON)
+            check_type(headers, _FORM if scope["path"] == UPLOADS else _JSON)
         seen = 0
 
         async def counted() -> Message:
@@ -103,11 +106,13 @@ async def read_body(request: Request, model: type[BodyT], deadline_s: float) -> 
         raise BodyTimeout("The body did not arrive in time.") from None
     if not raw:
         return None
-    _check_type(request.headers)
+    check_type(request.headers)
+    if len(raw) > _PARSED_AT_ONCE_BYTES:
+        return await anyio.to_thread.run_sync(parse_body, raw, model)
     return parse_body(raw, model)
 
 
-def _check_type(headers: Headers, wanted: str = _JSON) -> None:
+def check_type(headers: Headers, wanted: str = _JSON) -> None:
     """Refuse other types: another site's page can make a browser send some without a preflight
     request.
     """
@@ -125,7 +130,7 @@ async def read_uploads(request: Request, deadline_s: float) -> FormData:
     Raise `UnprocessableEntity` if it is no form, or holds something else than 1 to `MAX_UPLOADS`
     named files; else as `read_body` does.
     """
-    _check_type(request.headers, _FORM)
+    check_type(request.headers, _FORM)
     try:
         with anyio.fail_after(deadline_s):
             form = await request.form(max_files=MAX_UPLOADS, max_fields=0)

@@ -48,12 +48,13 @@ def _inlined_schema(model: type[BaseModel]) -> dict[str, Any]:
     return resolved
 
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": "The request failed.",
-        "content": {"application/json": {"schema": _inlined_schema(ErrorShape)}},
-    }
-}
+def errors_of(shape: type[Body]) -> dict[int | str, dict[str, Any]]:
+    """Return the description of error responses with this body."""
+    content = {"application/json": {"schema": _inlined_schema(shape)}}
+    return {"default": {"description": "The request failed.", "content": content}}
+
+
+ERRORS = errors_of(ErrorShape)
 """Of every route, also of those whose success is not JSON."""
 
 EVENTS: dict[int | str, dict[str, Any]] = {

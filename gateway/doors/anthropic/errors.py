@@ -5,9 +5,26 @@ These clients repeat a request after 409: what cannot be done in the present sta
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from gateway.errors import GatewayError
+from gateway.http.openapi import Error
+from gateway.http.schemas import Body
+
+
+class AnthropicErrorContent(Error):
+    """What went wrong, in both of their words."""
+
+    type: str
+
+
+class AnthropicError(Body):
+    """The body of every error response of this door."""
+
+    type: Literal["error"]
+    error: AnthropicErrorContent
+    request_id: str
+
 
 _KINDS: Final[Mapping[int, str]] = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",

@@ -25,6 +25,7 @@ from gateway.doors.anthropic.bodies import (
     refuse,
     refuse_packages,
 )
+from gateway.doors.anthropic.errors import AnthropicError
 from gateway.doors.anthropic.events import SessionWriter
 from gateway.doors.anthropic.objects import agent_view, check_open, environment_view, find
 from gateway.doors.anthropic.sending import apply, begin, check
@@ -41,12 +42,12 @@ from gateway.doors.anthropic.stream import SessionStream, failure
 from gateway.errors import UnprocessableEntity
 from gateway.http.context import Context, RequestContext
 from gateway.http.json_response import JsonResponse
-from gateway.http.openapi import EVENTS, takes
+from gateway.http.openapi import EVENTS, errors_of, takes
 from gateway.http.parameters import Limit, Parameter, bad_field, unknown_cursor
 from memory.clock import from_rfc3339, utc_now
 from memory.items.ids import opaque_id
 
-router = APIRouter(prefix="/anthropic/v1")
+router = APIRouter(prefix="/anthropic/v1", responses=errors_of(AnthropicError))
 
 _PAGE: Final = 20
 _EVENTS_PAGE: Final = 100

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from gateway.chat.memory_calls import READING, MemoryCalls
 from gateway.doors.mcp.server import URI, memory_server, text_result
 from gateway.errors import GatewayError
-from gateway.http.bodies import parse_body
+from gateway.http.bodies import check_type, parse_body
 from gateway.http.context import Context, RequestContext
 from gateway.http.memory_bodies import EpisodeBody, QueryBody
 from gateway.http.memory_views import context_fields, written_fields
@@ -21,6 +21,10 @@ from gateway.http.schemas import Body
 from gateway.jsonsafe import json_text
 
 router = APIRouter()
+_ANSWERS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {"description": "An answer of JSON-RPC, as MCP describes it.", "content": {}},
+    "default": {"description": "An error of JSON-RPC, or of this server."},
+}
 
 CONTEXT: Final = "memory_context"
 WRITE: Final = "memory_write_episode"
@@ -107,7 +111,8 @@ def _tool(name: str, description: str, schema: Mapping[str, Any]) -> Tool:
     )
 
 
-@router.post("/mcp", response_class=Response)
+@router.post("/mcp", response_class=Response, responses=_ANSWERS)
 async def mcp(context: Context) -> Response:
     """Speak MCP over HTTP. Each request stands for itself, so there is no stream to open."""
+    check_type(context.request.headers)  # the library would answer in plain text
     return _Exchange(context)

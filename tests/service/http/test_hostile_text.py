@@ -30,7 +30,10 @@ MAX_ADDRESS_BYTES = 20_000
 LONGEST_CHARS = 1_000_000
 MANY_CHARS = 6_000
 TIMEOUT_S = 60
-ENDLESS = "/conversations/{conversation_id}/events"
+ENDLESS = {
+    "/conversations/{conversation_id}/events",
+    "/anthropic/v1/sessions/{conversation_id}/events/stream",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Live:
         elif field.place == "query":
             params[str(field.steps[0])] = text
         else:
-            body = with_text(body_of(field.template, self.ids), field, text)
+            body = with_text(body_of(field.template, ids), field, text)
             content = json.dumps(body, ensure_ascii=False).encode()
         request = self.client.build_request(
             field.method,
@@ -67,7 +70,7 @@ class Live:
             headers={"Content-Type": "application/json"} if content else None,
         )
         response = self.client.send(request, stream=True)
-        if field.template != ENDLESS:
+        if field.template not in ENDLESS:
             response.read()
         response.close()
         return response.status_code
