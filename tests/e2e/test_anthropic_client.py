@@ -2,8 +2,10 @@
 process.
 """
 
+import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -13,6 +15,8 @@ from anthropic.lib.sessions import accumulate_managed_agents_event
 
 from tests.support.live_server import (
     LiveServer,
+    bash,
+    running_server,
     script,
     started_server,
 )
@@ -251,3 +255,165 @@ async def test_pages_orders_and_filters_give_each_event_once(client: Client) -> 
     late = await client.history(session.id, created_at_gte=second)
     assert ids(late) == everything[-4:]
     assert len(await client.history(session.id, created_at_lt=second)) == 4
+
+
+async def test_an_interrupted_session_is_idle_when_the_turn_has_ended_and_says_so(
+    server: LiveServer, client: Client
+) -> None:
+    session = await client.new_session()
+    server.make_pipe("interrupted")
+    steps = script({"text": "Begun.", **bash("cat interrupted")}, {"text": "never"})
+    async with client.streaming(session.id, "agent.message") as stream:
+        await client.send(session.id, says(steps))
+        await stream.until("event_delta")
+        (sent,) = await client.send(session.id, INTERRUPT)
+        await stream.until_idle()
+    told = [event for event in stream.seen if not event.type.startswith("event_")]
+    (interrupt,) = [event for event in told if event.type == "user.interrupt"]
+    assert interrupt.id == sent.id
+    assert "stop" in texts(told)[-1].lower()
+    begun = {event.event.id for event in stream.seen if event.type == "event_start"}
+    assert begun <= {event.id for event in told if event.type == "agent.message"}
+    assert ids(await client.history(session.id)) == ids(told)
+    assert types(await client.send(session.id, INTERRUPT)) == ["user.interrupt"]
+    assert ids(await client.history(session.id)) == ids(told), "nothing ran any more"
+
+
+async def test_what_is_allowed_runs_once_and_a_second_answer_is_refused_at_once(
+    server: LiveServer, client: Client
+) -> None:
+    session = await client.new_session()
+    steps = script({"text": "Look:", **bash("mkdir allowed")}, {"text": "Made."})
+    async with client.streaming(session.id) as stream:
+        await client.send(session.id, says(steps))
+        asked = await stream.until_idle("requires_action")
+        call = next(event for event in asked if event.type == "agent.tool_use")
+        assert (call.name, call.evaluated_permission) == ("Bash", "ask")
+        assert "mkdir" in call.input["command"]
+        assert asked[-1].stop_reason.event_ids == [call.id]
+        assert (await client.beta.sessions.retrieve(session.id)).status == "idle"
+        answer: Any = {"type": "user.tool_confirmation", "tool_use_id": call.id, "result": "allow"}
+        (sent,) = await client.send(session.id, answer)
+        events = await stream.until_idle()
+        before = len(client.requests)
+        with pytest.raises(anthropic.BadRequestError):
+            await client.send(session.id, answer)
+        assert len(client.requests) == before + 1
+    assert types(events) == [
+        "user.tool_confirmation",
+        "session.status_running",
+        "agent.tool_result",
+        *SIMPLE[2:],
+    ]
+    assert events[0].id == sent.id
+    assert (events[2].tool_use_id, events[2].is_error) == (call.id, False)
+    assert texts(events) == ["Made."]
+    assert (server.workspace / "allowed").is_dir()
+    assert ids(await client.history(session.id)) == ids(stream.seen)
+
+
+async def test_what_is_denied_does_not_run_and_the_word_reaches_the_agent(
+    server: LiveServer, client: Client
+) -> None:
+    session = await client.new_session()
+    async with client.streaming(session.id) as stream:
+        await client.send(session.id, says(script(bash("mkdir denied"), {"text": "Well."})))
+        (call_id,) = (await stream.until_idle("requires_action"))[-1].stop_reason.event_ids
+        answer: Any = {"type": "user.tool_confirmation", "tool_use_id": call_id}
+        with pytest.raises(anthropic.BadRequestError):
+            await client.send(session.id, {**answer, "result": "allow", "deny_message": "no"})
+        await client.send(session.id, {**answer, "result": "deny", "deny_message": "Not there."})
+        events = await stream.until_idle()
+    (result,) = [event for event in events if event.type == "agent.tool_result"]
+    assert result.is_error
+    assert "Not there." in result.content[0].text
+    assert not (server.workspace / "denied").exists()
+
+
+async def test_between_a_turn_and_the_message_that_waits_the_session_is_not_idle(
+    client: Client,
+) -> None:
+    session = await client.new_session()
+    async with client.streaming(session.id) as stream:
+        await client.send(session.id, says(script({"text": "One.", "delay_ms": 1500})))
+        (waits,) = await client.send(session.id, says(script({"text": "Two."})))
+        assert waits.processed_at is None
+        listed = await client.history(session.id)
+        assert (listed[-1].id, listed[-1].processed_at) == (waits.id, None)
+        assert (await client.beta.sessions.retrieve(session.id)).status == "running"
+        events = await stream.until_idle()
+    assert types(events) == [*SIMPLE[:3], "user.message", *SIMPLE[2:]]
+    assert texts(events) == ["One.", "Two."]
+    assert events[3].id == waits.id
+    assert ids(await client.history(session.id)) == ids(events)
+
+
+async def test_an_interrupt_with_a_message_redirects_the_agent(client: Client) -> None:
+    session = await client.new_session()
+    async with client.streaming(session.id) as stream:
+        await client.send(session.id, says(script({"text": "never", "delay_ms": 50_000})))
+        await stream.until("session.status_running")
+        redirect = says(script({"text": "Instead."}))
+        sent = await client.send(session.id, INTERRUPT, redirect)
+        events = await stream.until_idle()
+    assert types(sent) == ["user.interrupt", "user.message"]
+    told = [event for event in events if event.type.startswith("user.")]
+    assert ids(told) == ids(sent)
+    assert texts(events)[-1] == "Instead."
+
+
+async def test_a_repeated_request_is_one_turn(client: Client) -> None:
+    session = await client.new_session()
+    message = says(script({"text": "Once."}))
+    async with client.streaming(session.id) as stream:
+        (sent,) = await client.send(session.id, message)
+        await stream.until_idle()
+    again = {"x-stainless-retry-count": "1"}
+    events = client.beta.sessions.events
+    repeated = await events.send(session.id, events=[message], extra_headers=again)
+    assert ids(repeated.data or []) == [sent.id]
+    assert types(await client.history(session.id)) == SIMPLE
+    where: Any = {"agent": session.agent.id, "environment_id": session.environment_id}
+    where["initial_events"] = [says(script({"text": "First."}))]
+    made = [
+        (await client.beta.sessions.create(**where, extra_headers=more)).id for more in ({}, again)
+    ]
+    assert made[0] == made[1]
+
+
+async def test_a_failure_of_the_models_service_is_told_as_an_error(client: Client) -> None:
+    session = await client.new_session()
+    async with client.streaming(session.id) as stream:
+        await client.send(session.id, says(script({"status": 400, "times": 50})))
+        events = await stream.until_idle("retries_exhausted")
+    assert types(events) == [*SIMPLE[:2], "session.error", SIMPLE[3]]
+    assert "refused the request" in events[2].error.message
+
+
+async def test_an_archived_session_takes_nothing_and_a_deleted_one_says_so(client: Client) -> None:
+    session = await client.new_session()
+    archived = await client.beta.sessions.archive(session.id)
+    assert archived.archived_at is not None
+    with pytest.raises(anthropic.BadRequestError) as told:
+        await client.send(session.id, says("hi"))
+    assert told.value.type == "invalid_request_error"
+    assert session.id not in [one.id async for one in client.beta.sessions.list(limit=100)]
+    async with client.streaming(session.id) as stream:
+        gone = await client.beta.sessions.delete(session.id)
+        assert (gone.id, gone.type) == (session.id, "session_deleted")
+        await stream.until("session.deleted")
+    with pytest.raises(anthropic.NotFoundError):
+        await client.beta.sessions.retrieve(session.id)
+
+
+async def test_a_server_that_stops_ends_the_stream_with_an_error(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, Client(server) as client:
+        session = await client.new_session()
+        async with client.streaming(session.id) as stream:
+            await client.send(session.id, says(script({"text": "Done."})))
+            await stream.until_idle()
+            server.signal(signal.SIGTERM)
+            with pytest.raises(anthropic.APIStatusError) as told:
+                await stream.until("session.status_idle")
+        assert told.value.type == "overloaded_error"
+        await server.wait_ended()
