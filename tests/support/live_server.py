@@ -278,16 +278,19 @@ class LiveServer:
 
 async def let_go(pipe: Path) -> None:
     """End the command that reads a pipe; it has begun, but may not have opened it yet."""
+    descriptor = await opened_pipe(pipe)
+    os.write(descriptor, b"through\n")
+    os.close(descriptor)
+
+
+async def opened_pipe(pipe: Path) -> int:
+    """Wait until a command reads a pipe; return the end that keeps it waiting."""
     with anyio.fail_after(DEADLINE_S / 2):
         while True:
             try:
-                descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+                return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
             except OSError:
                 await anyio.sleep(_LOOK_AGAIN_S)
-            else:
-                os.write(descriptor, b"through\n")
-                os.close(descriptor)
-                return
 
 
 def agents_of(owner: str) -> dict[int, psutil.Process]:
