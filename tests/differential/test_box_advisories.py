@@ -79,7 +79,13 @@ def test_cve_2026_42074_the_model_cannot_ask_to_leave_the_box(tmp_path: Path) ->
 
 
 def test_cve_2026_54316_no_host_is_approved_in_advance(bench: Bench) -> None:
-    hosts = ("github.com", "registry.npmjs.org", "pypi.org", "api.anthropic.com", "localhost")
+    hosts = (
+        "github.com",
+        "registry.example.org",
+        "packages.example.org",
+        "api.anthropic.com",
+        "localhost",
+    )
     line = "; ".join(f"curl -s -m 2 https://{host}/ && echo REACHED" for host in hosts)
     assert "REACHED" not in bench.run(line).output
 

@@ -58,7 +58,7 @@ def test_a_box_that_holds_passes_and_nothing_is_left(box: Box, tmp_path: Path) -
 
 
 def test_a_box_with_listed_hosts_passes_as_well(box: Box, tmp_path: Path) -> None:
-    plan = replace(box.plan, hosts=["pypi.org", "files.pythonhosted.org"])
+    plan = replace(box.plan, hosts=["packages.example.org", "files.example.org"])
     try_box_blocking(replace(box, plan=plan), tmp_path / "data")
 
 

@@ -192,9 +192,10 @@ def test_an_agent_whose_commands_run_in_a_box_is_told_so_and_starts_them_there()
     assert "any command line, in a sandbox" in told
     assert "There is no network." in told
     assert "one plain command a call" not in told
-    networked = options(shell_prefix=Path("/data/box/run"), shell_hosts=["pypi.org"])
-    assert "these hosts, over https and through the proxy of the environment: pypi.org." in str(
-        networked.system_prompt
+    networked = options(shell_prefix=Path("/data/box/run"), shell_hosts=["packages.example.org"])
+    assert (
+        "these hosts, over https and through the proxy of the environment: packages.example.org."
+        in str(networked.system_prompt)
     )
 
 

@@ -22,12 +22,12 @@ def hello(name: str | None) -> bytes:
 
 
 def test_the_name_that_a_client_asks_for_is_read() -> None:
-    assert server_name(hello("pypi.org")) == b"pypi.org"
+    assert server_name(hello("packages.example.org")) == b"packages.example.org"
     assert server_name(hello(None)) is None
 
 
 def test_a_record_is_complete_when_all_of_it_is_there() -> None:
-    data = hello("pypi.org")
+    data = hello("packages.example.org")
     assert [n for n in range(len(data) + 1) if is_complete(data[:n])] == [len(data)]
 
 
@@ -41,8 +41,8 @@ def test_what_is_no_beginning_of_tls_is_refused(data: bytes) -> None:
 
 
 def test_two_names_are_none() -> None:
-    data = hello("pypi.org")
-    name = b"\x00\x00\x08pypi.org"
+    data = hello("packages.example.org")
+    name = b"\x00\x00\x14packages.example.org"
     entry = len(name).to_bytes(2, "big") + name
     extension = b"\x00\x00" + len(entry).to_bytes(2, "big") + entry
     assert extension in data
@@ -67,7 +67,7 @@ def _lengthen(data: bytes, by: int) -> bytes:
 
 @given(st.binary(max_size=400), st.integers(0, 600))
 def test_no_bytes_do_anything_but_give_a_name_or_refuse(junk: bytes, at: int) -> None:
-    data = hello("pypi.org")
+    data = hello("packages.example.org")
     for bent in (data[:at] + junk, data[:at] + junk + data[at + len(junk) :]):
         try:
             if is_complete(bent):

@@ -68,11 +68,11 @@ def ask(host: str) -> bytes:
 
 
 def test_a_listed_host_is_reached_once_the_client_asks_tls_for_it() -> None:
-    outside = Outside({"pypi.org": [PUBLIC]})
-    with served(outside, "pypi.org") as client:
-        assert answer_to(client, ask("pypi.org:443")).startswith(b"HTTP/1.1 200")
+    outside = Outside({"packages.example.org": [PUBLIC]})
+    with served(outside, "packages.example.org") as client:
+        assert answer_to(client, ask("packages.example.org:443")).startswith(b"HTTP/1.1 200")
         assert outside.connected == []
-        first = hello("pypi.org")
+        first = hello("packages.example.org")
         client.sendall(first[:50])
         client.sendall(first[50:])
         client.sendall(b"more")
@@ -86,31 +86,31 @@ def test_a_listed_host_is_reached_once_the_client_asks_tls_for_it() -> None:
         server.sendall(b"back")
         server.shutdown(socket.SHUT_WR)
         assert client.recv(4096) == b"back"
-    assert (outside.resolved, outside.connected) == (["pypi.org"], [PUBLIC])
-    assert outside.reports == [("pypi.org", "connected")]
+    assert (outside.resolved, outside.connected) == (["packages.example.org"], [PUBLIC])
+    assert outside.reports == [("packages.example.org", "connected")]
 
 
 @pytest.mark.parametrize(
     "request_",
     [
         ask("other.org:443"),
-        ask("pypi.org:80"),
-        ask("PyPI.org:443"),
-        ask("pypi.org.:443"),
-        ask("pypi.org\0.evil.org:443"),
-        ask("me@pypi.org:443"),
+        ask("packages.example.org:80"),
+        ask("Packages.Example.org:443"),
+        ask("packages.example.org.:443"),
+        ask("packages.example.org\0.evil.org:443"),
+        ask("me@packages.example.org:443"),
         ask(f"{PUBLIC}:443"),
         ask("[::1]:443"),
-        ask("evil.org%2f.pypi.org:443"),
-        b"CONNECT pypi.org:443 HTTP/1.1 \r\n\r\n",
-        b"GET https://pypi.org/ HTTP/1.1\r\nHost: pypi.org\r\n\r\n",
+        ask("evil.org%2f.packages.example.org:443"),
+        b"CONNECT packages.example.org:443 HTTP/1.1 \r\n\r\n",
+        b"GET https://packages.example.org/ HTTP/1.1\r\nHost: packages.example.org\r\n\r\n",
         b"POST http://127.0.0.1/ HTTP/1.1\r\n\r\n",
         b"\x05\x01\x00\r\n\r\n",
     ],
 )
 def test_what_is_not_exactly_a_listed_host_is_refused_and_reported(request_: bytes) -> None:
-    outside = Outside({"pypi.org": [PUBLIC]})
-    with served(outside, "pypi.org") as client:
+    outside = Outside({"packages.example.org": [PUBLIC]})
+    with served(outside, "packages.example.org") as client:
         assert answer_to(client, request_).startswith(b"HTTP/1.1 403")
     assert (outside.resolved, outside.connected) == ([], [])
     assert [what for _, what in outside.reports] == ["not_listed"]
@@ -125,16 +125,16 @@ def test_what_is_not_exactly_a_listed_host_is_refused_and_reported(request_: byt
     ],
 )  # fmt: skip
 def test_a_host_with_an_address_that_is_not_public_is_refused(addresses: Sequence[str]) -> None:
-    outside = Outside({"pypi.org": addresses})
-    with served(outside, "pypi.org") as client:
-        assert answer_to(client, ask("pypi.org:443")).startswith(b"HTTP/1.1 403")
+    outside = Outside({"packages.example.org": addresses})
+    with served(outside, "packages.example.org") as client:
+        assert answer_to(client, ask("packages.example.org:443")).startswith(b"HTTP/1.1 403")
     assert outside.connected == []
 
 
 def test_a_host_that_cannot_be_resolved_is_refused() -> None:
     outside = Outside({})
-    with served(outside, "pypi.org") as client:
-        assert answer_to(client, ask("pypi.org:443")).startswith(b"HTTP/1.1 403")
+    with served(outside, "packages.example.org") as client:
+        assert answer_to(client, ask("packages.example.org:443")).startswith(b"HTTP/1.1 403")
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,9 @@ def test_a_host_that_cannot_be_resolved_is_refused() -> None:
 def test_a_client_that_asks_for_another_host_inside_is_cut_before_anything_is_reached(
     first: bytes,
 ) -> None:
-    outside = Outside({"pypi.org": [PUBLIC]})
-    with served(outside, "pypi.org") as client:
-        assert answer_to(client, ask("pypi.org:443")).startswith(b"HTTP/1.1 200")
+    outside = Outside({"packages.example.org": [PUBLIC]})
+    with served(outside, "packages.example.org") as client:
+        assert answer_to(client, ask("packages.example.org:443")).startswith(b"HTTP/1.1 200")
         client.sendall(first)
         assert client.recv(4096) == b""
     assert outside.connected == []
