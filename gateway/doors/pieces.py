@@ -65,6 +65,8 @@ class PieceReader:
 
     def __init__(self) -> None:
         self._told = ""
+        """The deltas that count, as they came."""
+        self._has_begun = False
         self._is_apart = False
         self._summaries: dict[int, str] = {}
 
@@ -82,7 +84,7 @@ class PieceReader:
             case "tool.started":
                 fields = loads(event.data)
                 self._summaries[fields["index"]] = fields["summary"]
-                self._is_apart = bool(self._told)
+                self._is_apart = self._has_begun
                 yield CallStarted(fields)
             case "tool.finished":
                 fields = loads(event.data)
@@ -91,18 +93,22 @@ class PieceReader:
             case "approval.requested":
                 self._is_apart = True
                 yield Asked(loads(event.data))
+            case "notice":
+                if void := loads(event.data).get("void_text_chars", 0):
+                    self._told = self._told[:-void]
+                    self._is_apart = self._has_begun
             case kind if kind == COMPLETED:
                 result = loads(event.data)
                 yield from self._rest(result["reply"])
                 yield Ended(result)
 
     def _text(self, text: str) -> Iterator[Piece]:
-        if self._is_apart or not self._told:
+        self._told += text
+        if self._is_apart or not self._has_begun:
             text = text.lstrip("\n")
         if text:
             yield Text(text, self._is_apart)
-            self._told += text if not self._is_apart else f"\n\n{text}"
-            self._is_apart = False
+            self._has_begun, self._is_apart = True, False
 
     def _rest(self, reply: str) -> Iterator[Piece]:
         """Yield what the reply has and the deltas had not."""
@@ -111,7 +117,7 @@ class PieceReader:
             return
         if told and whole.startswith(told):
             reply = _behind(reply, len(told))
-        yield Text(reply.strip("\n"), bool(told))
+        yield Text(reply.strip("\n"), self._has_begun)
 
 
 def _plain(text: str) -> str:

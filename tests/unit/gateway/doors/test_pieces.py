@@ -1,0 +1,43 @@
+"""The pieces of a turn hold its reply once, whatever the model gives again."""
+
+from typing import Any
+
+from gateway.conversations.model import TurnEvent
+from gateway.doors.pieces import Ended, PieceReader, Text
+from gateway.ids import ConversationId, TurnId
+from gateway.jsonsafe import json_text
+
+
+def event(kind: str, **fields: Any) -> TurnEvent:
+    return TurnEvent(
+        seq=0,
+        conversation_id=ConversationId("cnv_1"),
+        turn_id=TurnId("trn_1"),
+        n=1,
+        type=kind,
+        data=json_text(fields),
+    )
+
+
+def texts(*events: TurnEvent) -> list[tuple[str, bool]]:
+    pieces = list(PieceReader().read(events))
+    assert isinstance(pieces[-1], Ended)
+    return [(piece.text, piece.is_apart) for piece in pieces if isinstance(piece, Text)]
+
+
+def test_what_breaks_off_is_followed_by_the_whole_answer_and_by_nothing_more() -> None:
+    """A stream cannot take back what it sent; the answer that counts begins a paragraph."""
+    assert texts(
+        event("text.delta", text="\nHalf an"),
+        event("notice", code="model_retrying", message="", void_text_chars=8),
+        event("text.delta", text="Half an answer."),
+        event("turn.completed", reply="Half an answer."),
+    ) == [("Half an", False), ("Half an answer.", True)]
+
+
+def test_words_of_the_gateway_behind_the_deltas_are_told() -> None:
+    assert texts(
+        event("text.delta", text="Begun."),
+        event("notice", code="other", message=""),
+        event("turn.completed", reply="Begun.\n\nYou stopped it."),
+    ) == [("Begun.", False), ("You stopped it.", True)]
