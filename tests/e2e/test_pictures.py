@@ -74,11 +74,19 @@ def told_of(result: dict[str, Any]) -> tuple[str, list[str]]:
     return result["outcome"], [notice["code"] for notice in result["notices"]]
 
 
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server whose memory holds no turn of another test."""
+    with started_server(tmp_path_factory.mktemp("own"), demo_cadence_ms=0) as server:
+        yield server
+
+
 @pytest.mark.parametrize("way", ["named", "read"])
 async def test_a_picture_that_the_service_refuses_costs_no_answer(
-    server: LiveServer, way: str
+    own_server: LiveServer, way: str
 ) -> None:
     """The agent program asks again without it; later turns and forks have no word of it."""
+    server = own_server
     (server.workspace / "odd.png").write_bytes(png())
     read = {"tool": "Read", "input": {"file_path": "odd.png"}}
     first = script(REFUSED, {"text": "I see."}, say="Look at `odd.png`.")
