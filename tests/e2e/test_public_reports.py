@@ -70,24 +70,21 @@ async def test_signs_of_life_do_not_hide_that_the_model_has_stalled(tmp_path: Pa
     assert (result["outcome"], result["stop_reason"]) == ("engine_failed", "model_timeout")
 
 
-async def test_a_call_that_was_never_allowed_is_not_told_as_uncertain(
-    asking_server: LiveServer, asking_conversation: str
-) -> None:
+async def test_a_call_that_was_never_allowed_is_not_told_as_uncertain(tmp_path: Path) -> None:
     """https://github.com/can1357/oh-my-pi/issues/7729: another message while a person is asked."""
-    async with (
-        asking_server.client() as client,
-        client.stream(script({"tools": CALLS}), asking_conversation) as events,
-    ):
-        await events.until("approval.requested")
-        message = script({"echo": "messages"})
-        later = await client.ask(message, asking_conversation, when_busy="interrupt")
-        result = (await events.until("turn.completed")).data
+    async with running_server(tmp_path, approvals="on") as server, server.client() as client:
+        conversation = server.new_conversation()
+        async with client.stream(script({"tools": CALLS}), conversation) as events:
+            await events.until("approval.requested")
+            message = script({"echo": "messages"})
+            later = await client.ask(message, conversation, when_busy="interrupt")
+            result = (await events.until("turn.completed")).data
     reason = "the run ended before it was allowed, so it did not run"
     told = [(use["status"], use["error"]) for use in result["tools"]]
     assert told == [("interrupted", reason)] * 2
     assert f"Bash: mkdir unseen was interrupted: {reason}" in result["reply"]
     assert "what it did is not certain" not in later["reply"]
-    assert not (asking_server.workspace / "unseen").exists()
+    assert not (server.workspace / "unseen").exists()
 
 
 async def test_a_denial_carries_the_words_of_the_person_and_no_empty_ones(
