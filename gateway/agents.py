@@ -128,11 +128,16 @@ async def open_agents(
             setup = replace(setup, outputs=outputs)
             await stack.enter_async_context(open_broker(box, outputs))
         servers = await anyio.to_thread.run_sync(plan_mcp_blocking, settings, environ)
-        of_servers = (secret for server in servers for secret in server.secrets)
+        of_servers = [secret for server in servers for secret in server.secrets]
+        of_hosts = (
+            []
+            if box is None
+            else [value.rpartition(" ")[2] for _, value in box.plan.secrets.values()]
+        )
         access = ModelAccess(
             demo=plan.demo,
             model=model,
-            secrets=(*secrets_of(environ), *of_servers),
+            secrets=(*secrets_of(environ), *of_servers, *of_hosts),
             mcp_servers=servers,
             pings={"sandbox": _sandbox_ping(wall, box)} | ({"relay": relay.ping} if relay else {}),
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
@@ -218,7 +223,7 @@ def _prepare_blocking(
     relayed = CREDENTIALS if relay else ()
     setup = make_setup_blocking(settings, environ, plan, program, rules, without=relayed)
     setup = replace(setup, model_env={**setup.model_env, **model_env}, relay=relay)
-    box = make_box_blocking(settings, rules, temporary_of(settings))
+    box = make_box_blocking(settings, rules, temporary_of(settings), environ)
     wall = find_wall_blocking(settings, environ, plan, setup, rules, box)
     if box is not None:
         setup = replace(setup, shell_prefix=box.prefix, shell_hosts=box.plan.hosts)

@@ -345,5 +345,6 @@ def _absolute(settings: Settings, home: Path) -> Settings:
         tokens_file=settings.tokens_file and home / settings.tokens_file,
         policy_file=settings.policy_file and home / settings.policy_file,
         mcp_file=settings.mcp_file and home / settings.mcp_file,
+        shell_secrets_file=settings.shell_secrets_file and home / settings.shell_secrets_file,
         memory_policy_file=settings.memory_policy_file and home / settings.memory_policy_file,
     )

@@ -240,7 +240,7 @@ def _box_finding(
     is_wanted = settings.shell == "sandboxed"
     try:
         wanted = replace(settings, shell="sandboxed")  # noqa: S604  a setting
-        box = make_box_blocking(wanted, rules, temporary_of(settings))
+        box = make_box_blocking(wanted, rules, temporary_of(settings), environ)
         assert box is not None
         find_wall_blocking(wanted, environ, plan, setup, rules, box)
     except StartError as exc:

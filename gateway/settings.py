@@ -220,6 +220,7 @@ class Settings:
     sandbox: Sandbox = "auto"
     shell: Shell = "listed"
     shell_hosts: str | None = None
+    shell_secrets_file: Path | None = None
     shell_memory_mb: int = 2048
     recall_deadline_ms: int = 300
     record: Switch = "on"

@@ -46,7 +46,7 @@ def box(tmp_path: Path) -> Box:
     for name in ("ws", "data", "data/tmp"):
         (tmp_path / name).mkdir()
     settings = Settings(workspace=tmp_path / "ws", data_dir=tmp_path / "data", shell="sandboxed")
-    box = make_box_blocking(settings, shipped_rules(), tmp_path / "data/tmp")
+    box = make_box_blocking(settings, shipped_rules(), tmp_path / "data/tmp", {})
     assert box is not None
     return box
 
@@ -119,7 +119,7 @@ def test_a_bubblewrap_that_starts_nothing_is_told_in_its_words(box: Box, tmp_pat
 def test_a_data_directory_that_commands_cannot_be_started_from_is_told(tmp_path: Path) -> None:
     settings = Settings(workspace=tmp_path, data_dir=tmp_path / "a -b", shell="sandboxed")
     with pytest.raises(StartError) as caught:
-        make_box_blocking(settings, shipped_rules(), tmp_path)
+        make_box_blocking(settings, shipped_rules(), tmp_path, {})
     assert str(caught.value) == (
         "CANDOR_SHELL=sandboxed cannot be kept: the path of CANDOR_DATA_DIR holds a space before a "
         "hyphen. The agent program cannot start commands from there."
@@ -132,10 +132,12 @@ def test_without_bubblewrap_the_start_says_how_to_get_it(
     monkeypatch.setattr("gateway.engine.box.choice.find_bubblewrap_blocking", lambda: None)
     settings = Settings(workspace=tmp_path, data_dir=tmp_path, shell="sandboxed")
     with pytest.raises(StartError) as caught:
-        make_box_blocking(settings, shipped_rules(), tmp_path)
+        make_box_blocking(settings, shipped_rules(), tmp_path, {})
     assert str(caught.value) == (
         "CANDOR_SHELL=sandboxed cannot be kept: bubblewrap is not installed. Install bubblewrap with "
         "the system's package manager, or as a package: pip install 'candor[sandbox]'. Otherwise set "
         "CANDOR_SHELL=listed."
     )
-    assert make_box_blocking(replace(settings, shell="listed"), shipped_rules(), tmp_path) is None
+    assert (
+        make_box_blocking(replace(settings, shell="listed"), shipped_rules(), tmp_path, {}) is None
+    )

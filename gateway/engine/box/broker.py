@@ -62,6 +62,7 @@ class Broker:
             filter=filter_program(),
             limits=Limits(memory_mb=plan.memory_mb),
             hosts=plan.hosts,
+            secrets={host: (name, value) for host, (name, value) in plan.secrets.items()},
             report=report,
         )
         self._searchers = [Searcher(Path(folder.source)) for folder in folders]

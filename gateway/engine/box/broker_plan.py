@@ -1,6 +1,6 @@
 """What a broker is started with; apart from it, so that the server need not load the broker."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +19,5 @@ class BrokerPlan:
     """The agents' temporary folder, in which a line names its file for the working directory."""
     memory_mb: int
     hosts: list[str]
+    secrets: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    """By host: the header that its plain requests get, name and value."""

@@ -1,10 +1,12 @@
 """Decides from the settings what the boxes of a server are like."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from gateway.engine.box.broker_plan import BrokerPlan
+from gateway.engine.box.host_secrets import read_host_secrets_blocking
 from gateway.engine.box.process import (
     Box,
     find_bubblewrap_blocking,
@@ -20,10 +22,13 @@ _FOLDER: Final = "box"
 """Below the data directory: how agents reach the box of their shell commands."""
 
 
-def make_box_blocking(settings: Settings, rules: Rules, temporary: Path) -> Box | None:
+def make_box_blocking(
+    settings: Settings, rules: Rules, temporary: Path, environ: Mapping[str, str]
+) -> Box | None:
     """Prepare the box of shell commands, if the settings ask for it.
 
-    `temporary` is the agents' temporary directory. Raise `StartError` if it cannot be prepared.
+    `temporary` is the agents' temporary directory; `environ` is read for secrets that the settings'
+    file names. Raise `StartError` if it cannot be prepared.
     """
     if settings.shell != "sandboxed":
         return None
@@ -34,6 +39,12 @@ def make_box_blocking(settings: Settings, rules: Rules, temporary: Path) -> Box 
     if " -" in str(folder):
         reason = "the path of CANDOR_DATA_DIR holds a space before a hyphen"
         raise StartError(str(refuse(reason, "The agent program cannot start commands from there.")))
+    hosts = settings.shell_hosts.split(",") if settings.shell_hosts else []
+    secrets: Mapping[str, tuple[str, str]] = {}
+    if settings.shell_secrets_file is not None:
+        in_reach = [settings.workspace, *(one.path for one in rules.directories if one.writable)]
+        file = settings.shell_secrets_file
+        secrets = read_host_secrets_blocking(file, hosts, environ, in_reach)
     box = Box(
         folder=folder,
         plan=BrokerPlan(
@@ -47,7 +58,8 @@ def make_box_blocking(settings: Settings, rules: Rules, temporary: Path) -> Box 
             ],
             temporary=str(temporary),
             memory_mb=settings.shell_memory_mb,
-            hosts=settings.shell_hosts.split(",") if settings.shell_hosts else [],
+            hosts=hosts,
+            secrets={host: list(header) for host, header in secrets.items()},
         ),
     )
     try:
@@ -64,6 +76,8 @@ def describe_box(box: Box) -> str:
     """Return what the box of shell commands keeps, for people."""
     hosts = ", ".join(box.plan.hosts)
     network = f"reach {hosts} alone" if hosts else "have no network"
+    if box.plan.secrets:
+        network += f" (with a secret that they cannot read: {', '.join(box.plan.secrets)})"
     return (
         "Shell commands run in a box of their own (bubblewrap): they see the workspace and the "
         f"system's programs, and {network}."

@@ -9,9 +9,9 @@ import socket
 import stat
 import subprocess
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -64,6 +64,8 @@ class Surroundings:
     filter: bytes
     limits: Limits
     hosts: Collection[str]
+    secrets: Mapping[str, tuple[str, str]] = field(repr=False)
+    """By host: the header that its plain requests get, name and value."""
     report: Callable[[dict[str, object]], None]
 
 
@@ -135,7 +137,7 @@ def run_blocking(
             stdin=subprocess.DEVNULL,
             stdout=outputs.pipes[0].writer,
             stderr=outputs.pipes[-1].writer,
-            env={**box_environment(has_network=bool(around.hosts)), MARK: request.mark},
+            env={**box_environment(around.hosts, around.secrets), MARK: request.mark},
             pass_fds=[*opened.fds, *inherited],
             cwd="/",
         )
@@ -156,7 +158,7 @@ def _open_proxy(around: Surroundings, box: int, stack: ExitStack) -> None:
     def report(host: str, what: str) -> None:
         around.report({"host": host, "what": what})
 
-    proxy = Proxy(listen_inside_blocking(box), around.hosts, report)
+    proxy = Proxy(listen_inside_blocking(box), around.hosts, report, secrets=around.secrets)
     proxy.start()
     stack.callback(proxy.close)
 

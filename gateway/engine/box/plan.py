@@ -6,7 +6,7 @@ entries covered. Namespaces of its own: users, processes, network, host name, sh
 cgroups. No capability is left, and no further namespace can be made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -100,8 +100,14 @@ def _mount_words(mount: Mount) -> Sequence[str]:
             return ("--perms", "0555", "--tmpfs", mount.at, "--remount-ro", mount.at)
 
 
-def box_environment(*, has_network: bool) -> Mapping[str, str]:
-    """Return the environment of a command: nothing of the agent's or the server's."""
+def box_environment(
+    hosts: Collection[str] = (), with_secret: Collection[str] = ()
+) -> Mapping[str, str]:
+    """Return the environment of a command: nothing of the agent's or the server's.
+
+    `hosts` are those that it may reach. Plain requests to those `with_secret` go through the
+    proxy, and git makes its requests to them plain, so that they get the secret there.
+    """
     environment = {
         "PATH": PATH,
         "HOME": HOME,
@@ -118,11 +124,16 @@ def box_environment(*, has_network: bool) -> Mapping[str, str]:
         "GIT_TEMPLATE_DIR": "",  # no hooks in a new repository
         "CLAUDECODE": "1",
     }
-    if has_network:
-        proxy = f"http://127.0.0.1:{PROXY_PORT}"
+    proxy = f"http://127.0.0.1:{PROXY_PORT}"
+    if hosts:
         names = ("https_proxy", "all_proxy")
         environment |= {name: proxy for low in names for name in (low, low.upper())}
         environment |= {"no_proxy": "", "NO_PROXY": ""}
+    if with_secret:
+        environment |= {"http_proxy": proxy, "GIT_CONFIG_COUNT": str(len(with_secret))}
+        for number, host in enumerate(with_secret):
+            environment[f"GIT_CONFIG_KEY_{number}"] = f"url.http://{host}/.insteadOf"
+            environment[f"GIT_CONFIG_VALUE_{number}"] = f"https://{host}/"
     return environment
 
 

@@ -3,19 +3,22 @@
 It takes `CONNECT host:443` with a host exactly as listed, resolves it once, connects only if every
 address is a public one, and passes bytes on once the client's first message asks for the same host.
 What is inside the encrypted connection is not seen: neither what is sent to a listed host, nor a
-request for another name that the same servers answer.
+request for another name that the same servers answer. A plain request for a host that has a secret
+goes out over TLS with it.
 """
 
 import encodings.idna  # noqa: F401  name look-ups load it late, when it may be out of reach
 import ipaddress
 import re
 import socket
+import ssl
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
 from gateway.engine.box.client_hello import NoHello, is_complete, server_name
+from gateway.engine.box.injection import asked_host, forward_blocking
 
 Report = Callable[[str, str], None]
 """Receives the host (or what was asked for) and what became of it."""
@@ -23,6 +26,8 @@ Resolve = Callable[[str], Sequence[str]]
 """Returns the addresses of a host; raises `OSError`."""
 Connect = Callable[[str], socket.socket]
 """Connects to port 443 of an address; raises `OSError`."""
+Encrypt = Callable[[socket.socket, str], socket.socket]
+"""Begins TLS with a host and proves that it is the host; raises `OSError`."""
 
 _CONNECT: Final = re.compile(rb"CONNECT ([a-z0-9.-]{1,253}):443 HTTP/1\.[01]")
 """The first line of a request: lower case, no address, no user, port 443."""
@@ -43,6 +48,11 @@ def resolve(host: str) -> Sequence[str]:
 def connect(address: str) -> socket.socket:
     """Connect to port 443 of an address."""
     return socket.create_connection((address, 443), timeout=_PATIENCE_S)
+
+
+def encrypt(connection: socket.socket, host: str) -> socket.socket:
+    """Begin TLS with a host, whose certificate must be one that the machine trusts."""
+    return ssl.create_default_context().wrap_socket(connection, server_hostname=host)
 
 
 def is_public(address: str) -> bool:
@@ -67,14 +77,19 @@ class Proxy:
         hosts: Collection[str],
         report: Report,
         *,
+        secrets: Mapping[str, tuple[str, str]] | None = None,
         resolve: Resolve = resolve,
         connect: Connect = connect,
+        encrypt: Encrypt = encrypt,
     ) -> None:
         self._listener = listener
         self._hosts = frozenset(hosts)
+        self._secrets = secrets or {}
+        """By host: the header, name and value, that its plain requests get."""
         self._report = report
         self._resolve = resolve
         self._connect = connect
+        self._encrypt = encrypt
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._room = threading.BoundedSemaphore(_MOST_CONNECTIONS)
@@ -114,7 +129,7 @@ class Proxy:
         try:
             self._keep(client)
             client.settimeout(_PATIENCE_S)
-            self._connect_through(client)
+            self._answer(client)
         except (OSError, NoHello, ValueError):
             pass  # a connection that fails ends, and nothing else
         finally:
@@ -123,17 +138,43 @@ class Proxy:
             client.close()
             self._room.release()
 
-    def _connect_through(self, client: socket.socket) -> None:
+    def _answer(self, client: socket.socket) -> None:
         head, rest = _read_head(client)
-        host = _asked_host(head)
-        if host is None or host not in self._hosts:
+        line = head.split(b"\r\n", 1)[0]
+        plain = asked_host(line)
+        host = plain or _asked_host(line)
+        if host is None or host not in (self._hosts if plain is None else self._secrets):
             shown = head[:_SHOWN_CHARS].decode("ascii", "backslashreplace")
             self._refuse(client, host or shown, "not_listed")
             return
         addresses = self._addresses(host)
         if not addresses:
             self._refuse(client, host, "no_public_address")
-            return
+        elif plain is None:
+            self._connect_through(client, host, addresses[0], rest)
+        else:
+            self._forward(client, host, addresses[0], head + b"\r\n\r\n" + rest)
+
+    def _forward(self, client: socket.socket, host: str, address: str, received: bytes) -> None:
+        opened: list[socket.socket] = []
+
+        def open_server() -> socket.socket:
+            opened.append(self._connect(address))
+            self._keep(opened[0])
+            opened.append(self._encrypt(opened[0], host))
+            self._keep(opened[1])
+            for one in (client, opened[1]):
+                one.settimeout(_IDLE_S)
+            self._report(host, "connected_with_secret")
+            return opened[1]
+
+        try:
+            forward_blocking(client, received, self._secrets[host], open_server)
+        finally:
+            with self._lock:
+                self._open.difference_update(opened)
+
+    def _connect_through(self, client: socket.socket, host: str, address: str, rest: bytes) -> None:
         client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
         hello = rest
         while not is_complete(hello):
@@ -144,7 +185,7 @@ class Proxy:
         if server_name(hello) != host.encode():
             self._report(host, "other_server_name")
             return
-        server = self._connect(addresses[0])
+        server = self._connect(address)
         try:
             self._keep(server)
             self._report(host, "connected")
@@ -182,8 +223,8 @@ def _read_head(client: socket.socket) -> tuple[bytes, bytes]:
     return head, rest
 
 
-def _asked_host(head: bytes) -> str | None:
-    found = _CONNECT.fullmatch(head.split(b"\r\n", 1)[0])
+def _asked_host(line: bytes) -> str | None:
+    found = _CONNECT.fullmatch(line)
     return found[1].decode("ascii") if found else None
 
 

@@ -79,6 +79,15 @@ def test_the_last_working_directory_goes_through_a_link_of_the_box() -> None:
 
 @pytest.mark.parametrize("has_network", [False, True])
 def test_the_environment_names_a_proxy_only_where_there_is_one(has_network: bool) -> None:  # noqa: FBT001
-    environment = box_environment(has_network=has_network)
+    environment = box_environment(["code.example.org"] if has_network else [])
     assert ("HTTPS_PROXY" in environment) is has_network
+    assert "http_proxy" not in environment
     assert environment["HOME"].startswith("/tmp/")
+
+
+def test_git_asks_the_proxy_for_hosts_with_a_secret() -> None:
+    environment = box_environment(["a.example.org", "b.example.org"], ["b.example.org"])
+    assert environment["http_proxy"] == environment["https_proxy"]
+    assert environment["GIT_CONFIG_COUNT"] == "1"
+    assert environment["GIT_CONFIG_KEY_0"] == "url.http://b.example.org/.insteadOf"
+    assert environment["GIT_CONFIG_VALUE_0"] == "https://b.example.org/"

@@ -1,0 +1,72 @@
+"""Secrets that the proxy of the boxes adds to requests: the file of `CANDOR_SHELL_SECRETS_FILE`.
+
+The proxy alone has them: no command can read them. A command may do with a host whatever its secret
+allows, so it should allow little.
+"""
+
+from base64 import b64encode
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from gateway.config_files import ConfigFile, SecretSource, Table
+
+_FRAMING: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that say where a request ends or goes."""
+
+
+class HostSecret(SecretSource):
+    """What requests to a host carry."""
+
+    user: str | None = None
+    """The secret is this user's password: HTTP's scheme Basic, as git servers take it."""
+    header: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,64}$")] = "authorization"
+
+    @model_validator(mode="after")
+    def _is_sent_in_one_way(self) -> Self:
+        if self.user is not None and (self.before or "header" in self.model_fields_set):
+            raise ValueError("a user stands with neither before nor header")
+        if self.header.lower() in _FRAMING:
+            raise ValueError(f"{self.header} cannot carry a secret")
+        return self
+
+
+class _File(Table):
+    hosts: dict[str, HostSecret] = Field(default_factory=dict)
+
+
+def read_host_secrets_blocking(
+    path: Path, hosts: Collection[str], environ: Mapping[str, str], in_reach: Collection[Path]
+) -> Mapping[str, tuple[str, str]]:
+    """Return by host the header that its requests carry: name and value.
+
+    `hosts` are those that commands reach; `in_reach` are directories that agents can change. Raise
+    `StartError` if the file cannot be used, a secret is missing, or a host is not one of them.
+    """
+    file = ConfigFile(path, title="The file of secrets", setting="CANDOR_SHELL_SECRETS_FILE")
+    found = {}
+    for host, source in file.load_blocking(
+        _File, {1: _File, 3: HostSecret}, in_reach
+    ).hosts.items():
+        if host not in hosts:
+            raise file.fault(f"hosts.{host}: name it in CANDOR_SHELL_HOSTS, too")
+        secret = source.read_blocking(f"The secret of the host {host}", environ)
+        if source.user is None:
+            value = source.before + secret
+        else:
+            value = "Basic " + b64encode(f"{source.user}:{secret}".encode()).decode()
+        found[host] = (source.header.lower(), value)
+    return found

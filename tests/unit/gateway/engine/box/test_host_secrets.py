@@ -1,0 +1,63 @@
+"""The file of secrets for hosts."""
+
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+from gateway.engine.box.host_secrets import read_host_secrets_blocking
+from gateway.errors import StartError
+
+HOSTS = ["git.example.org", "api.example.org"]
+
+
+def read(folder: Path, text: str) -> dict[str, tuple[str, str]]:
+    path = folder / "secrets.toml"
+    path.write_text(text, encoding="utf-8")
+    return dict(read_host_secrets_blocking(path, HOSTS, {"TOKEN": "t-1"}, [folder / "ws"]))
+
+
+def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("k-2\n", encoding="utf-8")
+    found = read(
+        tmp_path,
+        f"""
+        [hosts."git.example.org"]
+        env = "TOKEN"
+        user = "x-access-token"
+        [hosts."api.example.org"]
+        file = "{tmp_path / "key"}"
+        header = "X-Api-Key"
+        """,
+    )
+    assert found == {
+        "git.example.org": (
+            "authorization",
+            "Basic " + b64encode(b"x-access-token:t-1").decode(),
+        ),
+        "api.example.org": ("x-api-key", "k-2"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[hosts."other.example.org"]\nenv = "TOKEN"', "name it in CANDOR_SHELL_HOSTS"),
+        ('[hosts."git.example.org"]\nenv = "NONE"', "is not in the variable NONE"),
+        ('[hosts."git.example.org"]\nenv = "TOKEN"\nheader = "Host"', "cannot carry a secret"),
+        ('[hosts."git.example.org"]\nenv = "TOKEN"\nuser = "u"\nbefore = "x"', "neither before"),
+        ('[hosts."git.example.org"]\nenv = "TOKEN"\nhaeder = "x"', "header"),
+        ('[hosts."git.example.org"]', "either env or file"),
+        ("[hosts", "not TOML"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(StartError, match=told) as caught:
+        read(tmp_path, text)
+    assert "t-1" not in str(caught.value)
+
+
+def test_the_file_lies_out_of_the_agents_reach(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    with pytest.raises(StartError, match="where the agent could change it"):
+        read_host_secrets_blocking(tmp_path / "ws/secrets.toml", HOSTS, {}, [tmp_path / "ws"])
