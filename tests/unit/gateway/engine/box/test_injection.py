@@ -11,21 +11,23 @@ SECRET = ("authorization", "Bearer s-4711")
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: keep-alive\r\n\r\nhello"
 
 
-def forward(request: bytes, answer: bytes = ANSWER) -> tuple[bytes, bytes]:
+def forward(request: bytes, answer: bytes = ANSWER, end: bytes = b"END") -> tuple[bytes, bytes]:
     """Return what the host received, and what the client did."""
     client, inside = socket.socketpair()
     outside, host = socket.socketpair()
+    for one in (client, host):
+        one.settimeout(20)
     received = []
 
     def serve() -> None:
         data = b""
-        while not data.endswith(b"END"):
+        while not data.endswith(end):
             data += host.recv(65_536)
         received.append(data)
         host.sendall(answer)
         host.close()
 
-    serving = threading.Thread(target=serve)
+    serving = threading.Thread(target=serve, daemon=True)
     serving.start()
     forward_blocking(inside, request, SECRET, lambda: outside)
     inside.close()
@@ -61,9 +63,10 @@ def test_the_secret_takes_the_place_of_what_the_command_sent() -> None:
 def test_a_body_in_chunks_and_an_early_answer_arrive() -> None:
     received, told = forward(
         b"POST http://git.example.org/x HTTP/1.1\r\nHost: git.example.org\r\n"
-        b"Transfer-Encoding: chunked\r\n\r\n3\r\nEND\r\n0\r\n\r\nEND",
+        b"Transfer-Encoding: chunked\r\n\r\n3\r\nEND\r\n0\r\n\r\n",
         b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 403 No\r\ntransfer-encoding: chunked\r\n\r\n"
         b"2\r\nno\r\n0\r\n\r\n",
+        end=b"0\r\n\r\n",
     )
     assert b"3\r\nEND\r\n" in received
     assert told.startswith(b"HTTP/1.1 403 No\r\n")
