@@ -102,6 +102,18 @@ def test_markdown_becomes_structure(talk: ChatPage, server: LiveServer) -> None:
     expect(reply.get_by_role("link", name="a file")).to_have_attribute("title", "notes/a.md")
 
 
+def test_a_late_word_of_a_diagram_that_has_left_the_page_does_nothing(talk: ChatPage) -> None:
+    frames = "**/diagram/frame.html"
+    talk.page.route(frames, lambda route: route.fulfill(body=""))
+
+    reply = talk.ask(script({"text": "```mermaid\nflowchart TD\n A --> B\n```"})).reply
+
+    expect(reply.locator("iframe")).to_have_count(1)
+    late = "dispatchEvent(new MessageEvent('message', {data: {ready: true}}))"
+    reply.locator("iframe").evaluate(f"(view) => {{ view.remove(); {late}; }}")
+    talk.page.unroute(frames)
+
+
 def test_code_can_be_copied(talk: ChatPage) -> None:
     reply = talk.ask(script({"text": "```\nprint('hi')\n```"})).reply
 

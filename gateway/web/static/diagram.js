@@ -54,7 +54,7 @@ function show(frame) {
     view.remove();
   };
   const hear = ({ source, data }) => {
-    if (source !== view.contentWindow) return;
+    if (!source || source !== view.contentWindow) return; // both are null once it has left the page
     if (data.ready) {
       view.contentWindow.postMessage({ text: frame.querySelector("code").textContent, ...looks(frame) }, "*");
     } else if (Number.isFinite(data.height)) {
