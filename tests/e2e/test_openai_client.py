@@ -5,18 +5,16 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import httpx
 import openai
 import pytest
 
-from tests.support.demo_service import demo_model_as_a_service
 from tests.support.live_server import (
     LiveServer,
     bash,
     running_server,
     script,
-    started_server,
 )
+from tests.support.openai_client import CountingClient, server_with_side_model
 from tests.support.pictures import png
 
 pytestmark = pytest.mark.e2e
@@ -24,25 +22,7 @@ pytestmark = pytest.mark.e2e
 Messages = list[Any]
 
 
-class Client(openai.AsyncOpenAI):
-    """The client, with the requests that it sends counted."""
-
-    def __init__(self, server: LiveServer, **options: Any) -> None:
-        self.requests: list[httpx.Request] = []
-        self.answers: list[httpx.Response] = []
-
-        async def sent(request: httpx.Request) -> None:  # noqa: RUF029  as httpx wants
-            self.requests.append(request)
-
-        async def answered(response: httpx.Response) -> None:  # noqa: RUF029
-            self.answers.append(response)
-
-        http = openai.DefaultAsyncHttpxClient(
-            event_hooks={"request": [sent], "response": [answered]}, trust_env=False
-        )
-        base_url = f"{server.url}/openai/v1"
-        super().__init__(base_url=base_url, api_key="any", http_client=http, **options)
-
+class Client(CountingClient):
     async def say(self, *messages: Any, **more: Any) -> Any:
         """Return the completion of a history that is given as texts, the person's first."""
         return await self.chat.completions.create(model="candor", messages=told(*messages), **more)
@@ -61,17 +41,7 @@ def told(*texts: Any) -> Messages:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """Run the server on the demo model as any service, so that there is a side model, too."""
-    with (
-        demo_model_as_a_service() as url,
-        started_server(
-            tmp_path_factory.mktemp("openai"),
-            command=None,
-            model="candor-demo",
-            side_model="candor-demo",
-            environ={"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"},
-        ) as server,
-    ):
+    with server_with_side_model(tmp_path_factory.mktemp("openai")) as server:
         yield server
 
 

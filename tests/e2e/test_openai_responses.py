@@ -3,29 +3,16 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
-import httpx
 import openai
 import pytest
 
-from tests.support.demo_service import demo_model_as_a_service
-from tests.support.live_server import LiveServer, bash, script, started_server
+from tests.support.live_server import LiveServer, bash, script
+from tests.support.openai_client import CountingClient, server_with_side_model
 
 pytestmark = pytest.mark.e2e
 
 
-class Client(openai.AsyncOpenAI):
-    """The client, with its requests counted."""
-
-    def __init__(self, server: LiveServer, **options: Any) -> None:
-        self.requests: list[httpx.Request] = []
-
-        async def sent(request: httpx.Request) -> None:  # noqa: RUF029  as httpx wants
-            self.requests.append(request)
-
-        http = openai.DefaultAsyncHttpxClient(event_hooks={"request": [sent]}, trust_env=False)
-        base_url = f"{server.url}/openai/v1"
-        super().__init__(base_url=base_url, api_key="any", http_client=http, **options)
-
+class Client(CountingClient):
     async def ask(self, asked: Any, **more: Any) -> Any:
         return await self.responses.create(model="candor", input=asked, **more)
 
@@ -40,16 +27,7 @@ class Client(openai.AsyncOpenAI):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with (
-        demo_model_as_a_service() as url,
-        started_server(
-            tmp_path_factory.mktemp("responses"),
-            command=None,
-            model="candor-demo",
-            side_model="candor-demo",
-            environ={"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"},
-        ) as server,
-    ):
+    with server_with_side_model(tmp_path_factory.mktemp("responses")) as server:
         yield server
 
 

@@ -4,7 +4,6 @@ A session is a conversation; the editor's folder must be the workspace. Standard
 the protocol.
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,8 +40,8 @@ from gateway.doors.acp.updates import (
     update_of,
     usage_of,
 )
+from gateway.doors.bridge_options import read_options
 from gateway.doors.pieces import Asked, Ended, PieceReader, pieces_of
-from gateway.errors import StartError
 from gateway.version import VERSION
 
 _PAGE: Final = 100
@@ -235,20 +234,10 @@ def run_bridge_command(
     """Serve until standard input ends and return the exit code; `address` and `workspace` are those
     of the server of these settings. Raise `StartError` if the token cannot be read.
     """
-    parser = argparse.ArgumentParser(prog=f"{program} acp", description=__doc__)
-    parser.add_argument("--url", default=address, help=f"where Candor runs; default: {address}")
-    parser.add_argument("--token-file", type=Path, help="a file that holds your token alone")
-    try:
-        options = parser.parse_args(arguments)
-    except SystemExit as exc:  # help or a usage error was printed
-        return int(exc.code or 0)
-    token = None
-    if options.token_file is not None:
-        try:
-            token = options.token_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as exc:
-            raise StartError("The file of --token-file cannot be read.") from exc
-    anyio.run(_serve, options.url, token, workspace.resolve())
+    options = read_options(arguments, address=address, program=f"{program} acp", about=__doc__)
+    if isinstance(options, int):
+        return options
+    anyio.run(_serve, *options, workspace.resolve())
     return 0
 
 

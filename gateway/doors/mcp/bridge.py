@@ -3,9 +3,7 @@
 A bridge to a running server, which has the data directory. Standard output belongs to the protocol.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -15,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.stdio import stdio_server
 from mcp.types import INTERNAL_ERROR, CallToolResult, TextResourceContents, Tool
 
+from gateway.doors.bridge_options import read_options
 from gateway.doors.mcp.server import memory_server, text_result
-from gateway.errors import StartError
 
 _TIMEOUT_S = 60.0
 _GONE = "Candor does not answer. Start it, or say with --url where it runs."
@@ -55,20 +53,10 @@ def run_bridge_command(arguments: Sequence[str], address: str, program: str) -> 
     """Serve until standard input ends and return the exit code; `address` is where the server of
     these settings listens. Raise `StartError` if the token cannot be read.
     """
-    parser = argparse.ArgumentParser(prog=f"{program} mcp", description=__doc__)
-    parser.add_argument("--url", default=address, help=f"where Candor runs; default: {address}")
-    parser.add_argument("--token-file", type=Path, help="a file that holds your token alone")
-    try:
-        options = parser.parse_args(arguments)
-    except SystemExit as exc:  # help or a usage error was printed
-        return int(exc.code or 0)
-    token = None
-    if options.token_file is not None:
-        try:
-            token = options.token_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as exc:
-            raise StartError("The file of --token-file cannot be read.") from exc
-    anyio.run(_serve, options.url, token)
+    options = read_options(arguments, address=address, program=f"{program} mcp", about=__doc__)
+    if isinstance(options, int):
+        return options
+    anyio.run(_serve, *options)
     return 0
 
 

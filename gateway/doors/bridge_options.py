@@ -1,0 +1,30 @@
+"""The options of a command that bridges standard input and output to a running server."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from gateway.errors import StartError
+
+
+def read_options(
+    arguments: Sequence[str], *, address: str, program: str, about: str | None
+) -> tuple[str, str | None] | int:
+    """Return the server's address and the token, if one is given; or the exit code after help or a
+    usage error was printed.
+
+    Raise `StartError` if the token cannot be read.
+    """
+    parser = argparse.ArgumentParser(prog=program, description=about)
+    parser.add_argument("--url", default=address, help=f"where Candor runs; default: {address}")
+    parser.add_argument("--token-file", type=Path, help="a file that holds your token alone")
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as exc:
+        return int(exc.code or 0)
+    if options.token_file is None:
+        return options.url, None
+    try:
+        return options.url, options.token_file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise StartError("The file of --token-file cannot be read.") from exc
