@@ -16,7 +16,10 @@ from random import Random
 import psutil
 import pytest
 
-from tests.differential.hostile import PYTHON, SH, Language, Program, Scene, write_program
+from tests.differential.hostile import Language, Program, write_program
+from tests.differential.hostile_places import Scene
+from tests.differential.hostile_python import PYTHON
+from tests.differential.hostile_sh import SH
 from tests.support.boxes import USERS, Bench, User, box_bench
 from tests.support.walls import needs_boxes
 
