@@ -11,6 +11,7 @@ from pathlib import Path
 
 from policies.paths.protected import fold
 from policies.paths.workspace import Place, Workspace
+from policies.permits import Parts
 from policies.rules import AskRule, Rules
 
 _ANY_DEPTH = "**"
@@ -42,6 +43,19 @@ def locate_touched(paths: Iterable[str], workspace: Workspace) -> list[Place]:
     """Find the places behind the paths of a call that was allowed."""
     places = (workspace.find(path, follow=follow) for path in paths for follow in (True, False))
     return [place for place in places if place is not None]
+
+
+def parts_of(places: Iterable[Place]) -> frozenset[Parts]:
+    """Return each place by its spelling and with its links followed."""
+    return frozenset(parts for place in places for parts in (place.parts, place.real_parts))
+
+
+def parts_inside(paths: Sequence[str], places: Sequence[Place]) -> frozenset[Parts] | None:
+    """Return the parts of the places that `locate_touched` found for paths; `None`: not all of them
+    are known and in the workspace.
+    """
+    is_found = 0 < 2 * len(paths) <= len(places)  # each has two places, itself and where it leads
+    return parts_of(places) if is_found and all(p.in_workspace for p in places) else None
 
 
 def _touches(rule: AskRule, places: Sequence[Place] | None) -> bool:

@@ -20,8 +20,9 @@ def refused_signs(table: str) -> Mapping[str, tuple[str, ...]]:
     first.
     """
     found = {
-        sign: (key.partition(".")[0], *texts)
-        for key, (signs, *texts) in _TOLD["signs"][table].items()
+        sign: (key.partition(".")[0], reason, hint)
+        for hint, rules in _TOLD["signs"][table].items()
+        for key, (signs, reason) in rules.items()
         for sign in signs
     }
     return {sign: found[sign] for sign in sorted(found, key=len, reverse=True)}

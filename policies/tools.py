@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from policies.ask_rules import asks_about, locate_touched
+from policies.ask_rules import asks_about, locate_touched, parts_inside
 from policies.calls import SUBAGENT_TYPE, TASK_LIST_TOOLS, FindOwnToolRule, OwnToolRule, ToolCall
 from policies.denials import denied
 from policies.inputs import find_input_fault, is_too_deep
@@ -188,16 +188,9 @@ def _effect(call: ToolCall, passed: _Passed, places: Sequence[Place] | None) -> 
     given = passed.verdict.updated_input or call.input
     whole = effect_of_input(call.name, given, call.cwd)
     shown = str(given.get("command", whole.shown))
-    # each path has two places, itself and where it leads
-    is_found = len(places or ()) >= 2 * len(passed.paths or ())
-    if (
-        passed.is_unread
-        or not places
-        or not is_found
-        or not all(place.in_workspace for place in places)
-    ):
+    paths = None if passed.is_unread else parts_inside(passed.paths or (), places or ())
+    if paths is None or not places:
         return replace(whole, command=passed.command, shown=shown)
-    paths = frozenset(parts for place in places for parts in (place.parts, place.real_parts))
     return replace(
         whole,
         command=passed.command,

@@ -2,12 +2,12 @@
 denial.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from policies.ask_rules import locate_touched
-from policies.paths.workspace import Place, Workspace
-from policies.permits import Effect, Parts
+from policies.ask_rules import locate_touched, parts_inside, parts_of
+from policies.paths.workspace import Workspace
+from policies.permits import Effect
 from policies.shell.commands import GRAMMARS
 from policies.shell.judge import judge_command, refuse_command
 from policies.shell.unknown import UNKNOWN_RULES, judge_unknown
@@ -36,15 +36,13 @@ def ask_about(
         if refused.denial.rule not in UNKNOWN_RULES:
             raise
         return _ask_about_program(verdict, command, kept, workspace)
-    places = locate_touched(approval.paths, workspace)
-    # each path has two places, itself and where it leads
-    is_inside = len(places) >= 2 * len(approval.paths) and all(one.in_workspace for one in places)
+    paths = parts_inside(approval.paths, locate_touched(approval.paths, workspace))
     effect = Effect(
         tool="Bash",
         command=approval.command,
-        options=approval.options if is_inside else None,
+        options=None if paths is None else approval.options,
         what=f"{workspace.cwd}\n{approval.line}",
-        paths=_parts(places) if is_inside else None,
+        paths=paths,
         shown=approval.line,
         is_unknown=True,
     )
@@ -67,7 +65,7 @@ def _ask_about_program(
         command=unknown.command,
         options=None,
         what=f"{workspace.cwd}\n{unknown.line}",
-        paths=_parts([workspace.locate(path) for path in unknown.files]),
+        paths=parts_of(map(workspace.locate, unknown.files)),
         shown=unknown.line,
         is_unknown=True,
         fixed=unknown.fixed if unknown.may_be_remembered else None,
@@ -79,7 +77,3 @@ def _ask_about_program(
         effect=effect,
         paths=None,
     )
-
-
-def _parts(places: Sequence[Place]) -> frozenset[Parts]:
-    return frozenset(parts for place in places for parts in (place.parts, place.real_parts))

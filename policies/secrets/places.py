@@ -61,6 +61,42 @@ def _place(words: str, accepts: Callable[[str], bool], pattern: str) -> _Place:
     return tuple(words.split("|")), re.compile(pattern, re.IGNORECASE), accepts
 
 
+_COMMANDS = (
+    # words of which one is in each such command line, and what stands before the password
+    ("sshpass", rf"sshpass{_GAP}-p[ \t]{{0,4}}"),
+    ("mysql|mariadb", rf"(?:mysql|mysqldump|mysqladmin|mariadb){_OPTIONS}-p"),
+    ("redis-cli", rf"redis-cli{_OPTIONS}-a{_GAP}"),
+    ("7z|rar ", rf"(?:7z[ar]?|rar|unrar){_OPTIONS}-h?p"),
+    (
+        "zip |sqlcmd|bcp|mosquitto",
+        rf"(?:zip|unzip|sqlcmd|bcp|mosquitto_(?:pub|sub)){_OPTIONS}-P[ \t]{{0,4}}",
+    ),
+    ("openssl", rf"openssl{_OPTIONS}(?:-k{_GAP}|pass:)"),
+    (
+        "htpasswd",
+        (
+            rf"htpasswd{_GAP}-[A-Za-z]{{0,8}}b[A-Za-z]{{0,8}}{_GAP}[^\s…]{{1,256}}{_GAP}"
+            rf"[^\s…]{{1,128}}{_GAP}"
+        ),
+    ),
+    ("ldap", rf"ldap(?:search|add|modify|delete|passwd|whoami){_OPTIONS}-w{_GAP}"),
+    ("ssh-keygen", rf"ssh-keygen{_OPTIONS}-[NP]{_GAP}"),
+    (
+        "smb|rpcclient",
+        rf"""(?:smbclient|smbmap|rpcclient){_OPTIONS}-U[ \t]{{0,4}}["']?[^\s%"'…]{{1,64}}%""",
+    ),
+    (
+        "docker|podman|helm",
+        rf"(?:docker|podman|helm){_GAP}(?:registry{_GAP})?login{_OPTIONS}-p{_GAP}",
+    ),
+    (
+        "curl",
+        (
+            r"curl(?![A-Za-z0-9_])[^\n|;…]{0,400}?[ \t](?:-u|--user|-U|--proxy-user)[ \t=]{0,4}"
+            r"""["']?[^\s:"'…]{1,128}:"""
+        ),
+    ),
+)
 _PLACES = (
     # words of which one is in each such text, what the value must be, and the expression
     _place(
@@ -117,76 +153,14 @@ _PLACES = (
         rf"(?:{_KIND}|(?:access|secret|private|auth)-?key|storepass|keypass"
         rf"""|(?<=-)pass){_GAP}(?!(?:pass|env|file|fd):)["']?{_ARGUMENT}""",
     ),
-    _place(
-        "sshpass",
-        _is_no_variable,
-        rf"""{_HEAD}(?-i:sshpass{_GAP}-p[ \t]{{0,4}})["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "mysql|mariadb",
-        _is_no_variable,
-        rf"""{_HEAD}(?-i:(?:mysql|mysqldump|mysqladmin|mariadb){_OPTIONS}-p)["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "redis-cli",
-        _is_no_variable,
-        rf"""{_HEAD}(?-i:redis-cli{_OPTIONS}-a{_GAP})["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "7z|rar ",
-        _is_no_variable,
-        rf"""{_HEAD}(?-i:(?:7z[ar]?|rar|unrar){_OPTIONS}-h?p)["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "zip |sqlcmd|bcp|mosquitto",
-        _is_no_variable,
-        rf"{_HEAD}(?-i:(?:zip|unzip|sqlcmd|bcp|mosquitto_(?:pub"
-        rf"""|sub)){_OPTIONS}-P[ \t]{{0,4}})["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "openssl",
-        _is_no_variable,
-        rf"""{_HEAD}(?-i:openssl{_OPTIONS}(?:-k{_GAP}|pass:))["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "htpasswd",
-        _is_no_variable,
-        rf"{_HEAD}(?-i:htpasswd{_GAP}-[A-Za-z]{{0,8}}b[A-Za-z]{{0,8}}{_GAP}[^\s…]{{1,256}}{_GAP}"
-        rf"""[^\s…]{{1,128}}{_GAP})["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "ldap",
-        _is_no_variable,
-        rf"{_HEAD}(?-i:ldap(?:search|add|modify|delete|passwd"
-        rf"""|whoami){_OPTIONS}-w{_GAP})["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "ssh-keygen",
-        _is_no_variable,
-        rf"""{_HEAD}(?-i:ssh-keygen{_OPTIONS}-[NP]{_GAP})["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "smb|rpcclient",
-        _is_no_variable,
-        rf"{_HEAD}(?-i:(?:smbclient|smbmap"
-        rf"""|rpcclient){_OPTIONS}-U[ \t]{{0,4}}["']?[^\s%"'…]{{1,64}}%)["']?{_ARGUMENT}""",
+    *(
+        _place(words, _is_no_variable, rf"""{_HEAD}(?-i:{before})["']?{_ARGUMENT}""")
+        for words, before in _COMMANDS
     ),
     _place(
         "convertto-securestring",
         _is_no_variable,
         rf"""{_HEAD}convertto-securestring{_GAP}(?:-string{_GAP})?["']{_ARGUMENT}""",
-    ),
-    _place(
-        "docker|podman|helm",
-        _is_no_variable,
-        rf"{_HEAD}(?-i:(?:docker|podman"
-        rf"""|helm){_GAP}(?:registry{_GAP})?login{_OPTIONS}-p{_GAP})["']?{_ARGUMENT}""",
-    ),
-    _place(
-        "curl",
-        _is_no_variable,
-        rf"{_HEAD}(?-i:curl(?![A-Za-z0-9_])[^\n|;…]{{0,400}}?[ \t](?:-u|--user|-U"
-        rf"""|--proxy-user)[ \t=]{{0,4}}["']?[^\s:"'…]{{1,128}}:)["']?{_ARGUMENT}""",
     ),
     _place(
         "requirepass|masterauth",

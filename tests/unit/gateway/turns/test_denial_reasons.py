@@ -62,8 +62,8 @@ def rules_in_tuples() -> Iterator[str]:
 
 def rules_in_the_table() -> Iterator[str]:
     told = tomllib.loads((ROOT / "policies" / "denials.toml").read_text(encoding="utf-8"))
-    for sign in told.pop("signs").values():
-        yield from (key.partition(".")[0] for key in sign)
+    for table in told.pop("signs").values():
+        yield from (key.partition(".")[0] for rules in table.values() for key in rules)
     yield from (key.partition(".")[0] for key, texts in told.items() if isinstance(texts, list))
 
 
