@@ -20,7 +20,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from gateway.journal.files import LogFile, log_file_name
-from gateway.journal.line import MAX_LINE_BYTES, JournalKind, Line, LineFormat
+from gateway.journal.line import JournalKind, Line, LineFormat
 from gateway.jsonsafe import estimate_chars
 from gateway.observability.masking import Mask
 from memory.clock import Now, utc_now
@@ -124,9 +124,9 @@ class TurnJournal:
 class Journal:
     """The journal of all turns below one directory. For one event loop.
 
-    At most `max_waiting` lines and about `max_waiting_bytes` wait for the disk, and each turn's
-    response. `on_lost` is called with the number of lost lines, on the event loop; it must not
-    raise.
+    At most `MAX_WAITING_LINES` lines and about `MAX_WAITING_BYTES` wait for the disk, and each
+    turn's response. `on_lost` is called with the number of lost lines, on the event loop; it must
+    not raise.
     """
 
     def __init__(
@@ -135,16 +135,12 @@ class Journal:
         *,
         mask: Mask,
         now: Now = utc_now,
-        max_waiting: int = MAX_WAITING_LINES,
-        max_waiting_bytes: int = MAX_WAITING_BYTES,
-        max_line_bytes: int = MAX_LINE_BYTES,
         on_lost: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.now = now
         self.on_lost = on_lost
         self._directory = directory
-        self._format = LineFormat(mask=mask, max_bytes=max_line_bytes)
-        self._max_lines, self._max_bytes = max_waiting, max_waiting_bytes
+        self._format = LineFormat(mask=mask)
         self._queue: dict[TurnJournal, list[Line]] = {}
         self._held_lines = self._held_bytes = 0
         """What is queued or being written."""
@@ -169,7 +165,8 @@ class Journal:
     def enqueue(self, turn: TurnJournal, line: Line) -> bool:
         """Take a line; return False if the queue is full or the writer has ended."""
         is_full = (
-            self._held_lines >= self._max_lines or self._held_bytes + line.size > self._max_bytes
+            self._held_lines >= MAX_WAITING_LINES
+            or self._held_bytes + line.size > MAX_WAITING_BYTES
         )
         if self._ended or (is_full and line.kind != "response"):
             return False

@@ -59,9 +59,9 @@ class _Bounded:
 class Metrics:
     """The metrics of one gateway. For one thread; only `render` may run in another."""
 
-    def __init__(self, *, known_tools: Collection[str] = KNOWN_TOOLS) -> None:
+    def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._tools = _Bounded(known_tools, most=0)
+        self._tools = _Bounded(KNOWN_TOOLS, most=0)
         self._routes = _Bounded(most=_MAX_ROUTES)
         self._reasons = _Bounded()
         self._gauges = {name: self._gauge(name) for name in get_args(GaugeName)}

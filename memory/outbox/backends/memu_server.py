@@ -14,7 +14,6 @@ kept as links.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -35,6 +34,14 @@ _NO_ROUTE: Final = frozenset({404, 405, 501})
 _SERVER_ERRORS: Final = 500
 _WAITING: Final = frozenset({"PENDING", "RUNNING"})
 _DONE: Final = "COMPLETED"
+_CALL_S: Final = 15.0
+_CHECK_S: Final = 3.0
+"""For a look whether it answers; people wait for it."""
+_MAX_BYTES: Final = 4 * 1024 * 1024
+_FIRST_WAIT_S: Final = 0.25
+"""Before a task is looked at again; doubled each time."""
+_MOST_WAIT_S: Final = 5.0
+_MAX_LOOKS: Final = 12
 _MAX_ID_CHARS: Final = 200
 _MAX_MADE: Final = 50
 """Links of one item to what the server made of it."""
@@ -50,28 +57,13 @@ _TASK: Final = "task"
 _BEGUN_FOR: Final = "begun_for"
 """The link to a delivery whose task may still run."""
 LEFT_BEHIND: Final = (
-    "The memU server has cleared what it made of this, but has no way to remove the text that it "
-    "was"
-    " sent: delete its conversation file in the server's storage by hand."
+    "The memU server has cleared what it made of this, but has no way to remove the text that it"
+    " was sent: delete its conversation file in the server's storage by hand."
 )
 NEVER_CLEARED: Final = (
-    "The memU server has no way to remove what it was sent: delete it in the "
-    "server's storage by hand."
+    "The memU server has no way to remove what it was sent: delete it in the server's storage by"
+    " hand."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemuServerLimits:
-    """What bounds calls of the server."""
-
-    call_s: float = 15.0
-    check_s: float = 3.0
-    """For a look whether it answers; people wait for it."""
-    max_bytes: int = 4 * 1024 * 1024
-    first_wait_s: float = 0.25
-    """Before a task is looked at again; doubled each time."""
-    most_wait_s: float = 5.0
-    max_looks: int = 12
 
 
 class MemuServerBackend:
@@ -80,20 +72,10 @@ class MemuServerBackend:
     name = NAME
 
     def __init__(
-        self,
-        base_url: str,
-        *,
-        limits: MemuServerLimits | None = None,
-        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+        self, base_url: str, *, sleep: Callable[[float], Awaitable[None]] = anyio.sleep
     ) -> None:
-        self._limits = limits or MemuServerLimits()
         self._sleep = sleep
-        self._service = JsonService(
-            base_url,
-            name=_SERVER,
-            timeout_s=self._limits.call_s,
-            max_bytes=self._limits.max_bytes,
-        )
+        self._service = JsonService(base_url, name=_SERVER, timeout_s=_CALL_S, max_bytes=_MAX_BYTES)
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  it knows none
         return await self.finish(item, await self._begin_anew(item))
@@ -126,9 +108,8 @@ class MemuServerBackend:
         """
         by_kind = {link.remote_kind: link.remote_id for link in links}
         if _TASK in by_kind and _BEGUN_FOR in by_kind:
-            await self._wait_until_ended(
-                by_kind[_TASK]
-            )  # what it makes would come after the clearing
+            # what it makes would come after the clearing
+            await self._wait_until_ended(by_kind[_TASK])
         is_cleared = await self._clear(item_id)
         raise DeliveryRefused(LEFT_BEHIND if is_cleared else NEVER_CLEARED)
 
@@ -156,7 +137,7 @@ class MemuServerBackend:
         """See `Backend.check`: asks for the server's first page."""
         detail: str | None = None
         try:
-            with anyio.fail_after(self._limits.check_s):
+            with anyio.fail_after(_CHECK_S):
                 answer = await self._service.call("GET", "/")
             if answer.status >= _SERVER_ERRORS:
                 detail = f"{_SERVER} failed (HTTP {answer.status})."
@@ -194,13 +175,13 @@ class MemuServerBackend:
 
         Raise `BackendUnavailable` if it has not ended.
         """
-        wait_s = self._limits.first_wait_s
-        for _ in range(self._limits.max_looks):
+        wait_s = _FIRST_WAIT_S
+        for _ in range(_MAX_LOOKS):
             status, answer = await self._status(task)
             if status not in _WAITING:
                 return status, answer
             await self._sleep(wait_s)
-            wait_s = min(self._limits.most_wait_s, wait_s * 2)
+            wait_s = min(_MOST_WAIT_S, wait_s * 2)
         raise BackendUnavailable(f"{_SERVER} is still at it; it is looked at again later.")
 
     async def _status(self, task: str) -> tuple[str, Mapping[str, Any]]:

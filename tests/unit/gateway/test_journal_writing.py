@@ -76,10 +76,11 @@ def test_any_line_is_valid_within_its_bound_and_without_secrets(value: Any, most
 
 
 async def test_at_the_bound_lines_are_dropped_counted_and_told_and_the_response_survives(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(writer, "MAX_WAITING_LINES", 10)
     lost: list[int] = []
-    journal = make(tmp_path, max_waiting=10, on_lost=lost.append)
+    journal = make(tmp_path, on_lost=lost.append)
     turn = journal.open("cnv_c", "trn_a", AT)
     for n in range(25):
         turn.write("message", n=n)
@@ -93,8 +94,9 @@ async def test_at_the_bound_lines_are_dropped_counted_and_told_and_the_response_
     assert (response["kind"], response["seq"]) == ("response", 12)
 
 
-async def test_the_bound_counts_bytes_too(tmp_path: Path) -> None:
-    journal = make(tmp_path, max_waiting_bytes=100_000)
+async def test_the_bound_counts_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "MAX_WAITING_BYTES", 100_000)
+    journal = make(tmp_path)
     turn = journal.open("cnv_c", "trn_a", AT)
     for _ in range(10):
         turn.write("message", message=sdk.AssistantMessage([sdk.TextBlock("x" * 30_000)], "m"))
@@ -105,9 +107,12 @@ async def test_the_bound_counts_bytes_too(tmp_path: Path) -> None:
     assert lines_of(tmp_path)[-1]["kind"] == "response"
 
 
-async def test_lines_with_the_writer_count_against_the_bound(tmp_path: Path) -> None:
+async def test_lines_with_the_writer_count_against_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_WAITING_LINES", 10)
     gate = Gate()
-    async with open_turn(tmp_path, max_waiting=10, mask=gate) as turn:
+    async with open_turn(tmp_path, mask=gate) as turn:
         for _ in range(10):
             turn.write("message")
         await gate.wait_reached()

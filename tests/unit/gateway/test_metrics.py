@@ -77,7 +77,7 @@ def test_every_name_is_the_gateways_and_two_gateways_in_one_process_count_apart(
 
 
 def test_no_label_makes_series_without_end() -> None:
-    metrics = Metrics(known_tools={"Read"})
+    metrics = Metrics()
     for n in range(1000):
         metrics.count_tool_call(f"made_up_{n}", "denied")
         metrics.count_recall(shown=0, held_back=(), degraded=(f"reason_{n}",))

@@ -12,13 +12,20 @@ import pytest
 
 from memory.errors import BackendUnavailable, DeliveryRefused
 from memory.items.scope import Scope
-from memory.outbox.backends.memu_server import LEFT_BEHIND, MemuServerBackend, MemuServerLimits
+from memory.outbox.backends import memu_server
+from memory.outbox.backends.memu_server import LEFT_BEHIND, MemuServerBackend
 from tests.conformance.suites.backends import item
 from tests.unit.memory.backends.memu_services import FakeMemuServer, Reply, served
 
 WAIT_S = 30
 ANN = Scope(owner_id="ann")
-LIMITS = MemuServerLimits(first_wait_s=1, most_wait_s=4, max_looks=5, max_bytes=10_000)
+LIMITS = {"_FIRST_WAIT_S": 1, "_MOST_WAIT_S": 4, "_MAX_LOOKS": 5, "_MAX_BYTES": 10_000}
+
+
+@pytest.fixture(autouse=True)
+def _limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, limit in LIMITS.items():
+        monkeypatch.setattr(memu_server, name, limit)
 
 
 class Naps:
@@ -37,7 +44,7 @@ async def opened(
     server: FakeMemuServer, naps: Naps | None = None
 ) -> AsyncIterator[MemuServerBackend]:
     with served(server.answer) as address:
-        backend = MemuServerBackend(f"{address}/", limits=LIMITS, sleep=naps or Naps())
+        backend = MemuServerBackend(f"{address}/", sleep=naps or Naps())
         try:
             with anyio.fail_after(WAIT_S):
                 yield backend
@@ -292,7 +299,7 @@ class PlainMemuServer:
 async def test_a_server_without_tasks_and_clearing_is_done_at_once(bare: bool) -> None:  # noqa: FBT001
     server = PlainMemuServer(bare)
     with served(server.answer) as address:
-        backend = MemuServerBackend(address, limits=LIMITS, sleep=Naps())
+        backend = MemuServerBackend(address, sleep=Naps())
         begun = await backend.begin(item(), (), 7)
         assert await backend.begin(item(), begun, 7) == begun  # after a restart
         links = await backend.finish(item(), begun)
