@@ -30,19 +30,24 @@ class Case:
 
 
 def read_told(name: str) -> list[dict[str, Any]]:
-    """Return the cases of a file as they are told, with what they leave out."""
-    lines = (CORPUS / name).read_text(encoding="utf-8").split("\n")
-    return [_complete(json.loads(line)) for line in lines if line]
+    """Return the cases of a file complete: with an id, and with what is said of their class."""
+    cases: list[dict[str, Any]] = []
+    letter = "D" if "deny" in name else "A"
+    usual: dict[str, Any] = {}
+    number = 0
+    for line in (CORPUS / name).read_text(encoding="utf-8").split("\n"):
+        told = json.loads(line) if line else {"class": ""}
+        if "class" in told:
+            usual, number = {"tool": "Bash", "platform": "posix"} | told, 0
+        else:
+            number += 1
+            case_id = f"{letter}-{usual['class']}-{number:03}"
+            cases.append(_complete({"id": case_id} | usual | told))
+    return cases
 
 
-def _complete(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Add the class, and the tool, the input and the platform of a plain shell command."""
-    usual = {
-        "class": told["id"].split("-", 1)[1].rsplit("-", 1)[0],
-        "tool": "Bash",
-        "platform": "posix",
-    }
-    case = usual | dict(told)
+def _complete(case: dict[str, Any]) -> dict[str, Any]:
+    """Put in the input of a plain shell command, and a long text."""
     if "command" in case:
         case["input"] = {"command": case.pop("command")}
     if "long" in case:
