@@ -21,7 +21,8 @@ _SHELLS = frozenset({"Bash", "PowerShell"})
 def asks_about(
     rules: Rules, tool: str, command: str | None, places: Sequence[Place] | None
 ) -> bool:
-    """Return whether a rule asks about a call of a tool that runs a shell command, if it runs one.
+    """Return whether a rule asks about a call of a tool; `command` is the shell command that it
+    runs.
 
     `places` is what the call touches; `None`: unknown, so that every pattern may match. A shell
     call whose command is not known, because it runs in a box, matches every rule about commands.

@@ -170,7 +170,7 @@ def _is_inert(name: str) -> bool:
 
 
 def _read_object(content: bytes) -> dict[str, Any] | None:
-    """Return a JSON object, empty for an empty file; `None` if it is not one."""
+    """Return a JSON object, empty for an empty file; `None` if it is not an object."""
     try:
         text = content.decode("utf-8")
         value = json.loads(text) if text.strip() else {}

@@ -1,4 +1,4 @@
-"""What is allowed here: the shipped rules, and what a file of one's own adds and takes away.
+"""What is allowed here: the shipped rules, and what an operator's file adds and takes away.
 
 A file decides on names from known lists, on hosts, on further directories and on what a person is
 asked about. It cannot change the checks of paths, options and protected names.
@@ -113,7 +113,7 @@ class Rules:
 
 @functools.cache
 def shipped_rules() -> Rules:
-    """Return the rules that hold without a file of one's own."""
+    """Return the rules that hold without an operator's file."""
     return _read_rules(RuleFile(SHIPPED), Rules())
 
 

@@ -29,11 +29,11 @@ from policies.windows.judge import judge_windows_command
 from policies.windows.workspace import WindowsWorkspace
 
 Platform = Literal["posix", "windows"]
-"""Whose shell agents get: a POSIX one, or PowerShell."""
+"""Which shell agents get: a POSIX shell, or PowerShell."""
 HERE: Platform = "windows" if os.name == "nt" else "posix"
 
 OFFERED_TOOLS: tuple[str, ...] = tuple(sorted(shipped_rules().offered_tools))
-"""The tools that an engine should offer; the gate judges a few more, in case one is called."""
+"""The tools that an engine should offer; the gate judges a few more, in case they are called."""
 
 PLANS = ".plans"
 """The folder in the workspace for the plans that agents show to a person."""

@@ -165,7 +165,7 @@ def _write(path: str, text: str, outcomes: Sequence[ToolOutcome]) -> Sequence[To
 def _remember(
     request: PlainRequest, conversation: Conversation, outcomes: Sequence[ToolOutcome]
 ) -> Sequence[ToolCall]:
-    """Keep a fact in the place of the one that says otherwise; without memory, in the notes if that
+    """Keep a fact in place of the fact that says otherwise; without memory, in the notes if that
     was asked.
     """
     tools, told = _memory_tools(conversation), request.fields["text"]
@@ -183,7 +183,9 @@ def _remember(
 
 
 def _replaced(request: PlainRequest, told: str, facts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the id of the fact about the same thing; of a correction, of the most alike one."""
+    """Return the id of the fact about the same thing; of a correction, the id of the most similar
+    fact.
+    """
     key = find_key(told)
     if key is not None:
         return [fact["id"] for fact in facts if find_key(fact["title"]) == key][:1]
@@ -232,7 +234,7 @@ def _items_found(outcome: ToolOutcome) -> list[Mapping[str, str]]:
 
 
 def _likeness(message: str, fact: str) -> float:
-    """Return which share of the shorter text's pairs of characters is in the other one."""
+    """Return which share of the shorter text's pairs of characters is in the other text."""
     pairs = [_pairs(message), _pairs(fact)]
     return len(pairs[0] & pairs[1]) / max(1, min(map(len, pairs)))
 

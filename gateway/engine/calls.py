@@ -44,7 +44,7 @@ class _Call:
     whole: WholeOutput | None = None
     """What it returned, if that was cut for the model."""
     is_certain: bool = True
-    """Verdict and result belong to this call, not to another one with the same id."""
+    """Verdict and result belong to this call, not to another call with the same id."""
 
     @property
     def shown_cwd(self) -> str:

@@ -71,7 +71,7 @@ check."""
 _NOT_FOR_SUBAGENTS = frozenset(
     {"Agent", *TASK_LIST_TOOLS, "AskUserQuestion", "EnterPlanMode", "ExitPlanMode"}
 )
-"""Tools of the agent that talks with the person. The gateway's own tools are for that one alone,
+"""Tools of the agent that talks with the person. The gateway's own tools are for that agent alone,
 too."""
 
 _SANDBOXED_BASH: SandboxSettings = {

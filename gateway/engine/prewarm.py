@@ -69,8 +69,8 @@ class PrewarmPool:
     async def take(self, spec: ClientSpec) -> AgentClient | None:
         """Return a client with these options that is ready or being connected, else None.
 
-        Wait for one that is being connected, since it started earlier than a new one would; None if
-        it fails. Cancellation leaves the client in the pool.
+        Wait for a client that is being connected, since it started earlier than a new one would;
+        None if it fails. Cancellation leaves the client in the pool.
         """
         if spec.fingerprint != self._spec().fingerprint:
             return None

@@ -158,7 +158,7 @@ def _repaired(line: bytes) -> bytes:
 
 
 def _rename(block: object) -> bool:
-    """Give a tool call without a usable name one; return whether it was necessary."""
+    """Name a tool call that has no usable name; return whether it was necessary."""
     if not isinstance(block, dict) or block.get("type") != "tool_use":
         return False
     if isinstance(block.get("name"), str):

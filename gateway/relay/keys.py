@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class KeyMask:
-    """The keys; each byte of one is replaced by `*`, so that lengths stay."""
+    """The keys; each byte of a key is replaced by `*`, so that lengths stay."""
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         # the longest first: one may be a part of another

@@ -1,7 +1,7 @@
 """The relay's process: reads orders from standard input, serves agents, reports on standard output.
 
-Each line is a JSON object. The first one read has the `Target` and the orders so far, which are
-carried out before any agent is served; the others are one order each:
+Each line is a JSON object. The first line has the `Target` and the orders so far, which are carried
+out before any agent is served; each other line is an order:
 
     {"admit": TOKEN, "client": ID}
     {"revoke": TOKEN}

@@ -44,7 +44,7 @@ OnReport = Callable[[ServiceReport], None]
 
 
 def meant_wait(seconds: float) -> float | None:
-    """Return a wait that a service asks for; None if none can be meant, such as an endless one."""
+    """Return a wait that a service asks for; None if it is endless."""
     return max(0.0, seconds) if seconds <= _LONGEST_WAIT_S else None
 
 

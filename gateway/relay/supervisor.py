@@ -32,8 +32,9 @@ _CHECK_S = 2.0
 """How often the process is asked for a sign of life."""
 _TRY_S = 0.5
 _TRIES = 10
-"""So often it is asked, with a wait of `_TRY_S` each, before it counts as hung: a server that was
-held up itself has used one."""
+"""How often it is asked, waiting `_TRY_S` each time, before it counts as hung: the server itself
+may have been held up during a try.
+"""
 _FIRST_TRIES = 120
 _PRIVATE = ("ANTHROPIC_", "CLAUDE_", "CANDOR_", "PYTHON")
 
@@ -66,7 +67,9 @@ class RelayProcess:
         self.pid: int | None = None
         """The process id; None while none runs."""
         self.down_since = anyio.current_time()
-        """Clock time since which no process has given a sign of life; infinite while one serves."""
+        """Clock time since which no process has given a sign of life; infinite while a process
+        serves.
+        """
         self._listener = listener
         self._target = target
         self._environ = {

@@ -72,8 +72,8 @@ class CaseBook:
         self._threads = DecisionThreads()
 
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:
-        """Record a case, or update the one that it names; one that is recorded already stays as it
-        is.
+        """Record a case, or update the case that it names; a case that is recorded already stays as
+        it is.
 
         If cancelled, everything or nothing was changed; repeating the call changes nothing more.
         Raise `CaseRefused` if the input is not valid, or the caller has no case of that id;
@@ -113,10 +113,10 @@ class CaseBook:
         return replace(answer, unreviewed_cases=await self._unreviewed(caller))
 
     async def restore(self, exported: ExportedCase) -> bool:
-        """Record an exported case under its id, or a new one if somebody else has it.
+        """Record an exported case under its id, or under a new id if somebody else has it.
 
-        Return False if it is there, or one that says the same. Raise `CaseRefused` if it is not
-        valid.
+        Return False if it, or a case that says the same, is recorded already. Raise `CaseRefused`
+        if it is not valid.
         """
         read = partial(read_case, exported.sent, known_secrets=self._known_secrets)
         content, stated = new_content(await self._threads.run(read))
@@ -183,7 +183,7 @@ class CaseBook:
         return UpsertAnswer(status="updated", case=after, similar_cases=similar)
 
     async def _same(self, content: CaseContent, scope: Scope) -> Case | None:
-        """Return the case of exactly this scope that says the same, hidden ones included.
+        """Return the case of exactly this scope that says the same, hidden cases included.
 
         The same few words may describe another incident elsewhere, so the surroundings must not
         contradict.

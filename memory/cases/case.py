@@ -89,7 +89,7 @@ class CaseCaller:
     """The owner, and the app and environment of the conversation; None: any."""
     conversation_id: str | None = None
     root_id: str | None = None
-    """The first conversation that this one was forked from; None: it is no fork."""
+    """The first conversation that it was forked from; None: it is not a fork."""
     by: By = "agent"
     active_tools: tuple[str, ...] = ()
     """The tools in use, oldest first; cases with their outdated schemas are held back."""

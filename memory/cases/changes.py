@@ -92,7 +92,7 @@ def update_change(
 def vote_change(
     caller: CaseCaller, case: Case, votes: Sequence[Vote], vote: Vote
 ) -> CaseChange | None:
-    """Return the change that counts a vote; None if it only repeats the voter's earlier one.
+    """Return the change that counts a vote; None if it only repeats the voter's earlier vote.
 
     `votes` are those before it.
     """

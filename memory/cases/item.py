@@ -20,7 +20,7 @@ def to_item(case: Case) -> Item | None:
 
 
 def whole_item(case: Case) -> Item:
-    """Return the item of a case, also of one that search must not find."""
+    """Return the item of a case, even if search must not find the case."""
     content, known = case.content, case.content.metadata
     return Item(
         id=case.case_id,

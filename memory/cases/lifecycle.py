@@ -35,7 +35,7 @@ def after_vote(
 ) -> Case:
     """Return a case's next state.
 
-    `votes` are all of them, `vote` as the new one included.
+    `votes` are all votes on it; they include `vote`, the new one.
     """
     confidence = confidence_of(case, votes)
     is_cleared = by == "person" and is_helpful(vote)

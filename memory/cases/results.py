@@ -41,7 +41,7 @@ MAX_TOP_K: Final = 20
 DEFAULT_TOP_K: Final = 5
 MAX_RENDERED: Final = 5
 MAX_TOLD_RELATED: Final = 10
-"""Related cases that are shown with one."""
+"""Related cases that are shown with a case."""
 MAX_UNREVIEWED: Final = 10
 
 
@@ -120,7 +120,7 @@ class UpsertAnswer:
 
     status: Literal["created", "updated", "unchanged"]
     case: Case
-    """As it is now; for `unchanged` maybe another one that says the same."""
+    """As it is now; for `unchanged` perhaps another case that says the same."""
     similar_cases: Sequence[RelatedCase] = ()
     stripped: Sequence[str] = ()
     """Fields that were sent and ignored, because the caller may not write them."""

@@ -37,7 +37,9 @@ bench.cases`).
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionSimilarity:
-    """How similar the sections of two cases are, 0 to 1 each; None where one lacks it."""
+    """How similar the sections of two cases are, 0 to 1 each; None where either case lacks the
+    section.
+    """
 
     symptom: float | None
     diagnosis: float | None

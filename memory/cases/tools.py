@@ -105,7 +105,7 @@ class CaseTools:
         return await self._answered(caller, find)
 
     async def upsert(self, caller: CaseCaller, case: object) -> UpsertAnswer | Refusal:
-        """Record a case, or update the one that it names."""
+        """Record a case, or update the case that it names."""
         return await self._answered(caller, lambda known: self._book.upsert(known, case))
 
     async def feedback(

@@ -35,7 +35,7 @@ class ScopedTally:
 
 
 def with_vote(votes: Sequence[Vote], vote: Vote) -> list[Vote]:
-    """Return all votes after `vote` was cast, oldest first; it replaces its voter's earlier one."""
+    """Return all votes after `vote` was cast, oldest first; it replaces the voter's last one."""
     others = [known for known in votes if known.voter != vote.voter]
     return sorted([*others, vote], key=lambda known: (known.at, known.voter))
 

@@ -25,7 +25,7 @@ SECTIONS: Final[tuple[SectionName, ...]] = get_args(SectionName)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sections:
-    """The seven parts of an episode, in Markdown; an empty one is not written."""
+    """The seven parts of an episode, in Markdown; an empty part is not written."""
 
     context: str = ""
     """The request and its constraints."""
@@ -147,7 +147,7 @@ class Written:
     status: Literal["stored", "merged", "there", "refused"]
     """`there`: an imported episode is stored already."""
     episode_id: str | None = None
-    """The episode, or the one that it was merged into; None if it was refused."""
+    """The episode, or the episode that it was merged into; None if it was refused."""
     reason: str | None = None
     """Why it was refused, in a word."""
     clipped: tuple[Clipped, ...] = ()

@@ -1,7 +1,7 @@
-"""Merges an episode into a like one; where they differ, the second becomes a variant.
+"""Merges an episode into a similar one; what it says otherwise becomes a variant.
 
-Episodes are like if their texts are equal, or if they are of the same type and tags and about the
-same time.
+Episodes are similar if their texts are equal, or if they are of the same type and tags and about
+the same time.
 """
 
 import hashlib
@@ -47,8 +47,8 @@ def room_of(episode: Episode) -> int:
 
 
 def merged(existing: Episode, new: Episode) -> Episode:
-    """Add what a like episode says otherwise as a variant; if that is nothing, or there is no room,
-    count it.
+    """Add what a similar episode says otherwise as a variant; count it if that is nothing, or if
+    there is no room.
     """
     difference = _difference(existing, new)
     if not difference or len(existing.variants) >= MAX_VARIANTS:

@@ -160,7 +160,7 @@ def _same(one: ToolCall, other: ToolCall) -> bool:
 
 
 def _overcome(calls: Sequence[ToolCall]) -> tuple[int, int] | None:
-    """Return a failed call and the same call that succeeded after another one."""
+    """Return a failed call and the same call that succeeded after another call."""
     for at, call in enumerate(calls):
         if call.status != "failed" or not asked(call):
             continue

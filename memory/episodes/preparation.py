@@ -1,7 +1,8 @@
 """Turns a draft into an episode, or refuses it.
 
-Secrets and internal addresses are masked first, so that clipping cannot cut one in two. Then noise,
-decisions that memory had shown and what must never be saved are removed, and the rest is judged.
+Secrets and internal addresses are masked first, so that clipping cannot cut a secret in two. Then
+noise, decisions that memory had shown and what must never be saved are removed, and the rest is
+judged.
 """
 
 from collections import Counter

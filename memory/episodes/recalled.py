@@ -7,7 +7,7 @@ from typing import Final
 # A sentence ends with its mark, a Western one also needs the white space after it.
 _SENTENCE_END: Final = re.compile(r"(?<=[。！？!?；;])[ \t]*|(?<=\.)[ \t]+")
 _AROUND: Final = " \t-*•>.。！？!?；;,，:："
-"""Marks of lists and ends of sentences, which do not make a text another one."""
+"""Marks of lists and ends of sentences; texts that differ in these alone are equal."""
 
 
 def without_recalled(text: str, recalled: Iterable[str]) -> str:

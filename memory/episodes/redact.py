@@ -39,7 +39,7 @@ def redact(text: str, *, known_secrets: Sequence[str] = (), keeps_contacts: bool
 def _substituted(
     masked: Masked, pattern: re.Pattern[str], replace: Callable[[re.Match[str]], str]
 ) -> Masked:
-    """Replace the matches of a pattern; unchanged ones do not count."""
+    """Replace the matches of a pattern; unchanged matches do not count."""
     count = masked.count
 
     def counted(match: re.Match[str]) -> str:

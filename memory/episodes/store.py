@@ -1,7 +1,7 @@
 """The store of episodes.
 
 One transaction writes an episode with its item, its search words, its deliveries and the mark of
-its turn, and decides whether it is merged into a like one.
+its turn, and decides whether it is merged into a similar episode.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ MERGE_WINDOW: Final = timedelta(hours=1)
 """Within this time, two episodes of the same type and tags become one."""
 
 MAX_VARIANTS: Final = 8
-"""With so many variants an episode takes no more; the next like one is stored as a new one."""
+"""With so many variants an episode takes no more; the next similar episode is stored as a new one.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +50,14 @@ class EpisodeStore(Protocol):
         """Store or merge episodes, in their order, all in one transaction.
 
         An id that is stored already is left as it is and counts as stored. The same text again, of
-        the same owner and labels, only adds to the count of the one that is there. One of the same
-        type and tags within `MERGE_WINDOW` adds what it says otherwise as a variant, with new
+        the same owner and labels, only adds to the count of the stored episode. An episode of the
+        same type and tags within `MERGE_WINDOW` adds what it says otherwise as a variant, with new
         deliveries. A `run` or a `dialogue` merges by its text alone.
 
-        One that comes back is merged with nothing. It is there already where its owner has its id,
-        or the same text under the same labels; that stays as it is and nothing is counted. An id
-        that somebody else has is left to them: it gets one made of its owner and that id, each time
-        the same.
+        An episode that comes back is merged with nothing. It is there already if its owner has its
+        id, or the same text under the same labels; the stored episode stays as it is and nothing is
+        counted. If somebody else has the id, the episode gets an id derived from its owner and that
+        id, the same each time.
         """
 
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
@@ -66,6 +67,6 @@ class EpisodeStore(Protocol):
         """Mark a turn without an episode; idempotent."""
 
     async def recalled_texts(self, item_ids: Sequence[str], scope: Scope) -> Sequence[str] | None:
-        """Return the texts of items that were in a prompt, without absent ones; None if one was
-        forgotten.
+        """Return the texts of items that were in a prompt, without absent items; None if any of
+        them was forgotten.
         """

@@ -16,7 +16,7 @@ class ToolCall:
     status: CallStatus
     input: Mapping[str, Any] = field(default_factory=dict)
     output: str = ""
-    """Its result; the error of a failed call, the reason of a denied one."""
+    """Its result; the error of a failed call, the reason of a denied call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ _Ready = tuple[Prepared, NewEpisode | None]
 
 
 class MemoryWriter:
-    """Clips, redacts, judges and stores episodes, or merges them into like ones.
+    """Clips, redacts, judges and stores episodes, or merges them into similar ones.
 
     A method that raises `StoreUnavailable` has stored nothing.
     """

@@ -121,8 +121,8 @@ def intent_from_tool_result(
 
     `index` is the call's number in its turn, since a model may repeat `tool_use_id`. `result` is
     what the call returned, the error, or why it did not run. Without `at`, whose it is and when
-    comes from the `reporting` block around the call; outside of one `IntentRefused` is raised. A
-    call without an id is identified by its moment.
+    comes from the `reporting` block around the call; outside of such a block `IntentRefused` is
+    raised. A call without an id is identified by its moment.
     """
     at = at or _present()
     tool_use_id = tool_use_id or f"at {at.occurred_at.isoformat()}"
@@ -154,7 +154,7 @@ def intent_from_permission(
 ) -> MemoryIntent:
     """The policy decided on a tool call; `index` as in `intent_from_tool_result`.
 
-    `allowed_by` is the person's yes by which an allowed call passed, if one did.
+    `allowed_by` is the person's yes by which an allowed call passed, if any.
     """
     key = "permission.allowed" if allowed else "permission.denied"
     payload: dict[str, Any] = {"tool_name": tool_name, "tool_use_id": tool_use_id}

@@ -29,7 +29,7 @@ _MAX_INT_BITS: Final = 64
 _READ_CHARS: Final = 7_000
 """How much of a long text's head and tail is masked; masking takes time."""
 _LONGEST_SECRET_CHARS: Final = 4_096
-"""About the length of a key block: so much on either side of a cut may be part of one."""
+"""About the length of a key block: so much on either side of a cut may be part of a secret."""
 
 _LEFT_OUT: Final = "…"
 

@@ -33,8 +33,8 @@ def reporting(happening: Callable[[], Happening], queue: IntentQueue) -> Iterato
 def record_intent(intent: MemoryIntent) -> None:
     """Queue an intent in a `reporting` block; never waits.
 
-    Raise `IntentRefused` outside of one, and if the intent does not match the registry; nothing is
-    queued then.
+    Raise `IntentRefused` outside of such a block, and if the intent does not match the registry;
+    nothing is queued then.
     """
     queue = _queue.get()
     if queue is None:

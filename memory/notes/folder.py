@@ -91,7 +91,7 @@ def read_note_blocking(
 
 
 def remove_note_blocking(workspace: Path, name: str) -> bool:
-    """Remove a note's file if it still is one; return False if it is still there."""
+    """Remove a note's file, unless it is no note any more; return False if that failed."""
     *folders, last = _parts(name)
     try:
         with opened_folder(workspace, folders) as folder:

@@ -1,4 +1,4 @@
-"""Splits a note into searchable items: one a section of Markdown, one a top-level key of YAML.
+"""Splits a note into searchable items: the sections of Markdown, the top-level keys of YAML.
 
 A heading without a text of its own, and the front matter, belong to the section that follows.
 Tables of contents are no items. A section's date is that of its heading or of a line that says it,

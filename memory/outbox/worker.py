@@ -28,12 +28,12 @@ class Backoff:
     """How long to wait, and how often to try."""
 
     first_s: float = 2.0
-    """The bound of the first wait; each next one is twice as long."""
+    """The bound of the first wait; each further bound is twice as long."""
     most_s: float = 3600.0
     least_s: float = 0.5
     """The least wait: a backend that fails at once is not asked again at once."""
     max_attempts: int = 10
-    """The last failed one makes the delivery dead."""
+    """The last failed attempt makes the delivery dead."""
 
     def wait(self, attempts: int, draw: Callable[[], float]) -> timedelta | None:
         """Return the wait after so many failed attempts, from 1; None to give up. `draw` is in [0,

@@ -18,7 +18,7 @@ _DISTINCT: Final = re.compile(r"[A-Za-z0-9]_[A-Za-z0-9]|[a-z][A-Z]")
 PARAMETER: Final = "\ue002"
 """Stands for a parameter's name."""
 PARAMETER_WORD: Final = "\ue003"
-"""Stands for one that is an ordinary word as well."""
+"""Stands for a name that is an ordinary word as well."""
 _ANYWHERE: Final = r"(?<![\w-])NAME(?![\w-])"
 # NAME stands for the names; where a parameter that is an ordinary word stands as a name.
 _AS_NAME: Final = (

@@ -131,9 +131,7 @@ def find_protected_entry(parts: Parts) -> str | None:
 
 
 def may_hold_secret(parts: Parts) -> bool:
-    """Return whether a folder may hold a secret that is one only there, under a name that is
-    anybody's.
-    """
+    """Return whether a folder may hold an ordinary name that is a secret only there."""
     if not parts:
         return False
     return _fold_file(parts[-1]) in _FOLDERS_OF_SECRETS or any(map(_is_repository, parts))

@@ -213,7 +213,7 @@ class Workspace:
         return os.path.join(self.cwd, path)  # noqa: PTH118 - pathlib tidies
 
     def enter(self, place: Place) -> "Workspace":
-        """Return the same folders with relative paths starting from one that a call names."""
+        """Return the same folders with relative paths starting from a folder that a call names."""
         entered = copy.copy(self)
         entered.cwd = place.absolute
         entered.is_entered = True

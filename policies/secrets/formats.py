@@ -74,7 +74,7 @@ def token_spans(text: str) -> Iterator[Span]:
 
 
 def _is_unlisted_token(match: re.Match[str]) -> bool:
-    """Return whether one of a token's own words says that it is one, or its length.
+    """Return whether a token's own words, or its length, show that it is a token.
 
     Ids are made the same way (`req_…`, `msg_…`) but shorter; names of caches have no capitals.
     """

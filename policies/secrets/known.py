@@ -18,7 +18,7 @@ from policies.secrets.text import MASK, Masked, Plain, Span, mask_spans, mask_va
 MIN_KNOWN_CHARS = 6
 """A shorter known value would mask ordinary words."""
 _MIN_CORE_CHARS = 12
-"""A shorter piece of base64 could stand in an ordinary one."""
+"""A shorter piece of base64 could stand in any other base64."""
 _IN_DOUBLE_QUOTES = re.compile(r"[\\\"$`]")
 _PERCENT = re.compile(r"%[0-9A-F]{2}")
 

@@ -62,7 +62,7 @@ _LETTERS_EACH = 2.5
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value only stands for one: a word of talk, a name of a key, a variable,
+    """Return whether a text only stands for a value: a word of talk, a name of a key, a variable,
     asterisks.
     """
     return (

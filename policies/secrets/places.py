@@ -215,7 +215,7 @@ _MIN_KEY_CHARS = 16
 
 
 def block_spans(text: str) -> Iterator[Span]:
-    """Yield the bodies of private keys; without an end, as far as it could be one."""
+    """Yield the bodies of private keys; without an end, as far as a key could reach."""
     at = 0
     while (begin := BLOCK_BEGIN.search(text, at)) is not None:
         end = BLOCK_END.search(text, begin.end())

@@ -34,7 +34,7 @@ class Budget:
     hits: int = MAX_HITS
 
     def examine(self) -> None:
-        """Count one name or file; refuse one too many."""
+        """Count a name or file; refuse more than the budget allows."""
         self.examined -= 1
         if self.examined < 0:
             raise denied("glob_too_wide")

@@ -37,7 +37,7 @@ def refuse_command(name: str, allowed: Collection[str]) -> Refused:
 
 
 def is_refused(name: str) -> bool:
-    """Return whether a command is one that no list can allow."""
+    """Return whether no list can allow a command."""
     return name in _REFUSED
 
 

@@ -34,7 +34,7 @@ class Invocation:
     meanings: Mapping[str, str]
     """The options that matter to the policy by their long name, with their value or nothing."""
     operands: tuple[str, ...]
-    """Paths, every one."""
+    """All of them are paths."""
     reads: tuple[str, ...] = ()
     """Further paths that options name, to be read."""
     expression: tuple[str, ...] = ()

@@ -87,7 +87,8 @@ class MemuCliBackend:
         self._embeddings = EmbeddingService(embeddings)
         self._limiter = anyio.CapacityLimiter(1)
         self._using = threading.Lock()
-        """The package is not made for several threads; a cancelled question leaves one behind."""
+        """The package is not made for several threads; a cancelled question leaves a thread behind.
+        """
         self._memu: Memu = None
 
     async def put(self, item: Item, idempotency_key: str) -> Sequence[Link]:  # noqa: ARG002  the name does it

@@ -1,10 +1,10 @@
-"""memU as a retriever of the search: asked with the others, and never believed by itself.
+"""memU as a retriever of the search, whose answer counts only beside another retriever's.
 
-memU names the nearest that it has, at most five, however far off they be and with no measure that
-could be compared: asked about something that nobody ever told it, it names five all the same. So
-its answer shows nothing by itself. It lifts what another retriever is sure of; the rest is weak: a
-model may choose from it where one is asked, and nobody else sees. And it has no say over cases,
-which go by how well they fit.
+memU returns the nearest items that it has, at most five, however distant they are, without a
+comparable score, and also for a question about something that it was never given. So its answer
+only raises items of which another retriever is sure. The other items are weak: a model that is
+asked to choose may choose from them, and otherwise they are not shown. Cases are ranked by their
+fit, so memU has no part in their order.
 """
 
 import logging
@@ -23,7 +23,7 @@ from memory.remote.breaker import Breaker, BreakerLimits, BreakerState, guarding
 _log = logging.getLogger(__name__)
 
 _MOST: Final = 5
-"""As many as the package looks for; of a server's longer list the rest is further off still."""
+"""As many as the package looks for; the rest of a server's longer list is more distant."""
 _HASTE_S: Final = 1.0
 """With less than this before the deadline a question is one of a turn, whose reply waits for it."""
 
