@@ -200,7 +200,6 @@ _MOST_NAMED = 4
 
 
 def _named(key: str, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names of the first entries of a table."""
     names = [name for name, value in values.items() if value not in _NOTHING]
     yield from (f"{key}.{_shown(name)}" for name in names[:_MOST_NAMED])
     if len(names) > _MOST_NAMED:

@@ -277,7 +277,6 @@ def _check_directories(
     workspace: Path | None,
     private: Collection[Path],
 ) -> None:
-    """Refuse directories that overlap with each other, the workspace or the server's own."""
     taken = [(os.path.realpath(path), "the server's own") for path in private]
     if workspace is not None:
         taken.append((os.path.realpath(workspace), "the workspace"))

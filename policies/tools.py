@@ -184,7 +184,6 @@ def _judge_shell(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Pas
 
 
 def _effect(call: ToolCall, passed: _Passed, places: Sequence[Place] | None) -> Effect:
-    """Return a call as rules for further calls compare it."""
     given = passed.verdict.updated_input or call.input
     whole = effect_of_input(call.name, given, call.cwd)
     shown = str(given.get("command", whole.shown))

@@ -220,12 +220,10 @@ def _memory_tools(conversation: Conversation) -> Mapping[str, str]:
 
 
 def _facts_found(outcome: ToolOutcome) -> list[Mapping[str, str]]:
-    """Return the facts in the answer of memory_search."""
     return [item for item in _items_found(outcome) if item["kind"] == "fact"]
 
 
 def _items_found(outcome: ToolOutcome) -> list[Mapping[str, str]]:
-    """Return the items in the answer of memory_search."""
     try:
         items: list[Mapping[str, str]] = json.loads(outcome.text)["items"]
     except (ValueError, KeyError, TypeError):
@@ -355,7 +353,6 @@ def _memory_words(request: PlainRequest, last_call: str) -> str:
 
 
 def _remembered_words(request: PlainRequest, outcome: ToolOutcome) -> str:
-    """Return a line for each item in the answer of memory_search."""
     items = [] if outcome.is_error else _items_found(outcome)
     if not items:
         return request.sentence("failed" if outcome.is_error else "nothing_remembered")

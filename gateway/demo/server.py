@@ -8,12 +8,12 @@ import asyncio
 import json
 import math
 import socket
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache
 from http import HTTPStatus
+from itertools import count
 from typing import Any
 
 import anyio
@@ -55,7 +55,8 @@ class DemoModel:
     """Answers conversations. Keeps nothing between calls but the number of failed attempts."""
 
     def __init__(self, replies: Sequence[Answer] = ()) -> None:
-        self._attempts: OrderedDict[Hashable, int] = OrderedDict()
+        self._attempts = lru_cache(_MAX_COUNTED)(lambda _key, _step_index: count())
+        """A counter for each step of each prompt; the least recently used are forgotten."""
         self._replies = replies
 
     def reply(self, conversation: Conversation) -> Reply:
@@ -64,8 +65,8 @@ class DemoModel:
         If there are `replies`, a conversation gets them in order.
         """
         if self._replies:
-            count = sum(prompt.answered_count for prompt in conversation.prompts)
-            return self._replies[count] if count < len(self._replies) else say(SCRIPT_ENDED)
+            place = sum(prompt.answered_count for prompt in conversation.prompts)
+            return self._replies[place] if place < len(self._replies) else say(SCRIPT_ENDED)
         try:
             return (
                 make_allowed_call(conversation)
@@ -102,19 +103,9 @@ class DemoModel:
         return choose_step(
             steps,
             answered_count,
-            partial(self._count_attempt, key),
+            lambda step_index: next(self._attempts(key, step_index)),
             lambda step: step.is_due(conversation),
         )
-
-    def _count_attempt(self, key: Hashable, step_index: int) -> int:
-        """Count an attempt and return how many there were before; the least recently used are
-        forgotten.
-        """
-        before = self._attempts.pop((key, step_index), 0)
-        self._attempts[key, step_index] = before + 1
-        if len(self._attempts) > _MAX_COUNTED:
-            self._attempts.popitem(last=False)
-        return before
 
 
 _TRANSPORT = "demo_transport"

@@ -347,7 +347,6 @@ class SdkClient:
         await anyio.to_thread.run_sync(processes.kill_client_blocking, self._mark)
 
     def _refuse_commands(self) -> None:
-        """Fail the commands that still wait."""
         self._commands_in.close()
         while True:
             try:

@@ -179,7 +179,6 @@ def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) 
 
 
 def _hidden_skills(setup: AgentSetup, spec: ClientSpec) -> list[str]:
-    """Return the skills of tools that this client does not have."""
     return [
         server.skill for server in setup.own_servers if server.skill and server not in spec.servers
     ]
@@ -196,7 +195,6 @@ def _secrets_as_globs() -> list[str]:
 
 
 def _mount(server: OwnServer, hooks: RunHooks) -> McpSdkServerConfig:
-    """Return the SDK's server, inside this process, for tools of the gateway's own."""
     tools = [_mount_tool(server.full_name(tool), tool, hooks) for tool in server.tools]
     return create_sdk_mcp_server(server.name, tools=tools)
 

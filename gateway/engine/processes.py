@@ -185,7 +185,6 @@ def _with_descendants(roots: Iterable[psutil.Process]) -> list[psutil.Process]:
 
 
 def _is_active(process: psutil.Process) -> bool:
-    """Return whether a process is running and not a zombie."""
     try:
         return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.Error:

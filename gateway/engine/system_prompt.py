@@ -57,7 +57,6 @@ def _tool_rules(
     *,
     asks_person: bool,
 ) -> list[str]:
-    """Return what an agent is told of its tools and of the gate."""
     parts: list[str] = [_TEXTS["tools"]]
     ways = [words for tool, words in _TEXTS["file_tools"].items() if tool in tools]
     if ways:

@@ -133,7 +133,6 @@ class _Shortener:
                 return value
 
     def _cut_begun(self, begun: str, whole: WholeOutput) -> str:
-        """Cut a text of which the result has the beginning alone."""
         kept = begun[:_MAX_CHARS]
         if whole.chars is not None:
             return f"{kept}\n{_more(whole.chars - len(kept), 'characters')}"

@@ -65,7 +65,6 @@ def _collect(value: Any, strings: list[str]) -> bool:
 
 
 def _items(items: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield each item with the one before it."""
     return zip([None, *items], items, strict=False)
 
 

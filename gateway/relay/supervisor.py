@@ -12,9 +12,8 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import anyio
 
@@ -44,19 +43,16 @@ class _Client:
     id: str
     token: str
     on_report: OnReport
-    mark: str | None = None
-    is_held: bool = False
-    has_tools: bool = True
+    state: dict[str, object] = field(
+        default_factory=lambda: {"mark": None, "held": False, "has_tools": True}
+    )
+    """As in the orders of `program`."""
 
     @property
-    def orders(self) -> list[Mapping[str, Any]]:
+    def orders(self) -> list[Mapping[str, object]]:
         """The orders that make a new process know the client."""
-        return [
-            {"admit": self.token, "client": self.id},
-            {"client": self.id, "mark": self.mark},
-            {"client": self.id, "held": self.is_held},
-            {"client": self.id, "has_tools": self.has_tools},
-        ]
+        told = [{"client": self.id, name: value} for name, value in self.state.items()]
+        return [{"admit": self.token, "client": self.id}, *told]
 
 
 class RelayProcess:
@@ -96,9 +92,7 @@ class RelayProcess:
 
     def set_warm_up(self, client_id: str, mark: str | None) -> None:
         """Have the relay itself answer the client's requests that hold a mark; None ends this."""
-        if (client := self._clients.get(client_id)) is not None:
-            client.mark = mark
-            self._send({"client": client_id, "mark": mark})
+        self._change(client_id, "mark", mark)
 
     def hold(self, client_id: str, *, is_held: bool) -> None:
         """Let the client's requests wait until it is no longer held.
@@ -106,19 +100,19 @@ class RelayProcess:
         This holds for each request that the agent makes because of anything that it is sent
         afterwards.
         """
-        client = self._clients.get(client_id)
-        if client is not None and client.is_held != is_held:
-            client.is_held = is_held
-            self._send({"client": client_id, "held": is_held})
+        self._change(client_id, "held", is_held)
 
     def offer_tools(self, client_id: str, *, has_tools: bool) -> None:
         """Set whether the model may call tools; holds for requests as `hold` does."""
-        client = self._clients.get(client_id)
-        if client is not None and client.has_tools != has_tools:
-            client.has_tools = has_tools
-            self._send({"client": client_id, "has_tools": has_tools})
+        self._change(client_id, "has_tools", has_tools)
 
-    def _send(self, order: Mapping[str, Any]) -> None:
+    def _change(self, client_id: str, name: str, value: object) -> None:
+        client = self._clients.get(client_id)
+        if client is not None and client.state[name] != value:
+            client.state[name] = value
+            self._send({"client": client_id, name: value})
+
+    def _send(self, order: Mapping[str, object]) -> None:
         """Write an order at once; a new process gets all of them."""
         if self._stdin is not None:
             self._stdin.write(json.dumps(order).encode() + b"\n")
@@ -208,7 +202,6 @@ class RelayProcess:
         return False
 
     async def _read(self, lines: asyncio.StreamReader) -> None:
-        """Take what the process writes, until it ends."""
         while True:
             try:
                 line = await lines.readline()

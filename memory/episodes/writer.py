@@ -82,7 +82,6 @@ class MemoryWriter:
         return written
 
     async def _ready(self, drafts: Sequence[EpisodeDraft]) -> Sequence[_Ready]:
-        """Prepare drafts in a worker thread."""
         known = [await self._with_recalled(draft) for draft in drafts]
         # ids are drawn here: in a worker thread each draw would release and retake the interpreter
         # lock so quickly that the loop starves

@@ -125,7 +125,6 @@ _SOURCES: Final[Mapping[str, SourceKind]] = {
 
 
 def _form(key: str, told: Mapping[str, Any]) -> IntentForm:
-    """Read a key's entry of `forms.toml`."""
     named = dict(map(_field, told["fields"].split()))
     switches = {name: value for name, value in told.items() if name.startswith("to_")}
     return IntentForm(

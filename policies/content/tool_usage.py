@@ -135,7 +135,6 @@ def features_of(text: str, buckets: int) -> set[int]:
 
 
 def _judge(text: str, *, is_heading: bool = False) -> tuple[bool, bool]:
-    """Return whether a marked sentence describes a call, and whether it is of lasting use."""
     call_model, durable_model, least = _load_models()
     features = features_of(text, len(call_model.weights))
     call, durable = call_model.score(features), durable_model.score(features)

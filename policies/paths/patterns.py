@@ -33,7 +33,6 @@ _ANYTHING = "\0"
 
 
 def _fill(pattern: str, star: str) -> str:
-    """Return a name that a pattern takes."""
     plain = _BRACKET.sub(lambda found: found[1] or _ANYTHING, pattern)
     return plain.replace("*", star).replace("?", _ANYTHING)
 

@@ -60,7 +60,6 @@ def _read_command_name(words: Sequence[Word], commands: Collection[str]) -> str:
 
 
 def _check_sweep(command: str, expansion: Expansion, workspace: Workspace) -> None:
-    """Refuse removing or moving everything at the root or in the working directory."""
     if command not in {"rm", "mv"} or expansion.base is None:
         return
     base = workspace.locate(expansion.base)

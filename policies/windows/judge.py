@@ -48,7 +48,6 @@ def _read_name(line: str, commands: Collection[str]) -> str:
 
 
 def _expand(call: Call, text: str, workspace: WindowsWorkspace, budget: Budget) -> list[Place]:
-    """Return the places that a name or a pattern stands for."""
     if "LiteralPath" in call.values or _WILD.isdisjoint(text):
         return [workspace.locate(text)]
     folder, slash, pattern = text.replace("\\", "/").rpartition("/")
