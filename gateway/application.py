@@ -35,6 +35,7 @@ from gateway.http.exception_handlers import (
     write_error,
 )
 from gateway.http.hosts import HostGuard, ListedOrigins, own_hosts
+from gateway.http.identity import identity_proxies
 from gateway.http.middleware import ErrorMiddleware, ResponseHeaders
 from gateway.http.openapi import ERRORS
 from gateway.http.peers import LocalUsers, PeerGuard
@@ -64,14 +65,15 @@ def create_app(
 ) -> FastAPI:
     """Return the application. Reads the tokens file, if there is one; blocking.
 
-    Without tokens only `local_users` are served; None: every client is. Raises as `check_exposure`
-    does.
+    Without tokens and proxies only `local_users` are served; None: every client is. Raises as
+    `check_exposure` does.
     """
     settings = services.settings
     limits = limits or HttpLimits()
     tokens = check_exposure(settings)
     peer_guard = []
-    if local_users is not None and tokens is None:
+    proxies = identity_proxies(settings)
+    if local_users is not None and tokens is None and proxies is None:
         peer_guard = [Middleware(PeerGuard, serves_blocking=local_users.serves_blocking)]
     own = own_hosts(settings.host, settings.allowed_hosts, settings.allowed_origins)
     app = FastAPI(
@@ -96,7 +98,7 @@ def create_app(
                 max_bytes=settings.max_body_bytes,
                 max_upload_bytes=settings.max_upload_bytes,
             ),
-            Middleware(TokenGuard, tokens=tokens),
+            Middleware(TokenGuard, tokens=tokens, proxies=proxies),
         ],
         exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
     )

@@ -122,9 +122,9 @@ def _address(text: str) -> str:
 def _list_of(words: str, pattern: re.Pattern[str]) -> _Form:
     def read(text: str) -> tuple[str, ...]:
         entries = [entry.strip().lower() for entry in text.split(",")]
-        for entry in entries:
+        for number, entry in enumerate(entries, start=1):
             if not pattern.fullmatch(entry):
-                raise _FaultError(f"{entry[:_SHOWN_CHARS]!r} is none")
+                raise _FaultError(f"entry {number} is none")
         return tuple(entries)
 
     return _Form(f"{words}, separated by commas", read)
@@ -134,6 +134,22 @@ _HOST_NAME = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 """A host name or an IP address without a port."""
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 """As a browser sends it: no path, and no slash at its end."""
+
+
+def _networks(text: str) -> tuple[str, ...]:
+    entries = tuple(entry.strip() for entry in text.split(","))
+    for number, entry in enumerate(entries, start=1):
+        try:
+            ipaddress.ip_network(entry, strict=False)
+        except ValueError:
+            raise _FaultError(f"entry {number} is none") from None
+    return entries
+
+
+def _header(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,63}", text):
+        raise _FaultError("it is none")
+    return text.lower()
 
 
 def _public_hosts(text: str) -> str:
@@ -161,6 +177,10 @@ _FORMS: Mapping[str, Callable[..., _Form]] = {
     "address": lambda: _Form("an http or https address", _address),
     "hosts": lambda: _list_of("host names", _HOST_NAME),
     "origins": lambda: _list_of("origins such as https://chat.example.org", _ORIGIN),
+    "header": lambda: _Form("the name of a header", _header),
+    "networks": lambda: _Form(
+        "IP addresses or networks such as 10.0.0.0/8, separated by commas", _networks
+    ),
     "dollars": lambda: _Form("an amount in US dollars above 0", _dollars),
     "public_hosts": lambda: _Form("host names, separated by commas", _public_hosts),
     "directory": lambda: _Form("a directory; made if missing", _path),
@@ -213,6 +233,8 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     tokens_file: Path | None = None
+    identity_header: str | None = None
+    identity_proxies: tuple[str, ...] = ()
     policy_file: Path | None = None
     mcp_file: Path | None = None
     web_fetch: WebFetch = "off"

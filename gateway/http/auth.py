@@ -5,6 +5,7 @@ The paths that need no user are listed here; every other path needs one.
 
 import ipaddress
 import math
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.errors import GatewayError, StartError, Unauthorized
 from gateway.http.hosts import is_loopback
+from gateway.http.identity import IdentityProxies, identity_proxies
 from gateway.http.tokens import TokenFile
 from gateway.ids import LOCAL_USER, UserId
 from gateway.rate_limit import RateLimit
@@ -39,15 +41,16 @@ class TooManyAttempts(GatewayError, code="too_many_attempts", status=HTTPStatus.
 
 
 def check_exposure(settings: Settings) -> TokenFile | None:
-    """Return the configured tokens; None on loopback, where every client is the local user.
-    Blocking.
+    """Return the configured tokens; None without them. Blocking.
 
-    Raise `StartError` if other machines can reach the server and no tokens are configured, or the
-    tokens cannot be read.
+    Without tokens and proxies that name users every client, on loopback, is the local user. Raise
+    `StartError` if other machines can reach the server and neither is configured, the tokens cannot
+    be read, or what is said of proxies is not whole.
     """
+    proxies = identity_proxies(settings)
     if settings.tokens_file is not None:
         return TokenFile(settings.tokens_file)
-    if not is_loopback(settings.host):
+    if proxies is None and not is_loopback(settings.host):
         raise StartError(
             f"CANDOR_HOST={settings.host} can be reached from other machines: set"
             f" CANDOR_TOKENS_FILE to a file made with `{COMMAND} token NAME`,"
@@ -59,13 +62,23 @@ def check_exposure(settings: Settings) -> TokenFile | None:
 class TokenGuard:
     """Puts the user's id into the request's state; refuses requests without a known token.
 
+    A user whom a listed proxy names needs none. Without tokens and proxies everybody is the local
+    user.
+
     Unknown tokens are rate-limited by address. A known token always passes: behind a proxy all
     users have one address, and a token of 256 bits cannot be guessed.
     """
 
-    def __init__(self, app: ASGIApp, *, tokens: TokenFile | None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        tokens: TokenFile | None,
+        proxies: IdentityProxies | None = None,
+    ) -> None:
         self._app = app
         self._tokens = tokens
+        self._proxies = proxies
         self._unknown: RateLimit[str] = RateLimit(
             burst=_BURST, every_s=_EVERY_S, max_keys=_MAX_ADDRESSES
         )
@@ -74,14 +87,22 @@ class TokenGuard:
         """Pass on a request with its user."""
         path = scope["path"] if scope["type"] == "http" else "/"
         if path not in _OPEN_PATHS and not path.startswith(_OPEN_FOLDER):
-            if self._tokens is None:
-                user_id, wait_revoked = LOCAL_USER, anyio.sleep_forever
-            else:
-                token = _token_of(scope)
-                user_id = self._user(self._tokens, token, _network(scope))
-                wait_revoked = partial(self._tokens.wait_revoked, token)
+            user_id, wait_revoked = self._identify(scope)
             scope["state"].update(user_id=user_id, wait_revoked=wait_revoked)
         await self._app(scope, receive, send)
+
+    def _identify(self, scope: Scope) -> tuple[UserId, Callable[[], Awaitable[None]]]:
+        """Return the user, and what waits until it is no longer theirs to ask."""
+        named = self._proxies.user_of(scope) if self._proxies is not None else None
+        if named is not None:
+            return named, anyio.sleep_forever
+        if self._tokens is not None:
+            token = _token_of(scope)
+            user_id = self._user(self._tokens, token, _network(scope))
+            return user_id, partial(self._tokens.wait_revoked, token)
+        if self._proxies is not None:
+            raise Unauthorized("Ask through the proxy in front of this server; it signs you in.")
+        return LOCAL_USER, anyio.sleep_forever
 
     def _user(self, tokens: TokenFile, token: str, network: str) -> UserId:
         user_id = tokens.user_of(token)

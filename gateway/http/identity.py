@@ -1,0 +1,70 @@
+"""Users whom a proxy has signed in and names in a header; only listed proxies are believed.
+
+So OAuth2 Proxy, Authelia or an ingress with single sign-on can stand in front. Whoever can connect
+from a listed address can be any user, so nothing but the proxy may.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.types import Scope
+
+from gateway.errors import StartError, Unauthorized
+from gateway.ids import UserId
+from gateway.settings import Settings
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}", re.ASCII)
+"""A name or an e-mail address, as it is: letters of the other case are another user's."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityProxies:
+    """Where the proxies are, and which header names the user."""
+
+    header: str
+    networks: tuple[Network, ...]
+
+    def user_of(self, scope: Scope) -> UserId | None:
+        """Return the user whom a listed proxy names; None: it names none, or it is not listed.
+
+        Raise `Unauthorized` if what it names cannot be a user.
+        """
+        given = Headers(scope=scope).getlist(self.header)
+        if not given or not self._is_listed(str((scope.get("client") or ("",))[0])):
+            return None
+        if len(given) > 1 or _NAME.fullmatch(given[0]) is None:
+            raise Unauthorized(
+                "The proxy in front of this server named no user that it takes: one name or e-mail "
+                "address of at most 128 characters."
+            )
+        return UserId(given[0])
+
+    def _is_listed(self, host: str) -> bool:
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return False
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped:
+            address = address.ipv4_mapped
+        return any(address in network for network in self.networks)
+
+
+def identity_proxies(settings: Settings) -> IdentityProxies | None:
+    """Return whom the settings believe; None: nobody. Raise `StartError` if half is missing."""
+    if bool(settings.identity_header) != bool(settings.identity_proxies):
+        raise StartError(
+            "CANDOR_IDENTITY_HEADER and CANDOR_IDENTITY_PROXIES belong together: the header that"
+            " names the user, and the addresses of the proxies that set it."
+        )
+    if settings.identity_header is None:
+        return None
+    return IdentityProxies(settings.identity_header, tuple(_networks(settings.identity_proxies)))
+
+
+def _networks(told: Iterable[str]) -> Iterable[Network]:
+    return (ipaddress.ip_network(one, strict=False) for one in told)
