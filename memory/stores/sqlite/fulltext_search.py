@@ -21,7 +21,7 @@ from memory.items.store import WordHit
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.coverage import Expectation, is_weak, is_weak_case, rarity
 from memory.recall.question_words import QuestionWords
-from memory.stores.sqlite.bm25 import Term, Text, average_length, has_any, presence, score
+from memory.stores.sqlite.bm25 import Term, Text, average_length, presence, score
 from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token
 from memory.stores.sqlite.owner_index import (
     MAX_COUNTED,
@@ -32,7 +32,8 @@ from memory.stores.sqlite.owner_index import (
     read_rows_blocking,
 )
 from memory.stores.sqlite.statements import placeholders, span_condition
-from memory.text.terms import beginning, is_character
+from memory.stores.sqlite.stems import Stems
+from memory.text.terms import is_character
 
 MAX_RANKED: Final = 3000
 """Rows that one search ranks at most, but for a single word that alone has more."""
@@ -53,6 +54,7 @@ class FulltextSearch:
     limit: int = 50
     counts: RowCounts = field(default_factory=RowCounts)
     owners: OwnerIndex = field(default_factory=OwnerIndex)
+    stems: Stems = field(default_factory=Stems)
     seen: Seen = NOTHING_SEEN
     span: TimeSpan = ALL_TIME
 
@@ -66,11 +68,11 @@ class FulltextSearch:
         """Answer several questions; what is read for one is not read again for another."""
         if not self.kinds:
             return [[] for _ in wordings]
-        words = _Words(connection, self._readable(), self.counts)
+        words = _Words(connection, self._readable(), self.counts, self.stems)
         words.own = self.owners.rows_blocking(
             connection, self.scope.readable_owners, self.kinds, words.total
         )
-        words.asked = frozenset(term for wording in wordings for term in wording.weights)
+        words.ask(wordings)
         return [replace(self, wording=wording).answer_blocking(words) for wording in wordings]
 
     def answer_blocking(self, words: "_Words") -> list[WordHit]:
@@ -129,25 +131,22 @@ class FulltextSearch:
         texts = words.read(best)
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
-        terms = [(Term(term, worth[term]), having.get(term)) for term in weights]
-        beginnings = tuple(beginning(term) for term in weights if not is_character(term))
+        stems = {term: words.stem(term) for term in weights}
+        terms = [(Term(stems[term], worth[term]), having.get(term)) for term in weights]
         characters = [having[term] for term in asked if is_character(term)]
         beside = words.turns(
             seq
             for seq, text in texts.items()
-            if not (
-                has_any(text, weights.keys(), beginnings) or any(seq in rows for rows in characters)
-            )
+            if not (text.has_own(stems.values()) or any(seq in rows for rows in characters))
         )
         scored: list[tuple[int, float]] = []
         for seq, text in texts.items():
             if seq in beside:
                 continue
-            there = {word for column in text.counts for word in column}
             theirs = [
                 term
                 for term, seqs in terms
-                if (term.text in there if seqs is None else seq in seqs)
+                if (text.has(term.stem) if seqs is None else seq in seqs)
             ]
             scored.append((seq, score(text, theirs, length)))
         return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
@@ -218,20 +217,31 @@ class FulltextSearch:
 class _Words:
     """The words of one question in what may be read, looked up once."""
 
-    def __init__(self, connection: sqlite3.Connection, readable: str, counts: RowCounts) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, readable: str, counts: RowCounts, stems: Stems
+    ) -> None:
         self._connection = connection
         self._readable = readable
         self._counts = counts
+        self._stems = stems
         self._rows: dict[str, Rows] = {}
         self._sets: dict[str, frozenset[int]] = {}
         self._items: dict[int, sqlite3.Row] = {}
         self._texts: dict[int, Text] = {}
-        self._having: dict[str, dict[int, bool]] = {}
         self._seen: list[int] | None = None
         self.total = counts.total_blocking(connection, readable)
         self.own: OwnRows | None = None
-        self.asked: frozenset[str] = frozenset()
-        """The words of all questions."""
+        self._asked: dict[str, str] = {}
+        """The words of all questions with their stems."""
+
+    def ask(self, wordings: Iterable[QuestionWords]) -> None:
+        """Take the questions; call it before the others."""
+        self._asked = self._stems.of_blocking(
+            term for wording in wordings for term in (*wording.weights, *wording.characters)
+        )
+
+    def stem(self, term: str) -> str:
+        return self._asked[term]
 
     def look_up(self, terms: Iterable[str]) -> None:
         for term in terms:
@@ -275,35 +285,21 @@ class _Words:
             if known is not None:
                 return frozenset(seqs).intersection(known)
         if is_character(term):
-            return self._asked_of_index(term, seqs)
-        has = {seq for seq in seqs if self._texts[seq].has(term)}
-        unsure = [seq for seq in seqs if seq not in has and self._texts[seq].may_have_form_of(term)]
-        return frozenset(has).union(self._asked_of_index(term, unsure))
-
-    def _asked_of_index(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
-        """Return those of some rows that have a term; each costs as much as many of a list, and is
-        asked for once.
-        """
-        known = self._having.setdefault(term, {})
-        missing = [seq for seq in seqs if seq not in known]
-        if missing:
-            rows = self._connection.execute(
-                "SELECT rowid FROM item_words WHERE item_words MATCH ?"  # noqa: S608  numbers of our own
-                f" AND rowid IN ({_places(missing)})",
-                (_phrase(term),),
-            )
-            known |= {**dict.fromkeys(missing, False), **{row[0]: True for row in rows}}
-        return frozenset(seq for seq in seqs if known[seq])
+            return frozenset(seq for seq in seqs if term in self._texts[seq].characters)
+        return frozenset(seq for seq in seqs if self._texts[seq].has(self.stem(term)))
 
     def read(self, seqs: Sequence[int]) -> dict[int, Text]:
         """Return the texts of some rows, in their order; each is read once."""
         missing = [seq for seq in seqs if seq not in self._texts]
         if missing:
             rows = self._connection.execute(
-                "SELECT rowid, title, body, before, after FROM item_words"  # noqa: S608  numbers of our own
-                f" WHERE rowid IN ({_places(missing)})"
+                "SELECT id, c4, c0, c1, c2, c3 FROM item_words_content"  # noqa: S608  numbers of our own
+                f" WHERE id IN ({_places(missing)})"
             )
-            self._texts |= {row[0]: Text.of(tuple(row)[1:], self.asked) for row in rows}
+            split = [(seq, chars, [*map(str.split, texts)]) for seq, chars, *texts in rows]
+            words = set[str]().union(*(column for *_, columns in split for column in columns))
+            forms = self._stems.forms_blocking(self._asked, words)
+            self._texts |= {seq: Text.of(columns, chars, forms) for seq, chars, columns in split}
         return {seq: self._texts[seq] for seq in sorted(seqs) if seq in self._texts}
 
     def items(self, seqs: Sequence[int]) -> Mapping[int, sqlite3.Row]:

@@ -30,6 +30,7 @@ from memory.stores.sqlite.statements import (
     placeholders,
     span_condition,
 )
+from memory.stores.sqlite.stems import Stems
 
 _FIXED: Final = ("id", "kind", "owner_id")
 _CHANGING: Final = (
@@ -108,6 +109,7 @@ class SqliteItemStore:
         self._database = database
         self._counts = RowCounts()
         self._owners = OwnerIndex()
+        self._stems = Stems()
 
     async def get(self, item_id: str, scope: Scope) -> Item | None:
         found = await self.get_many([item_id], scope)
@@ -153,7 +155,15 @@ class SqliteItemStore:
         with_compounds = tuple(kinds) != ("case",)
         wordings = [QuestionWords.of(text, with_compounds=with_compounds) for text in texts]
         search = FulltextSearch(
-            QuestionWords({}, ()), scope, kinds, limit, self._counts, self._owners, seen, span
+            QuestionWords({}, ()),
+            scope,
+            kinds,
+            limit,
+            self._counts,
+            self._owners,
+            self._stems,
+            seen,
+            span,
         )
         return await self._database.read(
             lambda connection: search.run_each_blocking(connection, wordings)
