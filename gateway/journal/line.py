@@ -3,12 +3,12 @@
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from gateway.jsonsafe import json_safe, json_text
-from gateway.observability.masking import Mask, mask_leaves, mask_text
+from gateway.observability.masking import CleanStrings, Mask, mask_leaves, mask_text
 from memory.clock import rfc3339
 
 JournalKind = Literal["request", "context", "message", "permission", "tool", "error", "response"]
@@ -42,6 +42,10 @@ class LineFormat:
 
     mask: Mask
     max_bytes: int = MAX_LINE_BYTES
+    _clean: CleanStrings = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_clean", CleanStrings(self._mask))
 
     def encode(self, line: Line, seq: int, envelope: Mapping[str, str]) -> bytes:
         """Return the line as UTF-8 JSON with its newline, at most `max_bytes` long. Never raises.
@@ -49,7 +53,7 @@ class LineFormat:
         The line's own fields (`ts`, `seq`, `kind` and the envelope) come first and win.
         """
         head = {"ts": rfc3339(line.at), "seq": seq, **envelope, "kind": line.kind}
-        masked = mask_leaves(json_safe(line.fields), self._mask, line.masked)
+        masked = mask_leaves(json_safe(line.fields), self._mask, line.masked, self._clean)
         fields = {key: value for key, value in masked.items() if key not in head}
         encoded = _dump({**head, **fields})
         return encoded if len(encoded) <= self.max_bytes else self._clip(head, fields)

@@ -7,7 +7,7 @@ callable; in addition every value in a secret place is masked (`policies/secrets
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, Final
 
 from policies.secrets import MASK, is_secret_field, is_secret_item, tells_nothing
 
@@ -16,6 +16,8 @@ Mask = Callable[[str], str]
 
 UNMASKABLE = "[left out: could not be masked]"
 """Replaces a string on which the mask failed."""
+_MAX_CLEAN: Final = 4_000
+_MAX_CLEAN_CHARS: Final = 64
 
 
 def mask_text(text: str, mask: Mask) -> str:
@@ -34,16 +36,65 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
 
 
-def mask_leaves(value: Any, mask: Mask, masked: AbstractSet[str] = frozenset()) -> Any:
+class CleanStrings:
+    """Remembers short strings in which a mask finds nothing, so that it reads each only once.
+
+    Most of a JSON line, the names of its fields above all, stands in many lines. For one thread.
+    """
+
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+        self._known: set[str] = set()
+
+    def __contains__(self, text: str) -> bool:
+        """Return whether a string is known to hold no secret."""
+        return text in self._known
+
+    def mask(self, text: str) -> str:
+        """Mask a string, or know that there is nothing to mask."""
+        if text in self._known:
+            return text
+        masked = mask_text(text, self._mask)
+        if masked == text and len(text) <= _MAX_CLEAN_CHARS:
+            if len(self._known) >= _MAX_CLEAN:
+                self._known.clear()
+            self._known.add(text)
+        return masked
+
+    def learn_names(self, value: Any) -> None:
+        """Mask the names of a value's fields, which later values will have as well."""
+        if isinstance(value, dict):
+            for name in value:
+                self.mask(name)
+        if isinstance(value, dict | list):
+            for item in value.values() if isinstance(value, dict) else value:
+                self.learn_names(item)
+
+
+def mask_leaves(
+    value: Any,
+    mask: Mask,
+    masked: AbstractSet[str] = frozenset(),
+    clean: CleanStrings | None = None,
+) -> Any:
     """Return a value made by `json_safe` with all its strings and keys masked. Never raises.
 
     The result has the same shape. Nearly every value holds no secret, so the mask first runs once
-    over all its strings together, without those in `masked`: the same mask made them.
+    over all its strings together, without those in `masked`, which the same mask made, and those
+    that `clean` of the same mask knows.
     """
+    if clean is not None:
+        clean.learn_names(value)
+        mask = clean.mask
     strings: list[str] = []
     if _collect(value, strings):
         return _mask(value, mask)
-    together = "\n".join(text for text in dict.fromkeys(strings) if text not in masked)
+    unread = (
+        text
+        for text in dict.fromkeys(strings)
+        if text not in masked and (clean is None or text not in clean)
+    )
+    together = "\n".join(unread)
     return value if mask_text(together, mask) == together else _mask(value, mask)
 
 

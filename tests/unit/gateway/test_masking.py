@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.jsonsafe import json_safe
-from gateway.observability.masking import UNMASKABLE, mask_leaves
+from gateway.observability.masking import UNMASKABLE, CleanStrings, mask_leaves
 from memory.intents.masking import masked_payload
 from policies.secrets import MASK, mask_secrets
 
@@ -92,6 +92,22 @@ def test_the_mask_runs_once_over_a_value_without_secrets_and_not_over_what_it_ma
     assert calls == ["a\nb\nc"]
 
 
+def test_a_short_string_without_a_secret_is_read_once_and_a_secret_each_time() -> None:
+    calls: list[str] = []
+
+    def mask(text: str) -> str:
+        calls.append(text)
+        return text.replace(KEY, MASK)
+
+    clean = CleanStrings(mask)
+    value = {"name": ["short", {"id": KEY}], "path": "long " * 20}
+    first = mask_leaves(value, mask, clean=clean)
+    assert first == {"name": ["short", {"id": MASK}], "path": "long " * 20}
+    calls.clear()
+    assert mask_leaves(value, mask, clean=clean) == first
+    assert calls == [f"{KEY}\n{'long ' * 20}", KEY, "long " * 20]
+
+
 PIECES = st.sampled_from(
     [
         *(KEY, "password", ":", "=", " ", "\n", '"', "'", "\\", "Bearer", "AKIAABCDEFGHIJKLMNOP"),
@@ -100,6 +116,8 @@ PIECES = st.sampled_from(
     ]
 )
 TEXTS = st.lists(PIECES, max_size=6).map("".join)
+CLEAN = CleanStrings(mask_secrets)
+"""Of all examples, as the journal's is of all lines."""
 VALUES = st.recursive(
     TEXTS | st.integers() | st.none(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
@@ -126,6 +144,7 @@ def hides_as_much(masked: Any, leaf: Any) -> bool:
 @example(["-----BEGIN PRIVATE KEY-----password", KEY])
 def test_masking_all_strings_at_once_misses_nothing(value: Any) -> None:
     assert hides_as_much(mask_leaves(value, mask_secrets), leaf_by_leaf(value))
+    assert hides_as_much(mask_leaves(value, mask_secrets, clean=CLEAN), leaf_by_leaf(value))
 
 
 def shape(value: Any) -> Any:
