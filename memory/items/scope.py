@@ -45,9 +45,8 @@ class Scope:
 
     def covers(self, other: "Scope") -> bool:
         """Return whether a query with this scope sees items of the other one."""
-        theirs = other.labels
         return other.owner_id in self.readable_owners and all(
-            theirs.get(name) in values for name, values in self.wanted.items()
+            getattr(other, name) in values for name, values in self.wanted.items()
         )
 
     @property

@@ -180,8 +180,7 @@ class RecallReader:
                 deadline_s=_left_s(ends_at),
                 seen=query.seen,
             )
-            chosen = await self._chosen(query, found, ends_at)
-            shown = await _filtered_again(chosen, query.active_tools)
+            shown = await self._chosen(query, found, ends_at)
             if asked is None:
                 return shown
             return await self._newest(query, shown, query.kinds, _LISTED)
@@ -201,7 +200,9 @@ class RecallReader:
         chosen = await self._selector.select(
             query.queries, found, query.active_tools, deadline_s=left_s
         )
-        return replace(likely, degraded=chosen.degraded) if chosen.hits is found.hits else chosen
+        if chosen.hits is found.hits:
+            return replace(likely, degraded=chosen.degraded)
+        return await _filtered_again(chosen, query.active_tools)
 
     async def _newest(
         self, query: QueryPack, found: Found, kinds: Sequence[ItemKind], why: str

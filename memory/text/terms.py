@@ -8,8 +8,8 @@ full-text index (porter).
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from operator import add
 from typing import Final
 
 _CJK: Final = (
@@ -31,8 +31,12 @@ def terms(text: str, *, with_compounds: bool = True) -> list[str]:
     """
     found: list[str] = []
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
-        is_cjk = _CJK_RUN.match(run)
-        found += _pairs(run) if is_cjk else _words(run, with_compounds=with_compounds)
+        if run.isascii() and run.isalnum() and run.islower() and len(run) <= _MAX_WORD_CHARS:
+            found.append(run)  # most words, of which nothing below would make anything else
+        elif _CJK_RUN.match(run):
+            found += _pairs(run)
+        else:
+            found += _words(run, with_compounds=with_compounds)
     return found
 
 
@@ -54,12 +58,9 @@ def beginning(term: str) -> str:
     return term[: max(3, len(term) * 3 // 5)]
 
 
-def _pairs(run: str) -> Iterator[str]:
+def _pairs(run: str) -> Iterable[str]:
     folded = run.casefold()
-    if len(folded) == 1:
-        yield folded
-    for first, second in pairwise(folded):
-        yield first + second
+    return map(add, folded, folded[1:]) if len(folded) > 1 else [folded]
 
 
 def _words(run: str, *, with_compounds: bool) -> Iterator[str]:
