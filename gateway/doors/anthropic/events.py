@@ -102,7 +102,9 @@ class _TurnState:
 
 
 class SessionWriter:
-    """Reads all events of some turns, in order; `turns` must have each that started or ended."""
+    """Reads the events of a conversation from the first one of a turn on, in order; `turns` must
+    have each turn that started or ended.
+    """
 
     def __init__(self, turns: Mapping[TurnId, Turn]) -> None:
         self._turns = turns
@@ -248,9 +250,15 @@ class SessionWriter:
             yield from self._end(event, state, result)
             reason = _stop_reason(result, state.pending)
             self._is_running = True
+        elif self._has_run(event.turn_id):  # read from its middle on, for the turn behind it
+            self._is_running = bool(self._waiting)
         if self._is_running and not self._waiting and not self._states:
             self._is_running = False
             yield self._told(event, "session.status_idle", stop_reason=reason)
+
+    def _has_run(self, turn_id: TurnId) -> bool:
+        turn = self._turns.get(turn_id)
+        return turn is not None and turn.started_at is not None
 
     def _end(
         self, event: TurnEvent, state: _TurnState, result: Mapping[str, Any]

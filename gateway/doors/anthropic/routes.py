@@ -27,12 +27,12 @@ from gateway.doors.anthropic.bodies import (
 )
 from gateway.doors.anthropic.errors import AnthropicError
 from gateway.doors.anthropic.events import SessionWriter
+from gateway.doors.anthropic.history import page_of
 from gateway.doors.anthropic.objects import agent_view, check_open, environment_view, find
 from gateway.doors.anthropic.sending import apply, begin, check
 from gateway.doors.anthropic.sessions import (
     Turns,
     create,
-    events_of,
     find_session,
     session_of,
     show,
@@ -213,21 +213,15 @@ async def list_events(
     """List a session's events."""
     session = await find_session(context, conversation_id)
     bounds = _bounds(context)
-    events = [
-        event
-        for event in await events_of(context, session)
-        if (not types or event["type"] in types) and _is_between(event, bounds)
-    ]
-    if order == "desc":
-        events.reverse()
-    begin = 0
-    if page:
-        places = [place for place, event in enumerate(events, 1) if event["id"] == page]
-        if not places:
-            raise unknown_cursor("page")
-        begin = places[0]
-    shown, more = events[begin : begin + limit], len(events) > begin + limit
-    return JsonResponse({"data": shown, "next_page": shown[-1]["id"] if more else None})
+    shown, next_page = await page_of(
+        context,
+        session,
+        after=page,
+        limit=limit,
+        is_descending=order == "desc",
+        fits=lambda event: (not types or event["type"] in types) and _is_between(event, bounds),
+    )
+    return JsonResponse({"data": shown, "next_page": next_page})
 
 
 @router.get("/sessions/{conversation_id}/events/stream", responses=EVENTS)

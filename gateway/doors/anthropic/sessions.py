@@ -1,4 +1,4 @@
-"""Sessions: conversations with an agent and an environment, and their events.
+"""Sessions: conversations with an agent and an environment.
 
 Any conversation of the user is a session; one that was begun elsewhere has Candor's own agent.
 """
@@ -17,7 +17,6 @@ from gateway.conversations.model import (
     TurnEvent,
 )
 from gateway.doors.anthropic.bodies import AgentReference, SessionBody
-from gateway.doors.anthropic.events import SessionWriter, Told, user_message
 from gateway.doors.anthropic.objects import MODEL, NO_AGENT, check_open, find, session_view
 from gateway.errors import UnprocessableEntity
 from gateway.http.context import RequestContext
@@ -141,20 +140,3 @@ class Turns:
     def _is_whole(self, turn_id: TurnId) -> bool:
         known = self.known.get(turn_id)
         return known is not None and known.finished_at is not None
-
-
-async def events_of(context: RequestContext, session: ClientObject) -> list[Mapping[str, Any]]:
-    """List all events of a session, oldest first; messages that wait stand at the end."""
-    turns = Turns(context)
-    writer = SessionWriter(turns.known)
-    told: list[Mapping[str, Any]] = []
-    subscription = await context.chat.reader.follow_all(context.user_id, session.id)
-    async with subscription:
-        while events := await subscription.next(0):
-            await turns.prepare(events)
-            items = (item for event in events for item in writer.read(event))
-            told += [item.fields for item in items if isinstance(item, Told)]
-    view = await context.chat.conversations.get(context.user_id, session.id)
-    there = {fields["id"] for fields in told}
-    waiting = [user_message(turn, is_waiting=True) for turn in view.queue]
-    return [*told, *(fields for fields in waiting if fields["id"] not in there)]

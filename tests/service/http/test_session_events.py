@@ -1,0 +1,109 @@
+"""Pages of a session's events, as clients of Managed Agents read them."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from gateway.conversations.sqlite.events import SqliteEventStore
+from tests.service.http.client import Client
+from tests.service.http.reading import reading, streaming
+from tests.service.http.stage import HOLD, Json, staged
+
+
+async def listed(client: Client, session: str, **params: Any) -> list[Json]:
+    """Return what all pages of a list hold."""
+    found: list[Json] = []
+    while True:
+        page = await client.read(f"/anthropic/v1/sessions/{session}/events", **params)
+        assert len(page["data"]) <= params["limit"]
+        found += page["data"]
+        if page["next_page"] is None:
+            return found
+        params["page"] = page["next_page"]
+
+
+async def queue(client: Client, session: str, *messages: str) -> list[str]:
+    """Send messages behind a turn that runs; return the ids of their events."""
+    events: list[Json] = []
+    for message in messages:
+        content = [{"type": "text", "text": message}]
+        body = {"events": [{"type": "user.message", "content": content}]}
+        sent = await client.post(f"/anthropic/v1/sessions/{session}/events", json=body)
+        events += sent.json()["data"]
+    return [event["id"] for event in events]
+
+
+async def test_pages_of_any_size_hold_what_the_stream_told(tmp_path: Path) -> None:
+    """Also around messages that wait for another turn: the session is not idle in between."""
+    async with staged(tmp_path, on_port=True) as stage:
+        client = stage.client()
+        session = await client.new_conversation()
+        stream = f"/anthropic/v1/sessions/{session}/events/stream"
+        async with reading(client, "GET", stream) as events:
+            await client.say("hi", session)
+            async with streaming(client, HOLD, session) as held:
+                await held.until("text.delta")
+                waiting = await queue(client, session, "one", "two", "three")
+                turn = waiting[1].partition(":")[0]
+                await client.delete(f"/conversations/{session}/queue/{turn}")
+                whole = await listed(client, session, limit=1000)
+                assert [event["id"] for event in whole[-2:]] == [waiting[0], waiting[2]]
+                for limit in (1, 4):
+                    assert await listed(client, session, limit=limit) == whole
+                    newest_first = await listed(client, session, limit=limit, order="desc")
+                    assert newest_first == whole[::-1]
+                stage.release()
+                await held.until("turn.completed")
+            told: list[Any] = []
+            while sum(event.type == "session.status_idle" for event in told) < 2:
+                told += await events.until("session.status_idle")
+        whole = await listed(client, session, limit=1000)
+        assert whole == [event.data for event in told]
+        for limit in (1, 4):
+            assert await listed(client, session, limit=limit) == whole
+            assert await listed(client, session, limit=limit, order="desc") == whole[::-1]
+        for n, event in enumerate(told):
+            if event.id is None:  # one of several that the log has as one
+                continue
+            seen = {"Last-Event-ID": event.id}
+            async with reading(client, "GET", stream, headers=seen) as again:
+                rest = whole[n + 1 :]
+                assert [(await one_of(again)).data for _ in rest] == rest
+
+
+async def one_of(stream: Any) -> Any:
+    event = await stream.next()
+    assert event is not None
+    return event
+
+
+async def test_a_page_reads_its_own_turns_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = 0
+    after = SqliteEventStore.after
+
+    async def counted(store: SqliteEventStore, *place: Any, **more: Any) -> Any:
+        nonlocal read
+        found = await after(store, *place, **more)
+        read += len(found)
+        return found
+
+    monkeypatch.setattr(SqliteEventStore, "after", counted)
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        session = await client.new_conversation()
+        for number in range(40):
+            await client.say(f"word {number}", session)
+        path = f"/anthropic/v1/sessions/{session}/events"
+        with anyio.fail_after(30):
+            for order in ("asc", "desc"):
+                page: Json = {}
+                for _ in range(10):
+                    read = 0
+                    more = {"page": page["next_page"]} if page else {}
+                    page = await client.read(path, limit=4, order=order, **more)
+                    assert len(page["data"]) == 4
+                    assert 0 < read <= 48, "of 120"
