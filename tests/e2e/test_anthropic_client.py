@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import anthropic
+import anyio
 import httpx2
 import pytest
 from anthropic.lib.sessions import accumulate_managed_agents_event
 
 from tests.support.live_server import (
+    DEADLINE_S,
     LiveServer,
     bash,
+    let_go,
     running_server,
     script,
     started_server,
@@ -27,13 +30,15 @@ pytestmark = pytest.mark.e2e
 class Client(anthropic.AsyncAnthropic):
     """The client, with the requests that it sends counted."""
 
-    def __init__(self, server: LiveServer, **options: Any) -> None:
+    def __init__(self, server: LiveServer, *, road: Any = None, **options: Any) -> None:
         self.requests: list[str] = []
 
         async def sent(request: httpx2.Request) -> None:  # noqa: RUF029  as httpx wants
             self.requests.append(f"{request.method} {request.url.path}")
 
-        http = anthropic.DefaultAsyncHttpxClient(event_hooks={"request": [sent]}, trust_env=False)
+        http = anthropic.DefaultAsyncHttpxClient(
+            event_hooks={"request": [sent]}, trust_env=False, transport=road
+        )
         super().__init__(
             base_url=f"{server.url}/anthropic", api_key="any", http_client=http, **options
         )
@@ -72,10 +77,11 @@ class Reader:
     async def until(self, kind: str) -> list[Any]:
         """Read on to the next event of a kind; return what came."""
         begin = len(self.seen)
-        async for event in self._events:
-            self.seen.append(event)
-            if event.type == kind:
-                return self.seen[begin:]
+        with anyio.fail_after(DEADLINE_S):
+            async for event in self._events:
+                self.seen.append(event)
+                if event.type == kind:
+                    return self.seen[begin:]
         raise AssertionError(f"the stream ended without {kind}: {types(self.seen)}")
 
     async def until_idle(self, reason: str = "end_turn") -> list[Any]:
@@ -111,7 +117,10 @@ SIMPLE = ["user.message", "session.status_running", "agent.message", "session.st
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    with started_server(tmp_path_factory.mktemp("anthropic"), approvals="on") as server:
+    directory = tmp_path_factory.mktemp("anthropic")
+    rules = directory / "rules.toml"
+    rules.write_text('[[ask]]\ntools = ["Read"]\npaths = ["asked/**"]\n', encoding="utf-8")
+    with started_server(directory, approvals="on", policy_file=rules) as server:
         yield server
 
 
@@ -330,6 +339,62 @@ async def test_what_is_denied_does_not_run_and_the_word_reaches_the_agent(
     assert not (server.workspace / "denied").exists()
 
 
+async def test_of_two_calls_that_wait_the_other_still_waits_when_one_is_answered(
+    server: LiveServer, client: Client
+) -> None:
+    """The agent runs calls that only read side by side."""
+    session = await client.new_session()
+    files = [server.workspace / "asked" / name for name in ("one.txt", "two.txt")]
+    files[0].parent.mkdir()
+    for file in files:
+        file.write_text(f"This is {file.stem}.", encoding="utf-8")
+    calls = [{"name": "Read", "input": {"file_path": str(file)}} for file in files]
+    async with client.streaming(session.id) as stream:
+        await client.send(session.id, says(script({"tools": calls}, {"text": "Both."})))
+        pending: list[str] = []
+        while len(pending) < len(calls):
+            pending = (await stream.until_idle("requires_action"))[-1].stop_reason.event_ids
+        first, second = pending
+        answer: Any = {"type": "user.tool_confirmation", "result": "allow"}
+        await client.send(session.id, {**answer, "tool_use_id": first})
+        one_left = await stream.until_idle("requires_action")
+        assert types(one_left) == ["user.tool_confirmation", "session.status_idle"]
+        assert one_left[-1].stop_reason.event_ids == [second]
+        assert (await client.beta.sessions.retrieve(session.id)).status == "idle"
+        await client.send(session.id, {**answer, "tool_use_id": second})
+        events = await stream.until_idle()
+    results = {
+        event.tool_use_id: event.content[0].text
+        for event in stream.seen
+        if event.type == "agent.tool_result"
+    }
+    assert "This is one." in results[first]
+    assert "This is two." in results[second]
+    assert texts(events) == ["Both."]
+    assert ids(await client.history(session.id)) == ids(stream.seen)
+
+
+async def test_a_new_stream_and_the_list_have_all_of_a_broken_one_and_nothing_twice(
+    server: LiveServer, client: Client
+) -> None:
+    session = await client.new_session()
+    pipe = server.make_pipe("broken")
+    steps = script({"text": "Begun.", **bash("cat broken")}, {"text": "Ended."})
+    async with client.streaming(session.id, "agent.message") as stream:
+        await client.send(session.id, says(steps))
+        await stream.until("event_delta")
+        await stream.stream.close()
+    async with client.streaming(session.id) as again:
+        before = await client.history(session.id)
+        await let_go(pipe)
+        await again.until_idle()
+    seen = ids(before)
+    seen += [event.id for event in again.seen if event.id not in seen]
+    whole = await client.history(session.id)
+    assert seen == ids(whole)
+    assert texts(whole) == ["Begun.", "Ended."]
+
+
 async def test_between_a_turn_and_the_message_that_waits_the_session_is_not_idle(
     client: Client,
 ) -> None:
@@ -381,6 +446,35 @@ async def test_a_repeated_request_is_one_turn(client: Client) -> None:
     assert made[0] == made[1]
 
 
+class LosesAnAnswer(httpx2.AsyncHTTPTransport):
+    """A road on which the answer to the first message is lost behind the server."""
+
+    has_lost = False
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = await super().handle_async_request(request)
+        if self.has_lost or not request.url.path.endswith("/events"):
+            return answer
+        self.has_lost = True
+        await answer.aclose()
+        return httpx2.Response(500, request=request)
+
+
+async def test_a_message_whose_answer_is_lost_is_sent_again_and_is_one_turn(
+    server: LiveServer,
+) -> None:
+    async with Client(server, road=LosesAnAnswer()) as client:
+        session = await client.new_session()
+        async with client.streaming(session.id) as stream:
+            (sent,) = await client.send(session.id, says(script({"text": "Once."})))
+            events = await stream.until_idle()
+        assert [path for path in client.requests if path.endswith("/events")] == [
+            f"POST /anthropic/v1/sessions/{session.id}/events"
+        ] * 2
+        assert (types(events), events[0].id) == (SIMPLE, sent.id)
+        assert ids(await client.history(session.id)) == ids(events)
+
+
 async def test_a_failure_of_the_models_service_is_told_as_an_error(client: Client) -> None:
     session = await client.new_session()
     async with client.streaming(session.id) as stream:
@@ -407,13 +501,19 @@ async def test_an_archived_session_takes_nothing_and_a_deleted_one_says_so(clien
 
 
 async def test_a_server_that_stops_ends_the_stream_with_an_error(tmp_path: Path) -> None:
-    async with running_server(tmp_path) as server, Client(server) as client:
+    """The turn that runs is told to its end before."""
+    async with running_server(tmp_path, shutdown_grace_s=1) as server, Client(server) as client:
         session = await client.new_session()
-        async with client.streaming(session.id) as stream:
+        slowly = {"text": "word " * 400, "delta_delay_ms": 200}
+        async with client.streaming(session.id, "agent.message") as stream:
             await client.send(session.id, says(script({"text": "Done."})))
             await stream.until_idle()
+            await client.send(session.id, says(script(slowly)))
+            await stream.until("event_delta")
             server.signal(signal.SIGTERM)
+            events = await stream.until("session.status_idle")
             with pytest.raises(anthropic.APIStatusError) as told:
                 await stream.until("session.status_idle")
+        assert texts(events)[-1].strip()
         assert told.value.type == "overloaded_error"
         await server.wait_ended()

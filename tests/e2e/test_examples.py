@@ -29,7 +29,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 def run(server: LiveServer, *command: str) -> str:
     done = subprocess.run(
         command,
-        env={"PATH": os.environ["PATH"], "CANDOR_URL": server.url, "PYTHONWARNINGS": "error"},
+        env={
+            "PATH": os.environ["PATH"],
+            "CANDOR_URL": server.url,
+            "ANTHROPIC_BASE_URL": f"{server.url}/anthropic",
+            "ANTHROPIC_API_KEY": "any",
+            "PYTHONWARNINGS": "error",
+        },
         cwd=server.workspace.parent,
         capture_output=True,
         text=True,
@@ -81,6 +87,17 @@ def test_the_python_client_loses_no_event_when_its_connection_breaks(server: Liv
     out = run(server, sys.executable, "-c", program, script({"text": words, "delta_delay_ms": 15}))
 
     assert out.splitlines() == [words, "[answered]", "2 connections"]
+
+
+def test_a_program_for_the_vendors_managed_agents_runs_with_another_base_url(
+    server: LiveServer,
+) -> None:
+    program = str(EXAMPLES / "managed_agents.py")
+    out = run(server, sys.executable, program, "write salut to managed.txt")
+
+    assert "[allowing: Write " in out
+    assert out.endswith("[end_turn]\n")
+    assert "salut" in (server.workspace / "managed.txt").read_text("utf-8")
 
 
 async def test_the_policy_file_switches_commands_on_and_off(server: LiveServer) -> None:
