@@ -40,10 +40,10 @@ test-fast: setup
 
 test: setup
 	@sh scripts/find-browser > $(VENV)/browser
-	@sh scripts/find-ag-ui $(CURDIR)/$(VENV) > $(VENV)/ag-ui
+	@sh scripts/find-npm-clients $(CURDIR)/$(VENV) > $(VENV)/npm-clients
 	@sh scripts/find-sandbox
 	@sh scripts/find-compiler
-	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" CANDOR_TEST_AG_UI="$$(cat $(VENV)/ag-ui)" $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
+	@CANDOR_TEST_BROWSER="$$(cat $(VENV)/browser)" CANDOR_TEST_NPM="$$(cat $(VENV)/npm-clients)" $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
 
 soak: setup
 	@sh scripts/find-compiler

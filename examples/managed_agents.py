@@ -47,6 +47,8 @@ def main() -> None:
                 case "session.status_idle":
                     print(f"[{event.stop_reason.type}]")
                     return
+                case _:
+                    pass
 
 
 if __name__ == "__main__":

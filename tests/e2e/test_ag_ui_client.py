@@ -1,57 +1,37 @@
 """AG-UI's own client (`HttpAgent`, npm), unchanged, against the real server with the real agent process."""
 
-import json
-import os
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import anyio
 import pytest
-from anyio.abc import Process
-from anyio.streams.buffered import BufferedByteReceiveStream
 
-from tests.support.live_server import DEADLINE_S, LiveServer, bash, script
+from tests.support.live_server import LiveServer, bash, script
+from tests.support.npm_clients import NpmClient, needs_npm, npm_client
 
-LIBRARY = os.environ.get("CANDOR_TEST_AG_UI", "")
-PROGRAM = Path(__file__).parent / "ag_ui" / "client.mjs"
-_MAX_LINE = 10_000_000
-
-pytestmark = [
-    pytest.mark.e2e,
-    pytest.mark.skipif(not LIBRARY, reason="AG-UI's client is not installed (scripts/find-ag-ui)"),
-]
+pytestmark = [pytest.mark.e2e, needs_npm]
 
 
 class Thread:
     """A thread of the client."""
 
-    def __init__(self, process: Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._stdin = process.stdin
-        self._stdout = BufferedByteReceiveStream(process.stdout)
+    def __init__(self, client: NpmClient) -> None:
+        self._client = client
 
     async def run(self, say: str | None = None, **more: Any) -> Any:
         """Run it with one more message, and give what came of it; the client may not warn."""
-        asked = {**more, **({} if say is None else {"say": say})}
-        await self._stdin.send(f"{json.dumps(asked)}\n".encode())
-        with anyio.fail_after(DEADLINE_S):
-            told = json.loads(await self._stdout.receive_until(b"\n", _MAX_LINE))
+        told = await self._client.do(**more, **({} if say is None else {"say": say}))
         assert told["warnings"] == []
         return told
 
 
 @asynccontextmanager
 async def threads(server: LiveServer, name: str = "") -> AsyncIterator[Thread]:
-    command = ["node", str(PROGRAM), LIBRARY, f"{server.url}/ag-ui", name or str(uuid4())]
-    async with await anyio.open_process(command, stderr=subprocess.STDOUT) as process:
-        yield Thread(process)
-        assert process.stdin is not None
-        await process.stdin.aclose()
+    place = (f"{server.url}/ag-ui", name or str(uuid4()))
+    async with npm_client("ag_ui.mjs", "@ag-ui/client/dist/index.mjs", *place) as client:
+        yield Thread(client)
 
 
 def kinds(told: Any) -> list[str]:
