@@ -78,8 +78,12 @@ class EventStream(Response):
         """Send the stream until it ends, the client leaves or the server stops."""
         with self._readers.track_inprogress(), self._plan.while_open:
             await self._serve(receive, send)
-        if self._has_left and self._plan.on_left is not None:
+        if self._has_left and self._plan.on_left is not None and not self._is_over():
             await self._plan.on_left()
+
+    def _is_over(self) -> bool:
+        """Return whether `pieces` has ended the stream: a client may close it at once then."""
+        return self._plan.is_over is not None and self._plan.is_over()
 
     async def _serve(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
@@ -150,9 +154,7 @@ class EventStream(Response):
         for piece in pieces(events):
             await _send(send, piece)
         is_completed = any(event.type == COMPLETED for event in events)
-        return (plan.until_completed and is_completed) or (
-            plan.is_over is not None and plan.is_over()
-        )
+        return (plan.until_completed and is_completed) or self._is_over()
 
     async def _check_conversation(self) -> None:
         try:

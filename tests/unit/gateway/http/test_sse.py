@@ -107,3 +107,39 @@ async def test_a_stream_that_is_woken_for_nothing_checks_at_most_once_a_second(
     assert checked == [100.5, 101.5, 110.0]
     assert woken.waits == [10, 9.5, 0.75, 8.5, 10]
     assert sent.count(b": keep-alive\n\n") == 1
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+async def test_a_client_that_closes_a_stream_that_is_over_has_not_left_its_turn(
+    *, is_over: bool
+) -> None:
+    """Clients close at the last event, which may be before the server has ended the response."""
+    left, told = list[str](), anyio.Event()
+
+    async def receive() -> Any:
+        await told.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        if message.get("body"):
+            told.set()
+            await anyio.sleep_forever()
+
+    async def on_left() -> None:
+        await anyio.lowlevel.checkpoint()
+        left.append("left")
+
+    plan = StreamPlan(
+        subscription=cast("Subscription", Woken([0.0], [])),
+        until_completed=False,
+        check=anyio.lowlevel.checkpoint,
+        wait_stopped=anyio.sleep_forever,
+        wait_revoked=anyio.sleep_forever,
+        keep_alive_s=10,
+        request_id="req_1",
+        is_over=lambda: is_over,
+        on_left=on_left,
+    )
+    stream = EventStream(plan, Gauge("readers", "", registry=None))
+    await stream({"type": "http"}, cast("Receive", receive), send)
+    assert left == ([] if is_over else ["left"])
