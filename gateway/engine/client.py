@@ -136,7 +136,12 @@ class SdkClient:
         ):  # its reader gave up; its later messages must not reach this run
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
-        run = SdkRun(self.request_interrupt, prompt.calls_before, relay=self._relay)
+        run = SdkRun(
+            self.request_interrupt,
+            prompt.calls_before,
+            relay=self._relay,
+            on_model_call=prompt.on_model_call,
+        )
         if self._relay is not None:
             self._relay.offer_tools(self._client_id, has_tools=prompt.has_tools)
             if prompt.context is not None:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from gateway.engine.events import EngineEvent
 from gateway.engine.own_tools import OwnServer, OwnToolCaller
+from gateway.relay.reports import ModelCall
 from policies.calls import ToolCall
 from policies.configuration import Concern
 from policies.verdict import Allow, Deny, Verdict
@@ -95,6 +96,9 @@ class Prompt:
     """The model is offered tools. Where it cannot be kept from calling them, the gatekeeper denies
     the calls.
     """
+    on_model_call: Callable[[ModelCall], None] | None = None
+    """Called when a call of the model's service has ended, if the relay reports that; must not
+    raise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

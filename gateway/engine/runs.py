@@ -22,7 +22,7 @@ from gateway.engine.events import (
     ThinkingDelta,
 )
 from gateway.engine.protocol import Prompt
-from gateway.relay.reports import ServiceReport
+from gateway.relay.reports import ModelCall, ServiceReport
 from gateway.relay.supervisor import RelayProcess
 
 _REPORT_GRACE_S = 0.25
@@ -165,6 +165,7 @@ class SdkRun:
         calls_before: int = 0,
         *,
         relay: RelayProcess | None = None,
+        on_model_call: Callable[[ModelCall], None] | None = None,
     ) -> None:
         self.uuid = str(uuid.uuid4())
         """The uuid of the prompt; results name it."""
@@ -173,6 +174,7 @@ class SdkRun:
         self.interrupt_waits = False
         self._silent_since = math.inf if relay else anyio.current_time()
         self._relay = relay
+        self._on_model_call = on_model_call
         self._reported = anyio.Event()
         self._request_interrupt = request_interrupt
 
@@ -184,7 +186,11 @@ class SdkRun:
         return min(self._silent_since, self._relay.down_since)
 
     def hear_service(self, report: ServiceReport) -> None:
-        """Take what the relay reports: a failure, or a pause that begins or ends."""
+        """Take what the relay reports: a failure, a pause that begins or ends, a call's end."""
+        if isinstance(report, ModelCall):
+            if self._on_model_call is not None:
+                self._on_model_call(report)
+            return
         if report.kind not in {"silent", "heard"}:
             self._reported.set()
             self.queue.put(ServiceFailed(report=report))

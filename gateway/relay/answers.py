@@ -10,7 +10,7 @@ stream can use it before. Pure.
 import json
 from typing import Any
 
-from gateway.relay.reports import Kind
+from gateway.relay.reports import TOKENS, Kind
 
 NO_NAME = "unnamed"
 
@@ -30,6 +30,8 @@ _CONTENT = (
 """The events that bring an answer on; any other is a sign of life."""
 _MAX_SIGN = 1024
 """A longer event is taken for content without a look."""
+_MAX_MODEL_CHARS, _MANY_TOKENS = 100, 10**12
+"""No name of a model is longer, no figure of a usage as large."""
 _STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -45,21 +47,26 @@ _STATUSES = {
 
 
 class AnswerReader:
-    """One successful answer to a Messages request."""
+    """One successful answer to a Messages request; its model and usage if `takes_figures`."""
 
-    def __init__(self, content_type: str) -> None:
+    def __init__(self, content_type: str, *, takes_figures: bool = False) -> None:
         self._is_stream = content_type.startswith("text/event-stream")
         self._is_json = content_type.startswith("application/json")
         self._rest = bytearray()
         """What waits; it grows in place, however small the pieces are."""
         self._began: bool | None = None if self._is_stream else True
-        self._is_whole = False
+        self.is_whole = False
+        """The event stream has ended as it should."""
         self.fault: Kind | None = None
         """What is wrong with the answer, as far as it is known."""
         self.status: int | None = None
         """The HTTP status of an error that the event stream reports."""
         self.has_content = True
         """False if the last piece was nothing but a sign of life."""
+        self._takes_figures = takes_figures
+        self.model = ""
+        self.tokens: dict[str, int] = {}
+        """See `ModelCall`."""
         if not self._is_stream and not self._is_json:
             self.fault = "not_messages"
 
@@ -97,6 +104,7 @@ class AnswerReader:
         if self._is_json:
             body = _parse(rest)
             content = body.get("content") if isinstance(body, dict) else None
+            self._take_figures(body)
             if not isinstance(body, dict) or not ({"content", "input_tokens"} & body.keys()):
                 self.fault = "not_messages"
             elif isinstance(content, list) and sum(map(_rename, content)):
@@ -105,7 +113,7 @@ class AnswerReader:
         rest = self._stream_lines(rest) if rest else rest
         if self._is_stream and not self._began:
             self.fault = "not_messages"
-        elif self._is_stream and not self._is_whole and self.fault is None:
+        elif self._is_stream and not self.is_whole and self.fault is None:
             self.fault = "cut"
         return rest
 
@@ -115,12 +123,31 @@ class AnswerReader:
             event = _parse(first)
             self._began = isinstance(event, dict) and event.get("type") in _TYPES
             self.fault = None if self._began else "not_messages"
-        self._is_whole = self._is_whole or b'"message_stop"' in lines
+        self.is_whole = self.is_whole or b'"message_stop"' in lines
         if b"error" in lines:
             self._look_for_error(lines)
+        if self._takes_figures and b'"usage"' in lines:
+            self._look_for_figures(lines)
         if b"content_block_start" not in lines or b"tool_use" not in lines:
             return lines
         return b"\n".join(_repaired(line) for line in lines.split(b"\n"))
+
+    def _look_for_figures(self, lines: bytes) -> None:
+        for line in lines.split(b"\n"):
+            event = _parse(line[5:]) if line.startswith(b"data:") and b'"usage"' in line else None
+            if isinstance(event, dict):
+                self._take_figures(event.get("message", event))
+
+    def _take_figures(self, message: object) -> None:
+        """Take the model and the usage of a message, or of its end; later figures count."""
+        if not self._takes_figures or not isinstance(message, dict):
+            return
+        model, usage = message.get("model"), message.get("usage")
+        self.model = model[:_MAX_MODEL_CHARS] if isinstance(model, str) else self.model
+        figures = usage if isinstance(usage, dict) else {}
+        for name in TOKENS:
+            if type(figures.get(name)) is int and 0 <= figures[name] < _MANY_TOKENS:
+                self.tokens[name] = figures[name]
 
     def _look_for_error(self, lines: bytes) -> None:
         for line in lines.split(b"\n"):

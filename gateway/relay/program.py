@@ -33,7 +33,15 @@ from typing import Any
 import h11
 
 from gateway.relay.answers import AnswerReader
-from gateway.relay.calls import Call, Client, now, origin, seconds_to_wait, write_line
+from gateway.relay.calls import (
+    Call,
+    Client,
+    model_of,
+    now,
+    origin,
+    seconds_to_wait,
+    write_line,
+)
 from gateway.relay.canned import warm_up_answer
 from gateway.relay.keys import KeyFilter, KeyMask
 from gateway.relay.reports import Kind
@@ -95,6 +103,7 @@ class Relay:
 
     def __init__(self) -> None:
         self._service: Service | None = None
+        self._reports_calls = False
         self.keys = KeyMask()
         self._clients: dict[str, Client] = {}
         """By their tokens."""
@@ -126,13 +135,14 @@ class Relay:
         if "target" in order:
             target = Target(**order["target"])
             self._service = Service(target)
+            self._reports_calls = target.reports_calls
             self.keys = KeyMask(target.secrets)
             for earlier in order["orders"]:
                 self._obey(earlier)
         elif "ping" in order:
             write_line(b"{}\n")
         elif "admit" in order:
-            client = Client(order["client"])
+            client = Client(order["client"], self._reports_calls)
             client.free.set()
             self._clients[order["admit"]] = client
         elif "revoke" in order:
@@ -272,6 +282,7 @@ class _Conversation:
         know the latter.
         """
         with call:
+            call.asked_model = model_of(body) if call.is_told else ""
             try:
                 answer = await self._relay.ask(request, wanted)
                 if answer.status == HTTPStatus.BAD_REQUEST and wanted != body:
@@ -281,7 +292,7 @@ class _Conversation:
                 call.report(exc.kind, detail=exc.detail)
                 self._writer.transport.abort()
                 raise EOFError from exc
-            self._protocol.answer = answer
+            self._protocol.answer, call.status = answer, answer.status
             try:
                 await self._pass_on(call, answer)
             except (OSError, h11.ProtocolError) as exc:
@@ -313,7 +324,9 @@ class _Conversation:
             call.report("refused", status=answer.status, retry_after_s=wait_s)
         is_plain = named.get(b"content-encoding", "identity") == "identity"
         is_read = is_plain and call.is_message and is_success
-        reader = AnswerReader(named.get(b"content-type", "")) if is_read else None
+        content_type = named.get(b"content-type", "")
+        reader = AnswerReader(content_type, takes_figures=call.is_told) if is_read else None
+        call.reader = reader
         dropped = _HOP_BY_HOP | ({b"content-length"} if reader and reader.may_change else set())
         headers = [(name, value) for name, value in received if name not in dropped]
         has_length = any(name == b"content-length" for name, _ in headers)
@@ -325,11 +338,12 @@ class _Conversation:
                 pending.append(h11.Data(data=data))
             if reader is None or reader.has_content:
                 call.hear()
-            call.report_fault(reader)
+            call.report_answer()  # before the agent has it, and can go on
             await self._send(*pending, call=call)
             pending.clear()
         rest = keys.take(reader.end() if reader else b"") + keys.end()
-        call.report_fault(reader)
+        call.report_answer()
+        call.end(is_whole=True)
         await self._send(h11.Data(data=rest), h11.EndOfMessage())
 
     async def _send(self, *events: h11.Event, call: Call | None = None) -> None:

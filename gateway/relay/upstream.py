@@ -52,6 +52,8 @@ class Target:
     """Hidden where the service repeats them."""
     certificates: Mapping[str, str] = field(default_factory=dict)
     """The agent program's variables for further certificates, by name."""
+    reports_calls: bool = False
+    """Each call is reported when it has ended; see `ModelCall`."""
 
 
 class _Connection(asyncio.StreamReaderProtocol):

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.relay.calls import origin, seconds_to_wait
-from gateway.relay.reports import MAX_LINE_BYTES, ServiceReport, read_report, report_line
+from gateway.relay.reports import (
+    MAX_LINE_BYTES,
+    TOKENS,
+    ModelCall,
+    ServiceReport,
+    read_report,
+    report_line,
+)
 
 WAITS = st.sampled_from(["inf", "-inf", "nan", "1e400", "9" * 5_000, "-1", "1_0", "٣", ""])
 DATES = st.builds(
@@ -66,6 +73,21 @@ def test_a_report_is_one_short_line_whatever_is_in_it(text: str) -> None:
         b'{"client": "a", "kind": "cut", "silent_s": -1}',
         b'{"client": "a", "kind": "cut", "silent_s": %s}' % (b"9" * 5_000),
         b'{"client": "a", "kind": "cut", "detail": "%s"}' % (b"x" * 201),
+        b'{"client": "a", "kind": "called"}',
+        *(
+            b'{"client": "a", "kind": "called", "seconds": 1, %s}' % wrong
+            for wrong in (
+                b'"seconds": -1',
+                b'"first_s": "1"',
+                b'"fault": "unheard"',
+                b'"is_whole": 1',
+                b'"model": null',
+                b'"asked_model": 7',
+                b'"tokens": []',
+                b'"tokens": {"other_tokens": 1}',
+                b'"tokens": {"input_tokens": "1"}',
+            )
+        ),
     ],
 )
 def test_a_line_that_is_no_report_is_refused(line: bytes) -> None:
@@ -74,3 +96,18 @@ def test_a_line_that_is_no_report_is_refused(line: bytes) -> None:
     assert read_report(b"{}") is None
     whole = ServiceReport(kind="silent", silent_s=1.5, detail="é", retry_after_s=math.pi)
     assert read_report(report_line("a", whole)) == ("a", whole)
+
+
+def test_a_call_is_read_as_it_was_made() -> None:
+    given = {
+        "fault": "cut",
+        "is_whole": True,
+        "status": 200,
+        "asked_model": "a",
+        "model": "é" * 100,
+    }
+    tokens = dict.fromkeys(TOKENS, 10**12)
+    call = ModelCall(seconds=2.5, first_s=0.25, tokens=tokens, **given)  # type: ignore[arg-type]
+    line = report_line("agent-1" * 9, call)
+    assert len(line) <= MAX_LINE_BYTES
+    assert read_report(line) == ("agent-1" * 9, call)
