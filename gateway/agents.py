@@ -42,6 +42,7 @@ from gateway.model_access import (
     demo_environment,
     service_environment,
 )
+from gateway.observability.trace_plan import plan_traces
 from gateway.private_files import make_private_blocking
 from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
 from gateway.relay.supervisor import RelayProcess, open_relay
@@ -177,6 +178,8 @@ async def _open_model(
             relay_target_blocking, settings, environ, plan, env["ANTHROPIC_BASE_URL"]
         )
         if isinstance(target, Target):
+            reports_calls = plan_traces(environ).endpoint is not None
+            target = replace(target, reports_calls=reports_calls)
             relay = await stack.enter_async_context(open_relay(target, environ))
             env |= agent_variables(relay.url, {} if plan.demo else environ)
         yield env, model, relay

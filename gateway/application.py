@@ -36,7 +36,7 @@ from gateway.http.exception_handlers import (
 )
 from gateway.http.hosts import HostGuard, ListedOrigins, own_hosts
 from gateway.http.identity import identity_proxies
-from gateway.http.middleware import ErrorMiddleware, ResponseHeaders
+from gateway.http.middleware import ErrorMiddleware, IncomingTrace, ResponseHeaders
 from gateway.http.openapi import ERRORS
 from gateway.http.peers import LocalUsers, PeerGuard
 from gateway.http.routes import (
@@ -91,6 +91,7 @@ def create_app(
             Middleware(ResponseHeaders, metrics=services.metrics),
             Middleware(ListedOrigins, origins=own.origins),
             Middleware(ErrorMiddleware, writer_of=_writer_of),
+            *([Middleware(IncomingTrace)] if services.makes_traces else []),
             *peer_guard,
             Middleware(HostGuard, own=own),
             Middleware(

@@ -40,8 +40,9 @@ from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from gateway.mcp_servers.servers import McpServers
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.model_access import MakeEngine, ModelAccess, Ping
-from gateway.observability.metrics import Metrics
+from gateway.observability.metrics import KNOWN_TOOLS, Metrics
 from gateway.observability.paths import PathView, make_path_view_blocking
+from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 from gateway.turns.approvals import ApprovalDesk
@@ -56,6 +57,7 @@ from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import TurnStores, recover_turns
+from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspace_lock import WorkspaceLock
 from gateway.web_fetch.tools import web_tools
 from memory.background import keep_running
@@ -107,6 +109,7 @@ class Services:
     """Why there is no memory."""
     ask_model: AskModel | None = None
     """See `ModelAccess`."""
+    makes_traces: bool = False
 
     async def end_turns(self) -> None:
         """Take nothing more; let turns finish within the grace, then stop them; bounded."""
@@ -136,6 +139,7 @@ async def open_services(
     access: ModelAccess,
     *,
     memory: MemoryReader | None = None,
+    open_tracer: OpenTracer | None = None,
 ) -> AsyncIterator[Services]:
     """Open everything that serves turns; on leaving, end running turns and close it.
 
@@ -150,6 +154,10 @@ async def open_services(
         database = await open_database(settings.data_dir / DATABASE, steps)
         stack.push_async_callback(database.close)
         metrics = Metrics()
+        tracer = None
+        if open_tracer is not None:
+            on_lost = metrics.trace_spans_lost_total.inc
+            tracer = await stack.enter_async_context(open_tracer(on_lost))
         mask = partial(mask_secrets, known=access.secrets)
         remembered = await stack.enter_async_context(
             open_server_memory(
@@ -171,6 +179,7 @@ async def open_services(
             metrics=metrics,
             mask=mask,
             paths=await anyio.to_thread.run_sync(_view_paths_blocking, settings),
+            tracer=tracer,
         )
         async with anyio.create_task_group() as background:
             await background.start(check_integrity, database, steps)
@@ -208,6 +217,7 @@ class _Parts:
     metrics: Metrics
     mask: Mask
     paths: PathView
+    tracer: Tracer | None
 
 
 async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) -> Services:
@@ -312,6 +322,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             max_turns=settings.max_running_turns,
             now=utc_now,
             on_opened=runner.wake,
+            begin_trace=_traces(parts, further),
             start_fields=runner.started_fields,
         )
     )
@@ -358,7 +369,19 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         memory=parts.memory.memory,
         missing_memory=parts.memory.missing,
         ask_model=access.ask_model,
+        makes_traces=parts.tracer is not None,
     )
+
+
+def _traces(parts: _Parts, further: FurtherTools) -> BeginTrace:
+    """Return what begins the traces of turns."""
+    if parts.tracer is None:
+        return no_traces
+
+    def is_offered(name: str) -> bool:
+        return name in KNOWN_TOOLS or further.rule_of(name) is not None
+
+    return TurnTracing(parts.tracer, parts.mask, is_offered)
 
 
 async def _end_orphans(engine: Engine) -> None:

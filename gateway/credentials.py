@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
 _PROVIDERS = (
@@ -15,6 +16,8 @@ _PROVIDERS = (
     "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
     "CLAUDE_CODE_USE_MANTLE",
 )
+_HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+"""Each holds headers, `name=value` with commas between them, the values percent-encoded."""
 _FALSE = {"", "0", "false", "no", "off"}
 _MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSPHRASE", "CREDENTIAL", "CUSTOM_HEADERS")
 _PLACES = ("_FILE", "_PATH", "_DIR")
@@ -97,4 +100,9 @@ def secrets_of(environ: Mapping[str, str]) -> list[str]:
         for name, value in environ.items()
         if any(mark in name.upper() for mark in _MARKS) and not name.upper().endswith(_PLACES)
     ]
+    for name in _HEADERS:
+        entries = (entry.partition("=")[2].strip() for entry in environ.get(name, "").split(","))
+        found += [
+            unquote(entry).removeprefix("Bearer ").removeprefix("Basic ") for entry in entries
+        ]
     return [value for value in dict.fromkeys(found) if len(value) >= _SHORTEST_SECRET]

@@ -33,6 +33,7 @@ from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
 from gateway.lost_data import count_damaged_blocking
 from gateway.memory import try_embedder
+from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
@@ -94,6 +95,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     else:
         yield "ok", f"The model is reached through {plan.credential.found}."
     yield _relay_finding(settings, environ, plan)
+    yield from _trace_findings(environ)
     yield from _start_findings(settings)
     yield from _stored_findings(settings)
     yield from _embedder_findings(settings, environ)
@@ -114,6 +116,14 @@ def _relay_finding(settings: Settings, environ: Mapping[str, str], plan: AgentPl
     if isinstance(without, str):
         return "note", f"The model relay is not used: {without}. {_WITHOUT_RELAY}"
     return "ok", "The model relay holds the credential; no agent process gets it."
+
+
+def _trace_findings(environ: Mapping[str, str]) -> Iterator[Finding]:
+    traces = plan_traces(environ)
+    if traces.endpoint is not None:
+        yield "ok", f"A trace of each turn goes to {traces.endpoint}."
+    elif traces.fault is not None:
+        yield "note", traces.fault
 
 
 def _start_findings(settings: Settings) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from
 from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
+from gateway.observability.trace_plan import plan_traces
 from gateway.private_files import make_directories_blocking
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
@@ -170,12 +171,14 @@ async def _open_and_serve(
     listener: socket.socket,
     announce: Callable[[str, AgentPlan], None],
 ) -> None:
-    stop = _Stop()
+    stop, traces = _Stop(), plan_traces(environ)
+    if traces.fault is not None:
+        _log.warning("traces_off", extra={"reason": traces.fault})
     async with anyio.create_task_group() as tasks:
         await tasks.start(_handle_signals, stop, tasks.cancel_scope)
         async with (
             open_agents(settings, environ, plan) as (make_engine, access),
-            open_services(settings, make_engine, access) as services,
+            open_services(settings, make_engine, access, open_tracer=traces.opener) as services,
         ):
             tasks.start_soon(_cut_short, services, stop)
             bound, port = listener.getsockname()[:2]

@@ -22,6 +22,7 @@ from gateway.turns.approvals import answered_already
 from gateway.turns.lanes import Ticket
 from gateway.turns.requests import RETRY_AFTER_S, Accepted, ChatRequest, WhenBusy
 from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
+from gateway.turns.turn_trace import TurnTrace
 from gateway.turns.typed_commands import starts_afresh
 from memory.errors import StoreConflict
 
@@ -112,12 +113,13 @@ class Intake:
                 self._new_turn(approval.user_id, target, message_of(answered)),
                 approval_id=approval.id,
             )
+            trace = self._parts.begin_trace(turn)
             with anyio.CancelScope(shield=True):
                 try:
                     turn = await self._parts.turns.accept(turn, answer=answer)
                 except StoreConflict as exc:
                     raise answered_already() from exc
-                self._enqueue(Ticket(turn=turn, events=self._parts.log.open_new_turn(turn)))
+                self._enqueue_new(turn, trace)
         return Accepted(conversation_id=target.id, turn_id=turn.id)
 
     def _new_turn(self, user_id: UserId, target: Conversation, message: str) -> Turn:
@@ -142,15 +144,16 @@ class Intake:
         if request.idempotency_key is not None:
             key = IdempotencyKey(key=request.idempotency_key, request_hash=request.fingerprint)
         turn = self._new_turn(user_id, target, request.message)
+        trace = self._parts.begin_trace(turn)
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
             store = partial(
                 self._parts.turns.accept, create=create, key=key, project_id=request.project_id
             )
             if self._parts.start_fields is None or self._parts.lanes.is_busy(target.id):
                 turn = await store(turn)
-                self._enqueue(Ticket(turn=turn, events=self._parts.log.open_new_turn(turn)))
+                self._enqueue_new(turn, trace)
             else:
-                await self._start(turn, target, store, self._parts.start_fields)
+                await self._start(turn, target, store, self._parts.start_fields, trace)
         return Accepted(conversation_id=target.id, turn_id=turn.id)
 
     async def _start(
@@ -159,13 +162,14 @@ class Intake:
         conversation: Conversation,
         store: Callable[..., Awaitable[Turn]],
         start_fields: StartFields,
+        trace: TurnTrace,
     ) -> None:
         """Start a turn in a free lane and store it with its start; the model waits until it is
         stored.
         """
         turn = replace(turn, state="running", started_at=turn.created_at)
         events = self._parts.log.open_new_turn(turn)
-        ticket = Ticket(turn=turn, events=events, conversation=conversation)
+        ticket = Ticket(turn=turn, events=events, conversation=conversation, trace=trace)
         self._parts.lanes.join(ticket)
         fields = start_fields(turn, conversation)
         try:  # it holds the turn's events before the lane's task begins
@@ -175,6 +179,11 @@ class Intake:
         except BaseException:
             ticket.control.stop("user_interrupt")  # an agent may have the prompt and wait
             raise
+        trace.step("request")
+
+    def _enqueue_new(self, turn: Turn, trace: TurnTrace) -> None:
+        trace.step("request")
+        self._enqueue(Ticket(turn=turn, events=self._parts.log.open_new_turn(turn), trace=trace))
 
     def _enqueue(self, ticket: Ticket) -> None:
         position = self._parts.lanes.join(ticket)
@@ -183,7 +192,8 @@ class Intake:
 
     async def readmit(self, turn: Turn) -> None:
         """Put a turn back into its lane that was queued when the server stopped."""
-        self._enqueue(Ticket(turn=turn, events=await self._parts.log.open_turn(turn)))
+        events = await self._parts.log.open_turn(turn)
+        self._enqueue(Ticket(turn=turn, events=events, trace=self._parts.begin_trace(turn)))
 
     def _refuse_when_full(self) -> None:
         self._refuse_when_closed()
@@ -275,6 +285,7 @@ class Intake:
             for ticket in tickets:
                 await close_withdrawn(ticket.turn, ticket.events, why, self._parts.now())
                 self._parts.lanes.finish(ticket)
+                ticket.trace.end(None)
 
     async def wait_shut_down(self) -> None:
         """Wait until all turns have ended because the server shuts down; streams end then."""

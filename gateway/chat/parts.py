@@ -23,6 +23,7 @@ from gateway.ids import ConversationId, UserId
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes
+from gateway.turns.turn_trace import BeginTrace, no_traces
 from memory.clock import Now
 
 OnOpened = Callable[[Conversation], None]
@@ -51,6 +52,7 @@ class ChatParts:
     max_turns: int
     now: Now
     on_opened: OnOpened | None = None
+    begin_trace: BeginTrace = no_traces
     start_fields: StartFields | None = None
     """With it a message for a free lane is stored together with the start of its turn; without,
     each turn is queued first."""

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import anyio
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,6 +18,7 @@ from gateway.http.exception_handlers import (
 )
 from gateway.ids import new_request_id
 from gateway.observability.metrics import Metrics
+from gateway.observability.tracing import INCOMING, Incoming
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +28,7 @@ _HEADERS: Mapping[str, Mapping[str, str]] = tomllib.loads(
 PROTECTION, DIAGRAMS = _HEADERS["every_response"], _HEADERS["diagrams"]
 """The headers of every response, and of the frame that draws diagrams."""
 
+_TRACE_HEADERS = ("traceparent", "tracestate")
 _VENDOR = "/anthropic/"
 """Paths whose clients look for the request id under the vendor's own name."""
 
@@ -62,6 +65,28 @@ class ResponseHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class IncomingTrace:
+    """Tells the turn that a request begins of its caller's trace. Added only if traces are made."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]
+        }
+        caller = {name: headers[name] for name in _TRACE_HEADERS if name in headers}
+        token = INCOMING.set(Incoming(caller=caller, came_s=anyio.current_time()))
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            INCOMING.reset(token)
 
 
 class ErrorMiddleware:

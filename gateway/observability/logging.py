@@ -66,7 +66,7 @@ def _message_of(record: logging.LogRecord) -> str:
 
 _TAKEN_OVER = ("uvicorn", "uvicorn.error", "uvicorn.access", "claude_agent_sdk")
 """Loggers whose own handlers are replaced by ours."""
-_TALKATIVE = ("aiosqlite", "asyncio", "chromadb", "httpcore", "httpx", "mcp")
+_TALKATIVE = ("aiosqlite", "asyncio", "chromadb", "httpcore", "httpx", "mcp", "opentelemetry")
 """Logged from `WARNING` on."""
 
 

@@ -90,6 +90,7 @@ class Metrics:
         self.clients_killed_total = counter("clients_killed")
         self.unsolicited_messages_total = counter("unsolicited_messages")
         self.journal_lines_lost_total = counter("journal_lines_lost")
+        self.trace_spans_lost_total = counter("trace_spans_lost")
         self.background_failures_total = counter("background_failures", "loop")
         self.connections_dropped_total = counter("connections_dropped", "reason")
         self.http_requests_total = counter("http_requests", "route", "method", "status")

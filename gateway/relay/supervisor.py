@@ -35,7 +35,7 @@ _TRIES = 10
 may have been held up during a try.
 """
 _FIRST_TRIES = 120
-_PRIVATE = ("ANTHROPIC_", "CLAUDE_", "CANDOR_", "PYTHON")
+_PRIVATE = ("ANTHROPIC_", "CLAUDE_", "CANDOR_", "OTEL_", "PYTHON")
 
 
 @dataclass(slots=True)

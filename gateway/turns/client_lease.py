@@ -90,10 +90,11 @@ class ClientLease:
 
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> Cause | None:
         """Take the conversation's client and report what it lost; return why if there is none."""
-        parts = self._context.parts
+        parts, began_s = self._context.parts, anyio.current_time()
         try:
             self._lease = await parts.pool.acquire(*client_of(parts, conversation))
         except EngineError as exc:
+            self._context.trace.step("client", began_s, origin="none")
             cause: Cause = "unavailable"
             if isinstance(exc, WorkspaceUntrusted):
                 cause = "untrusted"
@@ -103,6 +104,13 @@ class ClientLease:
             )
             return cause
         parts.metrics.clients_connected_total.labels(origin=self._lease.origin).inc()
+        self._context.trace.step(
+            "client",
+            began_s,
+            origin=self._lease.origin,
+            session_lost=self._lease.session_lost,
+            client_died=self._lease.client_died or after_death,
+        )
         if self._lease.session_lost:
             parts.metrics.sessions_lost_total.inc()
             self._context.notice("session_lost")

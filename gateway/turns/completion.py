@@ -10,6 +10,8 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+import anyio
+
 from gateway.engine.events import RunFinished
 from gateway.jsonsafe import json_safe
 from gateway.turns.context import TurnContext
@@ -37,7 +39,7 @@ class TurnCompletion:
 
     async def close(self, memory: Mapping[str, Any], session_id: str | None) -> None:
         """Make, store and publish the result; if that fails, a bare one."""
-        context = self._context
+        context, began_s = self._context, anyio.current_time()
         finished_at = context.parts.now()
         await self._conclude_memory()
         await self._compare_files()
@@ -70,6 +72,8 @@ class TurnCompletion:
         context.chronicle.ended()
         context.parts.turn_ended(ended)
         self._count(result)
+        context.trace.step("reply", began_s)
+        context.trace.end(result)
 
     async def _result(self, memory: Mapping[str, Any], finished_at: datetime) -> dict[str, Any]:
         ending = self._ending()

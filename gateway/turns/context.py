@@ -28,6 +28,7 @@ from gateway.turns.gate import Policy
 from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
+from gateway.turns.turn_trace import NO_TRACE, TurnTrace
 from gateway.turns.workspace_lock import WorkspaceLock
 from memory.clock import Now
 
@@ -100,6 +101,7 @@ class TurnContext:
     sanitizer: OutputSanitizer
     evidence: Evidence
     started_at: datetime
+    trace: TurnTrace = NO_TRACE
     untrusted: str = ""
     """What of the workspace's configuration kept the agent from starting, in words."""
     is_over: bool = False

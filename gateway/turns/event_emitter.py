@@ -205,7 +205,8 @@ class EventEmitter:
             input=await off_loop(context.sanitizer.input, call.input),
         )
         summary = context.sanitizer.summary(call.input)
-        context.evidence.tool_called(shown, summary, anyio.current_time())
+        use = context.evidence.tool_called(shown, summary, anyio.current_time())
+        context.trace.tool_called(use)
         context.events.emit(
             "tool.started",
             index=shown.index,
@@ -238,6 +239,7 @@ class EventEmitter:
         self._output_maskers.pop(use.index, None)
         if not use.has_begun and use.index not in self._context.evidence.waiting:
             use.error = self._context.say("not_begun")
+        self._context.trace.tool_finished(use, self._context.evidence)
         use.ran = await self._rewritten(use)
         fields = {
             **tool_fields(use),

@@ -16,6 +16,7 @@ from gateway.conversations.event_log import TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.ids import ConversationId, TurnId
 from gateway.turns.control import TurnControl
+from gateway.turns.turn_trace import NO_TRACE, TurnTrace
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ class Ticket:
     control: TurnControl = field(default_factory=TurnControl)
     conversation: Conversation | None = None
     """As it was when a turn was accepted as running; None for a queued one."""
+    trace: TurnTrace = NO_TRACE
 
 
 RunTurn = Callable[[Ticket], Awaitable[None]]

@@ -148,7 +148,8 @@ class RunDriver:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._stop_when_told, client, tasks.cancel_scope)
             try:
-                self._run = await client.start_run(prompt)
+                traced = replace(prompt, on_model_call=self._context.trace.model_called)
+                self._run = await client.start_run(traced)
                 self._on_sent()
                 tasks.start_soon(self._service.watch, self._run)
                 await self._read(client, self._run)

@@ -84,6 +84,7 @@ class TurnRunner:
             sanitizer=self._sanitizer,
             evidence=Evidence(model=self._model_of(conversation)),
             started_at=turn.started_at or parts.now(),
+            trace=ticket.trace,
         )
         await TurnWork(context).perform()
 
@@ -157,6 +158,7 @@ class TurnWork:
             message = "The message could not be stored, so it was not shown to the model."
             self._context.journal.write("error", where="store", message=message)
             await self._context.journal.close()
+            self._context.trace.end(None)
             return
         for use in self._context.evidence.settle(anyio.current_time()):
             await self._emitter.tool_finished(use)
@@ -176,6 +178,7 @@ class TurnWork:
             memory=context.chronicle.state,
             **({} if self._prompt_text == context.turn.message else {"prompt": self._prompt_text}),
             **({"pictures": named} if named else {}),
+            **({"trace_id": context.trace.id} if context.trace.id else {}),
             **noted,
         )
         if context.turn.state == "queued":

@@ -79,6 +79,13 @@ class TurnRecall:
             self._tell_silence()
             seconds = anyio.current_time() - began
             self._context.parts.metrics.observe_recall("whole", seconds)
+            self._context.trace.step(
+                "recall",
+                began,
+                items=len(self.fields["injected"]),
+                held_back=len(self.fields["suppressed"]),
+                degraded=self.fields["degraded"],
+            )
 
     def _tell_silence(self) -> None:
         """Tell the person and the model that memory gave no answer, or less than there may be."""

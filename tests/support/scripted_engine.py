@@ -44,6 +44,7 @@ from gateway.engine.protocol import (
     SessionOrigin,
 )
 from gateway.engine.runs import EventQueue
+from gateway.relay.reports import ModelCall
 from policies.calls import ToolCall
 from policies.verdict import Deny
 from tests.support.scripted_steps import (
@@ -338,6 +339,8 @@ class ScriptedRun:
             await anyio.sleep(step.get("delta_delay_ms", 0) / 1000)
         if text:
             self._emit(TextDone(text=text))
+        if self._prompt.on_model_call is not None:
+            self._prompt.on_model_call(ModelCall(seconds=0.0, status=200, is_whole=True))
         return text
 
     def _echo(self, part: str) -> str:

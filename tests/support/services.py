@@ -17,6 +17,7 @@ from gateway.conversations.model import ConversationChange, Decision, Turn, Turn
 from gateway.ids import LOCAL_USER, ConversationId, TurnId
 from gateway.mcp_servers.plan import ServerPlan
 from gateway.model_access import ModelAccess
+from gateway.observability.tracing import OpenTracer
 from gateway.private_files import make_directories_blocking
 from gateway.settings import Settings
 from gateway.turns.approval_answer import Reply
@@ -217,6 +218,7 @@ async def running_services(
     make_engine: Callable[[Path], ScriptedEngine] = ScriptedEngine,
     ask_model: AskModel | None = None,
     mcp_servers: Sequence[ServerPlan] = (),
+    open_tracer: OpenTracer | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningServices]:
     """Open the services below `root`; open them there again and they are as after a restart.
@@ -236,7 +238,9 @@ async def running_services(
         ask_model=ask_model,
         mcp_servers=mcp_servers,
     )
-    async with open_services(given, make, access, memory=memory) as services:
+    async with open_services(
+        given, make, access, memory=memory, open_tracer=open_tracer
+    ) as services:
         yield RunningServices.of(services)
 
 

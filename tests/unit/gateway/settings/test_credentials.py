@@ -113,10 +113,15 @@ def test_secrets_are_the_values_of_names_that_say_so() -> None:
         "SECRETS_DIR": "/run/secrets",
         "PATH": "/usr/local/bin",
         "EMPTY_KEY": "",
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20otel-0123456789, x-team = blue-team",
+        "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "api-key=trace%2D0123456789,nonsense,x=1",
     }
     assert secrets_of(environ) == [
         "key-0123456789",
         "aws-0123456789",
         "pass-0123456789",
         "x-auth: 0123456789",
+        "otel-0123456789",
+        "blue-team",
+        "trace-0123456789",
     ]

@@ -1,0 +1,77 @@
+"""Sending traces: what the environment says, and an endpoint that is gone or hangs."""
+
+import socket
+from collections.abc import Iterator
+
+import anyio
+import pytest
+from opentelemetry import trace
+
+from gateway.observability.trace_plan import plan_traces
+from gateway.version import VERSION
+from tests.support.trace_receivers import trace_receiver
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
+
+
+async def send_one(url: str, lost: list[int]) -> None:
+    """Make a trace of one span for an endpoint, and close."""
+    opener = plan_traces({"OTEL_EXPORTER_OTLP_ENDPOINT": url}).opener
+    assert opener is not None
+    async with opener(lost.append) as tracer:
+        tracer.begin("whole", 1.0, {}).end(3.5, {"candor.turn.id": "trn_1"}, "timeout")
+
+
+async def test_a_span_arrives_with_what_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20abc")
+    lost: list[int] = []
+    with trace_receiver() as receiver:
+        await send_one(receiver.url, lost)
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "helpdesk")
+        monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=live")
+        await send_one(receiver.url, lost)
+    assert (receiver.paths, lost) == (["/v1/traces"] * 2, [])
+    assert {head["authorization"] for head in receiver.headers} == {"Bearer abc"}
+    assert (receiver.resource["service.name"], receiver.resource["service.version"]) == (
+        "candor",
+        VERSION,
+    )
+    second = receiver.requests[1].resource_spans[0].resource.attributes
+    given = {pair.key: pair.value.string_value for pair in second}
+    assert (given["service.name"], given["deployment.environment"]) == ("helpdesk", "live")
+    span = receiver.spans[0]
+    assert (span.took_ns, span.is_error) == (2_500_000_000, True)
+    assert span.attributes == {"candor.turn.id": "trn_1", "error.type": "timeout"}
+    assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)  # no library writes
+
+
+async def test_spans_that_nobody_takes_are_counted() -> None:
+    lost: list[int] = []
+    with trace_receiver() as receiver:
+        receiver.status = 400
+        await send_one(receiver.url, lost)
+    assert lost == [1]
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """An endpoint that takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+async def test_closing_does_not_wait_for_an_endpoint_that_hangs(
+    silent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK alone would wait for half a minute, and for an answer an hour."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600")
+    lost: list[int] = []
+    with anyio.fail_after(20):
+        await send_one(silent, lost)
+        await anyio.lowlevel.checkpoint()  # closing itself cannot be cancelled
+    assert lost == []
