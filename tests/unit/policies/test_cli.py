@@ -199,7 +199,7 @@ def test_there_are_sessions_of_both_commands() -> None:
 
 
 def test_the_rules_that_are_shown_can_be_used(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)
+    (example,) = re.findall(r"```toml\n(\[commands\]\n.*?)```", TEXT, re.DOTALL)
     file = tmp_path / "rules.toml"
     file.write_text(example, encoding="utf-8")
     rules = load_rules(file)
