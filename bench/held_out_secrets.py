@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_TEMPLATES = [
-    json.loads(line)
-    for line in Path(__file__).with_suffix(".jsonl").read_text("utf-8").splitlines()
-]
+_TEMPLATES: dict[str, list[str]] = json.loads(
+    Path(__file__).with_suffix(".json").read_text("utf-8")
+)
 _WORDS = (
     *("dragon", "summer", "falcon", "coffee", "orange", "winter", "guitar", "monkey", "rocket"),
     *("purple", "silver", "wizard", "jungle", "planet", "kitten", "thunder", "harbor", "velvet"),
@@ -97,14 +96,14 @@ def _make(group: str, template: str, rng: random.Random) -> Case:
 def secret_cases(seed: int) -> Iterator[Case]:
     """Yield every secret in its surroundings, with values made from a seed."""
     rng = random.Random(f"secrets {seed}")
-    for template in _TEMPLATES:
-        if template["group"] != "ordinary":
-            yield _make(template["group"], template["text"], rng)
+    for group, templates in _TEMPLATES.items():
+        if group != "ordinary":
+            for template in templates:
+                yield _make(group, template, rng)
 
 
 def ordinary_cases(seed: int) -> Iterator[Case]:
     """Yield every ordinary line, with values made from a seed."""
     rng = random.Random(f"ordinary {seed}")
-    for template in _TEMPLATES:
-        if template["group"] == "ordinary":
-            yield _make("ordinary", template["text"], rng)
+    for template in _TEMPLATES["ordinary"]:
+        yield _make("ordinary", template, rng)

@@ -2,7 +2,8 @@
 
 `python -m bench.train_tool_usage` writes `policies/content/tool_usage.json`. The training set is
 `tool_usage/rows.tsv` (sentences and items) and `tool_usage/templates.txt` (expanded here, with a fixed
-seed). `tool_usage/held_out.tsv` is only measured. In each row: a label, the tools in use, and the text.
+seed). `tool_usage/held_out.tsv` is only measured. In both, a line with a label and the tools in use, and
+below it the texts of which it is true, each after a tab.
 `--measure FILE` measures lines of JSON instead, at recall, with the tools that their conversation called.
 """
 
@@ -80,12 +81,16 @@ class Row:
 
 
 def read_rows(name: str) -> list[Row]:
-    """Return the rows of a file; `\\n` stands for a line break."""
-    rows = []
+    """Return the rows of a file; `\\n` stands for a line break, `*` for the tools that every agent has."""
+    rows: list[Row] = []
+    label = ""
+    known: Sequence[str] = ()
     for line in (FOLDER / name).read_text(encoding="utf-8").splitlines():
-        label, tools, text = line.split("\t")
-        known = OFFERED if tools == "*" else tools.split()
-        rows.append(Row(label, known, text.replace("\\n", "\n")))
+        start, text = line.split("\t")
+        if start:
+            label, known = start, OFFERED if text == "*" else text.split()
+        else:
+            rows.append(Row(label, known, text.replace("\\n", "\n")))
     return rows
 
 
