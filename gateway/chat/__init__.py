@@ -33,5 +33,5 @@ class Chat:
         """What clients of another protocol made."""
         self.arrivals = Arrivals(parts)
         """Requests that clients send again."""
-        self.departures = Departures(self.intake)
+        self.departures = Departures(parts, self.intake)
         """Clients that close their stream to stop a turn."""

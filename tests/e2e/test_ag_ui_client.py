@@ -189,3 +189,16 @@ async def test_aborting_the_run_stops_the_turn(server: LiveServer) -> None:
         path = f"/conversations/{conversation}/messages"
         found = await candor.wait_until(path, lambda shown: shown["messages"][1]["result"])
     assert found["messages"][1]["result"]["stop_reason"] == "user_interrupt"
+
+
+async def test_a_run_after_an_aborted_one_waits_until_that_has_stopped(server: LiveServer) -> None:
+    async with threads(server) as thread, server.client() as candor:
+        await thread.run(script({"text": "never", "delay_ms": 50_000}), abort_at="RUN_STARTED")
+        told = await thread.run(script({"text": "Next."}))
+        assert outcome(told) == {"type": "success"}
+        assert told["messages"][-1]["content"] == "Next."
+        found = await candor.get(f"/conversations/{place(told)[0]}/messages")
+    assert [one["result"]["stop_reason"] for one in found["messages"][1::2]] == [
+        "user_interrupt",
+        "end_turn",
+    ]

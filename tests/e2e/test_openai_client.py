@@ -238,6 +238,20 @@ async def test_closing_the_stream_stops_the_turn(server: LiveServer, client: Cli
     assert result["stop_reason"] == "user_interrupt"
 
 
+async def test_a_message_after_a_closed_stream_waits_until_the_turn_has_stopped(
+    server: LiveServer, client: Client
+) -> None:
+    chat = {"X-OpenWebUI-Chat-Id": "stopped"}
+    slow = script({"text": "never", "delay_ms": 50_000})
+    stream = await client.say(slow, stream=True, extra_headers=chat)
+    await stream.response.aclose()
+    conversation, _ = client.place
+    answer = await client.say(slow, "", script({"text": "Next."}), extra_headers=chat)
+    assert answer.choices[0].message.content == "Next."
+    assert client.place[0] == conversation
+    assert len(client.requests) == 2
+
+
 async def test_an_impatient_client_gets_one_turn(server: LiveServer) -> None:
     steps = script({"text": "At last.", "delay_ms": 2500})
     async with Client(server, timeout=1.0, max_retries=6) as client:

@@ -60,10 +60,11 @@ async def _accept(
 ) -> Accepted:
     """Store a message where its thread belongs, and remember that."""
     threads, user_id = context.chat.threads, context.user_id
+    departures = context.chat.departures
     named = await threads.named(user_id, message)
     if named is not None:  # a thread whose run waits for a person must not start it twice
         view = await context.chat.conversations.get(user_id, named)
-        if view.state != "idle":
+        if view.state != "idle" and departures.when_busy(named) == "reject":
             raise Conflict("A run of this thread is not over.", code="conversation_busy")
     place = await threads.place(user_id, message)
     text = compose(
@@ -72,7 +73,7 @@ async def _accept(
     request = ChatRequest(
         message=text,
         conversation_id=place.conversation_id,
-        when_busy="reject",
+        when_busy=departures.when_busy(place.conversation_id),
         idempotency_key=key,
     )
     accepted = await context.chat.intake.accept(user_id, request)

@@ -65,7 +65,7 @@ async def accept_once(
 async def store_message(
     context: RequestContext, asked: Conversation, place: Place, key: str
 ) -> Accepted:
-    """Store a message in its place; a conversation at work refuses it."""
+    """Store a message in its place; a conversation at work refuses it unless its client left."""
     stored = await context.store(asked.pictures) if asked.pictures else ()
     text = compose(
         asked,
@@ -76,7 +76,7 @@ async def store_message(
     request = ChatRequest(
         message=text,
         conversation_id=place.conversation_id,
-        when_busy="reject",
+        when_busy=context.chat.departures.when_busy(place.conversation_id),
         idempotency_key=key,
     )
     try:
