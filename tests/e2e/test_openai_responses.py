@@ -163,8 +163,19 @@ async def test_a_history_that_is_sent_back_goes_on_in_its_conversation(client: A
     assert next_one.conversation == first.conversation
 
 
+async def test_a_client_that_wants_nothing_stored_is_told_that_it_is(client: Any) -> None:
+    for store in (False, True, None):
+        more = {} if store is None else {"store": store}
+        answer = await client.ask(script({"text": "One."}), **more)
+        told = client.answers[-1].headers.get("x-candor-notice", "")
+        assert ("Candor keeps every turn" in told) == (store is False)
+        assert answer.store is True
+        assert await client.responses.retrieve(answer.id) == answer
+
+
 async def test_conversations_are_made_read_and_deleted(client: Any) -> None:
-    made = await client.conversations.create(metadata={"topic": "demo"})
+    unknown = {"name": "of a later version"}
+    made = await client.conversations.create(metadata={"topic": "demo"}, extra_body=unknown)
     assert (await client.conversations.retrieve(made.id)) == made
     with pytest.raises(openai.UnprocessableEntityError):
         await client.conversations.create(items=[{"role": "user", "content": "hi"}])

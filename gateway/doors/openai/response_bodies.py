@@ -55,6 +55,7 @@ class ResponseBody(_Foreign):
     previous_response_id: Name | None = None
     stream: bool | None = None
     background: bool | None = None
+    store: bool | None = None
 
     @property
     def conversation_id(self) -> str | None:
@@ -79,7 +80,7 @@ class CompactBody(_Foreign):
     instructions: str | None = None
 
 
-class NewConversation(Body):
+class NewConversation(_Foreign):
     """`POST /openai/v1/conversations`."""
 
     items: list[Any] | None = None

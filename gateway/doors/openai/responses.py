@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -47,6 +47,10 @@ from gateway.http.sse import EventStream
 router = APIRouter(prefix="/openai/v1")
 
 _COMPACT = "/compact"
+_KEPT: Final = {
+    "X-Candor-Notice": "Candor keeps every turn, also with store=false; delete the conversation to"
+    " remove it."
+}
 
 
 @router.post("/responses", openapi_extra=takes(ResponseBody), responses=EVENTS)
@@ -59,7 +63,7 @@ async def create_response(context: Context) -> Response:
     asked = read_messages(read_input(body))
     message = client_message(asked, context.request.headers)
     accepted = await accept_once(context, partial(_accept, context, body, asked, message))
-    told = place_headers(accepted)
+    told = place_headers(accepted) | (_KEPT if body.store is False else {})
     if body.stream:
         turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
         return await _stream(context, turn, headers=told, stops=not body.background)
