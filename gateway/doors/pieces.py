@@ -133,6 +133,13 @@ def _behind(text: str, count: int) -> str:
     return ""
 
 
+def has_failed(result: Mapping[str, Any]) -> bool:
+    """Return whether a turn's end is an error to its client: the model's service or the agent
+    failed, or the server shut down.
+    """
+    return bool(result["outcome"] == "engine_failed" or result["stop_reason"] == "shutdown")
+
+
 def pieces_of(result: Mapping[str, Any]) -> Iterator[Piece]:
     """Yield the pieces of a turn that has ended, from its result."""
     calls = {tool["index"]: tool for tool in result["tools"] if "index" in tool}

@@ -13,6 +13,7 @@ from gateway.doors.pieces import (
     PieceReader,
     Text,
     Thinking,
+    has_failed,
 )
 from gateway.errors import GatewayError
 from gateway.jsonsafe import json_text
@@ -159,7 +160,7 @@ class Run:
         yield from self._close()
         for call in self._calls.values():
             yield self._returned(call, "unknown")
-        if result["outcome"] == "engine_failed":
+        if has_failed(result):
             self.is_over = True
             yield _failed(result["reply"], result["stop_reason"])
             return

@@ -18,6 +18,7 @@ from gateway.doors.pieces import (
     PieceReader,
     Text,
     Thinking,
+    has_failed,
     pieces_of,
 )
 from gateway.errors import GatewayError
@@ -25,7 +26,7 @@ from gateway.jsonsafe import json_text
 
 
 class ModelFailed(GatewayError, code="engine_failed", status=HTTPStatus.BAD_GATEWAY):
-    """The model's service or the agent process failed; what had run may not run twice."""
+    """The model's service, the agent process or the server ended it; what ran may not run twice."""
 
 
 _LIMITS: Final = frozenset({"max_turns", "timeout", "model_timeout", "budget", "doom_loop"})
@@ -116,8 +117,8 @@ def completion(head: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, 
 
 
 def failure_of(result: Mapping[str, Any]) -> GatewayError | None:
-    """Return the error of a turn in which the model's service or the agent failed; else None."""
-    if result["outcome"] != "engine_failed":
+    """Return the error of a turn that failed or was cut by a shutdown; else None."""
+    if not has_failed(result):
         return None
     return ModelFailed(result["reply"], code=result["stop_reason"])
 

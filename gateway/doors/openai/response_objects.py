@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from gateway.conversations.model import Turn
 from gateway.doors.openai.acceptance import MODEL
 from gateway.doors.openai.chunks import finish_reason, usage_of
+from gateway.doors.pieces import has_failed
 
 _PREFIX: Final = "resp_"
 _SERVER: Final = "candor"
@@ -29,10 +30,9 @@ def turn_id_of(response: str) -> str:
 
 def status_of(result: Mapping[str, Any]) -> Status:
     """Return how a turn ended in OpenAI's words."""
-    outcome = result["outcome"]
-    if outcome == "engine_failed":
+    if has_failed(result):
         return "failed"
-    if outcome == "interrupted":
+    if result["outcome"] == "interrupted":
         return "cancelled"
     return "completed" if finish_reason(result) == "stop" else "incomplete"
 
