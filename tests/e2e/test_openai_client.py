@@ -1,6 +1,7 @@
 """OpenAI's own client, unchanged, against the real server with the real agent process."""
 
 import base64
+import json
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -311,3 +312,40 @@ async def test_what_waits_for_a_person_is_said_in_the_text(tmp_path: Path) -> No
                 answered = 1
     assert answered
     assert said.endswith("\n\nMade.")
+
+
+async def test_what_open_webui_sends_becomes_turns_and_forks_and_its_questions_none(
+    server: LiveServer,
+) -> None:
+    """Recorded from its page, version 0.12.4: a title, a message, tags, two more messages of which
+    the first calls a tool, the last answer again, the message edited, a slow one stopped, the next.
+    """
+    recorded = Path(__file__).with_name("open_webui.jsonl").read_text("utf-8").splitlines()
+    places: list[str | None] = []
+    texts: list[str] = []
+    async with server.client() as candor:
+        for headers, body in map(json.loads, recorded):
+            is_stopped = "delta_delay_ms" in body["messages"][-1]["content"]
+            path = "/openai/v1/chat/completions"
+            async with candor.http.stream("POST", path, json=body, headers=headers) as answer:
+                assert answer.status_code == 200
+                places.append(answer.headers.get("x-candor-conversation"))
+                text = ""
+                async for line in answer.aiter_lines():
+                    text += line
+                    if is_stopped and "slow" in line:
+                        break
+                texts.append(text)
+        messages = (await candor.get(f"/conversations/{places[-1]}/messages"))["messages"]
+    title, first, tags, second, third, again, edited, slow, last = places
+    assert (title, tags) == (None, None)
+    assert first == second == third
+    assert len({third, again, edited}) == 3
+    assert edited == slow == last
+    ends = ["First reply.", "Second reply.", "Edited reply.", None, "After the stop."]
+    results = [message["result"] for message in messages[1::2]]
+    assert len(results) == len(ends)
+    assert results[3]["stop_reason"] == "user_interrupt"
+    for result, said in zip(results, ends, strict=True):
+        assert said is None or result["reply"].endswith(said)
+    assert json.loads(texts[0])["choices"][0]["message"]["content"]
