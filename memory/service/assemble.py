@@ -155,7 +155,7 @@ async def _build(
     events: MemoryEvents,
 ) -> Memory:
     items = SqliteItemStore(database)
-    chronicle = SqliteChronicle(database)
+    chronicle = SqliteChronicle(database, talk_waits=_model_learns(plan))
     recorder = IntentRecorder(chronicle, plan.mask, policy)
     queue = IntentQueue(recorder)
     told = recorded_in(queue, events, now)
@@ -359,8 +359,12 @@ def _extract(plan: MemoryPlan, now: Now) -> Extract | None:
     return Extractor(plan.ask_model, now=now, known_secrets=plan.known_secrets).extract
 
 
+def _model_learns(plan: MemoryPlan) -> bool:
+    return plan.ask_model is not None and plan.learns == "model"
+
+
 def _learn(plan: MemoryPlan, facts: FactKeeper, now: Now, told: MemoryEvents) -> Learn | None:
-    if plan.ask_model is None or plan.learns != "model":
+    if plan.ask_model is None or not _model_learns(plan):
         return None
     return FactLearner(
         plan.ask_model,

@@ -35,6 +35,15 @@ def record_blocking(connection: sqlite3.Connection, recordings: Sequence[Recordi
     return [recording.intent_id for recording in recordings if _is_new(connection, recording)]
 
 
+def mark_talk_blocking(connection: sqlite3.Connection, recordings: Sequence[Recording]) -> None:
+    """Mark ended turns without a tool call, of which no episode is made."""
+    acted = {recording.turn_id for recording in recordings if recording.source_kind == "tool"}
+    for ended in recordings:
+        has_none = ended.payload.get("tool_calls") == 0 and ended.turn_id not in acted
+        if ended.key == "turn.completed" and ended.turn_id is not None and has_none:
+            mark_remembered_blocking(connection, ended.turn_id, ended.occurred_at)
+
+
 def mark_remembered_blocking(connection: sqlite3.Connection, turn_id: str, now: datetime) -> None:
     """Mark a turn: its episode is stored, or there is nothing of it to remember."""
     connection.execute(
@@ -69,11 +78,21 @@ def scrub_blocking(
 class SqliteChronicle:
     """Intents in the memory's database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, talk_waits: bool = True) -> None:
+        """`talk_waits`: also turns without a tool call wait to be remembered; a model learns from
+        them.
+        """
         self._database = database
+        self._talk_waits = talk_waits
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        return await self._database.write(lambda writer: record_blocking(writer, recordings))
+        def work(writer: sqlite3.Connection) -> list[str]:
+            new = record_blocking(writer, recordings)
+            if not self._talk_waits:
+                mark_talk_blocking(writer, recordings)
+            return new
+
+        return await self._database.write(work)
 
     async def page(
         self,
