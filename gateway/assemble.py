@@ -45,6 +45,7 @@ from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
+from gateway.skills import WorkspaceSkills, open_skills
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import make_reviewer
 from gateway.turns.claim_check import ClaimChecker
@@ -103,6 +104,7 @@ class Services:
     model: str | None
     background: TaskGroup
     mcp_servers: McpServers
+    skills: WorkspaceSkills
     memory: Memory | None
     """None if it could not be opened."""
     missing_memory: MissingMemory | None = None
@@ -180,6 +182,7 @@ async def open_services(
             mask=mask,
             paths=await anyio.to_thread.run_sync(_view_paths_blocking, settings),
             tracer=tracer,
+            skills=await open_skills(settings),
         )
         async with anyio.create_task_group() as background:
             await background.start(check_integrity, database, steps)
@@ -218,6 +221,7 @@ class _Parts:
     mask: Mask
     paths: PathView
     tracer: Tracer | None
+    skills: WorkspaceSkills
 
 
 async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) -> Services:
@@ -240,7 +244,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     log = await open_event_log(events, turns)
     sanitizer = OutputSanitizer(parts.paths, mask)
     outputs = OutputFiles(settings.data_dir / "outputs", sanitizer.streamed)
-    usual = partial(_usual_spec, access.model, turn_memory, further)
+    usual = partial(_usual_spec, access.model, turn_memory, further, parts.skills)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
     policy = ToolGate(
         settings.workspace,
@@ -249,6 +253,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         platform=HERE,
         further_tools=further.rule_of,
         sandboxed_shell=settings.shell == "sandboxed",
+        instructions=parts.skills.names_blocking,
     )
     files = WorkspaceAccess(
         settings.workspace, policy, answers_questions=settings.approvals == "on"
@@ -274,6 +279,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             workspace_lock=WorkspaceLock(),
             pictures=files if settings.pictures == "on" else None,
             further_tools=further,
+            skills=parts.skills,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
             reviewer=make_reviewer(
@@ -366,6 +372,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         model=access.model,
         background=background,
         mcp_servers=mcp_servers,
+        skills=parts.skills,
         memory=parts.memory.memory,
         missing_memory=parts.memory.missing,
         ask_model=access.ask_model,
@@ -389,9 +396,12 @@ async def _end_orphans(engine: Engine) -> None:
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
 
 
-def _usual_spec(model: str | None, memory: TurnMemory, further: FurtherTools) -> ClientSpec:
+def _usual_spec(
+    model: str | None, memory: TurnMemory, further: FurtherTools, skills: WorkspaceSkills
+) -> ClientSpec:
     """Return the options of an agent for a new conversation."""
-    return ClientSpec(model=model, servers=tuple(own_servers(memory, further)))
+    servers = tuple(own_servers(memory, further))
+    return ClientSpec(model=model, servers=servers, instructions=skills.revision)
 
 
 async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:

@@ -271,12 +271,13 @@ def _trust(settings: Settings, *, yes: bool) -> int:
     report = review_blocking(settings)
     for line in report.lines():
         print(printable(line))
-    if report.is_trusted:
+    if report.is_trusted and not report.waiting:
         print(f"Nothing in {printable(str(report.workspace))} waits for approval.")
         return 0
     if not yes and not _says_yes("Approve this, exactly as it stands now? [y/N] "):
-        print("Nothing was approved. No agent starts there while this stands.")
-        return EXIT_CANNOT_START
+        means = "Agents go without it" if report.is_trusted else "No agent starts there"
+        print(f"Nothing was approved. {means} while this stands.")
+        return 0 if report.is_trusted else EXIT_CANNOT_START
     left = trust_blocking(settings, report).concerns
     if not left:
         print("Approved as it stands; any change to it will be asked about again.")

@@ -35,6 +35,7 @@ from gateway.observability.trace_plan import plan_traces
 from gateway.private_files import make_directories_blocking
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
+from gateway.trust import OWN_SKILLS
 from gateway.version import VERSION
 from gateway.web_fetch.tools import web_tools
 from gateway.workspace import prepare_workspace_blocking
@@ -51,7 +52,6 @@ _WAITING_CONNECTIONS = 512
 _LAST_WORDS_S = 0.5
 """The same after a second signal: sent results leave the server."""
 
-SKILLS = Path(__file__).resolve().parent.parent / ".claude" / "skills"
 
 _SWITCH_S = 0.0001
 """How long a computing thread may keep the loop waiting, at each socket that the loop writes: with
@@ -78,7 +78,7 @@ def prepare_blocking(settings: Settings) -> None:
     with contextlib.closing(InstanceLock(settings.data_dir)):  # `open_services` takes it again
         refuse_lost_database_blocking(settings)
         undo_cut_uploads_blocking(settings.data_dir / JOURNALS)
-    prepare_workspace_blocking(settings.workspace, SKILLS)
+    prepare_workspace_blocking(settings.workspace, OWN_SKILLS)
 
 
 def _probe(directory: Path, *harmless: int) -> None:

@@ -13,10 +13,12 @@ import stat
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from gateway.atomic import write_atomically_blocking
 from gateway.errors import StartError
+from gateway.instructions import NOT_APPROVED, Instruction, find_instructions
 from gateway.settings import Settings
 from policies.configuration import FOLDER, Concern, Found, digest_of, find_concerns, is_content
 from policies.paths.protected import INSTRUCTIONS, fold
@@ -32,6 +34,10 @@ _ROOTS = frozenset({".claude", ".mcp.json", *INSTRUCTIONS})
 """Configuration at the top of the workspace, folded by `fold`."""
 
 _SKILLS = f"{FOLDER}/skills/"
+OWN_SKILLS = Path(__file__).resolve().parent.parent / FOLDER / "skills"
+"""The skills that belong to Candor; each workspace gets a copy."""
+MAX_WITHHELD = 500
+"""Files that agents are kept from by their names; more would not fit their command line."""
 _MANAGED = (
     "/etc/claude-code",
     "/Library/Application Support/ClaudeCode",
@@ -46,6 +52,7 @@ _WORDS = {
     "too_many": "holds too many files to be judged; remove what is not needed",
     "syntax": "cannot be parsed",
     "unknown_kind": "is of an unknown kind",
+    "name": "has a name that is not one plain word",
 }
 
 _Approved = Mapping[str, str]
@@ -63,6 +70,8 @@ class TrustReport:
     """Active configuration that is approved as it is."""
     may_instruct: bool = True
     """The workspace may hold instructions for agents, or the machine does for all of them."""
+    instructions: tuple[Instruction, ...] | None = None
+    """Its skills, sub-agents and commands; None: nobody looked, so agents are kept from none."""
 
     @property
     def is_trusted(self) -> bool:
@@ -75,7 +84,18 @@ class TrustReport:
             f"{concern.path}: {_WORDS.get(concern.what, f'acts: {concern.what}')}"
             for concern in self.concerns
         ]
-        return [*concerns, *(f"{path}: approved" for path in self.approved)]
+        waiting = [
+            f"{item.path}: a {item.kind}; agents are given it once it is approved"
+            for item in self.waiting
+        ]
+        return [*concerns, *waiting, *(f"{path}: approved" for path in self.approved)]
+
+    @property
+    def waiting(self) -> list[Instruction]:
+        """Skills, sub-agents and commands that only wait for approval; agents start without
+        them.
+        """
+        return [item for item in self.instructions or () if item.problem in NOT_APPROVED]
 
 
 def approvals_file(data_dir: Path) -> Path:
@@ -105,6 +125,7 @@ def trust_blocking(settings: Settings, report: TrustReport | None = None) -> Tru
     shown = report or review_blocking(settings)
     file = approvals_file(settings.data_dir.resolve())
     wanted = {concern.path: concern.digest for concern in shown.concerns if concern.digest}
+    wanted |= {item.path: item.digest for item in shown.waiting}
     if wanted:
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -128,6 +149,9 @@ def review_folder_blocking(workspace: Path, approvals: Path | None) -> TrustRepo
     deeper, may_instruct = _search(workspace)
     files = list(_find_files(workspace, deeper))
     concerns = find_concerns(files, approved)
+    instructions = find_instructions(files, concerns, approved, _own_digests())
+    if sum(not item.is_loaded for item in instructions) > MAX_WITHHELD:
+        concerns += (Concern(path=FOLDER, what="too_many"),)
     held = tuple(
         file.path
         for file in files
@@ -136,8 +160,21 @@ def review_folder_blocking(workspace: Path, approvals: Path | None) -> TrustRepo
     may_instruct |= any(not file.path.startswith(_SKILLS) for file in files)
     may_instruct |= any(map(os.path.exists, _MANAGED))
     return TrustReport(
-        workspace=workspace, concerns=concerns, approved=held, may_instruct=may_instruct
+        workspace=workspace,
+        concerns=concerns,
+        approved=held,
+        may_instruct=may_instruct,
+        instructions=instructions,
     )
+
+
+@cache
+def _own_digests() -> Mapping[str, str]:
+    """Return the digest of each skill of Candor's by its place in a workspace."""
+    return {
+        f"{_SKILLS}{file.parent.name}/{file.name}": digest_of(file.read_bytes())
+        for file in OWN_SKILLS.glob("*/SKILL.md")
+    }
 
 
 def _find_files(workspace: Path, deeper: Iterable[Path]) -> Iterator[Found]:

@@ -8,7 +8,7 @@ TASK_LIST_TOOLS = ("TaskCreate", "TaskGet", "TaskList", "TaskUpdate")
 """The tools of the list of tasks that an agent keeps for itself."""
 
 SUBAGENT_TYPE = "general-purpose"
-"""The only kind of sub-agent. The gateway defines it; no file of the workspace shapes it."""
+"""The kind of sub-agent that the gateway defines; no file of the workspace shapes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ called. So each file is judged by what would act in it:
   model, which is not trusted anyway.
 - A key of the settings or of a front matter that is not known to be harmless is a concern, and so
   is each file of an unknown kind, a link, and whatever cannot be read or understood.
+- A sub-agent's name that is not a plain word is one, because the definition is withheld by it.
 
 The agent program reads a front matter with a full YAML parser. Here it is understood only if no
 parser could read it otherwise: each line begins a plain key at the margin, continues the last one
@@ -34,6 +35,7 @@ Trouble: TypeAlias = Literal["link", "unreadable", "too_large", "too_many"]
 FOLDER = ".claude"
 SYNTAX = "syntax"
 UNKNOWN_KIND: Final = "unknown_kind"
+UNCLEAR_NAME: Final = "name"
 SHELL_COMMAND = "!`command`"
 
 _INERT: Final = {
@@ -47,6 +49,8 @@ _INERT: Final = {
 _BEGIN = re.compile(r"\s*---")
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_-]*)[ ]*:(?:[ ].*)?")
 _GOES_ON = re.compile(r"[ ]+\S.*|- .*|-")
+_NAME_LINE = re.compile(r"name[ ]*:")
+_PLAIN_NAME = re.compile(r"name[ ]*:[ ]+([A-Za-z][A-Za-z0-9_-]{0,63})")
 _UNSURE = re.compile("[\t\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 """Some parsers take these for the end of a line or for an indent, and others do not."""
 
@@ -129,7 +133,7 @@ def _acting(file: Found) -> Iterable[str]:
         case "skill":
             return _acting_text(file.content, _INERT["skill_keys"])
         case "agent":
-            return _acting_text(file.content, _INERT["agent_keys"])
+            return (*_acting_text(file.content, _INERT["agent_keys"]), *_unclear_name(file.content))
         case "inert":
             return ()
         case kind:
@@ -241,6 +245,13 @@ def _find_acting_keys(text: str, harmless: frozenset[str]) -> list[str] | None:
     """Return the keys of a front matter that are not known to be harmless; `None` if
     it is unclear.
     """
+    front = _front_lines(text)
+    keys = None if front is None else _read_keys(front)
+    return None if keys is None else [key for key in keys if key.casefold() not in harmless]
+
+
+def _front_lines(text: str) -> list[str] | None:
+    """Return the lines of a front matter without comments; `None` if it is unclear."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
     if not _BEGIN.match(plain):
         return []
@@ -250,8 +261,28 @@ def _find_acting_keys(text: str, harmless: frozenset[str]) -> list[str] | None:
     front = rest[: rest.index("---")]
     if any(map(_UNSURE.search, front)):
         return None
-    keys = _read_keys([line for line in front if line and not line.startswith("#")])
-    return None if keys is None else [key for key in keys if key.casefold() not in harmless]
+    return [line for line in front if line and not line.startswith("#")]
+
+
+def name_of_agent(content: bytes) -> str | None:
+    """Return the name of a sub-agent's definition as the agent program reads it: empty without one;
+    `None` if it is unclear, so that the definition could not be withheld by it.
+    """
+    try:
+        lines = _front_lines(content.decode("utf-8")) or []
+    except UnicodeDecodeError:
+        return None
+    named = [at for at, line in enumerate(lines) if _NAME_LINE.match(line)]
+    if not named:
+        return ""
+    goes_on = _GOES_ON.fullmatch((*lines, "")[named[0] + 1])
+    plain = _PLAIN_NAME.fullmatch(lines[named[0]])
+    return plain[1] if plain and len(named) == 1 and not goes_on else None
+
+
+def _unclear_name(content: bytes) -> Iterator[str]:
+    if name_of_agent(content) is None:
+        yield UNCLEAR_NAME
 
 
 def _read_keys(lines: list[str]) -> list[str] | None:

@@ -6,7 +6,7 @@ The gate resolves paths but has no state and no other effect, and it never raise
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -41,7 +41,8 @@ PLANS = ".plans"
 MAX_TIMEOUT_MS = 600_000
 MAX_SKILL_ARGS_CHARS = 2000
 
-_SKILL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SKILL_NAME = re.compile(rf"(?:{_PLAIN_NAME.pattern}:){{0,3}}{_PLAIN_NAME.pattern}")
 _SKILL_ARGS = re.compile(r"[^`$!@\\]*")
 _TYPE_NAME = re.compile(r"[a-z0-9_+-]{1,32}")
 
@@ -65,6 +66,8 @@ class _Passed:
     """A person is asked, whatever the rules say."""
 
 
+FindInstructions = Callable[[Literal["Skill", "Agent"]], Collection[str]]
+"""Returns the names that a tool may launch now."""
 _Judge = Callable[["ToolGate", ToolCall, Workspace], _Passed]
 
 
@@ -200,22 +203,33 @@ def _effect(call: ToolCall, passed: _Passed, places: Sequence[Place] | None) -> 
     )
 
 
+def is_skill_name(name: str) -> bool:
+    """Return whether a skill or command of this name can be launched; a command in a folder has
+    that folder's name before its own, with a colon.
+    """
+    return _SKILL_NAME.fullmatch(name) is not None
+
+
 def _is_workspace_skill(workspace: Workspace, name: str) -> bool:
     """Return whether a skill or a command of this name stands in the workspace's own `.claude`.
 
     The agent program brings skills of its own, and so do plugins; none of those can be launched.
     """
-    files = (f".claude/skills/{name}/SKILL.md", f".claude/commands/{name}.md")
+    command = name.replace(":", "/")
+    files = (f".claude/skills/{name}/SKILL.md", f".claude/commands/{command}.md")
     places = (workspace.find(f"{workspace.root}/{file}") for file in files)
     return any(place is not None and Path(place.real).is_file() for place in places)
 
 
-def _judge_skill(_gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
-    args = call.input.get("args", "")
-    if not _SKILL_NAME.fullmatch(call.input["skill"]):
+def _judge_skill(gate: "ToolGate", call: ToolCall, workspace: Workspace) -> _Passed:
+    name, args = call.input["skill"], call.input.get("args", "")
+    is_there = is_skill_name(name) and _is_workspace_skill(workspace, name)
+    if not is_there and not _PLAIN_NAME.fullmatch(name):
         raise denied("tool_input", call.name, "with a name that no skill has")
-    if not _is_workspace_skill(workspace, call.input["skill"]):
-        raise denied("unknown_skill", show(call.input["skill"]))
+    if not is_there:
+        raise denied("unknown_skill", show(name))
+    if gate.instructions is not None and name not in gate.instructions("Skill"):
+        raise denied("skill_not_approved", show(name))
     if (
         len(args) > MAX_SKILL_ARGS_CHARS
         or not _SKILL_ARGS.fullmatch(args)
@@ -238,16 +252,17 @@ def _judge_question(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> 
     return _pass(call)
 
 
-def _judge_subagent(_gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
+def _judge_subagent(gate: "ToolGate", call: ToolCall, _workspace: Workspace) -> _Passed:
     kind = call.input.get("subagent_type", SUBAGENT_TYPE)
-    if kind != SUBAGENT_TYPE:
-        raise denied("unknown_subagent", show(kind), SUBAGENT_TYPE)
+    kinds = gate.instructions("Agent") if gate.instructions and kind != SUBAGENT_TYPE else ()
+    if kind not in {SUBAGENT_TYPE, *kinds}:
+        raise denied("unknown_subagent", show(kind), ", ".join((SUBAGENT_TYPE, *kinds)))
     # it works with the model that the conversation has: `model` and `effort` are left out
     runs = {key: call.input[key] for key in ("description", "prompt")}
     allow = Allow(
         "agent_allowed",
         "Each call of the sub-agent is judged by itself.",
-        {**runs, "subagent_type": SUBAGENT_TYPE},
+        {**runs, "subagent_type": kind},
         changes=False,
     )
     return _Passed(verdict=allow)
@@ -290,13 +305,16 @@ class ToolGate:
         platform: Platform = "posix",
         further_tools: FindOwnToolRule = lambda _: None,
         sandboxed_shell: bool = False,
+        instructions: FindInstructions | None = None,
     ) -> None:
         """Take the folder that every path must lie in, and the rules of one gateway; `None`: the
         shipped ones.
 
         With `can_ask_user` a person can answer `AskUserQuestion`; commands and paths are those of
         `platform`. `further_tools` are tools of the gateway that come and go while it runs. With
-        `sandboxed_shell` Bash runs in a box, so its command lines are not read.
+        `sandboxed_shell` Bash runs in a box, so its command lines are not read. `instructions`
+        finds what the workspace has for Skill and Agent that a person approved; `None`: each skill
+        may be launched, and no sub-agent of the workspace.
         """
         self.root = workspace_root
         self.rules = shipped_rules() if rules is None else rules
@@ -304,6 +322,7 @@ class ToolGate:
         self.platform: Platform = platform
         self._further_tools = further_tools
         self.sandboxed_shell = sandboxed_shell
+        self.instructions = instructions
 
     def judge(self, call: ToolCall) -> Verdict:
         """Decide on one call. Never raises; a call that cannot be understood is denied."""

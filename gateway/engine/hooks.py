@@ -72,6 +72,16 @@ _CONTEXT_TIMEOUT_S = 120.0
 _MAX_CALLS = 4096
 """The most calls of one run; further ones are denied."""
 
+_CONFIG_CHANGE = cast("HookEvent", "ConfigChange")
+"""An event of the agent program that the SDK's types do not name."""
+
+
+async def _keep_configuration(  # noqa: RUF029  a callback of the SDK
+    _hook_input: HookInput, _tool_use_id: str | None, _context: HookContext
+) -> HookJSONOutput:
+    """Keep the agent program from loading skills and sub-agents anew: a start reviewed them."""
+    return {"decision": "block", "reason": ""}
+
 
 class RunHooks:
     """The callbacks of one client, bound to the run in progress."""
@@ -115,6 +125,7 @@ class RunHooks:
     def matchers(self) -> dict[HookEvent, list[HookMatcher]]:
         """Return the SDK's registration of these callbacks."""
         return {
+            _CONFIG_CHANGE: [HookMatcher(hooks=[_keep_configuration], on_failure="block")],
             "PreToolUse": [HookMatcher(hooks=[self._pre_tool_use], on_failure="block")],
             "PostToolUse": [HookMatcher(matcher=SHORTENED_TOOLS, hooks=[self._post_tool_use])],
             "UserPromptSubmit": [

@@ -2,7 +2,8 @@
 
 The workspace's own settings are loaded, because skills come with them. So everything in them that
 could act is also disabled here: hooks are off, helpers empty, servers none, and the flag settings,
-which take precedence, pin each variable that could redirect the agent or its shell.
+which take precedence, pin each variable that could redirect the agent or its shell. Skills,
+sub-agents and commands that the review found not to be approved are withheld by their names.
 """
 
 import json
@@ -28,10 +29,12 @@ from gateway.engine.own_tools import OwnServer, OwnTool, call_own
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.system_prompt import build_subagent_prompt, build_system_prompt
+from gateway.instructions import Instruction, names_of
 from gateway.relay.supervisor import RelayProcess
 from policies.calls import SUBAGENT_TYPE, TASK_LIST_TOOLS
+from policies.configuration import FOLDER
 from policies.paths.protected import secret_exclusions
-from policies.tools import PLANS
+from policies.tools import PLANS, is_skill_name
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """The longest line read from the agent; the SDK's default of 1 MiB breaks the session (SDK #58)."""
@@ -156,20 +159,27 @@ def _environment(setup: AgentSetup, client_id: str, token: str | None) -> dict[s
     return {**env, KEEPS: kept_names(env, setup.inherited)}
 
 
-def _flag_settings(setup: AgentSetup, spec: ClientSpec, env: Mapping[str, str]) -> str:
+def _flag_settings(
+    setup: AgentSetup,
+    spec: ClientSpec,
+    env: Mapping[str, str],
+    instructions: Sequence[Instruction],
+) -> str:
     """Return the settings that override the workspace's: ask for every call, run nothing from a
     file.
     """
     inherited = dict.fromkeys(setup.inherited, "set")  # never their values
+    withheld = _withheld_agents(instructions)
+    hidden = [*_hidden_skills(setup, spec), *_skills_elsewhere(instructions)]
     return json.dumps(
         {
-            "permissions": {"ask": ["*"]},
+            "permissions": {"ask": ["*"], **({"deny": withheld} if withheld else {})},
             "disableAllHooks": True,
             "enableAllProjectMcpServers": False,
             **dict.fromkeys(_HELPERS, ""),
             "attribution": {"commit": "", "pr": ""},
             "enabledPlugins": _BUILT_IN_PLUGINS_OFF,
-            "skillOverrides": dict.fromkeys(_hidden_skills(setup, spec), "off"),
+            "skillOverrides": dict.fromkeys(hidden, "off"),
             "claudeMdExcludes": _secrets_as_globs(),
             "cleanupPeriodDays": _KEEP_SESSIONS_DAYS,
             "plansDirectory": PLANS,
@@ -182,6 +192,25 @@ def _hidden_skills(setup: AgentSetup, spec: ClientSpec) -> list[str]:
     return [
         server.skill for server in setup.own_servers if server.skill and server not in spec.servers
     ]
+
+
+def _skills_elsewhere(instructions: Sequence[Instruction]) -> list[str]:
+    """Return the skills deeper in the workspace, which are found once a file beside them is read.
+
+    A name that is allowed at the top would let them in.
+    """
+    return [
+        f"{item.path.split(f'/{FOLDER}/', 1)[0]}:{item.name}"
+        for item in instructions
+        if item.kind == "skill" and not item.path.startswith(f"{FOLDER}/")
+    ]
+
+
+def _withheld_agents(instructions: Sequence[Instruction]) -> list[str]:
+    """Return rules against the sub-agents that are not given; the gateway defines the others."""
+    given = {SUBAGENT_TYPE, *names_of(instructions, ("agent",))}
+    names = {item.name for item in instructions if item.kind == "agent" and item.name not in given}
+    return [f"Agent({name})" for name in sorted(names) if is_skill_name(name)]
 
 
 def _secrets_as_globs() -> list[str]:
@@ -231,26 +260,40 @@ def _box_hosts(setup: AgentSetup) -> Sequence[str] | None:
     return None if setup.shell_prefix is None else setup.shell_hosts
 
 
-def _subagents(setup: AgentSetup) -> dict[str, AgentDefinition] | None:
-    """Return the definition of the one kind of sub-agent, if it is offered.
+def _subagents(
+    setup: AgentSetup, instructions: Sequence[Instruction]
+) -> dict[str, AgentDefinition] | None:
+    """Return the definitions of the sub-agents, if they are offered: the gateway's own, and those
+    of the workspace with its instructions and no more tools.
 
-    It takes precedence over one of the same name in the workspace, which could switch off the
-    questions of the gate.
+    They take precedence over the files of the same names, which could switch off the questions of
+    the gate.
     """
     if "Agent" not in setup.tools:
         return None
     tools = [name for name in setup.tools if name not in _NOT_FOR_SUBAGENTS]
+    own = _define_subagent(setup, "A sub-agent with the tools for files and commands.", tools)
+    return {SUBAGENT_TYPE: own} | {
+        item.name: _define_subagent(
+            setup,
+            item.description,
+            [name for name in tools if item.tools is None or name in item.tools],
+            f"\n\n{item.body}",
+        )
+        for item in instructions
+        if item.kind == "agent" and item.is_loaded
+    }
+
+
+def _define_subagent(
+    setup: AgentSetup, description: str, tools: list[str], more: str = ""
+) -> AgentDefinition:
     prompt = build_subagent_prompt(
         tools, setup.shell_commands, _box_hosts(setup), asks_person=setup.asks_person
     )
-    return {
-        SUBAGENT_TYPE: AgentDefinition(
-            description="A sub-agent with the tools for files and commands.",
-            prompt=prompt,
-            tools=tools,
-            background=False,
-        )
-    }
+    return AgentDefinition(
+        description=description, prompt=f"{prompt}{more}", tools=tools, background=False
+    )
 
 
 def _not_for_agents(setup: AgentSetup) -> list[str]:
@@ -266,11 +309,17 @@ def build_options(
     hooks: RunHooks,
     client_id: str,
     token: str | None = None,
+    instructions: Sequence[Instruction] | None = None,
 ) -> ClaudeAgentOptions:
     """Return the options, with the relay's token; the caller adds the callback
     for standard error.
+
+    `instructions` are those of the workspace as they were reviewed; None: the agent program loads
+    what it finds.
     """
     env = _environment(setup, client_id, token)
+    is_filtered = setup.reads_workspace and instructions is not None
+    reviewed = instructions or ()
     return ClaudeAgentOptions(
         cli_path=setup.cli_path,
         cwd=setup.workspace,
@@ -289,9 +338,10 @@ def build_options(
         tools=list(setup.tools),
         allowed_tools=[],  # these would be approved in advance
         disallowed_tools=_not_for_agents(setup),
-        agents=_subagents(setup),
+        agents=_subagents(setup, reviewed),
+        skills=list(names_of(reviewed, ("skill", "command"))) if is_filtered else None,
         setting_sources=["project"] if setup.reads_workspace else [],
-        settings=_flag_settings(setup, spec, env),
+        settings=_flag_settings(setup, spec, env, reviewed),
         sandbox=_SANDBOXED_BASH if setup.sandboxed_bash else None,
         mcp_servers={server.name: _mount(server, hooks) for server in spec.servers},
         strict_mcp_config=True,

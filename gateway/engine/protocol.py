@@ -108,12 +108,14 @@ class ClientSpec:
     model: str | None = None
     servers: tuple[OwnServer, ...] = ()
     """The gateway's own tools that the agent has."""
+    instructions: str = ""
+    """Names the skills, sub-agents and commands of the workspace that it is given."""
 
     @property
     def fingerprint(self) -> str:
         """Everything that is fixed once the client is connected."""
         servers = "".join(f" server={server.name}@{server.revision}" for server in self.servers)
-        return f"model={self.model or ''}{servers}"
+        return f"model={self.model or ''}{servers} instructions={self.instructions}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,7 @@ class SdkEngine:
         setup = self._setup
         if not report.may_instruct and not origin.warm_up:  # a prewarmed one waits; some may come
             setup = replace(setup, model_env={**setup.model_env, **NO_INSTRUCTIONS})
-        options = build_options(setup, spec, origin, hooks, client_id, token)
+        options = build_options(setup, spec, origin, hooks, client_id, token, report.instructions)
         options.stderr = client.on_stderr
         self._tasks.start_soon(self._own, client, options)
         try:

@@ -71,6 +71,7 @@ def client_of(
     spec = ClientSpec(
         model=conversation.model or parts.default_model,
         servers=tuple(own_servers(parts.memory, parts.further_tools, conversation)),
+        instructions=parts.skills.revision,
     )
     origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
     return conversation.id, spec, origin
@@ -91,6 +92,7 @@ class ClientLease:
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> Cause | None:
         """Take the conversation's client and report what it lost; return why if there is none."""
         parts, began_s = self._context.parts, anyio.current_time()
+        await parts.skills.refresh()
         try:
             self._lease = await parts.pool.acquire(*client_of(parts, conversation))
         except EngineError as exc:

@@ -18,6 +18,7 @@ from gateway.files.access import WorkspaceAccess
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import PathView
+from gateway.skills import WorkspaceSkills
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import CallReviewer
 from gateway.turns.control import TurnControl
@@ -64,6 +65,7 @@ class TurnParts:
     pictures: WorkspaceAccess | None
     """Where pictures that a message names are read; None: the model gets no pictures."""
     further_tools: FurtherTools
+    skills: WorkspaceSkills
     approvals: ApprovalDesk
     ask_changes: bool
     """Approvals are on: a person is asked about each change."""

@@ -11,6 +11,7 @@ from gateway.turns.evidence import Evidence, ToolUse
 from gateway.workspace import SKILL_FILE
 
 _LONGEST_CYCLE = 3
+_SKILLS = ".claude/skills/"
 _OWN_PREFIX = "mcp__"
 """Begins the names of tools that are not the agent program's own."""
 
@@ -111,6 +112,18 @@ def reads_skill(use: ToolUse) -> bool:
         program, *files = str(use.input.get("command") or "").split() or [""]
         return program == "cat" and bool(files) and all(map(_is_skill_file, files))
     return use.name == "Read" and _is_skill_file(str(use.input.get("file_path") or ""))
+
+
+def skills_read(use: ToolUse) -> set[str]:
+    """Return the names of the workspace's skills that such a call showed; a file that is none of
+    them stands under its own path.
+    """
+    if use.name == "Skill":
+        return {str(use.input.get("skill"))}
+    given = str(use.input.get("command") or use.input.get("file_path") or "").split(" ")
+    files = [word.strip("'\"") for word in (given[1:] if use.name == "Bash" else [" ".join(given)])]
+    inside = [file.replace("\\", "/").removeprefix("./") for file in files]
+    return {file.removeprefix(_SKILLS).removesuffix(f"/{SKILL_FILE}") for file in inside}
 
 
 def _is_skill_file(path: str) -> bool:

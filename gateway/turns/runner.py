@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -33,7 +32,7 @@ from gateway.turns.control import TurnClock
 from gateway.turns.event_emitter import EventEmitter
 from gateway.turns.evidence import SERVICE_FAILURES, Evidence
 from gateway.turns.gate import TurnGate
-from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
+from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary, skills_read
 from gateway.turns.healing import history_refused, with_summary
 from gateway.turns.lanes import Ticket
 from gateway.turns.permission_record import write_permission
@@ -48,7 +47,6 @@ from gateway.turns.typed_commands import (
     GatewayAnswer,
     PlanRequest,
     SkillRequest,
-    list_skills_blocking,
     looks_typed,
     read_command,
 )
@@ -208,7 +206,7 @@ class TurnWork:
             return None
         if not looks_typed(context.turn.message):
             return None
-        skills = await anyio.to_thread.run_sync(list_skills_blocking, Path(context.parts.workspace))
+        skills = await anyio.to_thread.run_sync(context.parts.skills.typed_blocking)
         match read_command(context.turn.message, skills):
             case SkillRequest(name, words):
                 request = context.say("skill_request", name=name)
@@ -348,13 +346,19 @@ class TurnWork:
     async def _continue(self) -> None:
         """Continue a run that stopped short: after a skill, and for a summary; each once."""
         language = self._context.language
-        if needs_follow_through(self._context.evidence):
+        if needs_follow_through(self._context.evidence) and await self._is_approved_skill():
             self._context.notice("followed_skill")
             await self._ask_again(PROMPTS[language]["follow_skill"])
         if needs_summary(self._context.evidence):
             self._gate.tools_forbidden = True
             self._context.notice("forced_summary")
             await self._summarise(PROMPTS[language]["summary"])
+
+    async def _is_approved_skill(self) -> bool:
+        """Return whether the instructions that were read last are a skill that agents are given."""
+        parts, last = self._context.parts, self._context.evidence.last_tool
+        names = await anyio.to_thread.run_sync(parts.skills.typed_blocking)
+        return last is not None and skills_read(last) <= set(names)
 
     async def _summarise(self, text: str) -> None:
         """Ask for the summary; if that fails, restore the run's own ending."""

@@ -2,7 +2,8 @@
 
 The agent program never gets one as a command, because it would expand the workspace's texts past
 the gate, except `/compact`, which the gateway writes anew. `/plan words` asks for a plan first.
-`/name` of a skill becomes a request to use that skill, which the gate judges like any other call.
+`/name` of a skill or command of the workspace becomes a request to use it, which the gate judges
+like any other call.
 `/clear` starts a new conversation, in `gateway.chat`. Unknown commands are answered without the
 model. Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
 """
@@ -10,12 +11,8 @@ model. Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
-from gateway.errors import StartError
-from gateway.workspace import skill_names
-
-_COMMAND = re.compile(r"[/／]([A-Za-z0-9][A-Za-z0-9_-]{0,63})(?:\s+(.*))?", re.DOTALL)
+_COMMAND = re.compile(r"[/／]([A-Za-z0-9][A-Za-z0-9_:-]{0,63})(?:\s+(.*))?", re.DOTALL)
 """With either slash: Chinese keyboards type the wide one."""
 
 
@@ -78,11 +75,3 @@ def read_command(
     if words:
         return None
     return GatewayAnswer("command_clear" if name.lower() == "clear" else "command_unknown", name)
-
-
-def list_skills_blocking(workspace: Path) -> tuple[str, ...]:
-    """List the skills of the workspace, sorted; empty if the folder cannot be read."""
-    try:
-        return skill_names(workspace / ".claude/skills")
-    except (OSError, StartError):
-        return ()

@@ -44,6 +44,7 @@ async def test_the_agent_is_offered_the_tools_and_skills_that_were_meant(tmp_pat
     skill = "---\nname: heron\ndescription: Knows all about herons.\n---\nLook at the water."
     write(tmp_path / "ws" / ".claude" / "skills" / "heron" / "SKILL.md", skill)
     async with real_world(tmp_path) as world:
+        await world.approve()
         client = await world.connect()
         told = await ask(client, script({"echo": "messages"}))
         ready = told.only(SessionReady)

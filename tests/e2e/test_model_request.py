@@ -79,6 +79,7 @@ async def test_a_whole_request_is_the_one_that_was_judged(tmp_path: Path) -> Non
     async with recording_model() as model, real_world(tmp_path) as world:
         workspace = world.setup.workspace
         await anyio.to_thread.run_sync(lay_workspace, workspace)
+        await world.approve()
         client = await with_model(world, model).connect()
         await ask(client, "hello", context="What memory found.")
         told = readable(model.requests[0], workspace)

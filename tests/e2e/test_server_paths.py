@@ -9,6 +9,8 @@ import anyio
 import pytest
 
 from gateway.engine.events import ToolReturned
+from gateway.settings import Settings
+from gateway.trust import trust_blocking
 from tests.support.engine_talk import ask, script
 from tests.support.engine_world import real_world
 from tests.support.live_server import LiveServer, bash, started_server
@@ -45,6 +47,7 @@ def lay_workspace(workspace: Path) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     with started_server(tmp_path_factory.mktemp("somewhere")) as server:
         lay_workspace(server.workspace)
+        trust_blocking(Settings(workspace=server.workspace, data_dir=server.data_dir))
         yield server
 
 
@@ -77,6 +80,7 @@ async def test_the_model_sees_no_path_above_the_workspace(tmp_path: Path) -> Non
         await anyio.to_thread.run_sync(lay_workspace, workspace)
         model_env = {**world.setup.model_env, "ANTHROPIC_BASE_URL": model.url}
         world.engine = world.engine_with(model_env=model_env)
+        await world.approve()
         told = await ask(await world.connect(), script(*STEPS))
     heard = json.dumps(
         [request | {"metadata": {}} for request in model.requests], ensure_ascii=False

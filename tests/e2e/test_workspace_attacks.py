@@ -312,6 +312,7 @@ async def test_no_text_in_the_workspace_brings_a_secret_into_the_prompt(
                 ),
             }
         )
+        await world.approve()
         use = {"tool": "Skill", "input": {"skill": "evil"}}
         look = {"tool": "Read", "input": {"file_path": f"{world.setup.workspace}/deep/notes.md"}}
         told = await ask(await world.connect(), script(use, look, {"text": "done"}))

@@ -17,7 +17,8 @@ from gateway.engine.protocol import ClientSpec, SessionOrigin
 from gateway.engine.sandbox.places import AgentPlaces, ports_named_in
 from gateway.engine.sandbox.protection import Protection, protect_blocking
 from gateway.engine.sdk import Review, SdkEngine, require_agent_program
-from gateway.trust import review_folder_blocking
+from gateway.settings import Settings
+from gateway.trust import approvals_file, review_folder_blocking, trust_blocking
 from tests.support.engine_talk import LONG_S
 
 MODEL = ClientSpec(model="candor-demo")
@@ -37,6 +38,12 @@ class RealWorld:
     async def connect(self, origin: SessionOrigin = FRESH) -> SdkClient:
         with anyio.fail_after(LONG_S):
             return await self.engine.connect(MODEL, origin)
+
+    async def approve(self) -> None:
+        """Approve the workspace's configuration as it stands, as a person would."""
+        data = self.setup.cli_path.parent
+        settings = Settings(workspace=self.setup.workspace, data_dir=data)
+        await anyio.to_thread.run_sync(trust_blocking, settings)
 
     def engine_with(self, **changes: Any) -> SdkEngine:
         """Make another engine beside it, whose set-up differs."""
@@ -69,6 +76,7 @@ async def real_world(
             cli_path=start,
             workspace=workspace,
             config_dir=data / "sessions",
+            approvals_file=approvals_file(data),
             tools=tools,
             shell_commands=["ls", "cat"],
             owner=owner,
@@ -113,5 +121,6 @@ async def walled_world(
     for name in ("sessions", "tmp", "home"):
         (data / name).mkdir(parents=True)
     async with real_world(root, tools=tools, temp_dir=data / "tmp", home=data / "home") as world:
+        await world.approve()
         wall = await anyio.to_thread.run_sync(_raise_wall_blocking, root, world, more)
         yield world, wall

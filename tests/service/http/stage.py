@@ -41,6 +41,8 @@ from gateway.mcp_servers.servers import McpServers
 from gateway.model_access import Ping
 from gateway.observability.metrics import Metrics
 from gateway.settings import Settings
+from gateway.skills import WorkspaceSkills
+from gateway.trust import approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
@@ -300,6 +302,7 @@ async def staged(
             model="candor-demo",
             background=tasks,
             mcp_servers=McpServers((), AcceptedTools(chosen.data_dir)),
+            skills=WorkspaceSkills(chosen.workspace, approvals_file(chosen.data_dir)),
             memory=memory,
         )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)

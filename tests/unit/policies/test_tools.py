@@ -383,3 +383,25 @@ def test_a_sub_agent_is_the_gateways_own_and_works_with_the_conversations_model(
         ({"run_in_background": True}, "tool_input"),
     ):
         assert judge(**more).rule == rule
+
+
+def test_what_a_person_did_not_approve_is_not_launched(tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        (tmp_path / f".claude/skills/{name}").mkdir(parents=True)
+        (tmp_path / f".claude/skills/{name}/SKILL.md").write_text("x", encoding="utf-8")
+    gate = ToolGate(tmp_path, instructions={"Skill": ["good"], "Agent": ["helper"]}.__getitem__)
+
+    def rule(tool: str, **given: str) -> str:
+        return gate.judge(ToolCall(name=tool, input=given, cwd=str(tmp_path))).rule
+
+    assert rule("Skill", skill="good") == "skill_allowed"
+    assert rule("Skill", skill="bad") == "skill_not_approved"
+    assert rule("Skill", skill="gone") == "unknown_skill"
+    work = {"description": "d", "prompt": "p"}
+    tools = shipped_rules().with_optional({"Agent": True})
+    gate = ToolGate(tmp_path, rules=tools, instructions=gate.instructions)
+    call = ToolCall(name="Agent", input={**work, "subagent_type": "helper"}, cwd=str(tmp_path))
+    verdict = gate.judge(call)
+    assert isinstance(verdict, Allow)
+    assert verdict.updated_input == {**work, "subagent_type": "helper"}
+    assert rule("Agent", **work, subagent_type="other") == "unknown_subagent"

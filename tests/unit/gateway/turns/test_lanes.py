@@ -12,8 +12,8 @@ from gateway.conversations.event_log import TurnEvents
 from gateway.engine.events import ClientLost, ModelFailed, TextDone
 from gateway.ids import ConversationId, TurnId
 from gateway.turns.control import TurnClock, TurnControl
-from gateway.turns.evidence import Evidence
-from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary
+from gateway.turns.evidence import Evidence, ToolUse
+from gateway.turns.guards import DoomLoop, needs_follow_through, needs_summary, skills_read
 from gateway.turns.lanes import Lanes, Ticket
 from tests.conformance.suites.conversation_values import turn
 from tests.support.builders import broken_off, called, evidence_of, failed, finished, returned
@@ -250,6 +250,24 @@ def test_a_run_that_only_read_a_skill_and_then_spoke_is_to_be_sent_on() -> None:
     for name, tool_input in (*READ_ALONE, *DID_MORE):
         run = evidence_of(called(name=name, **tool_input), returned("# Skill"), TEXT, finished())
         assert needs_follow_through(run) == ((name, tool_input) in READ_ALONE), (name, tool_input)
+
+
+def test_the_skills_that_a_call_showed_are_named_and_other_files_by_their_paths() -> None:
+    def named(name: str, given: dict[str, Any]) -> set[str]:
+        use = ToolUse(index=1, tool_use_id="t", name=name, input=given, summary="", started_s=0.0)
+        return skills_read(use)
+
+    assert [named(name, given) for name, given in READ_ALONE] == [
+        {"/ws/.claude/skills/memory-capture"},
+        {"C:/ws/skills/x"},
+        {"memory-capture"},
+        {"memory-organize"},
+        {"skills/a", "skills/b"},
+    ]
+    assert named("Read", {"file_path": "./.claude/skills/a b/SKILL.md"}) == {"a b"}
+    assert named("Read", {"file_path": "deep/.claude/skills/a/SKILL.md"}) == {
+        "deep/.claude/skills/a"
+    }
 
 
 def test_a_skill_that_was_followed_or_not_got_or_ended_otherwise_is_not_sent_on() -> None:

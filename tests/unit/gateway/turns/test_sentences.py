@@ -20,7 +20,6 @@ from gateway.turns.typed_commands import (
     CompactRequest,
     GatewayAnswer,
     SkillRequest,
-    list_skills_blocking,
     read_command,
     starts_afresh,
 )
@@ -242,16 +241,6 @@ def test_a_command_is_one_word_after_a_slash() -> None:
     for message, asked in ASKED.items():
         assert read_command(message, SKILLS) == asked, message
         assert starts_afresh(message) is (message.lower() in {"/clear", "／clear"})
-
-
-def test_the_skills_are_those_of_the_workspace(tmp_path: Path) -> None:
-    assert list_skills_blocking(tmp_path) == ()
-    for name in ("zeta", "alpha"):
-        folder = tmp_path / ".claude/skills" / name
-        folder.mkdir(parents=True)
-        (folder / "SKILL.md").write_text("x", encoding="utf-8")
-    (tmp_path / ".claude/skills/empty").mkdir()
-    assert list_skills_blocking(tmp_path) == ("alpha", "zeta")
 
 
 def test_a_summary_shows_no_value_below_a_secret_name() -> None:
