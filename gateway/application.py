@@ -49,6 +49,7 @@ from gateway.http.routes import (
     mcp_servers,
     memory,
     page,
+    skills,
     workspace,
 )
 from gateway.http.unread_body import UnreadBody
@@ -105,7 +106,7 @@ def create_app(
     )
     app.state.gateway = AppState(services=services, limits=limits)
     app.state.tokens = tokens
-    work = (chat, conversations, approvals, cases, memory, workspace, mcp_servers)
+    work = (chat, conversations, approvals, cases, memory, workspace, skills, mcp_servers)
     for section in (*work, logs, health, page):
         app.include_router(section.router)
     for door in (ag_ui, anthropic, openai, openai_responses, openai_conversations):

@@ -1,6 +1,7 @@
 """The panel for whoever runs the server."""
 
 import re
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from gateway.settings import Settings
+from gateway.trust import trust_blocking
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
 from tests.support.live_server import LiveServer, started_server
@@ -67,6 +70,35 @@ def test_the_panel_lists_mcp_servers_their_tools_and_states(
         expect(gone).to_contain_text("not running")
         expect(rows["zh-CN"].nth(0)).to_contain_text("运行中")
         expect(rows["zh-CN"].nth(2)).to_contain_text("会更改内容 · 服务器目前没有它")
+
+
+def test_the_panel_lists_skills_and_why_agents_do_not_have_them(
+    open_page: OpenPage, server: LiveServer
+) -> None:
+    skill = server.workspace / ".claude/skills/greet/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\ndescription: Greets <b>people</b>.\n---\nSay hello.\n", encoding="utf-8")
+    try:
+        for locale, words in (
+            ("en-US", ("greet · skill", "not approved", "agents have it", "candor policy trust")),
+            ("zh-CN", ("greet · 技能", "未经批准", "智能体可以使用", "请在服务器上查看并批准")),
+        ):
+            chat = open_page(locale=locale)
+            chat.get("open-operations").click()
+            row = chat.get("ops-skills").locator("li").filter(has_text="greet")
+            expect(row).to_contain_text(words[0])
+            expect(row).to_contain_text(words[1])
+            expect(row).to_contain_text("Greets <b>people</b>.")
+            own = chat.get("ops-skills").locator("li").filter(has_text="memory-capture")
+            expect(own).to_contain_text(words[2])
+            expect(chat.get("skills-approve")).to_contain_text(words[3])
+        settings = Settings(workspace=server.workspace, data_dir=server.data_dir)
+        trust_blocking(settings)
+        chat = open_page()
+        chat.composer.fill("/gre")
+        expect(chat.page.get_by_role("option")).to_contain_text(["/greet"])
+    finally:
+        shutil.rmtree(skill.parent)
 
 
 def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: LiveServer) -> None:

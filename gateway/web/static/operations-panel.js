@@ -11,6 +11,7 @@ import { icon } from "/static/icons.js";
 import { mcpServers } from "/static/mcp-servers.js";
 import { bars, bucketsOf, parseMetrics, sparkline, sumsBy } from "/static/metrics-chart.js";
 import { readReadiness } from "/static/routes.js";
+import { readSkills, skillSection } from "/static/skills.js";
 import { showHidden } from "/static/visible.js";
 
 const READ_MS = 3000;
@@ -93,6 +94,7 @@ export function openOperations() {
   const tell = (error) => new ErrorLine(errors).show(error);
   const live = el("div", {});
   const parts = el("div", {});
+  const skills = el("div", {});
   const outbox = el("ul", { class: "ops-rows", "data-testid": "ops-outbox" });
   const charts = el("div", { class: "ops-charts" });
   let timer = null;
@@ -112,10 +114,11 @@ export function openOperations() {
 
   const close = el("button", { class: "icon-button", type: "button", "aria-label": t("close"), title: t("close") }, icon("close"));
   const content = el("div", { class: "panel", "data-testid": "operations" }, el("header", { class: "panel-head" }, el("h2", {}, t("operations")), close), errors,
-    el("div", { class: "panel-body" }, live, parts, section(t("ops_outbox"), outbox), section(t("ops_figures"), charts)));
+    el("div", { class: "panel-body" }, live, parts, skills, section(t("ops_outbox"), outbox), section(t("ops_figures"), charts)));
   const dialog = openDialog({ label: t("operations"), className: "panel-dialog", content, onClose: () => clearTimeout(timer) });
   close.addEventListener("click", () => dialog.close());
   content.addEventListener("click", (event) => { if (event.target.closest("a")) dialog.close(); });
   read();
   deliveries(outbox, tell).catch(tell);
+  readSkills().then((found) => skills.replaceChildren(skillSection(found))).catch(tell);
 }

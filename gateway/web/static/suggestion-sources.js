@@ -1,11 +1,11 @@
 // What the message box offers: files of the workspace after `@`; commands, skills and saved prompts after `/`.
 
 import { t } from "/static/i18n.js";
-import { listFolder, findFiles, readWorkspaceFile } from "/static/routes.js";
+import { listFolder, findFiles } from "/static/routes.js";
 import { dropPrompt, savedPrompts } from "/static/saved-prompts.js";
+import { readSkills } from "/static/skills.js";
 
 const MAX_FILES = 12;
-const SKILLS = ".claude/skills";
 const MENTION = /(?:^|\s)@([^\s@]*)$/u;
 const COMMAND = /^[/／](\S*)$/u;
 
@@ -26,19 +26,11 @@ async function filesFor(query) {
   });
 }
 
-/** The line of a skill's file that says what it is for. */
-async function describeSkill(name) {
-  const text = await (await readWorkspaceFile(`${SKILLS}/${name}/SKILL.md`)).text();
-  return /^description:\s*(.+)$/mu.exec(text)?.[1].trim() ?? "";
-}
-
 let skills = null;
 
 async function loadSkills() {
-  const folders = (await listFolder(SKILLS)).filter((entry) => entry.kind === "folder" && entry.readable);
-  return Promise.all(folders.map(async ({ name }) => ({
-    icon: "spark", label: `/${name}`, detail: await describeSkill(name).catch(() => ""), insert: `/${name} `,
-  })));
+  const found = (await readSkills()).skills.filter(({ kind, loaded }) => loaded && kind !== "agent");
+  return found.map(({ name, description }) => ({ icon: "spark", label: `/${name}`, detail: description, insert: `/${name} ` }));
 }
 
 async function commandsFor(query) {

@@ -134,6 +134,7 @@ LISTS = {
 OWN_ALONE = {
     ("GET", "/operations"),
     ("GET", "/mcp-servers"),
+    ("GET", "/skills"),
     ("GET", "/memory/search"),
     ("GET", "/memory/items"),
     ("GET", "/memory/export"),
