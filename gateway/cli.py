@@ -344,6 +344,7 @@ def _absolute(settings: Settings, home: Path) -> Settings:
         data_dir=home / settings.data_dir,
         log_dir=home / settings.log_dir,
         tokens_file=settings.tokens_file and home / settings.tokens_file,
+        projects_file=settings.projects_file and home / settings.projects_file,
         policy_file=settings.policy_file and home / settings.policy_file,
         mcp_file=settings.mcp_file and home / settings.mcp_file,
         shell_secrets_file=settings.shell_secrets_file and home / settings.shell_secrets_file,

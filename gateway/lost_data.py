@@ -34,7 +34,8 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
         return
     state = "empty" if path.exists() else "missing"
     has_logs = _has_any(settings.log_dir, "*/trn_*.jsonl")
-    if _has_any(settings.data_dir / "sessions" / "projects", "*/*.jsonl"):
+    sessions = ("sessions/projects/*/*.jsonl", "users/*/sessions/projects/*/*.jsonl")
+    if any(_has_any(settings.data_dir, pattern) for pattern in sessions):
         traces = "agent sessions of earlier conversations in the data directory"
     elif has_logs and state == "empty":
         traces = "logs of earlier turns"

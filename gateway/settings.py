@@ -30,6 +30,7 @@ Recall = Literal["ranking", "model"]
 Embedder = Literal["auto", "multilingual", "none", "onnx", "openai"]
 WebFetch = Literal["off", "listed", "public"]
 Memu = Literal["off", "cli", "server"]
+WorkspaceMode = Literal["shared", "per_user"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     workspace: Path = Path("workspace")
+    workspaces: WorkspaceMode = "shared"
+    projects_file: Path | None = None
     data_dir: Path = Path(".candor")
     log_dir: Path = Path("logs")
     model: str | None = None

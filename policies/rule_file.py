@@ -34,9 +34,15 @@ def suggest(word: str, known: Collection[str]) -> str:
 class RuleFile:
     """The tables of one file, and the lines of their keys and values."""
 
-    def __init__(self, path: Path) -> None:
-        """Read the file. Raise `RulesError` if it cannot be read, or is not TOML."""
+    def __init__(
+        self, path: Path, what: str = "policy file", setting: str = "CANDOR_POLICY_FILE"
+    ) -> None:
+        """Read the file, which errors call `what` and which `setting` names.
+
+        Raise `RulesError` if it cannot be read, or is not TOML.
+        """
         self.path = path
+        self._what, self._setting = what, setting
         self.lines: list[str] = []
         text = self._read_text()
         self.lines = text.split("\n")
@@ -45,7 +51,7 @@ class RuleFile:
     def _read_text(self) -> str:
         try:
             if not self.path.is_file():  # a pipe or a device would be waited for
-                raise self.fault(None, "no_file")
+                raise self.fault(None, "no_file", self._setting)
             with self.path.open("rb") as file:
                 raw = file.read(MAX_FILE_BYTES + 1)
         except OSError as exc:
@@ -72,7 +78,7 @@ class RuleFile:
         """Return the error about one line of the file, with the values of `shown` in its text."""
         where = "" if line is None else f", line {line}"
         what, fix = (text.format(*shown) for text in _FAULTS[problem])
-        return RulesError(f"The policy file {show_path(self.path)}{where}: {what}; {fix}.")
+        return RulesError(f"The {self._what} {show_path(self.path)}{where}: {what}; {fix}.")
 
     def find_line(self, table: str, key: str = "", value: str = "", *, nth: int = 0) -> int | None:
         """Return the line of a value, else of its key, else of its table; `nth` counts tables of

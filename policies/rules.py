@@ -133,7 +133,7 @@ def load_rules(
     _check_directories(file, rules.directories, workspace, private)
     writable = [extra.path for extra in rules.directories if extra.writable]
     for folder in writable if workspace is None else [*writable, workspace]:
-        if _is_in(os.path.realpath(path), os.path.realpath(folder)):
+        if is_in(os.path.realpath(path), os.path.realpath(folder)):
             raise file.fault(None, "in_reach", show_path(folder))
     return rules
 
@@ -213,13 +213,20 @@ def _read_own(section: Section, key: str) -> frozenset[str]:
 
 def _read_directories(section: Section) -> tuple[ExtraDirectory, ...]:
     return tuple(
-        ExtraDirectory(path=_read_directory(section, key, given), writable=key == "read_write")
-        for key in ("read_only", "read_write")
+        ExtraDirectory(
+            path=read_directory(section, key, given, writable=writable), writable=writable
+        )
+        for key, writable in (("read_only", False), ("read_write", True))
         for given in section.texts(key) or ()
     )
 
 
-def _read_directory(section: Section, key: str, given: str) -> Path:
+def read_directory(section: Section, key: str, given: str, *, writable: bool) -> Path:
+    """Return the directory that the value of a key names.
+
+    Raise `RulesError` if it is not an ordinary directory by its real, absolute path.
+    """
+
     def fault(problem: str, *shown: object) -> RulesError:
         return section.fault(key, given, problem, show(given), *shown)
 
@@ -231,8 +238,8 @@ def _read_directory(section: Section, key: str, given: str) -> Path:
     path = Path(given)
     if not path.is_dir():
         raise fault("not_a_directory")
-    closed = _DEVICES if key == "read_only" else (*_DEVICES, *_SYSTEM)
-    if given == "/" or any(_is_in(given, folder) for folder in closed):
+    closed = (*_DEVICES, *_SYSTEM) if writable else _DEVICES
+    if given == "/" or any(is_in(given, folder) for folder in closed):
         raise fault("of_the_system")
     protected = find_secret(path.parts) or find_acting(path.parts[1:])
     if protected is not None:
@@ -282,19 +289,28 @@ def _check_directories(
         taken.append((os.path.realpath(workspace), "the workspace"))
     for directory in directories:
         mine = str(directory.path)
-        programs = [(path, "the server's own program") for path in _PROGRAM if directory.writable]
-        for other, what in (*taken, *programs):
-            if _overlap(mine, other):
-                key = "read_write" if directory.writable else "read_only"
-                line = file.find_line("directories", key, mine)
-                fix = "list it under read_only, or name" if other in _PROGRAM else "name"
-                raise file.fault(line, "overlap", show(mine), what, show(other), fix)
+        if found := find_overlap(directory, taken):
+            key = "read_write" if directory.writable else "read_only"
+            line = file.find_line("directories", key, mine)
+            fix = "list it under read_only, or name" if found[0] in _PROGRAM else "name"
+            raise file.fault(line, "overlap", show(mine), found[1], show(found[0]), fix)
         taken.append((mine, "the listed directory"))
 
 
-def _overlap(path: str, other: str) -> bool:
-    return _is_in(path, other) or _is_in(other, path)
+def find_overlap(
+    directory: ExtraDirectory, taken: Collection[tuple[str, str]]
+) -> tuple[str, str] | None:
+    """Return the first real path, with what it is, that a directory overlaps with; if it can be
+    written, the server's program counts, too.
+    """
+    mine = str(directory.path)
+    programs = [(path, "the server's own program") for path in _PROGRAM if directory.writable]
+    overlapping = (
+        other for other in (*taken, *programs) if is_in(mine, other[0]) or is_in(other[0], mine)
+    )
+    return next(overlapping, None)
 
 
-def _is_in(path: str, folder: str) -> bool:
+def is_in(path: str, folder: str) -> bool:
+    """Return whether a real path is a folder or lies below it."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -85,7 +85,7 @@ def test_a_secret_in_the_wrong_variable_is_not_repeated() -> None:
 
 NEAREST = {
     "CANDOR_PROT": "CANDOR_PORT",
-    "CANDOR_WORKSPACES": "CANDOR_WORKSPACE",
+    "CANDOR_WORKPLACE": "CANDOR_WORKSPACE",
     "CANDOR_LOGDIR": "CANDOR_LOG_DIR",
     "CANDOR_TURN_TIMEOUT": "CANDOR_TURN_TIMEOUT_S",
     "CANDOR_MAX_LIVE": "CANDOR_MAX_LIVE_MB",
