@@ -5,18 +5,25 @@ the machine: which variables, directories and ports.
 """
 
 import logging
-import os
 import shutil
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
-from gateway.assemble import PROGRAM
+from gateway.agent_setup import (
+    SESSIONS,
+    AgentPlan,
+    find_wall_blocking,
+    make_setup_blocking,
+    no_room,
+    temporary_of,
+)
 from gateway.credentials import Credential, find_credential, find_login_dir, secrets_of
 from gateway.demo.answer import DEMO_MODEL
 from gateway.demo.server import serve_demo
@@ -24,15 +31,14 @@ from gateway.engine import processes
 from gateway.engine.box.choice import describe_box, make_box_blocking
 from gateway.engine.box.outputs import CommandOutputs
 from gateway.engine.box.process import Box, open_broker
-from gateway.engine.box.trial import try_box_blocking
-from gateway.engine.environment import agent_environment
 from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import Engine, EngineUnavailable
-from gateway.engine.sandbox.places import AgentPlaces, places_named_in, ports_named_in
-from gateway.engine.sandbox.protection import Protection, protect_blocking
+from gateway.engine.sandbox.protection import Protection
 from gateway.engine.sdk import SdkEngine, require_agent_program
 from gateway.engine.side_query import SideQuery
+from gateway.engine.user_engines import UserEngines
 from gateway.errors import StartError
+from gateway.ids import UserId
 from gateway.mcp_servers.plan import ServerPlan, plan_servers_blocking
 from gateway.model_access import (
     MakeEngine,
@@ -43,53 +49,17 @@ from gateway.model_access import (
     service_environment,
 )
 from gateway.observability.trace_plan import plan_traces
-from gateway.private_files import make_private_blocking
 from gateway.relay.plan import CREDENTIALS, agent_variables, plan_relay
 from gateway.relay.supervisor import RelayProcess, open_relay
 from gateway.relay.upstream import Service, Target
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
 from gateway.trust import approvals_file
-from gateway.turns.case_tools import CASE_SERVER
-from gateway.turns.questions import PERSON_TOOLS
-from policies.rules import Rules
+from gateway.workspaces import AgentWorkspace, Workspaces, load_workspaces_blocking
 
 _log = logging.getLogger(__name__)
 
 _DEMO_CREDENTIAL = Credential(kind="server", found="the demo model")
-
-_SESSIONS = "sessions"
-"""Below the data directory: what the agent program stores, readable for this user alone."""
-_TEMPORARY = "tmp"
-"""Below the data directory; cleared at each start."""
-_METADATA_PORT = 80
-"""The port of a cloud's metadata service."""
-
-_CLOUD_FOLDERS = {
-    "CLAUDE_CODE_USE_BEDROCK": ".aws",
-    "CLAUDE_CODE_USE_ANTHROPIC_AWS": ".aws",
-    "CLAUDE_CODE_USE_MANTLE": ".aws",
-    "CLAUDE_CODE_USE_VERTEX": ".config/gcloud",
-    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD": ".config/gcloud",
-    "CLAUDE_CODE_USE_FOUNDRY": ".azure",
-}
-"""A cloud's login folder below a home; the agent's home links to it for that cloud alone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentPlan:
-    """What the server runs its agents on."""
-
-    demo: bool
-    credential: Credential
-    user_home: Path | None = None
-    login_dir: Path | None = None
-    """The folder of a login on this machine that is kept in a file, or None."""
-
-    @property
-    def takes_login(self) -> bool:
-        """True if the agents use a person's login."""
-        return self.credential.kind == "login" and not self.demo
 
 
 def plan_agents(settings: Settings, environ: Mapping[str, str], home: Path) -> AgentPlan:
@@ -121,13 +91,12 @@ async def open_agents(
         model_env, model, relay = await stack.enter_async_context(
             _open_model(settings, environ, plan)
         )
-        setup, wall, box = await anyio.to_thread.run_sync(
-            _prepare_blocking, settings, environ, plan, program, model_env, relay
+        maker = await anyio.to_thread.run_sync(
+            _AgentMaker, settings, environ, plan, program, model_env, relay
         )
+        setup, wall, box = await anyio.to_thread.run_sync(maker.make_blocking, maker.workspaces.own)
         if box is not None:
-            outputs = CommandOutputs()
-            setup = replace(setup, outputs=outputs)
-            await stack.enter_async_context(open_broker(box, outputs))
+            await stack.enter_async_context(open_broker(box, maker.outputs))
         servers = await anyio.to_thread.run_sync(plan_mcp_blocking, settings, environ)
         of_servers = [secret for server in servers for secret in server.secrets]
         of_hosts = (
@@ -144,7 +113,7 @@ async def open_agents(
             ask_model=None if plan.demo else make_side_query(setup, settings.side_model),
             is_confined=wall.kind == "landlock" or box is not None,
         )
-        yield _engine_factory(setup, wall, box), access
+        yield partial(_make_engine, maker, setup, wall, box), access
 
 
 def plan_mcp_blocking(settings: Settings, environ: Mapping[str, str]) -> tuple[ServerPlan, ...]:
@@ -212,192 +181,125 @@ def _sandbox_ping(wall: Protection, box: Box | None) -> Ping:
     return ping
 
 
-def _prepare_blocking(
-    settings: Settings,
-    environ: Mapping[str, str],
-    plan: AgentPlan,
-    program: Path,
-    model_env: Mapping[str, str],
-    relay: RelayProcess | None,
-) -> tuple[AgentSetup, Protection, Box | None]:
-    """Create the agents' directories, probe the sandboxes, and write the launch script."""
-    rules = load_policy_blocking(settings)
-    shutil.rmtree(temporary_of(settings), ignore_errors=True)
-    relayed = CREDENTIALS if relay else ()
-    setup = make_setup_blocking(settings, environ, plan, program, rules, without=relayed)
-    setup = replace(setup, model_env={**setup.model_env, **model_env}, relay=relay)
-    box = make_box_blocking(settings, rules, temporary_of(settings), environ)
-    wall = find_wall_blocking(settings, environ, plan, setup, rules, box)
-    if box is not None:
-        setup = replace(setup, shell_prefix=box.prefix, shell_hosts=box.plan.hosts)
-    try:
-        script = processes.launch_script_blocking(settings.data_dir.resolve(), program, wall.words)
-    except OSError as exc:
-        raise _no_room(settings, exc) from exc
-    is_confined = wall.kind == "bubblewrap" and box is None
-    return replace(setup, cli_path=script, sandboxed_bash=is_confined), wall, box
+_Prepared: TypeAlias = tuple[AgentSetup, Protection, Box | None]
 
 
-def temporary_of(settings: Settings) -> Path:
-    """Return the agents' temporary directory."""
-    return settings.data_dir.resolve() / _TEMPORARY
+class _AgentMaker:
+    """Prepares what the agents of a workspace are started with."""
 
+    def __init__(
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        plan: AgentPlan,
+        program: Path,
+        model_env: Mapping[str, str],
+        relay: RelayProcess | None,
+    ) -> None:
+        """Initialise; blocks. Raise `StartError` as `open_agents` does."""
+        self.workspaces = load_workspaces_blocking(settings)
+        self.outputs = CommandOutputs()
+        self._settings = settings
+        self._environ = environ
+        self._plan = plan
+        self._program = program
+        self._model_env = model_env
+        self._relay = relay
+        self._rules = load_policy_blocking(settings)
+        check_users_agents(self.workspaces, plan)
 
-def find_wall_blocking(
-    settings: Settings,
-    environ: Mapping[str, str],
-    plan: AgentPlan,
-    setup: AgentSetup,
-    rules: Rules,
-    box: Box | None = None,
-) -> Protection:
-    """Probe which sandbox works for agents of this set-up, and then the box in it.
+    def make_blocking(self, place: AgentWorkspace) -> _Prepared:
+        """Create the agents' directories, try the sandboxes, and write the launch script.
 
-    Raise `StartError` if one is required and does not work.
-    """
-    data_dir, log_dir = settings.data_dir.resolve(), settings.log_dir.resolve()
-    known = {name: environ[name] for name in setup.inherited if name in environ}
-    env = {**known, **setup.model_env}
-    ports = ports_named_in(env)
-    if plan.credential.kind == "provider" and not plan.demo:
-        ports = [*ports, _METADATA_PORT]
-    places = AgentPlaces(
-        program=setup.cli_path,
-        workspace=setup.workspace,
-        own=_own_places(plan, setup),
-        readable=[
-            *_home_places(setup),
-            *places_named_in(env),
-            *(place.path for place in rules.directories if not place.writable),
-        ],
-        writable=[place.path for place in rules.directories if place.writable],
-        runnable=box.runnable if box else (),
-        ports=ports,
-        private=(data_dir, log_dir, PROGRAM),
-    )
-    try:
-        wall = protect_blocking(settings.sandbox, places, data_dir)
+        Raise `StartError` as `open_agents` does.
+        """
+        settings, rules = place.settings(self._settings), place.extend(self._rules)
+        environ, plan, relay = self._environ, self._plan, self._relay
+        shutil.rmtree(temporary_of(settings), ignore_errors=True)
+        setup = make_setup_blocking(
+            settings, environ, plan, self._program, rules, without=CREDENTIALS if relay else ()
+        )
+        setup = replace(
+            setup,
+            projects=place.projects,
+            owner=processes.owner_of(self.workspaces.data_dir),
+            approvals_file=approvals_file(self.workspaces.data_dir),
+            model_env={**setup.model_env, **self._model_env},
+            relay=relay,
+        )
+        box = make_box_blocking(settings, rules, temporary_of(settings), environ)
+        wall = find_wall_blocking(settings, environ, plan, setup, rules, box)
+        check_users_wall(self.workspaces, self._settings, wall)
         if box is not None:
-            before = processes.launch_words(os.getpid(), wall.words)
-            try_box_blocking(box, data_dir, before)
-    except EngineUnavailable as exc:
-        raise StartError(str(exc)) from exc
-    except OSError as exc:
-        raise _no_room(settings, exc) from exc
-    return wall
+            hosts = box.plan.hosts
+            setup = replace(setup, shell_prefix=box.prefix, shell_hosts=hosts, outputs=self.outputs)
+        directory = settings.data_dir.resolve()
+        try:
+            script = processes.launch_script_blocking(directory, self._program, wall.words)
+        except OSError as exc:
+            raise no_room(settings, exc) from exc
+        is_confined = wall.kind == "bubblewrap" and box is None
+        return replace(setup, cli_path=script, sandboxed_bash=is_confined), wall, box
 
+    async def make_of_user(self, user_id: str, tasks: TaskGroup) -> Engine:
+        """Return the engine of a user's workspace; the broker of its boxes runs in `tasks`.
 
-def _own_places(plan: AgentPlan, setup: AgentSetup) -> list[Path]:
-    """List what the agents write besides the workspace: sessions and the login."""
-    own = [path for path in (setup.temp_dir, setup.config_dir) if path is not None]
-    if setup.config_dir is None and plan.user_home is not None:
-        login = (plan.user_home / ".claude", plan.user_home / ".claude.json")
-        own += [path for path in login if path.exists()]
-    return own
-
-
-def _home_places(setup: AgentSetup) -> list[Path]:
-    """List the agents' HOME and the targets of the links in it."""
-    if setup.home is None:
-        return []
-    links = [setup.home / folder for folder in sorted(set(_CLOUD_FOLDERS.values()))]
-    return [setup.home, *(link.resolve() for link in links if link.is_symlink())]
-
-
-def _no_room(settings: Settings, exc: OSError) -> StartError:
-    return StartError(
-        f"The data directory {settings.data_dir} cannot be written ({exc.strerror}); "
-        "make room there, or set CANDOR_DATA_DIR to another."
-    )
-
-
-def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
-    """Create the agent's own HOME; None if its login is in the person's home.
-
-    It contains nothing of the person's except, for a model in a cloud, a link to that cloud's
-    login.
-    """
-    if plan.takes_login and plan.login_dir is None:
-        return None
-    home = settings.data_dir.resolve() / "home"
-    _make_directory_blocking(home)
-    with _making("home", home):
-        for folder in set(_CLOUD_FOLDERS.values()):
-            if (home / folder).is_symlink():
-                (home / folder).unlink()  # of another start, with another cloud
-        cloud = _CLOUD_FOLDERS.get(plan.credential.found) if not plan.demo else None
-        if cloud and plan.user_home and (plan.user_home / cloud).is_dir():
-            (home / cloud).parent.mkdir(mode=0o700, exist_ok=True)
-            (home / cloud).symlink_to(plan.user_home / cloud, target_is_directory=True)
-    return home
-
-
-def _engine_factory(setup: AgentSetup, wall: Protection, box: Box | None) -> MakeEngine:
-    level = logging.WARNING if wall.kind == "off" else logging.INFO
-
-    def make(tasks: TaskGroup) -> Engine:
-        # only now: a refused start prints its one sentence and nothing else
-        _log.log(level, "sandbox_tried", extra={"kind": wall.kind, "found": wall.sentence})
-        if box is not None:
-            _log.info("box_tried", extra={"found": describe_box(box)})
+        Raise `EngineUnavailable` if the workspace cannot be prepared.
+        """
+        place = self.workspaces.of(UserId(user_id))
+        try:
+            setup, _, box = await anyio.to_thread.run_sync(self.make_blocking, place)
+            if box is not None:
+                await tasks.start(_serve_box, box, self.outputs)
+        except (StartError, OSError) as exc:
+            raise EngineUnavailable(
+                "The agents of this workspace cannot be prepared.", detail=str(exc)
+            ) from exc
         return SdkEngine(setup, tasks)
 
-    return make
+
+async def _serve_box(
+    box: Box, outputs: CommandOutputs, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    async with open_broker(box, outputs):
+        task_status.started()
+        await anyio.sleep_forever()
 
 
-def make_setup_blocking(
-    settings: Settings,
-    environ: Mapping[str, str],
-    plan: AgentPlan,
-    program: Path,
-    rules: Rules,
-    *,
-    without: Collection[str] = (),
-) -> AgentSetup:
-    """Create the agents' directories; return what all agents have in common.
-
-    They inherit no variable of `without`. Raise `StartError` if a directory cannot be created.
+def check_users_agents(workspaces: Workspaces, plan: AgentPlan) -> None:
+    """Raise `StartError` if users are to have workspaces, and all agents would share the folder of
+    a login, which holds their sessions.
     """
-    data_dir = settings.data_dir.resolve()
-    inherited = agent_environment(environ, demo=plan.demo, without=without)
-    config_dir = plan.login_dir if plan.takes_login else data_dir / _SESSIONS
-    temp_dir = temporary_of(settings)
-    for directory in (temp_dir, config_dir):
-        if directory is not None:
-            _make_directory_blocking(directory)
-    if config_dir == data_dir / _SESSIONS and (refused := make_private_blocking(config_dir)):
-        _log.warning("session_files_open_to_others", extra={"count": refused})
-    with_person = PERSON_TOOLS if settings.approvals == "on" else frozenset()
-    return AgentSetup(
-        cli_path=program,
-        workspace=settings.workspace.resolve(),
-        config_dir=config_dir,
-        home=_make_home_blocking(settings, plan),
-        temp_dir=temp_dir,
-        inherited=frozenset(inherited),
-        takes_login=plan.takes_login,
-        approvals_file=approvals_file(data_dir),
-        tools=sorted(rules.offered_tools | (rules.tolerated_tools & with_person)),
-        shell_commands=sorted(rules.commands),
-        asks_person=settings.approvals == "on",
-        owner=processes.owner_of(data_dir),
-        own_servers=(CASE_SERVER,),
-        max_agent_steps=settings.max_agent_steps,
-        max_budget_usd=settings.max_budget_usd,
-    )
-
-
-def _make_directory_blocking(directory: Path) -> None:
-    with _making("directory", directory):
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-@contextmanager
-def _making(what: str, place: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as exc:
+    if workspaces.is_per_user and plan.takes_login:
         raise StartError(
-            f"The agent's {what} {place} cannot be made ({exc.strerror}); move it away, or set "
-            "CANDOR_DATA_DIR to another directory."
-        ) from exc
+            "CANDOR_WORKSPACES=per_user keeps each user's sessions apart, and agents that use a "
+            "login on this machine keep all of them beside it: set a key, such as "
+            "ANTHROPIC_API_KEY, or CANDOR_WORKSPACES=shared."
+        )
+
+
+def check_users_wall(workspaces: Workspaces, settings: Settings, wall: Protection) -> None:
+    """Raise `StartError` if users are to have workspaces and the kernel does not keep agents in
+    them, unless the settings do without.
+    """
+    if workspaces.is_per_user and wall.kind != "landlock" and settings.sandbox != "off":
+        raise StartError(
+            "CANDOR_WORKSPACES=per_user takes a wall of the kernel's around each agent (Landlock, "
+            f"Linux 5.13 or newer). {wall.sentence} Set CANDOR_SANDBOX=off to keep users apart by "
+            "the policy alone."
+        )
+
+
+def _make_engine(
+    maker: _AgentMaker, setup: AgentSetup, wall: Protection, box: Box | None, tasks: TaskGroup
+) -> Engine:
+    # only now: a refused start prints its one sentence and nothing else
+    level = logging.WARNING if wall.kind == "off" else logging.INFO
+    _log.log(level, "sandbox_tried", extra={"kind": wall.kind, "found": wall.sentence})
+    if box is not None:
+        _log.info("box_tried", extra={"found": describe_box(box)})
+    own = SdkEngine(setup, tasks)
+    if not maker.workspaces.is_per_user:
+        return own
+    sessions = partial(maker.workspaces.users_state_dir.glob, f"*/{SESSIONS}")
+    return UserEngines(own, partial(maker.make_of_user, tasks=tasks), sessions)

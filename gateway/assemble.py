@@ -32,7 +32,7 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
-from gateway.files.access import WorkspaceAccess
+from gateway.ids import LOCAL_USER
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
@@ -45,7 +45,8 @@ from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
-from gateway.skills import WorkspaceSkills, open_skills
+from gateway.skills import WorkspaceSkills
+from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import make_reviewer
 from gateway.turns.claim_check import ClaimChecker
@@ -59,8 +60,10 @@ from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
-from gateway.turns.workspace_lock import WorkspaceLock
+from gateway.turns.workspaces import OpenWorkspaces
 from gateway.web_fetch.tools import web_tools
+from gateway.workspace import prepare_user_blocking
+from gateway.workspaces import AgentWorkspace, Workspaces, load_workspaces_blocking
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.intents.masking import Mask
@@ -91,7 +94,7 @@ class Services:
 
     settings: Settings
     chat: Chat
-    files: WorkspaceAccess
+    workspaces: OpenWorkspaces
     engine: Engine
     pool: ClientPool
     log: EventLog
@@ -104,7 +107,6 @@ class Services:
     model: str | None
     background: TaskGroup
     mcp_servers: McpServers
-    skills: WorkspaceSkills
     memory: Memory | None
     """None if it could not be opened."""
     missing_memory: MissingMemory | None = None
@@ -149,6 +151,7 @@ async def open_services(
     the policy file has a mistake; `StoreUnavailable` if the database cannot be opened.
     """
     rules = await anyio.to_thread.run_sync(load_policy_blocking, settings)
+    workspaces = await anyio.to_thread.run_sync(load_workspaces_blocking, settings)
     lock = await anyio.to_thread.run_sync(InstanceLock, settings.data_dir)
     async with AsyncExitStack() as stack:
         stack.callback(lock.close)
@@ -178,11 +181,13 @@ async def open_services(
             reader=memory,
             database=database,
             rules=rules,
+            workspaces=workspaces,
             metrics=metrics,
             mask=mask,
-            paths=await anyio.to_thread.run_sync(_view_paths_blocking, settings),
+            paths=await anyio.to_thread.run_sync(
+                _view_paths_blocking, settings, settings.workspace
+            ),
             tracer=tracer,
-            skills=await open_skills(settings),
         )
         async with anyio.create_task_group() as background:
             await background.start(check_integrity, database, steps)
@@ -198,12 +203,14 @@ async def open_services(
                 background.cancel_scope.cancel()
 
 
-def _view_paths_blocking(settings: Settings) -> PathView:
-    """Return the view of paths that clients get, which hides the server's own files."""
+def _view_paths_blocking(settings: Settings, workspace: Path) -> PathView:
+    """Return the view of paths that clients get who work in a workspace, which hides the server's
+    own files.
+    """
     server = [settings.data_dir, settings.log_dir, PROGRAM]
     if sys.prefix != sys.base_prefix:  # otherwise it is the system's folder
         server.append(Path(sys.prefix))
-    return make_path_view_blocking(settings.workspace, server)
+    return make_path_view_blocking(workspace, server)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +224,11 @@ class _Parts:
     """Replaces memory's own."""
     database: Database
     rules: Rules
+    workspaces: Workspaces
     metrics: Metrics
     mask: Mask
     paths: PathView
     tracer: Tracer | None
-    skills: WorkspaceSkills
 
 
 async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) -> Services:
@@ -244,20 +251,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     log = await open_event_log(events, turns)
     sanitizer = OutputSanitizer(parts.paths, mask)
     outputs = OutputFiles(settings.data_dir / "outputs", sanitizer.streamed)
-    usual = partial(_usual_spec, access.model, turn_memory, further, parts.skills)
+    workspaces = await _open_workspaces(parts, further)
+    usual = partial(_usual_spec, access.model, turn_memory, further, workspaces)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
-    policy = ToolGate(
-        settings.workspace,
-        rules=parts.rules,
-        can_ask_user=settings.approvals == "on",
-        platform=HERE,
-        further_tools=further.rule_of,
-        sandboxed_shell=settings.shell == "sandboxed",
-        instructions=parts.skills.names_blocking,
-    )
-    files = WorkspaceAccess(
-        settings.workspace, policy, answers_questions=settings.approvals == "on"
-    )
     stored_approvals = SqliteApprovalStore(parts.database)
     approvals = ApprovalDesk(
         stored_approvals,
@@ -275,11 +271,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             log=log,
             pool=pool,
             memory=turn_memory,
-            policy=policy,
-            workspace_lock=WorkspaceLock(),
-            pictures=files if settings.pictures == "on" else None,
+            workspaces=workspaces,
+            shows_pictures=settings.pictures == "on",
             further_tools=further,
-            skills=parts.skills,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
             reviewer=make_reviewer(
@@ -292,8 +286,6 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             metrics=metrics,
             mask=mask,
             secrets=access.secrets,
-            workspace=settings.workspace,
-            paths=parts.paths,
             default_model=access.model,
             charges=not access.demo,
             limits=TurnLimits(
@@ -350,7 +342,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     return Services(
         settings=settings,
         chat=chat,
-        files=files,
+        workspaces=workspaces,
         engine=engine,
         pool=pool,
         log=log,
@@ -366,13 +358,13 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             "turns": recovery.ping,
             "mcp_servers": mcp_servers.ping,
             "web": web.ping,
+            "workspaces": partial(_ping_workspaces, parts.workspaces),
             **access.pings,
         },
         demo=access.demo,
         model=access.model,
         background=background,
         mcp_servers=mcp_servers,
-        skills=parts.skills,
         memory=parts.memory.memory,
         missing_memory=parts.memory.missing,
         ask_model=access.ask_model,
@@ -397,11 +389,52 @@ async def _end_orphans(engine: Engine) -> None:
 
 
 def _usual_spec(
-    model: str | None, memory: TurnMemory, further: FurtherTools, skills: WorkspaceSkills
-) -> ClientSpec:
-    """Return the options of an agent for a new conversation."""
-    servers = tuple(own_servers(memory, further))
-    return ClientSpec(model=model, servers=servers, instructions=skills.revision)
+    model: str | None, memory: TurnMemory, further: FurtherTools, workspaces: OpenWorkspaces
+) -> ClientSpec | None:
+    """Return the options of an agent for a new conversation, which the user who was here last may
+    begin; None if nobody was.
+    """
+    workspace = workspaces.last
+    if workspace is None:
+        return None
+    return ClientSpec(
+        model=model,
+        servers=tuple(own_servers(memory, further)),
+        instructions=workspace.skills.revision,
+        user_id=workspace.user_id,
+    )
+
+
+async def _open_workspaces(parts: _Parts, further: FurtherTools) -> OpenWorkspaces:
+    settings = parts.settings
+    has_person = settings.approvals == "on"
+
+    def make_gate(place: AgentWorkspace, skills: WorkspaceSkills) -> ToolGate:
+        return ToolGate(
+            place.root,
+            rules=place.extend(parts.rules),
+            can_ask_user=has_person,
+            platform=HERE,
+            further_tools=further.rule_of,
+            sandboxed_shell=settings.shell == "sandboxed",
+            instructions=skills.names_blocking,
+        )
+
+    workspaces = OpenWorkspaces(
+        parts.workspaces,
+        make_gate,
+        partial(_view_paths_blocking, settings),
+        approvals=approvals_file(settings.data_dir),
+        answers_questions=has_person,
+        prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
+    )
+    if not workspaces.is_per_user:
+        await workspaces.open(LOCAL_USER)
+    return workspaces
+
+
+async def _ping_workspaces(workspaces: Workspaces) -> Mapping[str, str]:  # noqa: RUF029  a ping
+    return {"mode": "per_user" if workspaces.is_per_user else "shared"}
 
 
 async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:

@@ -158,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(_options: argparse.Namespace, settings: Settings, environ: Mapping[str, str]) -> int:
     import anyio  # noqa: PLC0415  what does not serve starts without it
 
-    from gateway.agents import AgentPlan  # noqa: PLC0415  logs and doctor start without the SDK
+    from gateway.agent_setup import AgentPlan  # noqa: PLC0415  logs and doctor start without the SDK
     from gateway.credentials import secrets_of  # noqa: PLC0415
     from gateway.observability.logging import configure_logging  # noqa: PLC0415
     from gateway.serve import serve  # noqa: PLC0415

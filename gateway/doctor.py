@@ -15,15 +15,13 @@ from typing import Literal, TextIO
 import anyio
 import psutil
 
-from gateway.agents import (
+from gateway.agent_setup import (
     AgentPlan,
     find_wall_blocking,
     make_setup_blocking,
-    plan_agents,
-    plan_mcp_blocking,
-    relay_target_blocking,
     temporary_of,
 )
+from gateway.agents import plan_agents, plan_mcp_blocking, relay_target_blocking
 from gateway.credentials import secrets_of
 from gateway.engine.box.choice import describe_box, make_box_blocking
 from gateway.engine.options import AgentSetup

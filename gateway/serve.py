@@ -21,7 +21,8 @@ import anyio
 import uvicorn
 from anyio.abc import TaskStatus
 
-from gateway.agents import AgentPlan, open_agents, plan_agents
+from gateway.agent_setup import AgentPlan
+from gateway.agents import open_agents, plan_agents
 from gateway.application import create_app
 from gateway.assemble import Services, open_services
 from gateway.errors import StartError
@@ -38,7 +39,8 @@ from gateway.settings import Settings
 from gateway.trust import OWN_SKILLS
 from gateway.version import VERSION
 from gateway.web_fetch.tools import web_tools
-from gateway.workspace import prepare_workspace_blocking
+from gateway.workspace import prepare_users_blocking, prepare_workspace_blocking
+from gateway.workspaces import load_workspaces_blocking
 from memory.background import keep_running
 from memory.errors import StoreUnavailable
 
@@ -61,10 +63,12 @@ the default of 5 ms all streams stall when many turns end together."""
 def prepare_blocking(settings: Settings) -> None:
     """Create the directories and check that this server may use them.
 
-    Raise `StartError` if the policy file holds a mistake or lacks the hosts that a setting needs, a
-    directory cannot be made or written, another server uses it, or its database was lost.
+    Raise `StartError` if the policy file holds a mistake or lacks the hosts that a setting needs,
+    users cannot have workspaces as the settings ask, a directory cannot be made or written, another
+    server uses it, or its database was lost.
     """
     web_tools(settings, load_policy_blocking(settings))
+    workspaces = load_workspaces_blocking(settings)
     try:
         make_directories_blocking(settings)
         _probe(settings.data_dir)
@@ -78,7 +82,10 @@ def prepare_blocking(settings: Settings) -> None:
     with contextlib.closing(InstanceLock(settings.data_dir)):  # `open_services` takes it again
         refuse_lost_database_blocking(settings)
         undo_cut_uploads_blocking(settings.data_dir / JOURNALS)
-    prepare_workspace_blocking(settings.workspace, OWN_SKILLS)
+    if workspaces.is_per_user:
+        prepare_users_blocking(workspaces.own.root)
+    else:
+        prepare_workspace_blocking(settings.workspace, OWN_SKILLS)
 
 
 def _probe(directory: Path, *harmless: int) -> None:

@@ -10,8 +10,7 @@ import anyio
 
 from gateway.instructions import Instruction, Kind, names_of
 from gateway.observability.masking import clip
-from gateway.settings import Settings
-from gateway.trust import approvals_file, review_folder_blocking
+from gateway.trust import review_folder_blocking
 from policies.configuration import FOLDER, digest_of
 
 MAX_LISTED = 500
@@ -98,13 +97,6 @@ class WorkspaceSkills:
                     if count > _MAX_LOOKED_AT:
                         return
                     yield from _stat(os.path.join(folder, entry))  # noqa: PTH118  it is quicker
-
-
-async def open_skills(settings: Settings) -> WorkspaceSkills:
-    """Return those of the server's workspace, with a first `refresh`."""
-    skills = WorkspaceSkills(settings.workspace, approvals_file(settings.data_dir))
-    await skills.refresh()
-    return skills
 
 
 def _stat(path: str) -> Iterator[tuple[str, int, int, int, int]]:

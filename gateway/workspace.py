@@ -1,6 +1,7 @@
-"""Prepare the agent's workspace: `memory/`, and Candor's skills under `.claude/skills`.
+"""Prepare an agent's workspace: `memory/`, and Candor's skills under `.claude/skills`.
 
-Called once at the start, before any agent runs. A skill is one `SKILL.md`. The SHA-256 of every
+Called before any agent runs there: once at the start, or when a user comes who has a folder of
+their own. A skill is one `SKILL.md`. The SHA-256 of every
 version written is kept in `.claude/skills/.candor.json`, so that an untouched skill is updated and
 a changed one is left alone. Files are written atomically and hashes are stored before their files,
 so the next start repairs a killed one. Nothing is written through a link, and nothing a person
@@ -11,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,14 +57,42 @@ def prepare_workspace_blocking(workspace: Path, skills_source: Path) -> None:
     skills = _read_skills(skills_source)
     with _as_start_error(workspace):
         _make_root(workspace)
-        memory = _make_folder(workspace, "memory")
-        for folder in (workspace, memory):
+        _fill(workspace, skills)
+
+
+def prepare_users_blocking(own: Path) -> None:
+    """Create the folder in which each user gets one, and the server's `own` in it, for this user
+    alone.
+
+    Idempotent. Raise `StartError` as `prepare_workspace_blocking` does.
+    """
+    workspace = own.parent.parent
+    with _as_start_error(workspace):
+        _make_root(workspace)
+        _make_folder(workspace, own.parent.name, mode=stat.S_IRWXU)
+        for folder in (own.parent, _make_folder(own.parent, own.name, mode=stat.S_IRWXU)):
             _probe(folder)
-        readme = memory / "README.md"
-        if not os.path.lexists(readme):
-            write_atomically_blocking(readme, _README.read_bytes())
-        claude = _make_folder(workspace, ".claude")
-        _install(skills, _make_folder(claude, "skills"))
+
+
+def prepare_user_blocking(root: Path, skills_source: Path) -> None:
+    """Create a user's folder, for this user alone, and what is missing in it.
+
+    As `prepare_workspace_blocking`; the folder of the users' folders exists.
+    """
+    skills = _read_skills(skills_source)
+    with _as_start_error(root):
+        _fill(_make_folder(root.parent, root.name, mode=stat.S_IRWXU), skills)
+
+
+def _fill(workspace: Path, skills: Mapping[str, bytes]) -> None:
+    memory = _make_folder(workspace, "memory")
+    for folder in (workspace, memory):
+        _probe(folder)
+    readme = memory / "README.md"
+    if not os.path.lexists(readme):
+        write_atomically_blocking(readme, _README.read_bytes())
+    claude = _make_folder(workspace, ".claude")
+    _install(skills, _make_folder(claude, "skills"))
 
 
 def _read_skills(source: Path) -> dict[str, bytes]:
@@ -98,7 +128,7 @@ def _make_root(workspace: Path) -> None:
         ) from exc
 
 
-def _make_folder(parent: Path, name: str) -> Path:
+def _make_folder(parent: Path, name: str, mode: int = 0o777) -> Path:
     """Create a folder of ours; a link in its place is refused.
 
     A link out of the workspace would redirect our files; one inside would give `.claude` a second
@@ -106,7 +136,7 @@ def _make_folder(parent: Path, name: str) -> Path:
     """
     folder = parent / name
     if not os.path.lexists(folder):
-        folder.mkdir()
+        folder.mkdir(mode=mode)
     if folder.is_symlink() or not folder.is_dir():
         raise StartError(
             f"{folder} must be a real folder, not a link or a file; move it away, or set "

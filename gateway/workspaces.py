@@ -61,6 +61,10 @@ class AgentWorkspace:
     """Holds their sessions, home and temporary folder."""
     projects: tuple[ExtraDirectory, ...] = ()
 
+    def settings(self, settings: Settings) -> Settings:
+        """Return the settings of a server with these folders in place of its own."""
+        return replace(settings, workspace=self.root, data_dir=self.state_dir)
+
     def extend(self, rules: Rules) -> Rules:
         """Return the rules of a server with the shared projects of these agents."""
         return replace(rules, directories=(*rules.directories, *self.projects))
@@ -81,6 +85,11 @@ class Workspaces:
         return self.workspace / USERS
 
     @property
+    def users_state_dir(self) -> Path:
+        """The folder of what is kept of the users' agents."""
+        return self.data_dir / USERS
+
+    @property
     def own(self) -> AgentWorkspace:
         """The workspace of agents that work for no user in particular: the one that all share, or
         else an empty folder.
@@ -97,7 +106,7 @@ class Workspaces:
         rights = (project.directory_of(user_id) for project in self.projects)
         return AgentWorkspace(
             root=self.users_dir / name,
-            state_dir=self.data_dir / USERS / name,
+            state_dir=self.users_state_dir / name,
             projects=tuple(right for right in rights if right is not None),
         )
 
@@ -113,6 +122,7 @@ def load_workspaces_blocking(settings: Settings) -> Workspaces:
         raise StartError(_NO_TOKENS)
     if settings.projects_file is not None and not is_per_user:
         raise StartError(_NO_USERS)
+    _check_apart(settings)
     return Workspaces(
         workspace=settings.workspace,
         data_dir=settings.data_dir.resolve(),
@@ -121,14 +131,28 @@ def load_workspaces_blocking(settings: Settings) -> Workspaces:
     )
 
 
+def _check_apart(settings: Settings) -> None:
+    """Raise `StartError` if the server keeps something in the users' folders."""
+    if settings.workspaces != "per_user":
+        return
+    users = (settings.workspace / USERS).resolve()
+    for path in (settings.data_dir, settings.log_dir, *_files_of(settings)):
+        if path.resolve().is_relative_to(users):
+            raise StartError(f"{path} lies in {users}, which belongs to the users; move it out.")
+
+
+def _files_of(settings: Settings) -> list[Path]:
+    files = (settings.tokens_file, settings.policy_file, settings.mcp_file)
+    return [path for path in files if path is not None]
+
+
 def _load_projects_blocking(settings: Settings) -> tuple[Project, ...]:
     if settings.projects_file is None:
         return ()
     users = settings.workspace / USERS
-    files = (settings.tokens_file, settings.policy_file, settings.mcp_file)
-    private = (settings.data_dir, settings.log_dir, *files)
+    private = (settings.data_dir, settings.log_dir, *_files_of(settings))
     rules = load_policy_blocking(settings)
-    taken = [(path, "the server's own") for path in private if path is not None]
+    taken = [(path, "the server's own") for path in private]
     taken.append((users, "the users' folders"))
     taken += [(place.path, "the policy file's directory") for place in rules.directories]
     try:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -23,6 +23,7 @@ from gateway.ids import ConversationId, TurnId
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
+Clean: TypeAlias = Callable[[str], str]
 
 MAX_TURN_CHARS: Final = 10_000_000
 """Of all outputs of a turn; later ones are not kept."""
@@ -47,12 +48,12 @@ class CallId:
 class OutputFiles:
     """Keeps whole outputs below a directory; `run` must be running."""
 
-    def __init__(self, directory: Path, clean: Callable[[str], str]) -> None:
+    def __init__(self, directory: Path, clean: Clean) -> None:
         """Take the directory and what makes a text safe to store, called in a worker thread."""
         self._directory = directory
         self._clean = clean
         self._thread = anyio.CapacityLimiter(1)
-        self._waiting: dict[CallId, str] = {}
+        self._waiting: dict[CallId, tuple[str, Clean]] = {}
         self._waiting_chars = 0
         self._turn_chars: dict[TurnId, int] = defaultdict(int)
         self._work = anyio.Event()
@@ -62,10 +63,11 @@ class OutputFiles:
         conversation.
         """
 
-    def put(self, call: CallId, text: str, chars: int | None) -> None:
+    def put(self, call: CallId, text: str, chars: int | None, clean: Clean | None = None) -> None:
         """Have an output kept; `chars` is its true length, None if nobody knows it. Never blocks.
 
-        An output that is over the bounds is not kept.
+        `clean` makes it safe to store, in place of what is usual. An output that is over the bounds
+        is not kept.
         """
         if chars is None:
             text += _UNCOUNTED
@@ -77,7 +79,7 @@ class OutputFiles:
             return
         self._turn_chars[call.turn_id] = size
         self._waiting_chars += len(text)
-        self._waiting[call] = text
+        self._waiting[call] = text, clean or self._clean
         self._work.set()
 
     def end_turn(self, turn_id: TurnId) -> None:
@@ -101,18 +103,18 @@ class OutputFiles:
                 call = next(iter(self._waiting), None)
                 if call is None:
                     continue
-                text = self._waiting[call]
+                waiting = self._waiting[call]
                 try:
-                    await self._in_thread(self._write_blocking, call, text)
+                    await self._in_thread(self._write_blocking, call, *waiting)
                 except OSError:
                     _log.exception("output_not_kept", extra={"turn_id": call.turn_id})
                 finally:
                     self._drop(call)
 
     def _drop(self, call: CallId) -> None:
-        text = self._waiting.pop(call, None)
-        if text is not None:
-            self._waiting_chars -= len(text)
+        waiting = self._waiting.pop(call, None)
+        if waiting is not None:
+            self._waiting_chars -= len(waiting[0])
         self._done.set()
         self._done = anyio.Event()
 
@@ -154,10 +156,10 @@ class OutputFiles:
             part.unlink(missing_ok=True)
         return [ConversationId(path.name) for path in self._directory.iterdir()]
 
-    def _write_blocking(self, call: CallId, text: str) -> None:
+    def _write_blocking(self, call: CallId, text: str, clean: Clean) -> None:
         path = self._path(call)
         if path is not None:
-            cleaned = self._clean(text)
+            cleaned = clean(text)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_atomically_blocking(path, cleaned.encode("utf-8", "replace"), mode=0o600)
 

@@ -34,6 +34,7 @@ from gateway.relay.supervisor import RelayProcess
 from policies.calls import SUBAGENT_TYPE, TASK_LIST_TOOLS
 from policies.configuration import FOLDER
 from policies.paths.protected import secret_exclusions
+from policies.paths.workspace import ExtraDirectory
 from policies.tools import PLANS, is_skill_name
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -124,6 +125,8 @@ class AgentSetup:
     """Lists the configuration of the workspace that a person approved."""
     own_servers: Sequence[OwnServer] = ()
     """The gateway's own tools; a client without them does not see their skills."""
+    projects: Sequence[ExtraDirectory] = ()
+    """Shared folders beside the workspace."""
     reads_workspace: bool = True
     """Load the workspace's instructions and skills."""
     max_agent_steps: int | None = None
@@ -289,7 +292,11 @@ def _define_subagent(
     setup: AgentSetup, description: str, tools: list[str], more: str = ""
 ) -> AgentDefinition:
     prompt = build_subagent_prompt(
-        tools, setup.shell_commands, _box_hosts(setup), asks_person=setup.asks_person
+        tools,
+        setup.shell_commands,
+        _box_hosts(setup),
+        setup.projects,
+        asks_person=setup.asks_person,
     )
     return AgentDefinition(
         description=description, prompt=f"{prompt}{more}", tools=tools, background=False
@@ -331,6 +338,7 @@ def build_options(
                 setup.tools,
                 setup.shell_commands,
                 _box_hosts(setup),
+                setup.projects,
                 asks_person=setup.asks_person,
             ),
             "snapshot": False,  # else a resumed session keeps the rules of the day it began

@@ -57,11 +57,11 @@ class ClientPool:
     def __init__(
         self,
         engine: Engine,
-        default_spec: Callable[[], ClientSpec],
+        default_spec: Callable[[], ClientSpec | None],
         limits: PoolLimits,
         tasks: TaskGroup,
     ) -> None:
-        """Initialise; `default_spec` returns the options of prewarmed clients."""
+        """Initialise; `default_spec` returns the options of prewarmed clients, None for none."""
         self._engine = engine
         self._limits = limits
         self._tasks = tasks

@@ -33,14 +33,19 @@ class _Warming:
 
 
 class PrewarmPool:
-    """Prewarmed clients with the options that `spec` returns. `run` must be running.
+    """Prewarmed clients with the options that `spec` returns; none while it is None. `run` must be
+    running.
 
     There are `size`. After more were asked for before the pool was full again, there are as many as
     were asked for, but not more than `most` returns.
     """
 
     def __init__(
-        self, engine: Engine, spec: Callable[[], ClientSpec], size: int, most: Callable[[], int]
+        self,
+        engine: Engine,
+        spec: Callable[[], ClientSpec | None],
+        size: int,
+        most: Callable[[], int],
     ) -> None:
         self._engine = engine
         self._spec = spec
@@ -72,7 +77,7 @@ class PrewarmPool:
         Wait for a client that is being connected, since it started earlier than a new one would;
         None if it fails. Cancellation leaves the client in the pool.
         """
-        if spec.fingerprint != self._spec().fingerprint:
+        if self._is_outdated(spec):
             return None
         self._taken += 1
         if self._taken > self._size > 0:
@@ -94,12 +99,15 @@ class PrewarmPool:
 
     def _next(self) -> _Warming | None:
         """Return an unclaimed client, preferably a ready one."""
-        free = [one for one in self._warmings if not one.claimed and not self._is_outdated(one)]
+        free = [
+            one for one in self._warmings if not one.claimed and not self._is_outdated(one.spec)
+        ]
         return min(free, key=lambda one: one.client is None, default=None)
 
-    def _is_outdated(self, warming: _Warming) -> bool:
-        """Return whether a client has other options than a new one would get."""
-        return warming.spec.fingerprint != self._spec().fingerprint
+    def _is_outdated(self, spec: ClientSpec) -> bool:
+        """Return whether these are other options than a prewarmed client would get."""
+        usual = self._spec()
+        return usual is None or spec.fingerprint != usual.fingerprint
 
     def _remove(self, warming: _Warming) -> None:
         if warming in self._warmings:
@@ -142,6 +150,8 @@ class PrewarmPool:
                 pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
 
     def _wanted(self) -> int:
+        if self._spec() is None:
+            return 0
         if anyio.current_time() >= self._calm_at:
             self._demand = self._size
         return max(self._size, min(self._demand, self._most()))
@@ -151,7 +161,7 @@ class PrewarmPool:
         time to time.
         """
         for warming in list(self._warmings):
-            is_surplus = len(self._warmings) > self._wanted() or self._is_outdated(warming)
+            is_surplus = len(self._warmings) > self._wanted() or self._is_outdated(warming.spec)
             if warming in self._warmings and is_surplus and warming.client is not None:
                 self._remove(warming)
                 await warming.client.close()
@@ -164,7 +174,9 @@ class PrewarmPool:
         self._without_text.clear()
 
     async def _warm_one(self) -> bool:
-        warming = _Warming(self._spec())
+        spec = self._spec()
+        assert spec is not None, "one is wanted"
+        warming = _Warming(spec)
         self._warmings.append(warming)
         try:
             warming.client = await self._engine.connect(warming.spec, SessionOrigin(warm_up=True))

@@ -110,12 +110,16 @@ class ClientSpec:
     """The gateway's own tools that the agent has."""
     instructions: str = ""
     """Names the skills, sub-agents and commands of the workspace that it is given."""
+    user_id: str | None = None
+    """The user in whose own workspace the agent works; None: there is one for all."""
 
     @property
     def fingerprint(self) -> str:
         """Everything that is fixed once the client is connected."""
         servers = "".join(f" server={server.name}@{server.revision}" for server in self.servers)
-        return f"model={self.model or ''}{servers} instructions={self.instructions}"
+        user = "" if self.user_id is None else f" user={self.user_id}"
+        model = f"model={self.model or ''}{servers}"
+        return f"{model} instructions={self.instructions}{user}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

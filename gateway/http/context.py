@@ -13,6 +13,7 @@ from gateway.assemble import Services
 from gateway.chat import Chat
 from gateway.conversations.feed import Subscription
 from gateway.errors import UnprocessableEntity
+from gateway.files.access import WorkspaceAccess
 from gateway.files.upload_journal import JOURNALS
 from gateway.files.uploads import StoredFile, Upload, store_uploads_blocking
 from gateway.http.bodies import BodyT, read_body
@@ -97,13 +98,15 @@ class RequestContext:
         """Read the body; see `read_body`."""
         return await read_body(self.request, model, self.state.limits.body_deadline_s)
 
+    async def files(self) -> WorkspaceAccess:
+        """Return the files of the user's workspace."""
+        return (await self.state.services.workspaces.open(self.user_id)).files
+
     async def store(self, uploads: Sequence[Upload]) -> Sequence[StoredFile]:
         """Store files in the workspace, all or none; raises as `store_uploads_blocking` does."""
-        services = self.state.services
-        journals = services.settings.data_dir / JOURNALS
-        return await anyio.to_thread.run_sync(
-            store_uploads_blocking, services.files, uploads, journals
-        )
+        journals = self.state.services.settings.data_dir / JOURNALS
+        files = await self.files()
+        return await anyio.to_thread.run_sync(store_uploads_blocking, files, uploads, journals)
 
     def event_stream(
         self,

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,11 @@ log = logging.getLogger(__name__)
 class TurnJournal:
     """One turn's file. Made by `Journal.open`; for the event loop alone."""
 
-    def __init__(self, journal: "Journal", file: LogFile, log_file: str) -> None:
+    def __init__(
+        self, journal: "Journal", file: LogFile, log_file: str, line_format: LineFormat
+    ) -> None:
         self.file = file
+        self.line_format = line_format
         self.log_file = log_file
         """`<YYYY-MM-DD>/<turn_id>.jsonl`, the date in UTC; relative to the journal's directory."""
         self.lost = 0
@@ -152,15 +156,21 @@ class Journal:
         self._probe_thread = anyio.CapacityLimiter(1)
         self._probing = threading.Lock()
 
-    def open(self, conversation_id: str, turn_id: str, at: datetime) -> TurnJournal:
-        """Return the journal of one turn. Never touches the disk.
+    def open(
+        self, conversation_id: str, turn_id: str, at: datetime, *, shown: Mask = str
+    ) -> TurnJournal:
+        """Return the journal of one turn, whose texts `shown` changes before they are masked. Never
+        touches the disk.
 
         An existing file, of before a crash, is continued after its last line. Raise `ValueError` if
         `turn_id` is not shaped like one.
         """
         log_file = log_file_name(turn_id, at)
         envelope = {"conversation_id": conversation_id, "turn_id": turn_id}
-        return TurnJournal(self, LogFile(self._directory / log_file, envelope), log_file)
+        file = LogFile(self._directory / log_file, envelope)
+        mask = self._format.mask
+        line_format = replace(self._format, mask=lambda text: mask(shown(text)))
+        return TurnJournal(self, file, log_file, line_format)
 
     def enqueue(self, turn: TurnJournal, line: Line) -> bool:
         """Take a line; return False if the queue is full or the writer has ended."""
@@ -221,7 +231,7 @@ class Journal:
             lost, fault = await anyio.to_thread.run_sync(
                 turn.file.write_blocking,
                 lines,
-                self._format,
+                turn.line_format,
                 abandon_on_cancel=True,
                 limiter=self._writer_thread,
             )

@@ -91,7 +91,7 @@ class ApprovalRequester:
         granted = self._grant
         if granted is None or granted.decision != "allow":
             return None
-        if granted.fingerprint != fingerprint_of(call, self._context.parts.workspace):
+        if granted.fingerprint != fingerprint_of(call, self._context.workspace.root):
             return None
         self._grant = None
         answer = Answer(
@@ -140,7 +140,7 @@ class ApprovalRequester:
         context, turn = self._context, self._context.turn
         asked: list[Question] = []
         answer = Answer(decision="deny", by="turn_ended")
-        show = partial(show_input, secrets=context.parts.secrets, workspace=context.parts.workspace)
+        show = partial(show_input, secrets=context.parts.secrets, workspace=context.workspace.root)
         shown = await off_loop(show, call.input)
         masked = await off_loop(context.sanitizer.input, call.input)
         await self._wait_until_seen(call)
@@ -152,7 +152,7 @@ class ApprovalRequester:
                     effect=effect,
                     summary=context.sanitizer.summary(call.input),
                     shown=shown,
-                    fingerprint=fingerprint_of(call, context.parts.workspace),
+                    fingerprint=fingerprint_of(call, context.workspace.root),
                     show=context.sanitizer.line,
                     language=context.language,
                     why=why,

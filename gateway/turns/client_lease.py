@@ -29,6 +29,7 @@ from gateway.turns.memory_tools import (
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
 from gateway.turns.turn_memory import TurnMemory
+from gateway.turns.workspaces import OpenWorkspace
 
 
 def own_servers(
@@ -65,13 +66,14 @@ def own_calls(parts: TurnParts, turn: Turn, conversation: Conversation) -> OwnCa
 
 
 def client_of(
-    parts: TurnParts, conversation: Conversation
+    parts: TurnParts, conversation: Conversation, workspace: OpenWorkspace
 ) -> tuple[ConversationId, ClientSpec, SessionOrigin]:
     """Return what the pool is asked with for the client of a conversation."""
     spec = ClientSpec(
         model=conversation.model or parts.default_model,
         servers=tuple(own_servers(parts.memory, parts.further_tools, conversation)),
-        instructions=parts.skills.revision,
+        instructions=workspace.skills.revision,
+        user_id=workspace.user_id,
     )
     origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
     return conversation.id, spec, origin
@@ -92,9 +94,11 @@ class ClientLease:
     async def take(self, conversation: Conversation, *, after_death: bool = False) -> Cause | None:
         """Take the conversation's client and report what it lost; return why if there is none."""
         parts, began_s = self._context.parts, anyio.current_time()
-        await parts.skills.refresh()
+        await self._context.workspace.skills.refresh()
         try:
-            self._lease = await parts.pool.acquire(*client_of(parts, conversation))
+            self._lease = await parts.pool.acquire(
+                *client_of(parts, conversation, self._context.workspace)
+            )
         except EngineError as exc:
             self._context.trace.step("client", began_s, origin="none")
             cause: Cause = "unavailable"

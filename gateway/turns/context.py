@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path, PurePath
 from types import MappingProxyType
 from typing import Final
 
@@ -14,23 +13,19 @@ from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.store import ConversationStore, FileChangeStore, TurnStore
 from gateway.engine.pool import ClientPool
-from gateway.files.access import WorkspaceAccess
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.observability.metrics import Metrics
-from gateway.observability.paths import PathView
-from gateway.skills import WorkspaceSkills
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import CallReviewer
 from gateway.turns.control import TurnControl
 from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.file_changes import TurnFileChanges
 from gateway.turns.further_tools import FurtherTools
-from gateway.turns.gate import Policy
 from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.sentences import Language, language_of, say
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from gateway.turns.turn_trace import NO_TRACE, TurnTrace
-from gateway.turns.workspace_lock import WorkspaceLock
+from gateway.turns.workspaces import OpenWorkspace, OpenWorkspaces
 from memory.clock import Now
 
 _NO_FIELDS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -60,12 +55,10 @@ class TurnParts:
     log: EventLog
     pool: ClientPool
     memory: TurnMemory
-    policy: Policy
-    workspace_lock: WorkspaceLock
-    pictures: WorkspaceAccess | None
-    """Where pictures that a message names are read; None: the model gets no pictures."""
+    workspaces: OpenWorkspaces
+    shows_pictures: bool
+    """The model sees the pictures that a message names."""
     further_tools: FurtherTools
-    skills: WorkspaceSkills
     approvals: ApprovalDesk
     ask_changes: bool
     """Approvals are on: a person is asked about each change."""
@@ -78,8 +71,6 @@ class TurnParts:
     mask: Mask
     secrets: Sequence[str]
     """Values that the server knows as secrets."""
-    workspace: PurePath
-    paths: PathView
     default_model: str | None
     charges: bool
     """True if the model costs money: the demo model does not, whatever the agent program
@@ -98,6 +89,7 @@ class TurnContext:
     turn: Turn
     conversation: Conversation
     """As it was when the turn began."""
+    workspace: OpenWorkspace
     events: TurnEvents
     control: TurnControl
     sanitizer: OutputSanitizer
@@ -119,13 +111,16 @@ class TurnContext:
     _begun_s: float = field(default_factory=anyio.current_time, init=False)
 
     def __post_init__(self) -> None:
-        self.file_changes = TurnFileChanges(Path(self.parts.workspace), self.sanitizer)
+        self.file_changes = TurnFileChanges(self.workspace.root, self.sanitizer)
         self.language = language_of(self.turn.message)
         self.chronicle = TurnChronicle(
             self.parts.memory, self.turn, is_on=self.conversation.memory_enabled
         )
         self.journal = self.parts.journal.open(
-            self.turn.conversation_id, self.turn.id, self.started_at
+            self.turn.conversation_id,
+            self.turn.id,
+            self.started_at,
+            shown=str if self.workspace.user_id is None else self.workspace.paths.shown,
         )
 
     @property

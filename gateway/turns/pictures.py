@@ -56,9 +56,10 @@ async def read_pictures(context: TurnContext) -> _Found:
     it; and the content blocks for the model. A file that is missing or that the policy denies is in
     neither.
     """
-    access, paths = context.parts.pictures, dict.fromkeys(_NAMED.findall(context.turn.message))
-    if access is None or not paths:
+    paths = dict.fromkeys(_NAMED.findall(context.turn.message))
+    if not context.parts.shows_pictures or not paths:
         return (), ()
+    access = context.workspace.files
     named, blocks = await anyio.to_thread.run_sync(_read_blocking, access, list(paths))
     context.evidence.has_picture = bool(blocks)
     return named, blocks
@@ -100,8 +101,8 @@ async def refuse_picture(context: TurnContext, call: ToolCall) -> Deny | None:
     """Return, and report, why an allowed Read must not show its picture to the model; None if it
     may.
     """
-    access, path = context.parts.pictures, call.input.get("file_path")
-    if access is None or call.name != "Read" or not isinstance(path, str):
+    access, path = context.workspace.files, call.input.get("file_path")
+    if not context.parts.shows_pictures or call.name != "Read" or not isinstance(path, str):
         return None
     if not path.lower().endswith(_SUFFIXES):
         return None

@@ -253,7 +253,9 @@ class RunDriver:
         if event.index is not None and len(whole.text) > OUTPUT_CHARS:
             turn = self._context.turn
             call = CallId(turn.conversation_id, turn.id, event.index)
-            self._context.parts.outputs.put(call, whole.text, whole.chars)
+            self._context.parts.outputs.put(
+                call, whole.text, whole.chars, self._context.sanitizer.streamed
+            )
         text = await off_loop(self._context.sanitizer.clipped, event.text)
         return replace(event, text=text, whole=replace(whole, text=""))
 
@@ -265,7 +267,7 @@ class RunDriver:
             ToolCall(
                 name=call.name,
                 input=call.input,
-                cwd=str(self._context.parts.workspace),
+                cwd=str(self._context.workspace.root),
                 tool_use_id=call.tool_use_id,
                 index=call.index,
             )

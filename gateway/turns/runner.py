@@ -63,7 +63,6 @@ class TurnRunner:
 
     def __init__(self, parts: TurnParts) -> None:
         self._parts = parts
-        self._sanitizer = OutputSanitizer(parts.paths, parts.mask)
 
     async def run(self, ticket: Ticket) -> None:
         """Run a turn to its stored result; do nothing if its conversation was deleted."""
@@ -73,13 +72,15 @@ class TurnRunner:
         )
         if conversation is None:
             return
+        workspace = await parts.workspaces.open(turn.user_id)
         context = TurnContext(
             parts=parts,
             turn=turn,
             conversation=conversation,
+            workspace=workspace,
             events=ticket.events,
             control=ticket.control,
-            sanitizer=self._sanitizer,
+            sanitizer=OutputSanitizer(workspace.paths, parts.mask),
             evidence=Evidence(model=self._model_of(conversation)),
             started_at=turn.started_at or parts.now(),
             trace=ticket.trace,
@@ -93,10 +94,12 @@ class TurnRunner:
 
     def wake(self, conversation: Conversation) -> None:
         """Have the agent of a conversation started that somebody opened; a fork has no session of
-        its own yet.
+        its own yet, and a workspace that is not open has to be prepared first.
         """
-        if conversation.session_id is not None and conversation.fork_at is None:
-            self._parts.pool.wake(*client_of(self._parts, conversation))
+        workspace = self._parts.workspaces.known(conversation.user_id)
+        is_resumed = conversation.session_id is not None and conversation.fork_at is None
+        if workspace is not None and is_resumed:
+            self._parts.pool.wake(*client_of(self._parts, conversation, workspace))
 
     def _model_of(self, conversation: Conversation) -> str:
         return conversation.model or self._parts.default_model or ""
@@ -122,8 +125,8 @@ class TurnWork:
         self._approvals = ApprovalRequester(context)
         self._own_calls = own_calls(parts, context.turn, context.conversation)
         self._gate = TurnGate(
-            policy=parts.policy,
-            lock=parts.workspace_lock,
+            policy=context.workspace.policy,
+            lock=context.workspace.lock,
             evidence=context.evidence,
             control=context.control,
             clock=self._clock,
@@ -206,7 +209,7 @@ class TurnWork:
             return None
         if not looks_typed(context.turn.message):
             return None
-        skills = await anyio.to_thread.run_sync(context.parts.skills.typed_blocking)
+        skills = await anyio.to_thread.run_sync(context.workspace.skills.typed_blocking)
         match read_command(context.turn.message, skills):
             case SkillRequest(name, words):
                 request = context.say("skill_request", name=name)
@@ -356,8 +359,9 @@ class TurnWork:
 
     async def _is_approved_skill(self) -> bool:
         """Return whether the instructions that were read last are a skill that agents are given."""
-        parts, last = self._context.parts, self._context.evidence.last_tool
-        names = await anyio.to_thread.run_sync(parts.skills.typed_blocking)
+        last = self._context.evidence.last_tool
+        skills = self._context.workspace.skills
+        names = await anyio.to_thread.run_sync(skills.typed_blocking)
         return last is not None and skills_read(last) <= set(names)
 
     async def _summarise(self, text: str) -> None:

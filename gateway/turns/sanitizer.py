@@ -53,7 +53,7 @@ that all streams stall when many turns end together. Two, because one hostile te
 
 
 class OutputSanitizer:
-    """Sanitizes text. Made once for a server."""
+    """Sanitizes text as the users of one workspace get it."""
 
     def __init__(self, paths: PathView, mask: Mask) -> None:
         self.mask = mask

@@ -12,8 +12,9 @@ router = APIRouter()
 
 
 @router.get("/skills")
-async def skills(_context: Context, state: State) -> Response:
+async def skills(context: Context, state: State) -> Response:
     """Return each skill, sub-agent and command, and why agents are not given it if they are not."""
-    found = await anyio.to_thread.run_sync(state.services.skills.list_blocking)
+    workspace = await state.services.workspaces.open(context.user_id)
+    found = await anyio.to_thread.run_sync(workspace.skills.list_blocking)
     items = [instruction_fields(item) for item in found.items]
     return JsonResponse({"skills": items, "truncated": found.truncated})

@@ -77,7 +77,7 @@ async def list_workspace(
     context: Context, path: FilePath = "", q: Parameter = "", limit: Limit = DEFAULT_LIMIT
 ) -> Response:
     """List the folder `path`; with `q` find up to `limit` files of the whole workspace instead."""
-    files = context.state.services.files
+    files = await context.files()
     query = q.strip()
     if query and path:
         raise bad_field("path", "`path` and `q` exclude each other.")
@@ -104,8 +104,8 @@ async def list_workspace(
 )
 async def download_file(context: Context, path: FilePath) -> Response:
     """Return a file as it is, as a download: no browser opens it as a page."""
-    open_ = partial(context.state.services.files.open_blocking, path)
-    descriptor = await anyio.to_thread.run_sync(open_)
+    files = await context.files()
+    descriptor = await anyio.to_thread.run_sync(files.open_blocking, path)
     return FileDownload(descriptor, PurePosixPath(path).name)
 
 

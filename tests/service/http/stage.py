@@ -31,7 +31,6 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import PoolLimits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec
-from gateway.files.access import WorkspaceAccess
 from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
 from gateway.http.tokens import make_token
@@ -40,12 +39,15 @@ from gateway.mcp_servers.accepted_tools import AcceptedTools
 from gateway.mcp_servers.servers import McpServers
 from gateway.model_access import Ping
 from gateway.observability.metrics import Metrics
+from gateway.observability.paths import make_path_view_blocking
 from gateway.settings import Settings
-from gateway.skills import WorkspaceSkills
-from gateway.trust import approvals_file
+from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
+from gateway.turns.workspaces import OpenWorkspaces
+from gateway.workspace import prepare_user_blocking
+from gateway.workspaces import load_workspaces_blocking
 from memory.clock import rfc3339, utc_now
 from memory.service.assemble import open_memory
 from memory.service.memory import Memory
@@ -238,6 +240,7 @@ async def staged(
     players = _Players(turns, approvals)
     tools = ConversationTools(turns)
     await anyio.to_thread.run_sync(partial(chosen.data_dir.mkdir, exist_ok=True))
+    workspaces = await anyio.to_thread.run_sync(load_workspaces_blocking, chosen)
     plan = MemoryPlan(
         data_dir=chosen.data_dir,
         workspace=chosen.workspace,
@@ -286,8 +289,13 @@ async def staged(
         services = Services(
             settings=chosen,
             chat=chat,
-            files=WorkspaceAccess(
-                chosen.workspace, ToolGate(chosen.workspace), answers_questions=False
+            workspaces=OpenWorkspaces(
+                workspaces,
+                lambda place, _: ToolGate(place.root),
+                make_path_view_blocking,
+                approvals=approvals_file(chosen.data_dir),
+                answers_questions=False,
+                prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
             ),
             engine=engine,
             pool=pool,
@@ -302,7 +310,6 @@ async def staged(
             model="candor-demo",
             background=tasks,
             mcp_servers=McpServers((), AcceptedTools(chosen.data_dir)),
-            skills=WorkspaceSkills(chosen.workspace, approvals_file(chosen.data_dir)),
             memory=memory,
         )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from gateway import agents
-from gateway.agents import AgentPlan, find_wall_blocking, make_setup_blocking, plan_agents
+from gateway import agent_setup
+from gateway.agent_setup import AgentPlan, find_wall_blocking, make_setup_blocking
+from gateway.agents import plan_agents
 from gateway.credentials import Credential
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces
@@ -34,7 +35,7 @@ class Machine:
             (root / name).mkdir()
         (root / "ws").symlink_to(root / "work")
         self.asked: list[tuple[WallMode, AgentPlaces, Path]] = []
-        monkeypatch.setattr(agents, "protect_blocking", self._protect)
+        monkeypatch.setattr(agent_setup, "protect_blocking", self._protect)
 
     def _protect(self, mode: WallMode, places: AgentPlaces, scratch: Path) -> Protection:
         self.asked.append((mode, places, scratch))
@@ -183,7 +184,7 @@ def test_a_wall_that_is_missing_or_cannot_be_tried_stops_the_start(
     def fail(*_: object) -> Protection:
         raise fault
 
-    monkeypatch.setattr(agents, "protect_blocking", fail)
+    monkeypatch.setattr(agent_setup, "protect_blocking", fail)
     with pytest.raises(StartError, match=told):
         machine.places({})
 

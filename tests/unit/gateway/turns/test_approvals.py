@@ -302,9 +302,8 @@ def context_with(events: Events, desk: ApprovalDesk) -> TurnContext:
     nothing = SimpleNamespace(note=lambda *_: {})
     context = SimpleNamespace(
         turn=SimpleNamespace(user_id=LOCAL_USER, conversation_id="cnv_1", id="trn_1"),
-        parts=SimpleNamespace(
-            approvals=desk, now=lambda: NOON, secrets=(), workspace=PurePath("/ws"), reviewer=None
-        ),
+        parts=SimpleNamespace(approvals=desk, now=lambda: NOON, secrets=(), reviewer=None),
+        workspace=SimpleNamespace(root=PurePath("/ws")),
         language="en",
         sanitizer=SimpleNamespace(summary=lambda _: "ls", line=str, input=dict, text=str),
         control=TurnControl(),

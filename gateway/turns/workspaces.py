@@ -1,0 +1,137 @@
+"""The workspaces in use: what the calls and files of each are judged, locked and shown with."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+
+from gateway.errors import StartError
+from gateway.files.access import WorkspaceAccess
+from gateway.ids import UserId
+from gateway.observability.paths import PathView
+from gateway.skills import WorkspaceSkills
+from gateway.turns.workspace_lock import WorkspaceLock
+from gateway.workspaces import AgentWorkspace, Workspaces
+from policies.tools import ToolGate
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWorkspace:
+    """A workspace in use."""
+
+    root: Path
+    policy: ToolGate
+    files: WorkspaceAccess
+    """For persons, and for pictures that a message names."""
+    lock: WorkspaceLock
+    paths: PathView
+    skills: WorkspaceSkills
+    user_id: UserId | None = None
+    """The user whose workspace it is; None: it is everybody's."""
+
+
+MakeGate = Callable[[AgentWorkspace, WorkspaceSkills], ToolGate]
+MakePaths = Callable[[Path], PathView]
+"""Returns the view of paths that the users of a workspace get; called in a worker thread."""
+
+
+class OpenWorkspaces:
+    """Opens the workspace of a user when it is first used.
+
+    A user's folder is made then, by `prepare`, which is called in a worker thread.
+    """
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        make_gate: MakeGate,
+        make_paths: MakePaths,
+        *,
+        approvals: Path | None,
+        answers_questions: bool,
+        prepare: Callable[[Path], None],
+        users: set[UserId] | None = None,
+    ) -> None:
+        """Initialise. `approvals` is the file of what was approved of any workspace; `users` gets
+        those whose own workspaces were opened.
+        """
+        self._workspaces = workspaces
+        self._make_gate = make_gate
+        self._make_paths = make_paths
+        self._approvals = approvals
+        self._answers_questions = answers_questions
+        self._prepare = prepare
+        self._users = set() if users is None else users
+        self._open: dict[UserId | None, OpenWorkspace] = {}
+        self._opening = anyio.Lock(fast_acquire=True)
+        self._common_lock = WorkspaceLock()
+        """Of all workspaces whose calls may change something that others may change, too."""
+        self.last_user_id: UserId | None = None
+        """The user who used a workspace last, if each has their own."""
+
+    @property
+    def is_per_user(self) -> bool:
+        """True if each user has a workspace of their own."""
+        return self._workspaces.is_per_user
+
+    def owner_of(self, user_id: UserId) -> UserId | None:
+        """Return whose workspace a user works in; None: everybody's."""
+        return user_id if self.is_per_user else None
+
+    def known(self, user_id: UserId) -> OpenWorkspace | None:
+        """Return the workspace of a user if it is open."""
+        return self._open.get(self.owner_of(user_id))
+
+    @property
+    def last(self) -> OpenWorkspace | None:
+        """The workspace that was used last, if it could be opened."""
+        return self._open.get(self.last_user_id)
+
+    async def open(self, user_id: UserId) -> OpenWorkspace:
+        """Return the workspace of a user.
+
+        If its folder cannot be made that is logged, and tried again at the next call; meanwhile
+        nothing is found in it and no agent starts there.
+        """
+        owner = self.last_user_id = self.owner_of(user_id)
+        if (known := self._open.get(owner)) is not None:
+            return known
+        async with self._opening:
+            if (known := self._open.get(owner)) is not None:
+                return known
+            place = self._workspaces.of(user_id)
+            is_made = owner is None or await self._is_made(place.root)
+            paths = await anyio.to_thread.run_sync(self._make_paths, place.root)
+            opened = self._make(place, owner, paths)
+            await opened.skills.refresh()
+            if is_made:
+                self._open[owner] = opened
+                self._users.update(() if owner is None else (owner,))
+            return opened
+
+    async def _is_made(self, root: Path) -> bool:
+        try:
+            await anyio.to_thread.run_sync(self._prepare, root)
+        except StartError as exc:
+            _log.error("workspace_not_made", extra={"reason": str(exc)})
+            return False
+        return True
+
+    def _make(self, place: AgentWorkspace, owner: UserId | None, paths: PathView) -> OpenWorkspace:
+        skills = WorkspaceSkills(place.root, self._approvals)
+        policy = self._make_gate(place, skills)
+        is_alone = not any(directory.writable for directory in policy.rules.directories)
+        return OpenWorkspace(
+            root=place.root,
+            policy=policy,
+            files=WorkspaceAccess(place.root, policy, answers_questions=self._answers_questions),
+            lock=WorkspaceLock() if owner is not None and is_alone else self._common_lock,
+            paths=paths,
+            skills=skills,
+            user_id=owner,
+        )
