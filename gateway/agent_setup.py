@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.assemble import PROGRAM
 from gateway.credentials import Credential
 from gateway.engine import processes
 from gateway.engine.box.process import Box
@@ -23,6 +22,7 @@ from gateway.settings import Settings
 from gateway.trust import approvals_file
 from gateway.turns.case_tools import CASE_SERVER
 from gateway.turns.questions import PERSON_TOOLS
+from gateway.workspace_parts import PROGRAM
 from policies.rules import Rules
 
 _log = logging.getLogger(__name__)

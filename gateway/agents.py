@@ -120,6 +120,8 @@ def plan_mcp_blocking(settings: Settings, environ: Mapping[str, str]) -> tuple[S
     """Return the servers of `CANDOR_MCP_FILE`, each with its box. Raise `StartError`."""
     rules = load_policy_blocking(settings)
     writable = [place.path for place in rules.directories if place.writable]
+    projects = load_workspaces_blocking(settings).projects
+    writable += [project.path for project in projects if project.writers]
     return plan_servers_blocking(settings, environ, writable)
 
 

@@ -7,12 +7,10 @@ off, and queues those that waited.
 """
 
 import logging
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup
@@ -32,7 +30,7 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
-from gateway.ids import LOCAL_USER
+from gateway.ids import UserId
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
@@ -41,12 +39,10 @@ from gateway.mcp_servers.servers import McpServers
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.model_access import MakeEngine, ModelAccess, Ping
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
-from gateway.observability.paths import PathView, make_path_view_blocking
+from gateway.observability.paths import PathView
 from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
-from gateway.skills import WorkspaceSkills
-from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import make_reviewer
 from gateway.turns.claim_check import ClaimChecker
@@ -62,8 +58,13 @@ from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.web_fetch.tools import web_tools
-from gateway.workspace import prepare_user_blocking
-from gateway.workspaces import AgentWorkspace, Workspaces, load_workspaces_blocking
+from gateway.workspace_parts import (
+    notes_of,
+    open_workspaces,
+    ping_workspaces,
+    view_paths_blocking,
+)
+from gateway.workspaces import Workspaces, load_workspaces_blocking
 from memory.background import keep_running
 from memory.clock import utc_now
 from memory.intents.masking import Mask
@@ -74,12 +75,9 @@ from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules
 from policies.secrets import mask_secrets
-from policies.tools import HERE, ToolGate
 
 _log = logging.getLogger(__name__)
 
-PROGRAM = Path(__file__).resolve().parent.parent
-"""The server's own code and its `.env`."""
 _STORE_S = 5.0
 """How long storing the last results may take beyond the graces; on a full disk it never ends."""
 _CLOSE_S = 15.0
@@ -163,6 +161,7 @@ async def open_services(
         if open_tracer is not None:
             on_lost = metrics.trace_spans_lost_total.inc
             tracer = await stack.enter_async_context(open_tracer(on_lost))
+        users: set[UserId] = set()
         mask = partial(mask_secrets, known=access.secrets)
         remembered = await stack.enter_async_context(
             open_server_memory(
@@ -172,6 +171,7 @@ async def open_services(
                 secrets=access.secrets,
                 ask_model=access.ask_model,
                 has_history=await database.row("SELECT 1 FROM turns LIMIT 1") is not None,
+                user_notes=notes_of(workspaces, users),
             )
         )
         parts = _Parts(
@@ -182,11 +182,10 @@ async def open_services(
             database=database,
             rules=rules,
             workspaces=workspaces,
+            users=users,
             metrics=metrics,
             mask=mask,
-            paths=await anyio.to_thread.run_sync(
-                _view_paths_blocking, settings, settings.workspace
-            ),
+            paths=await anyio.to_thread.run_sync(view_paths_blocking, settings, settings.workspace),
             tracer=tracer,
         )
         async with anyio.create_task_group() as background:
@@ -203,16 +202,6 @@ async def open_services(
                 background.cancel_scope.cancel()
 
 
-def _view_paths_blocking(settings: Settings, workspace: Path) -> PathView:
-    """Return the view of paths that clients get who work in a workspace, which hides the server's
-    own files.
-    """
-    server = [settings.data_dir, settings.log_dir, PROGRAM]
-    if sys.prefix != sys.base_prefix:  # otherwise it is the system's folder
-        server.append(Path(sys.prefix))
-    return make_path_view_blocking(workspace, server)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
     """What the services are built from."""
@@ -225,6 +214,8 @@ class _Parts:
     database: Database
     rules: Rules
     workspaces: Workspaces
+    users: set[UserId]
+    """Gets those whose own workspaces were opened."""
     metrics: Metrics
     mask: Mask
     paths: PathView
@@ -251,7 +242,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     log = await open_event_log(events, turns)
     sanitizer = OutputSanitizer(parts.paths, mask)
     outputs = OutputFiles(settings.data_dir / "outputs", sanitizer.streamed)
-    workspaces = await _open_workspaces(parts, further)
+    workspaces = await open_workspaces(
+        parts.workspaces, settings, parts.rules, further, parts.users
+    )
     usual = partial(_usual_spec, access.model, turn_memory, further, workspaces)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
     stored_approvals = SqliteApprovalStore(parts.database)
@@ -358,7 +351,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             "turns": recovery.ping,
             "mcp_servers": mcp_servers.ping,
             "web": web.ping,
-            "workspaces": partial(_ping_workspaces, parts.workspaces),
+            "workspaces": partial(ping_workspaces, parts.workspaces),
             **access.pings,
         },
         demo=access.demo,
@@ -403,38 +396,6 @@ def _usual_spec(
         instructions=workspace.skills.revision,
         user_id=workspace.user_id,
     )
-
-
-async def _open_workspaces(parts: _Parts, further: FurtherTools) -> OpenWorkspaces:
-    settings = parts.settings
-    has_person = settings.approvals == "on"
-
-    def make_gate(place: AgentWorkspace, skills: WorkspaceSkills) -> ToolGate:
-        return ToolGate(
-            place.root,
-            rules=place.extend(parts.rules),
-            can_ask_user=has_person,
-            platform=HERE,
-            further_tools=further.rule_of,
-            sandboxed_shell=settings.shell == "sandboxed",
-            instructions=skills.names_blocking,
-        )
-
-    workspaces = OpenWorkspaces(
-        parts.workspaces,
-        make_gate,
-        partial(_view_paths_blocking, settings),
-        approvals=approvals_file(settings.data_dir),
-        answers_questions=has_person,
-        prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
-    )
-    if not workspaces.is_per_user:
-        await workspaces.open(LOCAL_USER)
-    return workspaces
-
-
-async def _ping_workspaces(workspaces: Workspaces) -> Mapping[str, str]:  # noqa: RUF029  a ping
-    return {"mode": "per_user" if workspaces.is_per_user else "shared"}
 
 
 async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:

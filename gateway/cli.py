@@ -22,6 +22,7 @@ from typing import NoReturn
 from dotenv import dotenv_values
 
 from gateway.errors import StartError
+from gateway.ids import UserId
 from gateway.settings import Settings, SettingsError
 from gateway.version import COMMAND, VERSION
 
@@ -228,7 +229,7 @@ def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
         ),
         program=COMMAND,
         sandboxed_shell=settings.shell == "sandboxed",
-        trust=lambda yes: _trust(settings, yes=yes),
+        trust=lambda yes, user: _trust(_settings_of(settings, user), yes=yes),
     )
     source = sys.stdin.buffer if sys.stdin else io.BytesIO()
     return command.run(options.rest, source=source, out=sys.stdout)
@@ -248,7 +249,26 @@ def _acp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str,
     from gateway.doors.acp.bridge import run_bridge_command  # noqa: PLC0415
 
     address = f"http://{settings.host}:{settings.port}"
-    return run_bridge_command(options.rest, address, settings.workspace, COMMAND)
+    return run_bridge_command(options.rest, address, partial(_folder_of, settings), COMMAND)
+
+
+def _folder_of(settings: Settings, token: str | None) -> Path:
+    """Return the workspace of whoever has a token. Raise `StartError` if it is each user's own and
+    the token is nobody's.
+    """
+    from gateway.http.tokens import load_tokens  # noqa: PLC0415
+    from gateway.workspaces import load_workspaces_blocking  # noqa: PLC0415
+
+    workspaces = load_workspaces_blocking(settings)
+    if not workspaces.is_per_user:
+        return settings.workspace
+    assert settings.tokens_file is not None, "checked with the workspaces"
+    user_id = load_tokens(settings.tokens_file).user_of(token or "")
+    if user_id is None:
+        raise StartError(
+            "Each user has a workspace: give a token of the server's with --token-file."
+        )
+    return workspaces.of(user_id).root
 
 
 def _mcp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
@@ -261,6 +281,22 @@ def _mcp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str,
     from gateway.mcp_servers.cli import run_mcp_command  # noqa: PLC0415
 
     return run_mcp_command(options.rest, settings.data_dir / MCP_FOLDER, COMMAND, sys.stdout)
+
+
+def _settings_of(settings: Settings, user: str | None) -> Settings:
+    """Return the settings with the workspace of a user. Raise `StartError` if it is not named, or
+    there is one for all.
+    """
+    from gateway.workspaces import load_workspaces_blocking  # noqa: PLC0415
+
+    workspaces = load_workspaces_blocking(settings)
+    if not workspaces.is_per_user:
+        if user is not None:
+            raise StartError("--user is for CANDOR_WORKSPACES=per_user; all users have one folder.")
+        return settings
+    if user is None:
+        raise StartError("Each user has a workspace: name one with --user.")
+    return replace(settings, workspace=workspaces.of(UserId(user)).root)
 
 
 def _trust(settings: Settings, *, yes: bool) -> int:

@@ -32,6 +32,7 @@ from memory.intents.masking import Mask
 from memory.intents.registry import IntentRefused
 from memory.items.item import KINDS
 from memory.items.scope import Scope
+from memory.notes.notebooks import UserNotes
 from memory.outbox.backend import Backend
 from memory.outbox.backends import memu_cli, memu_server
 from memory.outbox.backends.memu_cli import MemuCliBackend
@@ -180,15 +181,18 @@ async def open_server_memory(
     secrets: Sequence[str],
     ask_model: AskModel | None,
     has_history: bool = False,
+    user_notes: UserNotes | None = None,
 ) -> AsyncIterator[ServerMemory]:
     """Open memory while the block runs; if it cannot be opened, report that and go on without.
 
-    With `has_history` an empty database file counts as damaged. A missing file is created. Raise
+    With `has_history` an empty database file counts as damaged. With `user_notes` each user has
+    notes of their own. A missing file is created. Raise
     `StartError` if the memory policy file has a mistake.
     """
     plan = MemoryPlan(
         data_dir=settings.data_dir,
         workspace=settings.workspace,
+        user_notes=user_notes,
         mask=mask,
         known_secrets=secrets,
         embedder=embedder_choice(settings),

@@ -36,8 +36,9 @@ class PolicyCommand:
     """The command line's name in the help, such as `candor`."""
     sandboxed_shell: bool = False
     """Bash runs in a box, so its command lines are not read."""
-    trust: Callable[[bool], int]
-    """Runs `policy trust` and returns the exit code; the flag answers its question with yes."""
+    trust: Callable[[bool, str | None], int]
+    """Runs `policy trust` and returns the exit code; the flag answers its question with yes, and
+    the text names the user whose workspace it is."""
 
     def run(
         self, args: Sequence[str], *, source: BinaryIO, out: TextIO, err: TextIO | None = None
@@ -58,7 +59,7 @@ class PolicyCommand:
 
     def _run(self, given: argparse.Namespace, source: BinaryIO, out: TextIO) -> int:
         if given.command == "trust":
-            return self.trust(given.yes)
+            return self.trust(given.yes, given.user)
         rules = load_rules(self.policy_file, workspace=self.workspace, private=self.private)
         if given.command == "rules":
             out.writelines(f"{line}\n" for line in list_rules(rules, self.policy_file) if line)
@@ -117,4 +118,5 @@ def _parse(args: Sequence[str]) -> argparse.Namespace | None:
     commands.add_parser("rules", add_help=False)
     trust = commands.add_parser("trust", add_help=False)
     trust.add_argument("--yes", action="store_true")
+    trust.add_argument("--user", metavar="NAME")
     return parser.parse_args(list(args))

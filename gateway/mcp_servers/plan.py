@@ -25,6 +25,7 @@ from gateway.mcp_servers.configuration import (
 )
 from gateway.mcp_servers.guardian import OWN_PID
 from gateway.settings import Settings
+from gateway.workspaces import USERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +113,16 @@ class _Planner:
         self._make_box = make_box
         self._data_dir = settings.data_dir.resolve()
         private = (settings.data_dir, settings.log_dir, settings.tokens_file)
-        self._private = [path.resolve() for path in private if path is not None]
+        self._private = {path.resolve(): "is the gateway's own" for path in private if path}
+        if settings.workspaces == "per_user":
+            self._private[(settings.workspace / USERS).resolve()] = "belongs to the users"
 
     def plan(self, name: str, config: ServerConfig) -> ServerPlan:
+        if config.workspace != "none" and self._settings.workspaces == "per_user":
+            raise StartError(
+                f"The MCP server {name} asks for the workspace; with CANDOR_WORKSPACES=per_user "
+                "one process serves all users: leave out its `workspace`."
+            )
         secrets = read_secrets_blocking(name, config, self._environ)
         if config.url is not None:
             return ServerPlan(
@@ -165,11 +173,11 @@ class _Planner:
 
     def _places(self, name: str, config: ServerConfig, program: Path, home: Path) -> AgentPlaces:
         for path in (*config.programs, *config.reads, *config.writes):
-            for private in self._private:
+            for private, why in self._private.items():
                 if path.resolve().is_relative_to(private) or private.is_relative_to(path.resolve()):
                     raise StartError(
-                        f"The MCP server {name} must not get {path}, because {private} is the "
-                        "gateway's own; name a directory apart from it."
+                        f"The MCP server {name} must not get {path}, because {private} "
+                        f"{why}; name a directory apart from it."
                     )
         workspace = self._settings.workspace.resolve()
         return AgentPlaces(

@@ -15,6 +15,7 @@ from gateway.observability.paths import PathView
 from gateway.skills import WorkspaceSkills
 from gateway.turns.workspace_lock import WorkspaceLock
 from gateway.workspaces import AgentWorkspace, Workspaces
+from policies.rules import Rules
 from policies.tools import ToolGate
 
 _log = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ class OpenWorkspace:
     """The user whose workspace it is; None: it is everybody's."""
 
 
-MakeGate = Callable[[AgentWorkspace, WorkspaceSkills], ToolGate]
+MakeGate = Callable[[Path, Rules, WorkspaceSkills], ToolGate]
+"""Returns the gate of a folder under some rules."""
 MakePaths = Callable[[Path], PathView]
 """Returns the view of paths that the users of a workspace get; called in a worker thread."""
 
@@ -49,6 +51,7 @@ class OpenWorkspaces:
     def __init__(
         self,
         workspaces: Workspaces,
+        rules: Rules,
         make_gate: MakeGate,
         make_paths: MakePaths,
         *,
@@ -57,10 +60,11 @@ class OpenWorkspaces:
         prepare: Callable[[Path], None],
         users: set[UserId] | None = None,
     ) -> None:
-        """Initialise. `approvals` is the file of what was approved of any workspace; `users` gets
-        those whose own workspaces were opened.
+        """Initialise. `rules` are those of all workspaces, `approvals` is the file of what was
+        approved of any, and `users` gets those whose own are opened.
         """
         self._workspaces = workspaces
+        self._rules = rules
         self._make_gate = make_gate
         self._make_paths = make_paths
         self._approvals = approvals
@@ -123,9 +127,10 @@ class OpenWorkspaces:
         return True
 
     def _make(self, place: AgentWorkspace, owner: UserId | None, paths: PathView) -> OpenWorkspace:
+        rules = place.extend(self._rules)
         skills = WorkspaceSkills(place.root, self._approvals)
-        policy = self._make_gate(place, skills)
-        is_alone = not any(directory.writable for directory in policy.rules.directories)
+        policy = self._make_gate(place.root, rules, skills)
+        is_alone = not any(directory.writable for directory in rules.directories)
         return OpenWorkspace(
             root=place.root,
             policy=policy,

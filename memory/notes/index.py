@@ -12,6 +12,7 @@ import anyio.to_thread
 from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
 from memory.items.item import Item
+from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import (
     NoteFile,
     NoteText,
@@ -19,7 +20,6 @@ from memory.notes.folder import (
     read_note_blocking,
     remove_note_blocking,
 )
-from memory.notes.memory_questions import asks_about_memory
 from memory.notes.notes_context import NotesBounds, quoted_notes_async
 from memory.notes.sections import items_of
 from memory.recall.query import QuotedNotes
@@ -49,7 +49,7 @@ class IndexedNote:
 
 
 class NoteStore(Protocol):
-    """Stores which notes are indexed."""
+    """Stores which notes of one owner are indexed."""
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
         """Return the indexed notes by file name."""
@@ -64,7 +64,7 @@ class NoteStore(Protocol):
         """Record that a file is to be forgotten, until it is removed or changes."""
 
     async def file_of(self, item_id: str) -> str | None:
-        """Return the file of an item."""
+        """Return the file of an item; None if the owner has none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Scanned:
 
 
 class NoteIndex:
-    """Indexes the notes of one workspace. `run` it in a task group.
+    """Indexes the notes of one workspace, which belong to `owner_id`. `run` it in a task group.
 
     `on_change` is called when notes were indexed or removed.
     """
@@ -91,9 +91,11 @@ class NoteIndex:
         store: NoteStore,
         mask: Mask,
         *,
+        owner_id: str = WORKSPACE_OWNER,
         on_change: Callable[[], None] = lambda: None,
     ) -> None:
         self._workspace = workspace
+        self._owner_id = owner_id
         self._store = store
         self._mask = mask
         self._limiter = anyio.CapacityLimiter(2)
@@ -194,10 +196,6 @@ class NoteIndex:
             await self._store.remove(name)
         return True
 
-    def asks_about_memory(self, text: str) -> bool:
-        """Return whether a message asks about what is remembered."""
-        return asks_about_memory(text)
-
     async def content(
         self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
     ) -> QuotedNotes:
@@ -207,6 +205,7 @@ class NoteIndex:
             most_items=most_items,
             active_tools=active_tools,
             mask=self._mask,
+            owner_id=self._owner_id,
         )
         return await quoted_notes_async(self._workspace, text, bounds, limiter=self._limiter)
 
@@ -231,7 +230,8 @@ class NoteIndex:
         note = read_note_blocking(self._workspace, file, self._mask)
         if note is None:
             return None
-        return note, items_of(replace(note, text=without_unsavable(note.text).text))
+        saved = replace(note, text=without_unsavable(note.text).text)
+        return note, items_of(saved, self._owner_id)
 
 
 def rest_after(took_s: float) -> float:

@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from memory.intents.masking import Mask
+from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import FOLDER, NoteFile, NoteText, list_notes_blocking, read_note_blocking
 from memory.notes.memory_questions import asks_about_memory
 from memory.notes.sections import Piece, pieces_of
@@ -58,6 +59,8 @@ class NotesBounds:
     active_tools: Sequence[str] = ()
     """The tools in use; what the notes say of their schemas is held back."""
     mask: Mask = mask_secrets
+    owner_id: str = WORKSPACE_OWNER
+    """The owner of the notes."""
 
 
 def build_memory_context(
@@ -206,13 +209,15 @@ class _Quoter:
         """Yield a note's pieces; read a note that was read in part again before its last piece is
         judged.
         """
-        pieces = pieces_of(replace(note, text=self._mask(note.text)))
+        owner_id = self._bounds.owner_id
+        pieces = pieces_of(replace(note, text=self._mask(note.text)), owner_id)
         if note.file.size <= _MAX_READ_BYTES or not self._bounds.active_tools:
             yield from pieces
             return
         yield from pieces[:-1]
         whole = read_note_blocking(self._workspace, note.file, self._mask)
-        yield from pieces_of(whole)[max(0, len(pieces) - 1) :] if whole is not None else ()
+        if whole is not None:
+            yield from pieces_of(whole, owner_id)[max(0, len(pieces) - 1) :]
 
     def _named(self, names: Sequence[str], room: int) -> str:
         shown = [name for name in names if not self._tools.is_stale(name, "")]

@@ -56,13 +56,16 @@ class Piece:
     lines: Sequence[str]
 
 
-def items_of(note: NoteText) -> list[Item]:
-    """Return a note's items; ids are derived from the file's name and the section's heading."""
-    return [piece.item for piece in pieces_of(note)]
+def items_of(note: NoteText, owner_id: str = WORKSPACE_OWNER) -> list[Item]:
+    """Return a note's items; ids are derived from the owner, the file's name and the section's
+    heading.
+    """
+    return [piece.item for piece in pieces_of(note, owner_id)]
 
 
-def pieces_of(note: NoteText) -> list[Piece]:
+def pieces_of(note: NoteText, owner_id: str = WORKSPACE_OWNER) -> list[Piece]:
     """Return a note's items with their lines, in the order of the text."""
+    whose = () if owner_id == WORKSPACE_OWNER else (owner_id,)
     changed_at = datetime.fromtimestamp(note.file.mtime_ns // _NS, UTC)
     made: list[Piece] = []
     seen: dict[str, int] = {}
@@ -72,9 +75,9 @@ def pieces_of(note: NoteText) -> list[Piece]:
             continue
         number = seen[section.name] = seen.get(section.name, -1) + 1
         item = Item(
-            id=derived_id("not", note.file.name, section.name, str(number)),
+            id=derived_id("not", *whose, note.file.name, section.name, str(number)),
             kind="note",
-            scope=Scope(owner_id=WORKSPACE_OWNER),
+            scope=Scope(owner_id=owner_id),
             title=one_line(BETWEEN_HEADINGS.join([*section.path, section.name]), _MAX_TITLE_CHARS),
             summary=one_line("\n".join([*section.heading, *section.text]), _MAX_SUMMARY_CHARS),
             body=body,

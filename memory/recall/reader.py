@@ -68,9 +68,17 @@ class AboutMemory(Protocol):
         """Return whether a message asks about memory."""
 
     async def content(
-        self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
+        self,
+        text: str,
+        *,
+        owner_id: str,
+        budget_chars: int,
+        most_items: int,
+        active_tools: Sequence[str],
     ) -> QuotedNotes:
-        """Return the quoted notes without what is stale while these tools are in use."""
+        """Return the quoted notes that an owner sees, without what is stale while these tools are
+        in use.
+        """
 
 
 @dataclass(slots=True)
@@ -263,6 +271,7 @@ class RecallReader:
         with before.reading(ends_at, "notes_not_read", "notes_timeout", "notes_error"):
             before.notes = await about.content(
                 asked,
+                owner_id=query.scope.owner_id,
                 budget_chars=query.budget_chars // _NOTES_SHARE,
                 most_items=max(0, min(query.max_items, MAX_ITEMS)),
                 active_tools=query.active_tools,

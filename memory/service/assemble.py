@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -38,6 +39,7 @@ from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.turns import ChronicleTurns
 from memory.notes.index import NoteIndex
+from memory.notes.notebooks import Notebooks
 from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
 from memory.outbox.backends.memu_retriever import MemuRetriever
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
@@ -210,11 +212,12 @@ async def _build(
         now=now,
         on_written=announce,
     )
-    notes = NoteIndex(
-        plan.workspace,
-        SqliteNoteStore(database, deliver_to=deliver_to, recording=recorder.recording, now=now),
-        plan.mask,
-        on_change=items_changed,
+    notes = await _notes(
+        plan,
+        partial(
+            SqliteNoteStore, database, deliver_to=deliver_to, recording=recorder.recording, now=now
+        ),
+        items_changed,
     )
     retrievers: list[Retriever] = [FulltextRetriever(items)]
     if vectors is not None:
@@ -312,6 +315,20 @@ async def _build(
         _case_book=book,
         _forgetting=forgetting,
     )
+
+
+async def _notes(
+    plan: MemoryPlan, store: Callable[..., SqliteNoteStore], on_change: Callable[[], None]
+) -> Notebooks:
+    """Return the indexes of the notes; what was indexed of workspaces that are not in use goes."""
+    if plan.tends:
+        await store().drop_all(of_users=plan.user_notes is None)
+
+    def open_index(owner_id: str, workspace: Path) -> NoteIndex:
+        stored = store(owner_id=owner_id)
+        return NoteIndex(workspace, stored, plan.mask, owner_id=owner_id, on_change=on_change)
+
+    return Notebooks(plan.workspace, plan.user_notes, open_index)
 
 
 async def _vectors(

@@ -23,7 +23,7 @@ from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.items.scope import Scope
 from memory.items.store import ItemStore
-from memory.notes.index import NoteIndex
+from memory.notes.notebooks import Notebooks
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.recall.reader import RecallReader
@@ -56,7 +56,7 @@ class Memory:
     record: RecordIndex
     episodes: SqliteEpisodeStore
     outbox: SqliteOutboxStore
-    notes: NoteIndex
+    notes: Notebooks
     cases: CaseTools
     facts: FactKeeper
     fact_tools: FactTools | None

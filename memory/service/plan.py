@@ -21,6 +21,7 @@ from memory.intents.builders import (
 from memory.intents.masking import Mask
 from memory.intents.queue import IntentQueue
 from memory.items.scope import WORKSPACE_OWNER
+from memory.notes.notebooks import UserNotes
 from memory.outbox.backend import Backend
 from memory.outbox.delivery import Delivery
 from memory.outbox.worker import DeliveryResult
@@ -41,6 +42,8 @@ class MemoryPlan:
 
     data_dir: Path
     workspace: Path
+    user_notes: UserNotes | None = None
+    """Where the notes of each user are; None: those of `workspace` are everybody's."""
     mask: Mask
     known_secrets: Sequence[str] = ()
     embedder: EmbedderChoice = field(default_factory=EmbedderChoice)

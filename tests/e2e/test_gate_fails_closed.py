@@ -58,7 +58,7 @@ async def real_services(
         (settings.workspace / "a.txt").write_text("alpha")
 
     await anyio.to_thread.run_sync(make)
-    monkeypatch.setattr("gateway.assemble.ToolGate", lambda *_, **__: policy)
+    monkeypatch.setattr("gateway.workspace_parts.ToolGate", lambda *_, **__: policy)
     plan = await anyio.to_thread.run_sync(plan_agents, settings, {}, root)
     async with (
         open_agents(settings, {}, plan) as (make_engine, access),

@@ -156,7 +156,13 @@ class Notes(Faulty):
         return "memory" in text or "记忆" in text
 
     async def content(
-        self, text: str, *, budget_chars: int, most_items: int, active_tools: Sequence[str]
+        self,
+        text: str,
+        *,
+        owner_id: str,
+        budget_chars: int,
+        most_items: int,
+        active_tools: Sequence[str],
     ) -> QuotedNotes:
         self.asked.append((text, budget_chars, most_items, tuple(active_tools)))
         await self.fail()

@@ -4,7 +4,7 @@ A session is a conversation; the editor's folder must be the workspace. Standard
 the protocol.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -229,15 +229,21 @@ class Bridge:
 
 
 def run_bridge_command(
-    arguments: Sequence[str], address: str, workspace: Path, program: str
+    arguments: Sequence[str],
+    address: str,
+    workspace_of: Callable[[str | None], Path],
+    program: str,
 ) -> int:
-    """Serve until standard input ends and return the exit code; `address` and `workspace` are those
-    of the server of these settings. Raise `StartError` if the token cannot be read.
+    """Serve until standard input ends and return the exit code; `address` is that of the server of
+    these settings, and `workspace_of` returns the workspace for a token.
+
+    Raise `StartError` if the token cannot be read, or has no workspace.
     """
     options = read_options(arguments, address=address, program=f"{program} acp", about=__doc__)
     if isinstance(options, int):
         return options
-    anyio.run(_serve, *options, workspace.resolve())
+    url, token = options
+    anyio.run(_serve, url, token, workspace_of(token).resolve())
     return 0
 
 

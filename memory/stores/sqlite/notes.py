@@ -5,6 +5,8 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
+from urllib.parse import quote, unquote
 
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
@@ -12,7 +14,7 @@ from memory.intents.chronicle import Recording
 from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import WORKSPACE_OWNER
-from memory.notes.folder import NoteFile
+from memory.notes.folder import FOLDER, NoteFile
 from memory.notes.index import IndexedNote
 from memory.outbox.delivery import Operation, deliveries_of
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
@@ -30,9 +32,14 @@ from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
+_FOLDER: Final = f"{FOLDER}/"
+
 
 class SqliteNoteStore:
-    """Which notes are indexed, in the memory's database."""
+    """Which notes of an owner are indexed, in the memory's database.
+
+    A file of everybody's is stored under its name, one of a user's own under the user and its name.
+    """
 
     def __init__(
         self,
@@ -41,23 +48,47 @@ class SqliteNoteStore:
         deliver_to: Sequence[str],
         recording: Callable[[MemoryIntent], Recording],
         now: Now,
+        owner_id: str = WORKSPACE_OWNER,
     ) -> None:
         self._database = database
+        self._prefix = "" if owner_id == WORKSPACE_OWNER else f"{quote(owner_id, safe='')}:"
         self._deliver_to = deliver_to
         self._recording = recording
         self._now = now
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
-        rows = await self._database.rows("SELECT name, mtime_ns, size, digest FROM note_files")
-        return {
-            row["name"]: IndexedNote(file=read_value(NoteFile, row), digest=row["digest"])
+        begin = self._prefix + _FOLDER
+        rows = await self._database.rows(
+            "SELECT name, mtime_ns, size, digest FROM note_files WHERE substr(name, 1, ?) = ?",
+            (len(begin), begin),
+        )
+        notes = (
+            IndexedNote(file=self._shown(read_value(NoteFile, row)), digest=row["digest"])
             for row in rows
-        }
+        )
+        return {note.file.name: note for note in notes}
+
+    def _shown(self, file: NoteFile) -> NoteFile:
+        return replace(file, name=file.name.removeprefix(self._prefix))
+
+    async def drop_all(self, *, of_users: bool) -> None:
+        """Remove the items of all notes of users, or of all that are everybody's; whoever the owner
+        here is. No file is touched.
+        """
+        rows = await self._database.rows(
+            "SELECT name FROM note_files WHERE (substr(name, 1, ?) != ?) = ?",
+            (len(_FOLDER), _FOLDER, of_users),
+        )
+        for row in rows:
+            await self._remove_stored(row["name"])
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
         await self._database.write(lambda writer: self._put(writer, note, items, self._now()))
 
     async def remove(self, name: str) -> None:
+        await self._remove_stored(self._prefix + name)
+
+    async def _remove_stored(self, name: str) -> None:
         wanted = await self._database.scalar(
             "SELECT item_ids FROM note_files WHERE name = ? AND forgotten_by IS NOT NULL", (name,)
         )
@@ -67,13 +98,16 @@ class SqliteNoteStore:
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
         await self._database.execute(
-            "UPDATE note_files SET forgotten_by = ? WHERE name = ?", (owner_id, name)
+            "UPDATE note_files SET forgotten_by = ? WHERE name = ?",
+            (owner_id, self._prefix + name),
         )
 
     async def file_of(self, item_id: str) -> str | None:
         sql = "SELECT name FROM note_files, json_each(item_ids) AS one WHERE one.value = ?"
         name: str | None = await self._database.scalar(sql, (item_id,))
-        return name
+        if name is None or not name.startswith(self._prefix + _FOLDER):
+            return None
+        return name.removeprefix(self._prefix)
 
     def _put(
         self,
@@ -82,20 +116,24 @@ class SqliteNoteStore:
         items: Sequence[Item] | None,
         now: datetime,
     ) -> None:
-        before = _items_of(connection, note.file.name)
+        name = self._prefix + note.file.name
+        owner_id = _owner_of(name)
+        before = _items_of(connection, name)
         kept = before if items is None else [item.id for item in items]
         for item_id in before:
             if item_id not in kept:
                 delete_item_blocking(connection, item_id)
-                self._deliver(connection, "forget", item_id, 1, now)
+                self._deliver(connection, ("forget", item_id, owner_id), 1, now)
         for item in items or ():
             known = item_blocking(connection, item.id)
             if known is not None and _says_the_same(known, item):
                 continue
             revision = 1 if known is None else known.revision + 1
             put_item_blocking(connection, replace(item, revision=revision))
-            self._deliver(connection, "put", item.id, revision, now)
-        row = columns_of(note.file, digest=note.digest, item_ids=json.dumps(kept))
+            self._deliver(connection, ("put", item.id, owner_id), revision, now)
+        row = columns_of(
+            replace(note.file, name=name), digest=note.digest, item_ids=json.dumps(kept)
+        )
         insert_blocking(connection, "note_files", row, verb="INSERT OR REPLACE")
 
     def _remove(
@@ -104,7 +142,7 @@ class SqliteNoteStore:
         item_ids = _items_of(connection, name)
         for item_id in item_ids:
             delete_item_blocking(connection, item_id)
-            self._deliver(connection, "forget", item_id, 1, now)
+            self._deliver(connection, ("forget", item_id, _owner_of(name)), 1, now)
         row = connection.execute(
             "DELETE FROM note_files WHERE name = ? RETURNING forgotten_by", (name,)
         ).fetchone()
@@ -135,12 +173,14 @@ class SqliteNoteStore:
     def _deliver(
         self,
         connection: sqlite3.Connection,
-        operation: Operation,
-        item_id: str,
+        what: tuple[Operation, str, str],
         revision: int,
         now: datetime,
     ) -> None:
-        """Enqueue a note's delivery; an id may come and go, so earlier deliveries give way."""
+        """Enqueue a delivery of an operation on an owner's item; an id may come and go, so earlier
+        deliveries give way.
+        """
+        operation, item_id, owner_id = what
         backends = set(self._deliver_to)
         if operation == "forget":  # also those that are not in use at present
             backends |= set(backends_of_blocking(connection, item_id))
@@ -148,7 +188,7 @@ class SqliteNoteStore:
             "DELETE FROM outbox WHERE item_id = ? AND (status = 'delivered' OR operation != ?)",
             (item_id, operation),
         )
-        deliveries = deliveries_of(operation, item_id, WORKSPACE_OWNER, revision, backends)
+        deliveries = deliveries_of(operation, item_id, owner_id, revision, backends)
         enqueue_blocking(connection, deliveries, now)
 
 
@@ -158,6 +198,11 @@ def _says_the_same(known: Item, item: Item) -> bool:
     at = item.occurred_at if was_dated or is_dated else known.occurred_at
     same = replace(item, revision=known.revision, occurred_at=at, updated_at=known.updated_at)
     return same == known
+
+
+def _owner_of(name: str) -> str:
+    owner, is_a_users, _ = name.partition(":")
+    return unquote(owner) if is_a_users and "/" not in owner else WORKSPACE_OWNER
 
 
 def _items_of(connection: sqlite3.Connection, name: str) -> list[str]:

@@ -54,6 +54,7 @@ from memory.service.memory import Memory
 from memory.service.plan import MemoryPlan
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from policies.calls import ToolCall
+from policies.rules import shipped_rules
 from policies.secrets import mask_secrets
 from policies.tools import ToolGate
 from tests.service.http.client import Client
@@ -291,7 +292,8 @@ async def staged(
             chat=chat,
             workspaces=OpenWorkspaces(
                 workspaces,
-                lambda place, _: ToolGate(place.root),
+                shipped_rules(),
+                lambda root, rules, _: ToolGate(root, rules=rules),
                 make_path_view_blocking,
                 approvals=approvals_file(chosen.data_dir),
                 answers_questions=False,

@@ -91,7 +91,7 @@ async def test_the_policy_reads_command_lines_as_the_shell_of_this_system_does(
     turn = script({"tool": "Bash", "input": {"command": "Get-ChildItem"}}, {"text": "Done."})
     # the scripted engine lets a call pass on the policy's word, and then has no PowerShell to run it
     for platform, status in (("posix", "denied"), ("windows", "failed")):
-        monkeypatch.setattr("gateway.assemble.HERE", platform)
+        monkeypatch.setattr("gateway.workspace_parts.HERE", platform)
         async with running_services(tmp_path) as services:
             result = await services.ask(turn)
         assert [tool["status"] for tool in result["tools"]] == [status]

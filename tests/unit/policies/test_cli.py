@@ -23,7 +23,7 @@ class Ran:
     def __init__(
         self, workspace: Path, *args: str, file: Path | None = None, stdin: str = "", **more: Any
     ) -> None:
-        self.trusted: list[bool] = []
+        self.trusted: list[bool | str] = []
         out, err = io.StringIO(), io.StringIO()
         command = PolicyCommand(
             workspace=workspace, policy_file=file, private=(), trust=self._trust, **more
@@ -31,8 +31,8 @@ class Ran:
         self.code = command.run(args, source=io.BytesIO(stdin.encode()), out=out, err=err)
         self.out, self.err = out.getvalue(), err.getvalue()
 
-    def _trust(self, yes: bool) -> int:  # noqa: FBT001  as the command calls it
-        self.trusted.append(yes)
+    def _trust(self, yes: bool, user: str | None) -> int:  # noqa: FBT001  as the command calls it
+        self.trusted.append(yes if user is None else f"{user}: {yes}")
         return 7
 
 
@@ -117,6 +117,7 @@ def test_help_names_every_command(workspace: Path) -> None:
 def test_trust_is_handed_on(workspace: Path) -> None:
     assert (Ran(workspace, "trust").code, Ran(workspace, "trust").trusted) == (7, [False])
     assert Ran(workspace, "trust", "--yes").trusted == [True]
+    assert Ran(workspace, "trust", "--user", "ada").trusted == ["ada: False"]
 
 
 def test_the_shipped_rules_are_listed(workspace: Path) -> None:
