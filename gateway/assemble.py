@@ -240,8 +240,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         on_lost=metrics.journal_lines_lost_total.inc,
     )
     log = await open_event_log(events, turns)
-    sanitizer = OutputSanitizer(parts.paths, mask)
-    outputs = OutputFiles(settings.data_dir / "outputs", sanitizer.streamed)
+    outputs = OutputFiles(
+        settings.data_dir / "outputs", OutputSanitizer(parts.paths, mask).streamed
+    )
     workspaces = await open_workspaces(
         parts.workspaces, settings, parts.rules, further, parts.users
     )

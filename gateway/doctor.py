@@ -21,7 +21,13 @@ from gateway.agent_setup import (
     make_setup_blocking,
     temporary_of,
 )
-from gateway.agents import plan_agents, plan_mcp_blocking, relay_target_blocking
+from gateway.agents import (
+    check_users_agents,
+    check_users_wall,
+    plan_agents,
+    plan_mcp_blocking,
+    relay_target_blocking,
+)
 from gateway.credentials import secrets_of
 from gateway.engine.box.choice import describe_box, make_box_blocking
 from gateway.engine.options import AgentSetup
@@ -37,6 +43,7 @@ from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
+from gateway.workspaces import load_workspaces_blocking
 from memory.errors import BackendUnavailable
 from policies.rules import Rules
 from policies.secrets import mask_secrets
@@ -50,6 +57,11 @@ _HOLDER = re.compile(r"\bprocess (\d+)\b")
 _NOT_TRUSTED = (
     "Active configuration in the workspace is not approved, so no agent starts; review it "
     f"with `{COMMAND} policy trust`."
+)
+
+_USER_NOT_TRUSTED = (
+    "Active configuration in the folder users/{folder} is not approved, so no agent starts there; "
+    f"review it with `{COMMAND} policy trust --user NAME`."
 )
 
 _WITHOUT_RELAY = (
@@ -135,8 +147,7 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
             yield from _running_findings(settings, holder)
             _check_beside(settings)
         yield "ok", "The policy's rules can be read, the directories written."
-        if not review_blocking(settings).is_trusted:
-            yield "fault", _NOT_TRUSTED
+        yield from _workspace_findings(settings)
         if holder is None:
             listen_blocking(settings).close()
             yield (
@@ -145,6 +156,21 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
             )
     except StartError as exc:
         yield "fault", str(exc)
+
+
+def _workspace_findings(settings: Settings) -> Iterator[Finding]:
+    """Report whose the workspaces are, and which hold configuration that is not approved."""
+    workspaces = load_workspaces_blocking(settings)
+    if not workspaces.is_per_user:
+        if not review_blocking(settings).is_trusted:
+            yield "fault", _NOT_TRUSTED
+        return
+    count = len(workspaces.projects)
+    yield "ok", f"Each user works in a folder of their own; shared projects beside it: {count}."
+    folders = (path for path in workspaces.users_dir.glob("[!.]*") if path.is_dir())
+    for folder in sorted(folders):
+        if not review_blocking(replace(settings, workspace=folder)).is_trusted:
+            yield "note", _USER_NOT_TRUSTED.format(folder=folder.name)
 
 
 def _stored_findings(settings: Settings) -> Iterator[Finding]:
@@ -204,6 +230,7 @@ def _check_beside(settings: Settings) -> None:
 
     Raise `StartError` if the policy file holds a mistake, or a directory cannot be written.
     """
+    load_workspaces_blocking(settings)
     load_policy_blocking(settings)
     for directory in (settings.data_dir, settings.log_dir, settings.workspace):
         if not os.access(directory, os.W_OK | os.X_OK):
@@ -227,9 +254,12 @@ def _wall_findings(
 ) -> Iterator[Finding]:
     """Try the kernel's sandbox as a start does."""
     try:
-        rules = load_policy_blocking(settings)
+        rules, workspaces = load_policy_blocking(settings), load_workspaces_blocking(settings)
+        check_users_agents(workspaces, plan)
+        settings = workspaces.own.settings(settings)
         setup = make_setup_blocking(settings, environ, plan, program, rules)
         wall = find_wall_blocking(settings, environ, plan, setup, rules)
+        check_users_wall(workspaces, settings, wall)
     except StartError as exc:
         yield "fault", str(exc)
         return

@@ -22,6 +22,7 @@ import anyio
 from gateway.conversations.model import Conversation, Turn
 from gateway.engine.events import ClientLost, RunFinished, SessionReady, TextDone
 from gateway.engine.protocol import ClientDead, Prompt
+from gateway.errors import WorkspaceUnavailable
 from gateway.journal.files import log_file_name
 from gateway.turns.approval_request import ApprovalRequester
 from gateway.turns.client_lease import ClientLease, client_of, own_calls
@@ -72,7 +73,10 @@ class TurnRunner:
         )
         if conversation is None:
             return
-        workspace = await parts.workspaces.open(turn.user_id)
+        try:
+            workspace = await parts.workspaces.open(turn.user_id)
+        except WorkspaceUnavailable:  # no agent starts there either, and the turn says so
+            workspace = await parts.workspaces.open_empty(turn.user_id)
         context = TurnContext(
             parts=parts,
             turn=turn,

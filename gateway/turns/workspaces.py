@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 
-from gateway.errors import StartError
+from gateway.errors import StartError, WorkspaceUnavailable
 from gateway.files.access import WorkspaceAccess
 from gateway.ids import UserId
 from gateway.observability.paths import PathView
@@ -99,36 +99,36 @@ class OpenWorkspaces:
     async def open(self, user_id: UserId) -> OpenWorkspace:
         """Return the workspace of a user.
 
-        If its folder cannot be made that is logged, and tried again at the next call; meanwhile
-        nothing is found in it and no agent starts there.
+        Raise `WorkspaceUnavailable` if its folder cannot be made, or is none; the log says why, and
+        the next call tries again.
         """
         owner = self.last_user_id = self.owner_of(user_id)
         if (known := self._open.get(owner)) is not None:
             return known
         async with self._opening:
-            if (known := self._open.get(owner)) is not None:
-                return known
-            place = self._workspaces.of(user_id)
-            is_made = owner is None or await self._is_made(place.root)
-            paths = await anyio.to_thread.run_sync(self._make_paths, place.root)
-            opened = self._make(place, owner, paths)
-            await opened.skills.refresh()
-            if is_made:
-                self._open[owner] = opened
-                self._users.update(() if owner is None else (owner,))
-            return opened
+            if owner not in self._open:
+                place = self._workspaces.of(user_id)
+                if owner is not None:
+                    await self._prepare_folder(place.root)
+                    self._users.add(owner)
+                self._open[owner] = await self._make(place, owner)
+            return self._open[owner]
 
-    async def _is_made(self, root: Path) -> bool:
+    async def open_empty(self, user_id: UserId) -> OpenWorkspace:
+        """Return an empty workspace in place of one that cannot be opened."""
+        return await self._make(self._workspaces.own, self.owner_of(user_id))
+
+    async def _prepare_folder(self, root: Path) -> None:
         try:
             await anyio.to_thread.run_sync(self._prepare, root)
         except StartError as exc:
             _log.error("workspace_not_made", extra={"reason": str(exc)})
-            return False
-        return True
+            raise WorkspaceUnavailable("Your workspace cannot be opened now.") from exc
 
-    def _make(self, place: AgentWorkspace, owner: UserId | None, paths: PathView) -> OpenWorkspace:
+    async def _make(self, place: AgentWorkspace, owner: UserId | None) -> OpenWorkspace:
         rules = place.extend(self._rules)
         skills = WorkspaceSkills(place.root, self._approvals)
+        await skills.refresh()
         policy = self._make_gate(place.root, rules, skills)
         is_alone = not any(directory.writable for directory in rules.directories)
         return OpenWorkspace(
@@ -136,7 +136,7 @@ class OpenWorkspaces:
             policy=policy,
             files=WorkspaceAccess(place.root, policy, answers_questions=self._answers_questions),
             lock=WorkspaceLock() if owner is not None and is_alone else self._common_lock,
-            paths=paths,
+            paths=await anyio.to_thread.run_sync(self._make_paths, place.root),
             skills=skills,
             user_id=owner,
         )

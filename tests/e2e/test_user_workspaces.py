@@ -37,17 +37,19 @@ PAGE = "the handbook's page"
 
 
 def lay_ground(root: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """Make the tokens of Ada and Bob, Bob's secret, and a handbook that Ada writes and Bob reads.
+    """Make the tokens of Ada, Bob and Cyd, Bob's secret, and a handbook that Ada writes and all read;
+    where Cyd's folder should be, a link leads into Bob's.
 
     Returns the settings and the tokens.
     """
-    made = {name: make_token(name) for name in ("ada", "bob")}
+    made = {name: make_token(name) for name in ("ada", "bob", "cyd")}
     tokens = root / "tokens"
     tokens.write_text("".join(f"{line}\n" for _, line in made.values()), encoding="utf-8")
     tokens.chmod(0o600)
     secret = root / "workspace/users/bob/secret.txt"
     secret.parent.mkdir(parents=True)
     secret.write_text(SECRET, encoding="utf-8")
+    (root / "workspace/users/cyd").symlink_to(secret.parent)
     (root / "workspace/shared/handbook").mkdir(parents=True)
     (root / "workspace/shared/handbook/page.md").write_text(PAGE, encoding="utf-8")
     projects = root / "projects.toml"
@@ -206,11 +208,21 @@ async def test_notes_reach_their_user_alone(users: Users) -> None:
             for client in (ada, bob)
         ]
         assert (mine > 0, theirs) == (True, 0)
-        asked = "What do you remember about the harbour?"
+        asked = "What is in your memory of the harbour?"
         pack = await ada.post("/memory/context", queries=[asked])
         assert "Quillfeather" in pack["text"]
         pack = await bob.post("/memory/context", queries=[asked])
         assert "Quillfeather" not in pack["text"]
+
+
+async def test_no_agent_starts_where_a_link_leads_into_the_folder_of_another(users: Users) -> None:
+    users.server.tolerated.append("workspace_not_made")
+    async with users.client("cyd") as client:
+        result = await client.ask(script(bash("cat secret.txt"), {"text": "Done."}))
+    assert (result["outcome"], result["tools"]) == ("engine_failed", [])
+    (fault,) = [line for line in users.server.journal(result) if line["kind"] == "error"]
+    assert "must be a real folder" in fault["detail"]
+    assert str(users.server.workspace) not in json.dumps(fault)
 
 
 async def test_the_server_says_that_workspaces_are_the_users_own(users: Users) -> None:
