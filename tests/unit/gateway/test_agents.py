@@ -11,7 +11,7 @@ import pytest
 
 from gateway import agent_setup
 from gateway.agent_setup import AgentPlan, find_wall_blocking, make_setup_blocking
-from gateway.agents import plan_agents
+from gateway.agents import check_users_wall, plan_agents
 from gateway.credentials import Credential
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces
@@ -19,6 +19,7 @@ from gateway.engine.sandbox.protection import Protection, WallMode
 from gateway.errors import StartError
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
+from gateway.workspaces import load_workspaces_blocking
 
 PROGRAM = Path("/agent")
 ROOT = Path(__file__).parents[3]
@@ -200,3 +201,17 @@ def test_a_plan_knows_whose_login_it_takes() -> None:
     login = Credential(kind="login", found="a login on this machine")
     assert not AgentPlan(demo=True, credential=login).takes_login
     assert AgentPlan(demo=False, credential=login).takes_login
+
+
+def test_users_are_kept_apart_by_the_kernel_unless_the_operator_does_without(
+    machine: Machine,
+) -> None:
+    settings = machine.settings(workspaces="per_user", tokens_file=machine.root / "tokens")
+    workspaces = load_workspaces_blocking(settings)
+    weak = [Protection(kind="bubblewrap", sentence="Weak."), Protection(kind="off", sentence="No.")]
+    for wall in weak:
+        with pytest.raises(StartError, match=f"Landlock.*{wall.sentence} Set CANDOR_SANDBOX=off"):
+            check_users_wall(workspaces, settings, wall)
+        check_users_wall(workspaces, replace(settings, sandbox="off"), wall)
+        check_users_wall(load_workspaces_blocking(machine.settings()), settings, wall)
+    check_users_wall(workspaces, settings, Protection(kind="landlock", sentence="Whole."))

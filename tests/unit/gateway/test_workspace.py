@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,13 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import StartError
-from gateway.workspace import MANIFEST, prepare_workspace_blocking, skill_names
+from gateway.workspace import (
+    MANIFEST,
+    prepare_user_blocking,
+    prepare_users_blocking,
+    prepare_workspace_blocking,
+    skill_names,
+)
 from policies.tools import validate_bash_command
 from policies.verdict import Allow
 
@@ -82,6 +89,35 @@ def test_a_new_workspace_is_furnished_and_a_second_run_only_puts_back_what_is_mi
     installed(workspace, "memory-capture").unlink()
     prepare_workspace_blocking(workspace, SHIPPED)
     assert all(installed(workspace, name).is_file() for name in NAMES)
+
+
+def test_a_users_folder_is_furnished_for_this_user_alone(tmp_path: Path) -> None:
+    own, ada = (tmp_path / "ws" / "users" / name for name in (".server", "ada"))
+    for _ in range(2):
+        prepare_users_blocking(own)
+        prepare_user_blocking(ada, SHIPPED)
+    for folder in (own.parent, own, ada):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert list(own.iterdir()) == []
+    assert all(installed(ada, name).is_file() for name in NAMES)
+    assert (ada / "memory" / "README.md").is_file()
+
+
+@pytest.mark.parametrize("name", ["users", "users/.server", "users/ada"])
+def test_a_link_in_the_place_of_a_users_folder_is_refused(tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = tmp_path / "ws" / name
+    link.parent.mkdir(parents=True)
+    link.symlink_to(elsewhere)
+
+    def prepare() -> None:
+        prepare_users_blocking(tmp_path / "ws/users/.server")
+        prepare_user_blocking(tmp_path / "ws/users/ada", SHIPPED)
+
+    with pytest.raises(StartError, match="must be a real folder, not a link or a file"):
+        prepare()
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_what_people_keep_in_the_workspace_stays_through_new_versions(

@@ -22,6 +22,7 @@ from gateway.engine.protocol import ClientSpec, EngineUnavailable, SessionOrigin
 from gateway.engine.sdk import SdkEngine
 from gateway.trust import TrustReport
 from memory.cases import tools
+from policies.paths.workspace import ExtraDirectory
 
 SETUP = AgentSetup(
     cli_path=Path("/agent"),
@@ -68,6 +69,14 @@ def test_a_sub_agent_has_the_tools_for_files_and_commands_and_no_person() -> Non
     assert made.env["CLAUDE_CODE_ENABLE_TASKS"] == "1"
     without = options(tools=("Bash",))
     assert (without.agents, without.env["CLAUDE_CODE_ENABLE_TASKS"]) == (None, "0")
+
+
+def test_shared_projects_are_told_with_their_rights() -> None:
+    book, plans = (ExtraDirectory(path=Path(path), writable=path == "/p") for path in ("/b", "/p"))
+    made = options(tools=("Agent", "Read"), projects=(book, plans))
+    assert made.agents is not None
+    for told in (made.system_prompt, *made.agents.values()):
+        assert "`/b` (read only), `/p`." in str(told)
 
 
 def test_every_call_is_asked_for_and_no_file_has_hooks() -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -306,6 +307,31 @@ async def test_prewarmed_clients_with_options_of_yesterday_are_not_given_out_and
             assert not old.is_alive()
             await until(lambda: shelf.ready_count == 1)
             assert await shelf.take(specs[-1]) is not None
+            await shelf.close()
+
+
+async def test_nobodys_client_is_prewarmed_and_none_of_one_user_given_to_another(
+    tmp_path: Path,
+) -> None:
+    engine, specs = WatchedEngine(tmp_path), list[Any]([None])
+    ada, bob = (replace(SPEC, user_id=user_id) for user_id in ("ada", "bob"))
+    shelf = prewarm.PrewarmPool(engine, lambda: specs[-1], 1, lambda: 1)
+    with anyio.fail_after(SOON_S):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(shelf.run)
+            await anyio.wait_all_tasks_blocked()
+            assert (engine.connects, await shelf.take(ada)) == (0, None)
+            specs.append(ada)
+            shelf.delay("a")
+            shelf.resume("a")
+            await until(lambda: shelf.ready_count == 1)
+            assert await shelf.take(bob) is None
+            specs.append(bob)
+            assert await shelf.take(bob) is None
+            assert await shelf.take(ada) is None
+            await shelf.end_surplus()
+            await until(lambda: shelf.ready_count == 1)
+            assert await shelf.take(bob) is not None
             await shelf.close()
 
 

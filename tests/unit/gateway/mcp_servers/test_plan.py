@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +123,17 @@ def test_the_gateways_own_directories_are_given_to_no_server(tmp_path: Path, key
     for path in (data, data / "mcp", tmp_path, Path("/"), tmp_path / "link"):
         assert refused(**{key: [str(path)]}), path
     assert not refused(**{key: ["/srv"]})
+
+
+def test_one_process_for_all_users_gets_nothing_that_is_one_users(tmp_path: Path) -> None:
+    def planned_for_users(**more: Any) -> ServerPlan:
+        settings = settings_with(tmp_path, {"x": {"command": ["cat"], **more}})
+        return planned(replace(settings, workspaces="per_user"))
+
+    with pytest.raises(StartError, match="one process serves all users"):
+        planned_for_users(workspace="read")
+    users = tmp_path / "ws" / "users"
+    for path in (users, users / "ada", users.parent):
+        with pytest.raises(StartError, match=r"must not get .* belongs to the users"):
+            planned_for_users(reads=[str(path)])
+    assert planned_for_users().box == "made"
