@@ -22,6 +22,7 @@ from tests.support.live_server import (
     LiveClient,
     LiveServer,
     bash,
+    running_server,
     script,
     start_server,
     started_server,
@@ -337,3 +338,58 @@ def test_a_start_that_could_not_keep_users_apart_is_refused(tmp_path: Path) -> N
     login.write_text('{"claudeAiOauth": {"accessToken": "x"}}', encoding="utf-8")
     done = run_app(directory=tmp_path, demo="off", **settings)
     assert "set a key, such as ANTHROPIC_API_KEY" in one_sentence(done.stderr)
+
+
+def test_the_configuration_of_a_user_is_approved_and_an_editor_opens_a_users_folder(
+    tmp_path: Path,
+) -> None:
+    settings, _ = lay_ground(tmp_path)
+    acting = tmp_path / "workspace/users/bob/.claude/settings.json"
+    acting.parent.mkdir()
+    acting.write_text(
+        '{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "true"}]}]}}',
+        encoding="utf-8",
+    )
+
+    def run(*words: str, **more: Any) -> tuple[int, str]:
+        done = run_app(*words, directory=tmp_path, **{**settings, **more})
+        return done.returncode, one_sentence(done.stderr) if done.stderr else done.stdout
+
+    assert run("policy", "trust") == (1, "Each user has a workspace: name one with --user.")
+    assert "hooks.SessionStart" in run("policy", "trust", "--user", "bob")[1]
+    found = run("doctor", port=0)[1]
+    assert "policy trust --user NAME" in found
+    assert "Each user works in a folder of their own; shared projects beside it: 1." in found
+    assert run("policy", "trust", "--user", "bob", "--yes")[0] == 0
+    assert "Nothing in" in run("policy", "trust", "--user", "bob")[1]
+    assert "Nothing in" in run("policy", "trust", "--user", "ada")[1]
+    shared = {"workspaces": "shared", "projects_file": ""}
+    assert "--user is for" in run("policy", "trust", "--user", "bob", **shared)[1]
+    (tmp_path / "token").write_text("candor_unknown", encoding="utf-8")
+    for given in ([], ["--token-file", str(tmp_path / "token")]):
+        assert "Each user has a workspace: give a token" in run("acp", *given)[1]
+
+
+async def test_what_all_users_had_stays_where_it_was_and_conversations_go_on(
+    tmp_path: Path,
+) -> None:
+    settings, tokens = lay_ground(tmp_path)
+    shared = {"tokens_file": settings["tokens_file"]}
+    note = step("Write", file_path="memory/old.md", content="# Old\n\nThe word is Wrybill.\n")
+    notes = "/memory/search?q=Wrybill&kinds=note"
+    async with (
+        running_server(tmp_path, demo_cadence_ms=0, **shared) as server,
+        Users(server, tokens).client("ada") as ada,
+    ):
+        before = await ada.ask(script(note, {"text": "Kept."}))
+        await ada.wait_until(notes, lambda answer: bool(answer["items"]))
+    async with (
+        running_server(tmp_path, demo_cadence_ms=0, **settings) as server,
+        Users(server, tokens).client("ada") as ada,
+    ):
+        assert (await ada.get(notes))["items"] == []
+        read = step("Read", file_path=f"{server.workspace}/memory/old.md")
+        after = await ada.ask(script(read, {"text": "Done."}), before["conversation_id"])
+    assert "session_lost" in [notice["code"] for notice in after["notices"]]
+    assert after["tools"][0]["status"] == "denied"
+    assert "Wrybill" in await anyio.Path(tmp_path / "workspace/memory/old.md").read_text("utf-8")
