@@ -54,9 +54,8 @@ from gateway.relay.supervisor import RelayProcess, open_relay
 from gateway.relay.upstream import Service, Target
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
-from gateway.trust import approvals_file
+from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.workspace import prepare_user_blocking
-from gateway.workspace_parts import SKILLS
 from gateway.workspaces import AgentWorkspace, Workspaces, load_workspaces_blocking
 
 _log = logging.getLogger(__name__)
@@ -252,7 +251,7 @@ class _AgentMaker:
         """
         place = self.workspaces.of(UserId(user_id))
         try:
-            await anyio.to_thread.run_sync(prepare_user_blocking, place.root, SKILLS)
+            await anyio.to_thread.run_sync(prepare_user_blocking, place.root, OWN_SKILLS)
             setup, _, box = await anyio.to_thread.run_sync(self.make_blocking, place)
             if box is not None:
                 await tasks.start(_serve_box, box, self.outputs)

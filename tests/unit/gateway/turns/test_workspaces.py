@@ -34,8 +34,9 @@ def opening(
             workspace=root, data_dir=root / "data", is_per_user=is_per_user, projects=projects
         ),
         rules or shipped_rules(),
-        lambda folder, given: ToolGate(folder, rules=given),
+        lambda folder, given, _: ToolGate(folder, rules=given),
         make_path_view_blocking,
+        approvals=None,
         answers_questions=False,
         prepare=prepare,
     )

@@ -14,7 +14,7 @@ HOSTS = ["git.example.org", "api.example.org"]
 def read(folder: Path, text: str) -> dict[str, tuple[str, str]]:
     path = folder / "secrets.toml"
     path.write_text(text, encoding="utf-8")
-    return dict(read_host_secrets_blocking(path, HOSTS, {"TOKEN": "t-1"}, [folder / "ws"]))
+    return dict(read_host_secrets_blocking(path, HOSTS, {"TOKEN": "token-4711"}, [folder / "ws"]))
 
 
 def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None
     assert found == {
         "git.example.org": (
             "authorization",
-            "Basic " + b64encode(b"x-access-token:t-1").decode(),
+            "Basic " + b64encode(b"x-access-token:token-4711").decode(),
         ),
         "api.example.org": ("x-api-key", "k-2"),
     }
@@ -54,7 +54,7 @@ def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None
 def test_a_mistake_is_told_in_a_sentence(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(StartError, match=told) as caught:
         read(tmp_path, text)
-    assert "t-1" not in str(caught.value)
+    assert "token-4711" not in str(caught.value)
 
 
 def test_the_file_lies_out_of_the_agents_reach(tmp_path: Path) -> None:
