@@ -9,10 +9,9 @@ import anyio.lowlevel
 import pytest
 
 from gateway.chat import Chat
-from gateway.files.access import WorkspaceAccess
 from gateway.http.bodies import UPLOADS
 from gateway.mcp_servers.servers import McpServers
-from gateway.skills import WorkspaceSkills
+from gateway.turns.workspaces import OpenWorkspaces
 from memory.service.memory import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
 from tests.service.http.stage import Json, assert_error, one_client, staged
@@ -98,9 +97,8 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
             state.services,
             chat=cast("Chat", Broken()),
             memory=cast("Memory", Broken()),
-            files=cast("WorkspaceAccess", Broken()),
+            workspaces=cast("OpenWorkspaces", Broken()),
             mcp_servers=cast("McpServers", Broken()),
-            skills=cast("WorkspaceSkills", Broken()),
         )
         stage.app.state.gateway = replace(state, services=broken)
         for method, template in ROUTES:
