@@ -144,7 +144,7 @@ def _make_home_blocking(settings: Settings, plan: AgentPlan) -> Path | None:
     if plan.takes_login and plan.login_dir is None:
         return None
     home = settings.data_dir.resolve() / "home"
-    _make_directory_blocking(home)
+    make_directory_blocking(home)
     with _making("home", home):
         for folder in set(_CLOUD_FOLDERS.values()):
             if (home / folder).is_symlink():
@@ -175,7 +175,7 @@ def make_setup_blocking(
     temp_dir = temporary_of(settings)
     for directory in (temp_dir, config_dir):
         if directory is not None:
-            _make_directory_blocking(directory)
+            make_directory_blocking(directory)
     if config_dir == data_dir / SESSIONS and (refused := make_private_blocking(config_dir)):
         _log.warning("session_files_open_to_others", extra={"count": refused})
     with_person = PERSON_TOOLS if settings.approvals == "on" else frozenset()
@@ -198,7 +198,8 @@ def make_setup_blocking(
     )
 
 
-def _make_directory_blocking(directory: Path) -> None:
+def make_directory_blocking(directory: Path) -> None:
+    """Create a directory of the agents for this user alone. Raise `StartError` if that fails."""
     with _making("directory", directory):
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 

@@ -20,6 +20,7 @@ from gateway.agent_setup import (
     SESSIONS,
     AgentPlan,
     find_wall_blocking,
+    make_directory_blocking,
     make_setup_blocking,
     no_room,
     temporary_of,
@@ -244,6 +245,13 @@ class _AgentMaker:
         is_confined = wall.kind == "bubblewrap" and box is None
         return replace(setup, cli_path=script, sandboxed_bash=is_confined), wall, box
 
+    def _make_of_user_blocking(self, place: AgentWorkspace) -> _Prepared:
+        prepare_user_blocking(place.root, OWN_SKILLS)
+        for directory in (self.workspaces.users_state_dir, place.state_dir):
+            make_directory_blocking(directory)
+        setup, wall, box = self.make_blocking(place)
+        return replace(setup, is_users_own=True), wall, box
+
     async def make_of_user(self, user_id: str, tasks: TaskGroup) -> Engine:
         """Return the engine of a user's workspace; the broker of its boxes runs in `tasks`.
 
@@ -251,8 +259,7 @@ class _AgentMaker:
         """
         place = self.workspaces.of(UserId(user_id))
         try:
-            await anyio.to_thread.run_sync(prepare_user_blocking, place.root, OWN_SKILLS)
-            setup, _, box = await anyio.to_thread.run_sync(self.make_blocking, place)
+            setup, _, box = await anyio.to_thread.run_sync(self._make_of_user_blocking, place)
             if box is not None:
                 await tasks.start(_serve_box, box, self.outputs)
         except (StartError, OSError) as exc:

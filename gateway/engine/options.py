@@ -127,6 +127,8 @@ class AgentSetup:
     """The gateway's own tools; a client without them does not see their skills."""
     projects: Sequence[ExtraDirectory] = ()
     """Shared folders beside the workspace."""
+    is_users_own: bool = False
+    """The workspace belongs to one user, who alone reads its notes."""
     reads_workspace: bool = True
     """Load the workspace's instructions and skills."""
     max_agent_steps: int | None = None
@@ -340,6 +342,7 @@ def build_options(
                 _box_hosts(setup),
                 setup.projects,
                 asks_person=setup.asks_person,
+                is_users_own=setup.is_users_own,
             ),
             "snapshot": False,  # else a resumed session keeps the rules of the day it began
         },

@@ -21,11 +21,13 @@ def build_system_prompt(
     projects: Sequence[ExtraDirectory] = (),
     *,
     asks_person: bool = False,
+    is_users_own: bool = False,
 ) -> str:
     """Return the system prompt of an agent with these tools.
 
     An agent without tools answers questions of the gateway, not of a person. `box_hosts` are the
-    hosts that commands reach; None: only the listed commands run. `projects` are shared folders.
+    hosts that commands reach; None: only the listed commands run. `projects` are shared folders;
+    with `is_users_own` the workspace, and its notes, are one user's.
     """
     if not tools:
         return str(_TEXTS["question"])
@@ -35,7 +37,7 @@ def build_system_prompt(
         parts.append(_TEXTS["subagents"])
     if "TaskCreate" in tools:
         parts.append(_TEXTS["task_list"])
-    parts.append(_TEXTS["memory"])
+    parts += [_TEXTS["memory"], _TEXTS["own_notes" if is_users_own else "notes"]]
     if "Skill" in tools:
         parts.append(_TEXTS["memory_by_skill"])
     return "".join(parts)

@@ -102,17 +102,20 @@ class OpenWorkspaces:
         Raise `WorkspaceUnavailable` if its folder cannot be made, or is none; the log says why, and
         the next call tries again.
         """
-        owner = self.last_user_id = self.owner_of(user_id)
-        if (known := self._open.get(owner)) is not None:
-            return known
-        async with self._opening:
-            if owner not in self._open:
-                place = self._workspaces.of(user_id)
-                if owner is not None:
-                    await self._prepare_folder(place.root)
-                    self._users.add(owner)
-                self._open[owner] = await self._make(place, owner)
-            return self._open[owner]
+        owner = self.owner_of(user_id)
+        if owner not in self._open:
+            async with self._opening:
+                await self._add(self._workspaces.of(user_id), owner)
+        self.last_user_id = owner
+        return self._open[owner]
+
+    async def _add(self, place: AgentWorkspace, owner: UserId | None) -> None:
+        if owner in self._open:
+            return
+        if owner is not None:
+            await self._prepare_folder(place.root)
+            self._users.add(owner)
+        self._open[owner] = await self._make(place, owner)
 
     async def open_empty(self, user_id: UserId) -> OpenWorkspace:
         """Return an empty workspace in place of one that cannot be opened."""

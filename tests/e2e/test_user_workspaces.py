@@ -172,21 +172,26 @@ async def test_a_shared_project_is_read_by_its_readers_and_written_by_its_writer
 
 
 async def test_folders_sessions_and_warm_agents_are_each_users_own(users: Users) -> None:
-    for name in ("ada", "bob"):  # an agent that waits for Ada must not be given to Bob
-        written = step("Write", file_path=f"by-{name}.txt", content=name)
+    # an agent that waits for Ada is given to her, and must not be given to Bob
+    for number, name in enumerate(("ada", "ada", "bob")):
+        written = step("Write", file_path=f"by-{name}-{number}.txt", content=name)
         assert (await users.play(name, written))[0] == ["ok"]
         async with users.client(name) as client:
             await client.wait_for_agents(1)
+    async with users.client("ada") as client:
+        assert (
+            'clients_connected_total{origin="prewarmed"}'
+            in (await client.http.get("/metrics")).text
+        )
     data = users.server.data_dir
     for name, other in (("ada", "bob"), ("bob", "ada")):
         folder, state = users.folder(name), data / "users" / name
-        assert (folder / f"by-{name}.txt").read_text("utf-8") == name
-        assert not (folder / f"by-{other}.txt").exists()
+        assert {path.read_text("utf-8") for path in folder.glob("by-*.txt")} == {name}
         assert (folder / ".claude/skills").is_dir()
         assert list((state / "sessions/projects").glob(f"*{name}/*.jsonl"))
         assert not list((state / "sessions/projects").glob(f"*{other}/*.jsonl"))
-        assert (state / "tmp").is_dir()
-        assert (state / "home").is_dir()
+        for part in ("", "sessions", "tmp", "home"):
+            assert stat.S_IMODE((state / part).stat().st_mode) == 0o700
     assert not list((data / "sessions").glob("projects/*/*.jsonl"))
     assert stat.S_IMODE(users.folder("ada").stat().st_mode) == 0o700
 

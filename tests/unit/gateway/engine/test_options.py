@@ -79,6 +79,14 @@ def test_shared_projects_are_told_with_their_rights() -> None:
         assert "`/b` (read only), `/p`." in str(told)
 
 
+def test_an_agent_is_told_whose_notes_it_writes() -> None:
+    for is_users_own, told in ((False, "everybody in the workspace"), (True, "nobody else reads")):
+        made = options(is_users_own=is_users_own)
+        assert [words in str(made.system_prompt) for words in (told, "folder `memory/`")] == [
+            True
+        ] * 2
+
+
 def test_every_call_is_asked_for_and_no_file_has_hooks() -> None:
     given = options().settings
     assert given is not None
