@@ -262,8 +262,8 @@ def _folder_of(settings: Settings, token: str | None) -> Path:
     workspaces = load_workspaces_blocking(settings)
     if not workspaces.is_per_user:
         return settings.workspace
-    assert settings.tokens_file is not None, "checked with the workspaces"
-    user_id = load_tokens(settings.tokens_file).user_of(token or "")
+    tokens = load_tokens(settings.tokens_file) if settings.tokens_file is not None else None
+    user_id = tokens.user_of(token or "") if tokens is not None else None
     if user_id is None:
         raise StartError(
             "Each user has a workspace: give a token of the server's with --token-file."

@@ -28,9 +28,10 @@ _NOT_PLAIN: Final = re.compile(r"[^a-z0-9_-]+")
 _MOST_CHARS: Final = 40
 _DIGEST_CHARS: Final = 16
 
-_NO_TOKENS: Final = (
-    "CANDOR_WORKSPACES=per_user gives each user a folder, and without tokens all are one user: set "
-    "CANDOR_TOKENS_FILE, or CANDOR_WORKSPACES=shared."
+_NO_NAMES: Final = (
+    "CANDOR_WORKSPACES=per_user gives each user a folder, and without tokens or a proxy that names "
+    "users all are one user: set CANDOR_TOKENS_FILE or CANDOR_IDENTITY_HEADER, or "
+    "CANDOR_WORKSPACES=shared."
 )
 _NO_USERS: Final = (
     "CANDOR_PROJECTS_FILE names folders that users share beside their own: set "
@@ -114,12 +115,12 @@ class Workspaces:
 def load_workspaces_blocking(settings: Settings) -> Workspaces:
     """Return the workspaces of a server.
 
-    Raise `StartError` if users are to have folders and there are no tokens, or the file of shared
-    projects is not to be used or has a mistake.
+    Raise `StartError` if users are to have folders and nothing tells users apart, or the file of
+    shared projects is not to be used or has a mistake.
     """
     is_per_user = settings.workspaces == "per_user"
-    if is_per_user and settings.tokens_file is None:
-        raise StartError(_NO_TOKENS)
+    if is_per_user and settings.tokens_file is None and settings.identity_header is None:
+        raise StartError(_NO_NAMES)
     if settings.projects_file is not None and not is_per_user:
         raise StartError(_NO_USERS)
     _check_apart(settings)

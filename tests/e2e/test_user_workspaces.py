@@ -337,7 +337,7 @@ async def test_a_box_holds_the_folder_and_the_projects_of_its_user(tmp_path: Pat
 def test_a_start_that_could_not_keep_users_apart_is_refused(tmp_path: Path) -> None:
     settings, _ = lay_ground(tmp_path)
     done = run_app(directory=tmp_path, workspaces="per_user")
-    assert "set CANDOR_TOKENS_FILE, or CANDOR_WORKSPACES=shared" in one_sentence(done.stderr)
+    assert "set CANDOR_TOKENS_FILE or CANDOR_IDENTITY_HEADER" in one_sentence(done.stderr)
     login = tmp_path / ".claude/.credentials.json"
     login.parent.mkdir()
     login.write_text('{"claudeAiOauth": {"accessToken": "x"}}', encoding="utf-8")

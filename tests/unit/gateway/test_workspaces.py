@@ -76,8 +76,12 @@ def test_all_work_in_one_folder_or_each_in_their_own(tmp_path: Path) -> None:
 
 
 def test_folders_of_users_need_tokens_and_projects_need_folders(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="set CANDOR_TOKENS_FILE, or CANDOR_WORKSPACES=shared"):
+    with pytest.raises(StartError, match="set CANDOR_TOKENS_FILE or CANDOR_IDENTITY_HEADER"):
         load_workspaces_blocking(settings_in(tmp_path, tokens_file=None))
+    named = settings_in(tmp_path, tokens_file=None, identity_header="x-user")
+    assert (
+        load_workspaces_blocking(named).of(UserId("Ada@example.org")).root.name.startswith("ada-")
+    )
     projects = tmp_path / "projects.toml"
     with pytest.raises(StartError, match="set CANDOR_WORKSPACES=per_user, or leave it out"):
         load_workspaces_blocking(settings_in(tmp_path, workspaces="shared", projects_file=projects))
