@@ -67,6 +67,8 @@ async def test_an_answer_is_the_same_whole_and_as_a_stream(client: Client) -> No
     whole = await client.say(steps, temperature=0.2, seed=7, tools=[TOOL], user="u")
     assert whole.choices[0].message.content == "First.\n\nSecond 你好。"
     assert whole.choices[0].finish_reason == "stop"
+    assert "logprobs" in whole.choices[0].to_dict()
+    assert "refusal" in whole.choices[0].message.to_dict()
     assert whole.usage.total_tokens == whole.usage.prompt_tokens + whole.usage.completion_tokens > 0
     for options in ({}, {"include_usage": True}):
         stream = await client.say(steps, stream=True, stream_options=options)

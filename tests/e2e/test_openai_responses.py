@@ -54,6 +54,17 @@ THINKING += ["reasoning_summary_text.done", "reasoning_summary_part.done", "outp
 CALL = ["output_item.added", "mcp_call.in_progress", "mcp_call_arguments.done"]
 
 
+OPEN_RESPONSES = {
+    *{"id", "object", "created_at", "completed_at", "status", "incomplete_details", "model"},
+    *{"previous_response_id", "instructions", "output", "error", "tools", "tool_choice"},
+    *{"truncation", "parallel_tool_calls", "text", "top_p", "presence_penalty"},
+    *{"frequency_penalty", "top_logprobs", "temperature", "reasoning", "usage"},
+    *{"max_output_tokens", "max_tool_calls", "store", "background", "service_tier"},
+    *{"metadata", "safety_identifier", "prompt_cache_key"},
+}
+"""The fields that Open Responses requires of a response."""
+
+
 async def test_a_response_is_the_same_whole_streamed_and_read_again(client: Any) -> None:
     steps = script(
         {"thinking": "Hm."},
@@ -75,6 +86,8 @@ async def test_a_response_is_the_same_whole_streamed_and_read_again(client: Any)
     assert "mkdir a" in final.output[2].arguments
     assert (final.output[2].status, final.output[3].status) == ("completed", "failed")
     assert "File exists" in str(final.output[3].error)
+    assert set(final.to_dict()) >= OPEN_RESPONSES
+    assert (final.temperature, final.top_p) == (1, 1), "numbers, as Open Responses wants"
     assert final.usage.total_tokens == final.usage.input_tokens + final.usage.output_tokens > 0
     assert await client.responses.retrieve(final.id) == final
     assert plain(await client.resumed(final.id)) == plain(events)

@@ -109,10 +109,15 @@ def completion(head: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, 
     pieces = list(pieces_of(result))
     thinking = "\n\n".join(piece.text for piece in pieces if isinstance(piece, Thinking))
     content = "".join(map(_Content().more, pieces))
-    message: dict[str, Any] = {"role": "assistant", "content": content}
+    message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
     if thinking:
         message["reasoning_content"] = thinking
-    choice = {"index": 0, "message": message, "finish_reason": finish_reason(result)}
+    choice = {
+        "index": 0,
+        "message": message,
+        "logprobs": None,
+        "finish_reason": finish_reason(result),
+    }
     return {**head, "choices": [choice], "usage": usage_of(result)}
 
 

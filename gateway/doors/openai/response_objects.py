@@ -14,6 +14,29 @@ _SERVER: Final = "candor"
 """Calls are shown as those of a server of tools: a client does not try to run such."""
 _CALLS: Final = {"ok": "completed", "failed": "failed", "denied": "failed"}
 
+_UNCHANGING: Final[Mapping[str, Any]] = {
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "temperature": 1.0,
+    "top_p": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_logprobs": 0,
+    "reasoning": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "text": {"format": {"type": "text"}},
+    "truncation": "disabled",
+    "background": False,
+    "service_tier": "default",
+    "safety_identifier": None,
+    "prompt_cache_key": None,
+    "metadata": {},
+    "store": True,
+}
+"""Fields that Open Responses requires, and a client cannot choose here."""
+
 Status = Literal["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]
 Fields = dict[str, Any]
 
@@ -70,17 +93,8 @@ def response_of(
         "previous_response_id": None if before is None else response_id(before.id),
         "model": MODEL,
         "output": list(output),
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-        "temperature": None,
-        "top_p": None,
-        "max_output_tokens": None,
-        "text": {"format": {"type": "text"}},
-        "truncation": "disabled",
         "usage": None if result is None else response_usage(result),
-        "metadata": {},
-        "store": True,
+        **_UNCHANGING,
     }
 
 

@@ -119,7 +119,8 @@ async def _task(context: RequestContext, body: CompletionBody) -> Response:
     if not body.stream:
         choice = {
             "index": 0,
-            "message": {"role": "assistant", "content": answer},
+            "message": {"role": "assistant", "content": answer, "refusal": None},
+            "logprobs": None,
             "finish_reason": "stop",
         }
         head = _head("chat.completion", request_id, body.model)
