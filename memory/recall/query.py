@@ -106,6 +106,8 @@ class Found:
     """Hits beyond those that are worth showing, for `ContextPack.next_step_query`."""
     held_back: Sequence[HeldBack] = ()
     degraded: Sequence[Degradation] = ()
+    is_by_words: bool = False
+    """True if nothing was found but by words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

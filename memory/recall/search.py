@@ -133,6 +133,7 @@ class MemorySearch:
             hits=hits[: max(0, limit)],
             held_back=[held for held in held_back if held.id in worth_showing],
             degraded=gathered.degraded,
+            is_by_words=all(one.retriever == "fulltext" for one in found if one.candidates),
         )
 
     async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:

@@ -12,13 +12,18 @@ _LEAST_NEARNESS: Final = 0.55
 """Fewer items for nearly as many answers: measured on eight sets of questions, see
 `bench/README.md`.
 """
+_LEAST_BY_WORDS: Final = 0.45
+"""The same where no other retriever found anything: each lets some more items pass, and one alone
+must let as many pass.
+"""
 _NEARLY_EQUAL: Final = 0.9
 """Of the fit of the better one."""
 
 
 def worth_showing(found: Found) -> Found:
     """Return the hits worth showing, best first."""
-    near = [hit for hit in found.hits if not hit.is_weak and hit.nearness >= _LEAST_NEARNESS]
+    least = _LEAST_BY_WORDS if found.is_by_words else _LEAST_NEARNESS
+    near = [hit for hit in found.hits if not hit.is_weak and hit.nearness >= least]
     return replace(found, hits=newest_of_equals(near[:MAX_SHOWN]), more=near[MAX_SHOWN:])
 
 

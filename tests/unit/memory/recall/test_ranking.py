@@ -193,6 +193,20 @@ def test_the_best_five_are_shown_and_nothing_far_below_the_best_or_weak() -> Non
     assert ids(worth_showing(Found(hits=[replace(one, is_weak=True) for one in hits]))) == []
 
 
+async def test_by_words_alone_what_is_somewhat_farther_is_shown_as_well() -> None:
+    words = RetrieverAnswer(
+        candidates=[
+            Candidate(item_id=name, strength=0.9, nearness=nearness)
+            for name, nearness in (("not_01", 1.0), ("not_02", 0.5), ("not_03", 0.4))
+        ]
+    )
+    by_words = GivingRetriever("fulltext", words)
+    meaning = GivingRetriever.of("not_01", name="vector")
+    for more, expected in (([], {"not_01", "not_02"}), ([meaning], {"not_01"})):
+        found = await search_on(by_words, *more).search("tea", scope=ANN)
+        assert set(ids(worth_showing(found))) == expected
+
+
 def test_of_near_equals_the_newest_comes_first() -> None:
     hits = [fitting("not_old", 1.0, 90), fitting("not_new", 0.95, 3), fitting("not_far", 0.8)]
     assert ids(worth_showing(Found(hits=hits))) == ["not_new", "not_old", "not_far"]
