@@ -49,6 +49,7 @@ from gateway.http.routes import (
     mcp_servers,
     memory,
     page,
+    schedules,
     skills,
     workspace,
 )
@@ -106,7 +107,17 @@ def create_app(
     )
     app.state.gateway = AppState(services=services, limits=limits)
     app.state.tokens = tokens
-    work = (chat, conversations, approvals, cases, memory, workspace, skills, mcp_servers)
+    work = (
+        chat,
+        conversations,
+        schedules,
+        approvals,
+        cases,
+        memory,
+        workspace,
+        skills,
+        mcp_servers,
+    )
     for section in (*work, logs, health, page):
         app.include_router(section.router)
     for door in (ag_ui, anthropic, openai, openai_responses, openai_conversations):

@@ -26,6 +26,7 @@ from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
+from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
@@ -303,6 +304,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             file_changes=file_changes,
             client_objects=SqliteClientObjectStore(parts.database),
             client_turns=SqliteClientTurnStore(parts.database),
+            schedules=SqliteScheduleStore(parts.database),
             events=events,
             outputs=outputs,
             log=log,
@@ -316,6 +318,8 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             on_opened=runner.wake,
             begin_trace=_traces(parts, further),
             start_fields=runner.started_fields,
+            runs_schedules=settings.schedules == "on",
+            max_schedules=settings.max_schedules,
         )
     )
     on_failure = metrics.count_background_failure

@@ -10,6 +10,7 @@ from memory.items.ids import opaque_id
 ConversationId = NewType("ConversationId", str)
 TurnId = NewType("TurnId", str)
 ApprovalId = NewType("ApprovalId", str)
+ScheduleId = NewType("ScheduleId", str)
 UserId = NewType("UserId", str)
 
 LOCAL_USER = UserId("local")
@@ -29,6 +30,11 @@ def new_turn_id() -> TurnId:
 def new_approval_id() -> ApprovalId:
     """Return a new id."""
     return ApprovalId(opaque_id("apr"))
+
+
+def new_schedule_id() -> ScheduleId:
+    """Return a new id."""
+    return ScheduleId(opaque_id("sch"))
 
 
 def new_request_id() -> str:

@@ -15,6 +15,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -27,7 +28,7 @@ from gateway.application import create_app
 from gateway.assemble import Services, open_services
 from gateway.errors import StartError
 from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
-from gateway.http.auth import check_exposure
+from gateway.http.auth import check_exposure, served_users
 from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from_system
 from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
@@ -233,9 +234,13 @@ async def _serve_until_stopped(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_go_down, services, server, stop)
         tasks.start_soon(_freeze_garbage_collector, services)
+        failed = metrics.count_background_failure
         if app.state.tokens is not None:
-            failed = metrics.count_background_failure
             tasks.start_soon(keep_running, "tokens", app.state.tokens.watch, failed)
+        if services.settings.schedules == "on":
+            serves = served_users(services.settings, app.state.tokens)
+            run_schedules = partial(services.chat.schedules.runner.run, serves)
+            tasks.start_soon(keep_running, "schedules", run_schedules, failed)
         announce()
         await server.serve([listener])
         tasks.cancel_scope.cancel()

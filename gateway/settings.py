@@ -231,6 +231,8 @@ class Settings:
     pictures: Switch = "on"
     approvals: Switch = "off"
     approval_timeout_s: float = 600.0
+    schedules: Switch = "off"
+    max_schedules: int = 20
     max_body_bytes: int = 1_048_576
     max_upload_bytes: int = 33_554_432
     allowed_hosts: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from gateway.chat.intake import Intake
 from gateway.chat.operations import Operations
 from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.chat.reader import TurnReader
+from gateway.chat.schedules import Schedules
 from gateway.chat.threads import Threads
 from gateway.turns.requests import Accepted, ChatRequest
 
@@ -27,6 +28,7 @@ class Chat:
         self.operations = Operations(parts)
         self.approvals = Approvals(parts, access, self.intake)
         """What persons are asked, and what they allowed."""
+        self.schedules = Schedules(parts, access, self.intake)
         self.threads = Threads(parts, self.conversations)
         """The conversations of clients that send their history."""
         self.client_objects = parts.client_objects

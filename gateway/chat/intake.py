@@ -143,7 +143,7 @@ class Intake:
         key = None
         if request.idempotency_key is not None:
             key = IdempotencyKey(key=request.idempotency_key, request_hash=request.fingerprint)
-        turn = self._new_turn(user_id, target, request.message)
+        turn = replace(self._new_turn(user_id, target, request.message), schedule=request.schedule)
         trace = self._parts.begin_trace(turn)
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
             store = partial(

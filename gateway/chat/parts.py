@@ -8,6 +8,7 @@ from typing import Any
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.outputs import OutputFiles
+from gateway.conversations.schedules import ScheduleStore
 from gateway.conversations.store import (
     ClientObjectStore,
     ClientTurnStore,
@@ -41,6 +42,7 @@ class ChatParts:
     file_changes: FileChangeStore
     client_objects: ClientObjectStore
     client_turns: ClientTurnStore
+    schedules: ScheduleStore
     events: EventStore
     outputs: OutputFiles
     log: EventLog
@@ -56,6 +58,9 @@ class ChatParts:
     start_fields: StartFields | None = None
     """With it a message for a free lane is stored together with the start of its turn; without,
     each turn is queued first."""
+    runs_schedules: bool = False
+    max_schedules: int = 20
+    """Of one user."""
 
 
 class ConversationAccess:

@@ -40,7 +40,7 @@ def check_times_blocking(cron: str, time_zone: str, now: datetime) -> datetime:
     if time_zone not in available_timezones():
         raise CronFault(
             "time_zone",
-            "`time_zone` must be a time zone of the IANA database, such as Europe/Berlin.",
+            "`time_zone` must be a name of the IANA time zone database, such as UTC.",
         )
     if len(cron.split()) != _FIELDS:
         raise CronFault(

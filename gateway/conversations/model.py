@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from gateway.conversations.schedules import ScheduledRun
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_conversation_id
 
 TurnState = Literal["queued", "running", "completed", "withdrawn"]
@@ -122,6 +123,8 @@ class Turn:
     last_entry_id: str | None = None
     approval_id: ApprovalId | None = None
     """The approval whose answer started it; None: a message did."""
+    schedule: ScheduledRun | None = None
+    """The schedule that sent its message; None: a client did."""
 
 
 ApprovalState = Literal["open", "answered", "withdrawn", "lost"]

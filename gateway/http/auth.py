@@ -59,6 +59,17 @@ def check_exposure(settings: Settings) -> TokenFile | None:
     return None
 
 
+def served_users(settings: Settings, tokens: TokenFile | None) -> Callable[[UserId], bool]:
+    """Return what tells whether a user may be served: one who has a token, one whom a proxy may
+    name, or without both the local user.
+
+    Only the proxy knows whom it no longer signs in.
+    """
+    if identity_proxies(settings) is not None:
+        return lambda user_id: user_id != LOCAL_USER
+    return (lambda user_id: user_id == LOCAL_USER) if tokens is None else tokens.has_user
+
+
 class TokenGuard:
     """Puts the user's id into the request's state; refuses requests without a known token.
 

@@ -88,7 +88,7 @@ class NewConversationBody(Body):
 class Change(Body):
     """A partial change. An absent field stays; null is valid only for `unsettable` fields."""
 
-    unsettable: ClassVar[tuple[Unsettable, ...]] = ()
+    unsettable: ClassVar[tuple[str, ...]] = ()
 
     @field_validator("*", mode="before")
     @classmethod
@@ -108,7 +108,12 @@ class MemoryChange(Change):
 class ConversationBody(Change):
     """`PATCH /conversations/{id}`; an empty label unsets it."""
 
-    unsettable = ("model", "app_code", "environment", "project_id")
+    unsettable: ClassVar[tuple[Unsettable, ...]] = (
+        "model",
+        "app_code",
+        "environment",
+        "project_id",
+    )
 
     title: Name | None = None
     model: Annotated[Name, AfterValidator(model_name)] | None = None
@@ -154,3 +159,39 @@ class ApprovalBody(Body):
     def reply(self) -> Reply:
         """Return the person's answer."""
         return Reply(**self.model_dump())
+
+
+Cron = Annotated[str, Field(min_length=1, max_length=200)]
+TimeZone = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class ScheduleBody(Body):
+    """`POST /schedules`."""
+
+    name: Name
+    cron: Cron
+    time_zone: TimeZone
+    message: Message
+    conversation_id: Name | None = None
+    project_id: Project | None = None
+    enabled: bool = True
+
+
+class ScheduleChangeBody(Change):
+    """`PATCH /schedules/{id}`."""
+
+    unsettable = ("conversation_id", "project_id")
+
+    name: Name | None = None
+    cron: Cron | None = None
+    time_zone: TimeZone | None = None
+    message: Message | None = None
+    conversation_id: Name | None = None
+    project_id: Project | None = None
+    enabled: bool | None = None
+
+
+class RunScheduleBody(Body):
+    """`POST /schedules/{id}/run`."""
+
+    idempotency_key: Name | None = None

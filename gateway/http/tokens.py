@@ -69,6 +69,10 @@ class TokenFile:
         """Return the token's user; see `Tokens.user_of`."""
         return self._tokens.user_of(token)
 
+    def has_user(self, user_id: UserId) -> bool:
+        """Return whether a user has a token."""
+        return any(known == user_id for _, known in self._tokens.users)
+
     async def wait_revoked(self, token: str) -> None:
         """Return when a token no longer belongs to its present user."""
         user_id = self.user_of(token)

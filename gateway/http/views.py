@@ -7,6 +7,7 @@ from typing import Any
 from gateway.conversations.model import Branch, Turn
 from gateway.http.json_response import fields_of
 from gateway.turns.requests import ConversationView
+from gateway.turns.result import scheduled_fields
 from memory.clock import rfc3339
 
 _CONVERSATION = (
@@ -95,6 +96,7 @@ def turn_messages(turn: Turn) -> tuple[dict[str, Any], dict[str, Any]]:
         "turn_id": turn.id,
         "text": turn.message,
         "created_at": rfc3339(turn.created_at),
+        "schedule": scheduled_fields(turn),
     }
     answered = {
         "role": "assistant",

@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from gateway.conversations.model import Conversation, TextMatch, Turn
+from gateway.conversations.schedules import ScheduledRun
 from gateway.errors import NotStored, ShuttingDown
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
@@ -26,6 +27,8 @@ class ChatRequest:
     when_busy: WhenBusy = "enqueue"
     idempotency_key: str | None = None
     project_id: str | None = None
+    schedule: ScheduledRun | None = None
+    """The schedule that sends it; None: the person does."""
 
     @property
     def fingerprint(self) -> str:

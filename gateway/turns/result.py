@@ -85,6 +85,15 @@ def failure_notice(evidence: Evidence, ending: Ending) -> Notice | None:
     )
 
 
+def scheduled_fields(turn: Turn) -> dict[str, Any] | None:
+    """Return what clients see of the schedule that sent a turn's message; None if a client did."""
+    run = turn.schedule
+    if run is None:
+        return None
+    due_at = None if run.due_at is None else rfc3339(run.due_at)
+    return {**asdict(run), "due_at": due_at}
+
+
 def turn_result(
     evidence: Evidence,
     ending: Ending,
@@ -104,6 +113,7 @@ def turn_result(
         "outcome": outcome_of(evidence, ending),
         "stop_reason": stop_reason_of(evidence, ending),
         "cause": ending.cause,
+        "schedule": scheduled_fields(turn),
         "notices": [asdict(notice) for notice in evidence.notices],
         "tools": [
             {**tool_fields(use), "parameters": parameter_names(use.input)}

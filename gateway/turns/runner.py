@@ -39,6 +39,7 @@ from gateway.turns.lanes import Ticket
 from gateway.turns.permission_record import write_permission
 from gateway.turns.pictures import read_pictures, refuse_picture, tell_left_out
 from gateway.turns.reply import broke_off
+from gateway.turns.result import scheduled_fields
 from gateway.turns.run_driver import RunDriver
 from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.sentences import PROMPTS, describe_denial
@@ -176,6 +177,7 @@ class TurnWork:
         answer = await self._read_command()
         named, self._pictures = await read_pictures(context)
         noted = await context.chronicle.received(self._conversation, context.started_at)
+        scheduled = scheduled_fields(context.turn)
         context.journal.write(
             "request",
             message=context.turn.message,
@@ -184,6 +186,7 @@ class TurnWork:
             **({} if self._prompt_text == context.turn.message else {"prompt": self._prompt_text}),
             **({"pictures": named} if named else {}),
             **({"trace_id": context.trace.id} if context.trace.id else {}),
+            **({"schedule": scheduled} if scheduled is not None else {}),
             **noted,
         )
         if context.turn.state == "queued":
@@ -191,6 +194,8 @@ class TurnWork:
                 "turn.started", model=context.evidence.model, log_file=context.journal.log_file
             )
             await context.parts.turns.start(context.turn.id, context.started_at)
+        if scheduled is not None and scheduled["missed"]:
+            context.notice("runs_missed", count=scheduled["missed"])
         for picture in named:
             if "left_out" in picture:
                 tell_left_out(context, picture["path"], picture["left_out"])

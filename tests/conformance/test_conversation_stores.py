@@ -17,6 +17,7 @@ from tests.conformance.suites.conversation_values import OpenStores, Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
 from tests.conformance.suites.opened import named, run_test
+from tests.conformance.suites.schedules import ScheduleStoreSuite
 from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught
 from tests.support.stores import open_file, sqlite_stores, stores_on
@@ -58,6 +59,10 @@ class TestSqliteApprovals(_OnSqlite, ApprovalStoreSuite):
     pass
 
 
+class TestSqliteSchedules(_OnSqlite, ScheduleStoreSuite):
+    pass
+
+
 Replacement = Callable[[Database], Any]
 
 
@@ -73,11 +78,12 @@ def opening(directory: Path, name: str, make: Replacement) -> Any:
     return opens
 
 
-CS, TS, ES, AS = (
+CS, TS, ES, AS, SS = (
     ConversationStoreSuite(),
     TurnStoreSuite(),
     EventStoreSuite(),
     ApprovalStoreSuite(),
+    ScheduleStoreSuite(),
 )
 ENDED_IN_TWO_STEPS = (
     "accept_is_all_or_nothing",
@@ -109,6 +115,12 @@ WRONG: list[tuple[str, Any, Callable[..., Awaitable[None]], dict[str, Any]]] = [
         ("turns", without_trigger(name), named(part, AS), {})
         for name, part in APPROVAL_TRIGGERS.items()
     ],
+    (
+        "turns",
+        without_trigger("schedules_without_conversation"),
+        named("switches_a_schedule_off", SS),
+        {},
+    ),
     ("turns", Remembering, TS.test_what_was_read_is_a_copy, {}),
     ("turns", Remembering, named("the_unfinished_are_the_queued_and_running", TS), {}),
     ("turns", CString, TS.test_a_turn_comes_back_as_it_was_written, {"text": "a\0b"}),
@@ -129,6 +141,7 @@ async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
 
     await expect_all_caught("conversations", tmp_path, speaking, CS, TS, ES)
     await expect_all_caught("approvals", tmp_path, speaking, AS)
+    await expect_all_caught("schedules", tmp_path, speaking, SS)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.e2e
 FIELDS = {
     *("conversation_id", "turn_id", "reply", "outcome", "stop_reason", "notices", "tools", "steps"),
     *("changes", "memory", "model", "session_id", "usage", "cost_usd", "log_file"),
-    *("started_at", "finished_at", "duration_ms", "cause", "tasks"),
+    *("started_at", "finished_at", "duration_ms", "cause", "schedule", "tasks"),
 }
 STATUSES = {"ok", "failed", "denied", "interrupted", "unknown"}
 NOT_FOR_PEOPLE = ("API Error", '{"', "Request interrupted", "tool_use_error", "Traceback")

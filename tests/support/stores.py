@@ -8,6 +8,7 @@ from gateway.conversations import migrations
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from tests.conformance.suites.conversation_values import OpenStores, Stores
@@ -33,6 +34,7 @@ def stores_on(database: Database) -> Stores:
         turns=SqliteTurnStore(database),
         events=SqliteEventStore(database),
         approvals=SqliteApprovalStore(database),
+        schedules=SqliteScheduleStore(database),
     )
 
 

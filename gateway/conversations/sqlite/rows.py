@@ -7,6 +7,7 @@ from sqlite3 import Row
 from typing import Any, TypeVar
 
 from gateway.conversations.model import Turn
+from gateway.conversations.schedules import ScheduledRun
 from gateway.jsonsafe import json_text
 from memory.errors import StoreDamaged
 from memory.stores.sqlite.driver_errors import decoding_rows
@@ -36,9 +37,14 @@ def turn_of(row: Row | Mapping[str, Any]) -> Turn:
     result = None if row["result"] is None else json.loads(row["result"])
     if not isinstance(result, dict | None):
         raise TypeError("a turn result is an object")
-    return read_value(Turn, row, result=result)
+    schedule = row["schedule"] and read_value(ScheduledRun, json.loads(row["schedule"]))
+    return read_value(Turn, row, result=result, schedule=schedule)
 
 
 def row_of_turn(turn: Turn) -> dict[str, Any]:
     """Return the columns of `turns`."""
-    return columns_of(turn, result=None if turn.result is None else json_text(turn.result))
+    return columns_of(
+        turn,
+        result=None if turn.result is None else json_text(turn.result),
+        schedule=turn.schedule and json_text(columns_of(turn.schedule)),
+    )

@@ -83,9 +83,9 @@ class SqliteTurnStore:
                 insert_conversation(writer, create)
             rows = writer.execute(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
-                " created_at, started_at, approval_id) SELECT :id, :conversation_id, :user_id,"
-                " coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at, "
-                ":approval_id"
+                " created_at, started_at, approval_id, schedule) SELECT :id, :conversation_id,"
+                " :user_id, coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at,"
+                " :approval_id, :schedule"
                 " FROM turns WHERE conversation_id = :conversation_id RETURNING seq",
                 row_of_turn(turn),
             ).fetchall()
@@ -238,11 +238,12 @@ class SqliteTurnStore:
             copies = [into | {"id": new_turn_id(), "copied": row["id"]} for row in rows]
             writer.executemany(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
-                " started_at, finished_at, result, session_id, last_entry_id, copy_of, kept_out)"
+                " started_at, finished_at, result, session_id, last_entry_id, schedule, copy_of,"
+                " kept_out)"
                 " SELECT :id, :target, :user, seq, message, created_at, state, started_at, "
                 "finished_at,"
                 " json_set(result, '$.turn_id', :id, '$.conversation_id', :target),"
-                " session_id, last_entry_id, coalesce(copy_of, id), kept_out FROM turns"
+                " session_id, last_entry_id, schedule, coalesce(copy_of, id), kept_out FROM turns"
                 " WHERE id = :copied",
                 copies,
             )

@@ -1,8 +1,8 @@
 """What the suites of this package write, and how they open what they test.
 
-`ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite` and `ApprovalStoreSuite`, beside this
-file, hold one test for each contract of `gateway.conversations.store`; any new store must pass
-them. A subclass supplies the fixture `opens` and nothing else: the suites never ask what they run
+`ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite`, `ApprovalStoreSuite` and
+`ScheduleStoreSuite`, beside this file, hold one test for each contract of the stores in
+`gateway.conversations`; any new store must pass them. A subclass supplies the fixture `opens` and nothing else: the suites never ask what they run
 on. They need pytest and pytest-asyncio; nothing that serves imports this package.
 """
 
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
+from gateway.conversations.schedules import ScheduleStore
 from gateway.conversations.store import ApprovalStore, ConversationStore, EventStore, TurnStore
 from gateway.ids import ConversationId, TurnId, UserId
 from tests.conformance.suites.opened import OpenedSuite
@@ -40,6 +41,7 @@ class Stores:
     turns: TurnStore
     events: EventStore
     approvals: ApprovalStore
+    schedules: ScheduleStore
 
 
 OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]

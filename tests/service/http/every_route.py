@@ -28,6 +28,7 @@ UNKNOWN = {
     "turn_id": "trn_unknown",
     "index": "1",
     "approval_id": "apr_unknown",
+    "schedule_id": "sch_unknown",
     "item_id": "epi_unknown",
     "case_id": "cas_unknown",
     "delivery_id": "4711",

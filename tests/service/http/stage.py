@@ -27,6 +27,7 @@ from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
+from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import PoolLimits
 from gateway.engine.pool import ClientPool
@@ -269,6 +270,7 @@ async def staged(
                 file_changes=SqliteFileChangeStore(database),
                 client_objects=SqliteClientObjectStore(database),
                 client_turns=SqliteClientTurnStore(database),
+                schedules=SqliteScheduleStore(database),
                 events=events,
                 outputs=OutputFiles(chosen.data_dir / "outputs", mask_secrets),
                 log=log,
@@ -283,6 +285,8 @@ async def staged(
                 ),
                 max_turns=max_turns,
                 now=utc_now,
+                runs_schedules=chosen.schedules == "on",
+                max_schedules=chosen.max_schedules,
             )
         )
         tasks.start_soon(log.run)

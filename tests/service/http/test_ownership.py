@@ -44,6 +44,7 @@ CASE = {
     "resolution": "filled it",
     "confidence": 0.7,
 }
+SCHEDULE = {"name": "mine", "cron": "0 8 * * *", "time_zone": "UTC", "message": "hi"}
 RESPONSES = "/openai/v1/responses"
 ATTEMPTS = [
     Attempt("POST", "/chat", {"message": "hi", "conversation_id": "{conversation_id}"}),
@@ -65,6 +66,11 @@ ATTEMPTS = [
     Attempt("POST", "/conversations/{conversation_id}/fork", {"turn_id": "{turn_id}"}),
     Attempt("DELETE", "/conversations/{conversation_id}/queue/{turn_id}"),
     Attempt("DELETE", "/conversations/{conversation_id}"),
+    Attempt("POST", "/schedules", {**SCHEDULE, "conversation_id": "{conversation_id}"}),
+    Attempt("GET", "/schedules/{schedule_id}"),
+    Attempt("PATCH", "/schedules/{schedule_id}", {"name": "taken"}),
+    Attempt("POST", "/schedules/{schedule_id}/run"),
+    Attempt("DELETE", "/schedules/{schedule_id}"),
     Attempt("GET", "/approvals", query={"conversation_id": "{conversation_id}"}),
     Attempt("POST", "/approvals/{approval_id}", {"decision": "allow"}),
     Attempt("POST", "/approvals/{approval_id}/extend"),
@@ -123,6 +129,7 @@ ATTEMPTS = [
 ]
 LISTS = {
     "/conversations": "conversations",
+    "/schedules": "schedules",
     "/approvals": "approvals",
     "/logs": "logs",
     "/memory/outbox": "deliveries",
@@ -166,6 +173,7 @@ UNKNOWN = {
     "turn_id": "trn_" + "a" * 26,
     "index": "1",
     "approval_id": "apr_" + "a" * 26,
+    "schedule_id": "sch_" + "a" * 26,
     "item_id": "epi_" + "a" * 26,
     "case_id": "cas_" + "a" * 26,
     "delivery_id": "999999",
@@ -229,6 +237,7 @@ async def _remembered(client: Client) -> dict[str, str]:
     written = (await client.post("/memory/episodes", json=episode)).json()
     deliveries = (await client.read("/memory/outbox"))["deliveries"]
     case = (await client.post("/memory/cases", json={"case": CASE})).json()
+    schedule = (await client.post("/schedules", json=SCHEDULE)).json()
     named = {"name": "mine", "model": "candor"}
     agent = (await client.post("/anthropic/v1/agents", json=named)).json()
     place = (await client.post("/anthropic/v1/environments", json=named)).json()
@@ -238,6 +247,7 @@ async def _remembered(client: Client) -> dict[str, str]:
         "item_id": written["episode_id"],
         "delivery_id": deliveries[0]["id"],
         "case_id": case["case_id"],
+        "schedule_id": schedule.get("id", UNKNOWN["schedule_id"]),
     }
 
 
@@ -271,7 +281,8 @@ def _plain(answer: httpx.Response) -> tuple[int, Any, set[str]]:
 
 
 async def test_what_is_anothers_is_exactly_as_unknown_as_what_never_was(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
+    users = ("ada", "bob")
+    async with staged(tmp_path, on_port=True, users=users, schedules="on") as stage:
         ada, bob = stage.client("ada"), stage.client("bob")
         async with things_of(stage, ada) as things:
             before = await _all_of(ada, things)

@@ -67,8 +67,10 @@ def every_minute(cron: str, zone: ZoneInfo, after: datetime) -> list[datetime]:
 
 def _first(walls: dict[datetime, datetime]) -> dict[datetime, datetime]:
     """Keep of wall times that come twice the first."""
-    seen: set[datetime] = set()
-    return {m: wall for m, wall in walls.items() if not (wall in seen or seen.add(wall))}
+    moments: dict[datetime, datetime] = {}
+    for moment, wall in walls.items():
+        moments.setdefault(wall, moment)
+    return {moment: wall for wall, moment in moments.items()}
 
 
 times = st.one_of(

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import StartError
-from gateway.http.auth import check_exposure
+from gateway.http.auth import check_exposure, served_users
 from gateway.http.tokens import TokenFile, load_tokens, make_token, read_tokens
+from gateway.ids import LOCAL_USER, UserId
 from gateway.settings import Settings
 
 
@@ -107,6 +108,16 @@ def test_only_on_loopback_no_tokens_are_needed(tmp_path: Path) -> None:
         assert check_exposure(Settings(host=host, tokens_file=path)) is not None
     with pytest.raises(StartError):  # a file that is named must be there
         check_exposure(Settings(tokens_file=tmp_path / "missing"))
+
+
+def test_who_is_served_has_a_token_or_is_named_by_a_proxy_or_is_alone(tmp_path: Path) -> None:
+    tokens = TokenFile(_file(tmp_path, make_token("ada")[1]))
+    alone, behind = Settings(), Settings(identity_header="X-User", identity_proxies=("10.0.0.1",))
+    served = []
+    for settings, file in ((alone, None), (alone, tokens), (behind, None), (behind, tokens)):
+        serves = served_users(settings, file)
+        served.append([user for user in (LOCAL_USER, UserId("ada"), UserId("bob")) if serves(user)])
+    assert served == [["local"], ["ada"], ["ada", "bob"], ["ada", "bob"]]
 
 
 def test_a_changed_file_counts_once_it_has_stayed_the_same(tmp_path: Path) -> None:

@@ -1,0 +1,162 @@
+"""Send the messages of schedules when they are due.
+
+A due message goes through `Intake.accept` under an idempotency key that is made of the schedule and
+its due time, so that a crash, or a second loop, never sends it twice. One run stands for all due
+times that had none in time. If a message cannot be taken now, its schedule stays due, says why, and
+is tried again.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from gateway.chat.intake import Intake
+from gateway.chat.parts import ChatParts
+from gateway.conversations.cron_times import due_times_blocking, missed_blocking
+from gateway.conversations.schedules import Schedule, ScheduledRun
+from gateway.errors import GatewayError, NotFound, ShuttingDown
+from gateway.ids import TurnId, UserId
+from gateway.turns.requests import ChatRequest
+from memory.clock import rfc3339
+
+_log = logging.getLogger(__name__)
+
+LONGEST_SLEEP_S: Final = 60.0
+"""The clock may be set, or the machine asleep, meanwhile."""
+
+ServesUser = Callable[[UserId], bool]
+"""True if the server still serves a user; nothing runs for others."""
+
+
+class ScheduleRunner:
+    """Runs schedules."""
+
+    def __init__(self, parts: ChatParts, intake: Intake) -> None:
+        self._parts = parts
+        self._intake = intake
+        self.changing = anyio.Lock()
+        """Held while a schedule is read and changed."""
+        self._changed = anyio.Event()
+
+    def wake(self) -> None:
+        """Look again at what is due: a schedule was added or changed."""
+        self._changed.set()
+
+    async def run(self, serves: ServesUser) -> None:
+        """Run what is due until cancelled; first what was due while the server was not running."""
+        while True:
+            self._changed = anyio.Event()
+            wait_s = await self.run_due(serves)
+            with anyio.move_on_after(wait_s):
+                await self._changed.wait()
+
+    async def run_due(self, serves: ServesUser) -> float:
+        """Run what is due now; return the seconds until it should be looked at again."""
+        for schedule in await self._parts.schedules.due(self._parts.now()):
+            if not serves(schedule.user_id):
+                continue
+            try:
+                async with self.changing:
+                    await self._run_one(schedule)
+            except Exception:  # noqa: BLE001  one schedule must not stop the others
+                _log.exception("schedule_failed", extra={"schedule_id": schedule.id})
+        now = self._parts.now()
+        following = await self._parts.schedules.next_due(now)
+        if following is None:
+            return LONGEST_SLEEP_S
+        return min(LONGEST_SLEEP_S, max(0.0, (following - now).total_seconds()))
+
+    async def _run_one(self, listed: Schedule) -> None:
+        schedule = await self._parts.schedules.get(listed.user_id, listed.id)
+        now = self._parts.now()
+        if schedule is None or schedule.due_at is None or schedule.due_at > now:
+            return  # it was changed meanwhile
+        due_at, key = schedule.due_at, f"schedule:{schedule.id}:{rfc3339(schedule.due_at)}"
+        known = await self._parts.turns.find_key(schedule.user_id, key)
+        if known is not None:  # the server ended before it could be noted
+            turn = await self._parts.turns.get(known.turn_id)
+            run = turn and turn.schedule
+            at = turn.created_at if turn else now
+            await self._note_run(schedule, known.turn_id, due_at, at, run.missed if run else 0)
+            return
+        if self.is_unfinished(schedule):
+            await self._tell(
+                schedule, "still_running", "Its last run has not ended; this one waits for that."
+            )
+            return
+        count = partial(missed_blocking, schedule.cron, schedule.time_zone, due_at, now)
+        missed = await anyio.to_thread.run_sync(count)
+        turn_id = await self._send(schedule, due_at, missed, key)
+        if turn_id is not None:
+            await self._note_run(schedule, turn_id, due_at, now, missed)
+
+    async def _send(
+        self, schedule: Schedule, due_at: datetime, missed: int, key: str
+    ) -> TurnId | None:
+        """Send a due message; return its turn, or None if it was not taken."""
+        try:
+            accepted = await self._intake.accept(
+                schedule.user_id, request_of(schedule, due_at, missed, key)
+            )
+        except ShuttingDown:
+            return None
+        except NotFound as exc:  # its conversation is just being deleted
+            off = replace(schedule, enabled=False, due_at=None)
+            await self._tell(off, "conversation_deleted", exc.message)
+            return None
+        except GatewayError as exc:
+            await self._tell(schedule, exc.specific_code, exc.message)
+            return None
+        return accepted.turn_id
+
+    def is_unfinished(self, schedule: Schedule) -> bool:
+        """True if the turn of the last run waits or runs."""
+        last = schedule.last_turn_id
+        return last is not None and self._parts.lanes.find(last) is not None
+
+    async def _note_run(
+        self, schedule: Schedule, turn_id: TurnId, due_at: datetime, at: datetime, missed: int
+    ) -> None:
+        """Note the run of a due time that was accepted `at`, and what is due next."""
+        times = partial(due_times_blocking, schedule.cron, schedule.time_zone, at)
+        following = await anyio.to_thread.run_sync(lambda: next(times(), None))
+        await self._parts.schedules.put(
+            replace(
+                schedule,
+                due_at=following,
+                last_due_at=due_at,
+                last_at=at,
+                last_turn_id=turn_id,
+                last_missed=missed,
+                problem=None,
+            )
+        )
+
+    async def _tell(self, schedule: Schedule, code: str, message: str) -> None:
+        """Note why a schedule does not run now."""
+        if schedule.problem is not None and schedule.problem["code"] == code:
+            return
+        _log.warning("schedule_waits", extra={"schedule_id": schedule.id, "code": code})
+        problem = {"code": code, "message": message, "at": rfc3339(self._parts.now())}
+        await self._parts.schedules.put(replace(schedule, problem=problem))
+
+
+def request_of(
+    schedule: Schedule, due_at: datetime | None, missed: int, key: str | None
+) -> ChatRequest:
+    """Return the message that a run sends."""
+    return ChatRequest(
+        message=schedule.message,
+        conversation_id=schedule.conversation_id,
+        project_id=schedule.project_id,
+        idempotency_key=key,
+        schedule=ScheduledRun(
+            schedule_id=schedule.id, name=schedule.name, due_at=due_at, missed=missed
+        ),
+    )

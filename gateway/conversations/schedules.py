@@ -1,0 +1,76 @@
+"""Schedules, messages that are sent at the times of a cron expression, as values; their store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from gateway.ids import ConversationId, ScheduleId, TurnId, UserId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledRun:
+    """What a turn says of the schedule that sent its message."""
+
+    schedule_id: ScheduleId
+    name: str
+    """The schedule's name then."""
+    due_at: datetime | None
+    """The first due time that the run stands for; None: a person started it."""
+    missed: int = 0
+    """How many due times had no run in time; this one stands for all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A message that a person has sent again and again."""
+
+    id: ScheduleId
+    user_id: UserId
+    name: str
+    cron: str
+    """Five fields; see `gateway.conversations.cron_times`."""
+    time_zone: str
+    """A name of the IANA database."""
+    message: str
+    conversation_id: ConversationId | None
+    """Where the message goes; None: each run starts a conversation."""
+    project_id: str | None
+    """Of the conversations that it starts."""
+    enabled: bool
+    created_at: datetime
+    due_at: datetime | None
+    """The first due time that had no run yet; None if it is off, or no further one comes."""
+    last_due_at: datetime | None = None
+    """Of the last run; None also if a person started that."""
+    last_at: datetime | None = None
+    """When the last run was accepted; None: there was none."""
+    last_turn_id: TurnId | None = None
+    last_missed: int = 0
+    problem: Mapping[str, str] | None = None
+    """Why it does not run now: `code`, `message` and `at`; None if nothing is wrong."""
+
+
+class ScheduleStore(Protocol):
+    """Schedules of all users. One whose conversation is deleted is switched off."""
+
+    async def add(self, schedule: Schedule, *, limit: int) -> bool:
+        """Store a schedule; return False, and store nothing, if its user has `limit` already."""
+
+    async def get(self, user_id: UserId, schedule_id: str) -> Schedule | None:
+        """Return the schedule; None if there is none of that id, or it is another user's."""
+
+    async def listed(self, user_id: UserId) -> Sequence[Schedule]:
+        """List a user's schedules, oldest first."""
+
+    async def put(self, schedule: Schedule) -> None:
+        """Change a schedule; nothing happens if it is gone, or its conversation is and it is on."""
+
+    async def delete(self, user_id: UserId, schedule_id: str) -> bool:
+        """Delete a user's schedule; return False if there is none of that id."""
+
+    async def due(self, now: datetime) -> Sequence[Schedule]:
+        """List the schedules that are due, of all users, the longest due first."""
+
+    async def next_due(self, after: datetime) -> datetime | None:
+        """Return the first due time after a moment; None if there is none."""

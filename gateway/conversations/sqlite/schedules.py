@@ -1,0 +1,86 @@
+"""Schedules in SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import fields
+from datetime import datetime
+
+from gateway.conversations.schedules import Schedule
+from gateway.conversations.sqlite.rows import readable
+from gateway.ids import UserId
+from gateway.jsonsafe import json_text
+from memory.clock import from_rfc3339, rfc3339
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import Row, columns_of, read_value
+
+_NAMES = [field.name for field in fields(Schedule)]
+_ADD = (
+    f"INSERT INTO schedules ({', '.join(_NAMES)})"  # noqa: S608
+    f" SELECT {', '.join(f':{name}' for name in _NAMES)}"
+    " WHERE (SELECT count(*) FROM schedules WHERE user_id = :user_id) < :limit RETURNING id"
+)
+_PUT = (
+    f"UPDATE schedules SET {', '.join(f'{name} = :{name}' for name in _NAMES)}"  # noqa: S608
+    " WHERE id = :id AND user_id = :user_id AND NOT (:enabled AND :conversation_id IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id))"
+)
+
+
+def _schedule_of(row: Row) -> Schedule:
+    return read_value(Schedule, row, problem=row["problem"] and json.loads(row["problem"]))
+
+
+def _row_of(schedule: Schedule, **more: int) -> dict[str, object]:
+    problem = None if schedule.problem is None else json_text(schedule.problem)
+    return columns_of(schedule, problem=problem, **more)
+
+
+class SqliteScheduleStore:
+    """See `ScheduleStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, schedule: Schedule, *, limit: int) -> bool:
+        def work(writer: sqlite3.Connection) -> bool:
+            return bool(writer.execute(_ADD, _row_of(schedule, limit=limit)).fetchall())
+
+        return await self._database.write(work)
+
+    async def get(self, user_id: UserId, schedule_id: str) -> Schedule | None:
+        return await self._database.value(
+            _schedule_of,
+            "SELECT * FROM schedules WHERE id = ? AND user_id = ?",
+            (schedule_id, user_id),
+        )
+
+    async def listed(self, user_id: UserId) -> Sequence[Schedule]:
+        rows = await self._database.rows(
+            "SELECT * FROM schedules WHERE user_id = ? ORDER BY seq", (user_id,)
+        )
+        return list(readable(rows, _schedule_of, "schedule"))
+
+    async def put(self, schedule: Schedule) -> None:
+        await self._database.execute(_PUT, _row_of(schedule))
+
+    async def delete(self, user_id: UserId, schedule_id: str) -> bool:
+        def work(writer: sqlite3.Connection) -> bool:
+            gone = writer.execute(
+                "DELETE FROM schedules WHERE id = ? AND user_id = ?", (schedule_id, user_id)
+            )
+            return gone.rowcount > 0
+
+        return await self._database.write(work)
+
+    async def due(self, now: datetime) -> Sequence[Schedule]:
+        rows = await self._database.rows(
+            "SELECT * FROM schedules WHERE due_at <= ? ORDER BY due_at, seq", (rfc3339(now),)
+        )
+        return list(readable(rows, _schedule_of, "schedule"))
+
+    async def next_due(self, after: datetime) -> datetime | None:
+        text = await self._database.scalar(
+            "SELECT min(due_at) FROM schedules WHERE due_at > ?", (rfc3339(after),)
+        )
+        return None if text is None else from_rfc3339(text)
