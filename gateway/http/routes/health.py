@@ -48,6 +48,7 @@ async def readyz(state: State) -> Response:
             "ready": ready,
             "demo": services.demo,
             "checks_answers": services.settings.check == "model",
+            "runs_schedules": services.settings.schedules == "on",
             "model": services.model,
             "version": VERSION,
             "parts": {name: _part(answer) for name, answer in answers.items()},

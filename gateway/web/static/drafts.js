@@ -22,8 +22,8 @@ function readUnsent(conversationId) {
 
 const writeUnsent = (conversationId, unsent) => keep(unsentKey(conversationId), unsent.length ? JSON.stringify(unsent) : "");
 
-// randomUUID exists on secure origins only.
-function newKey() {
+/** An idempotency key; randomUUID exists on secure origins only. */
+export function newKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

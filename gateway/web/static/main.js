@@ -20,6 +20,7 @@ async function showReadiness() {
   const model = showHidden(readiness.model ?? "");
   page.showServer({ model: readiness.model ?? "", isDemo: readiness.demo === true, checksAnswers: readiness.checks_answers === true });
   showSandbox(byId("wall"), readiness.parts?.sandbox?.kind, () => page.conversationId, readiness.parts?.sandbox?.shell);
+  byId("open-schedules").hidden = readiness.runs_schedules !== true;
   if (readiness.demo) showDemoBanner(byId("banner"), model);
 }
 
@@ -36,5 +37,6 @@ watchConnection(byId("offline"), () => {
   showReadiness();
 });
 byId("open-operations").addEventListener("click", async () => (await import("/static/operations-panel.js")).openOperations());
+byId("open-schedules").addEventListener("click", async () => (await import("/static/schedules-panel.js")).openSchedules({ here: page.here, changed: () => page.refresh() }));
 byId("open-memory").addEventListener("click", async () => (await import("/static/memory-panel.js")).openMemoryPanel());
 showReadiness();

@@ -111,6 +111,12 @@ export class Page {
 
   get conversationId() { return this.#conversation.id; }
 
+  /** The open conversation: `{id, title}`; null for one that has not begun. */
+  get here() {
+    const { id } = this.#conversation;
+    return id ? { id, title: showHidden(this.#list.titleOf(id) ?? this.#conversation.title ?? "") || t("untitled") } : null;
+  }
+
   /** Read anew what may have changed meanwhile. */
   refresh() {
     this.#list.refresh();

@@ -35,6 +35,7 @@ function toMessage(raw) {
     turnId: raw.turn_id ?? result?.turn_id,
     text: raw.text ?? raw.message ?? raw.content ?? "",
     createdAt: raw.created_at ?? null,
+    schedule: raw.schedule ?? null,
     state: raw.state ?? (result ? "completed" : null),
     result,
   };

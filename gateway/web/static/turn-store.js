@@ -120,6 +120,7 @@ export class TurnStore {
     if (message.role === "user") {
       turn.text = message.text;
       turn.createdAt = message.createdAt;
+      turn.schedule = message.schedule;
     }
     if (!isUnfinished(turn)) {
       // What was found out about a reply afterwards is added to its notices.

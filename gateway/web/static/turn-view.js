@@ -84,6 +84,7 @@ export class TurnView {
   #views = new Map();
   #userText = el("div", { class: "user-text", dir: "auto" });
   #pictures;
+  #sentBy = null;
   #queueNote = el("span", {});
   #queueLine;
   #user;
@@ -127,7 +128,8 @@ export class TurnView {
     this.#queueLine.querySelector("button").disabled = turn.takingBack;
     const sending = turn.state === "sending" ? this.#drawWorking("sending") : null;
     this.#pictures ??= [messagePictures(turn.text)];
-    place(this.#user, [this.#tools.body, ...this.#pictures, isQueued ? this.#queueLine : sending, isQueued || sending ? null : this.#tools.draw()]);
+    if (turn.schedule) this.#sentBy ??= el("div", { class: "queue-line", "data-testid": "sent-by-schedule" }, icon("clock"), t("sent_by_schedule", { name: showHidden(turn.schedule.name) }));
+    place(this.#user, [this.#sentBy, this.#tools.body, ...this.#pictures, isQueued ? this.#queueLine : sending, isQueued || sending ? null : this.#tools.draw()]);
     return this.#user;
   }
 

@@ -8,7 +8,7 @@
  */
 export function newTurn({ turnId = null, text = null, createdAt = null, state = "sending" }) {
   return {
-    turnId, text, createdAt, state,
+    turnId, text, createdAt, state, schedule: null,
     position: null, model: null, logFile: null, memory: null,
     segments: [], tasks: [], result: null, takingBack: false,
   };

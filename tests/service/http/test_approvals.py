@@ -145,6 +145,7 @@ async def test_a_server_is_ready_when_each_part_is_that_turns_cannot_do_without(
             "ready": True,
             "demo": True,
             "checks_answers": False,
+            "runs_schedules": False,
             "model": "candor-demo",
             "version": VERSION,
             "parts": {

@@ -1,0 +1,122 @@
+"""The panel of schedules: added, run, switched off and deleted by a person."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import SETTINGS, OpenPage
+from tests.browser.test_accessibility import AXE, JUDGE
+from tests.support.live_server import LiveServer, started_server
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def running(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server that runs schedules."""
+    with started_server(tmp_path_factory.mktemp("on"), schedules="on", **SETTINGS) as server:
+        yield server
+
+
+def open_panel(chat: ChatPage) -> None:
+    chat.get("open-schedules").click()
+    expect(chat.get("schedules-panel")).to_be_visible()
+
+
+def test_a_schedule_is_added_run_switched_off_and_deleted(
+    open_page: OpenPage, running: LiveServer
+) -> None:
+    chat = open_page(url=running.url, timezone_id="Asia/Tokyo")
+    chat.ask("hello")
+    open_panel(chat)
+    panel = chat.get("schedules-panel")
+    expect(panel).to_contain_text("There is no schedule yet.")
+    expect(chat.get("schedule-zone")).to_have_value("Asia/Tokyo")
+    chat.get("schedule-name").fill("<b>Mornings</b>")
+    chat.get("schedule-message").fill("list the files")
+    chat.get("schedule-place").select_option(label="this conversation: hello")
+    chat.get("schedule-when").select_option("weekdays")
+    chat.get("schedule-time").fill("07:05")
+    chat.get("schedule-add").click()
+    row = chat.get("schedule")
+    expect(row).to_contain_text("<b>Mornings</b>")
+    expect(row).to_contain_text("Monday to Friday at 07:05 · Asia/Tokyo")
+    expect(chat.get("schedule-next")).to_have_text(re.compile(r"Next: .*7:05 AM"))
+    expect(chat.get("schedule-last")).to_have_count(0)
+
+    chat.get("schedule-run").click()
+    expect(panel.get_by_role("status")).to_have_text("“<b>Mornings</b>” was sent.")
+    expect(chat.get("schedule-last")).to_contain_text("Answered")
+    chat.get("schedule-last").get_by_role("link").click()
+    expect(panel).to_have_count(0)
+    expect(chat.turns).to_have_count(2)
+    expect(chat.turn.message).to_have_text("list the files")
+    expect(chat.get("sent-by-schedule")).to_have_text("Sent by the schedule “<b>Mornings</b>”")
+    expect(chat.outcomes).to_have_count(2)
+
+    open_panel(chat)
+    expect(chat.get("schedule-last")).to_contain_text("Answered")
+    chat.get("schedule-enabled").click()
+    expect(chat.get("schedule-next")).to_have_text("Off")
+    expect(chat.get("schedule-enabled")).to_be_focused()
+    expect(chat.get("schedule-enabled")).not_to_be_checked()
+    chat.get("schedule-delete").click()
+    chat.get("confirm").click()
+    expect(row).to_have_count(0)
+    expect(panel).to_contain_text("There is no schedule yet.")
+
+
+def test_a_cron_expression_of_ones_own_is_checked_by_the_server(
+    open_page: OpenPage, running: LiveServer
+) -> None:
+    chat = open_page(url=running.url)
+    open_panel(chat)
+    chat.get("schedule-name").fill("Own")
+    chat.get("schedule-message").fill("hello")
+    chat.get("schedule-when").select_option("own")
+    expect(chat.get("schedule-time")).to_be_hidden()
+    chat.get("schedule-cron").fill("61 8 * * *")
+    chat.witness.network_may_fail = True
+    chat.get("schedule-add").click()
+    expect(chat.get("schedule-form").get_by_role("alert")).to_contain_text("its minute field")
+    chat.get("schedule-cron").fill("*/10 8 * * *")
+    chat.get("schedule-add").click()
+    expect(chat.get("schedule")).to_contain_text("*/10 8 * * * · ")
+    chat.get("schedule-delete").click()
+    chat.get("confirm").click()
+    expect(chat.get("schedule")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("locale", "width"), [("en-US", 1280), ("zh-CN", 390)])
+def test_the_panel_is_for_everybody_and_speaks_chinese(
+    open_page: OpenPage, running: LiveServer, locale: str, width: int
+) -> None:
+    chat = open_page(url=running.url, locale=locale)
+    chat.page.evaluate(AXE.read_text("utf-8"))
+    open_panel(chat)
+    chat.get("schedule-name").fill("早")
+    chat.get("schedule-message").fill("你好")
+    chat.get("schedule-zone").fill("UTC")
+    chat.get("schedule-when").select_option("weekly")
+    chat.get("schedule-add").click()
+    chat.get("schedule-run").click()
+    expect(chat.get("schedule-last")).to_be_visible()
+    chat.page.set_viewport_size({"width": width, "height": 800})
+    assert chat.page.evaluate(JUDGE) == []
+    if locale == "zh-CN":
+        chat.get("schedule-when").select_option("own")
+        shown = chat.get("schedules-panel").inner_text()
+        assert not re.search("[a-z]{3}", re.sub("(?i)cron", "", shown)), shown
+        expect(chat.get("schedule")).to_contain_text("每周一 08:00 · UTC · 每次新建对话")
+    chat.page.set_viewport_size({"width": 1280, "height": 800})
+    chat.get("schedule-delete").click()
+    chat.get("confirm").click()
+    expect(chat.get("schedule")).to_have_count(0)
+
+
+def test_a_server_that_runs_none_does_not_offer_them(chat: ChatPage) -> None:
+    expect(chat.page.locator("#version")).not_to_have_text("")
+    expect(chat.get("open-schedules")).to_be_hidden()
