@@ -38,7 +38,7 @@ from memory.outbox.backends import memu_cli, memu_server
 from memory.outbox.backends.memu_cli import MemuCliBackend
 from memory.outbox.backends.memu_server import MemuServerBackend
 from memory.outbox.delivery import Delivery
-from memory.outbox.worker import DeliveryResult
+from memory.outbox.loop import DeliveryResult
 from memory.recall.query import ContextPack, MemoryReader, Mode, QueryPack
 from memory.recall.retrievers import SearchEvents
 from memory.recall.tools import MemoryTools

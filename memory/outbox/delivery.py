@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from memory.outbox.loop import DeliveryQueue
+
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 Operation = Literal["put", "forget"]
 
@@ -61,6 +63,11 @@ class Delivery:
     created_at: datetime
     delivered_at: datetime | None = None
 
+    @property
+    def queued_at(self) -> datetime:
+        """When it was enqueued."""
+        return self.created_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
@@ -73,13 +80,8 @@ class Link:
     remote_id: str
 
 
-class OutboxStore(Protocol):
+class OutboxStore(DeliveryQueue[Delivery], Protocol):
     """Stores deliveries; they are enqueued elsewhere, in the transactions that change items."""
-
-    async def due(
-        self, backend: str, now: datetime, *, limit: int, until: datetime
-    ) -> Sequence[Delivery]:
-        """Lease due deliveries, oldest first; no other caller gets them before `until`."""
 
     async def delivered(
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
@@ -91,14 +93,6 @@ class OutboxStore(Protocol):
 
     async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
         """Replace the item's links by those of work that was begun; the delivery still waits."""
-
-    async def failed(
-        self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
-    ) -> None:
-        """Note a failure; the next try is due at `due_at`, None makes the delivery dead."""
-
-    async def postpone(self, delivery: Delivery, *, due_at: datetime) -> None:
-        """Return a delivery back untried, due at a moment."""
 
     async def release(self, backend: str, now: datetime) -> None:
         """Make leased and untried deliveries due, at a start when no other worker runs."""

@@ -1,51 +1,25 @@
 """Makes the deliveries of the outbox, one loop for each backend, so that a slow one holds up no
 other.
 
-A delivery is leased, made, and noted; a server that dies in between makes it again, with the same
-idempotency key. While the breaker is open nothing is tried, and no attempt is counted.
+A delivery that is made again, after a server died, has the same idempotency key.
 """
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Literal
+from dataclasses import dataclass
 
 import anyio
 
 from memory.clock import Now
-from memory.errors import BackendUnavailable, DeliveryRefused, StoreUnavailable
+from memory.errors import DeliveryRefused, StoreUnavailable
 from memory.items.item import Item
 from memory.outbox.backend import Backend, BackendHealth, TaskBackend
 from memory.outbox.delivery import Delivery, Link, OutboxStore
+from memory.outbox.loop import DeliveryLimits, DeliveryLoop, DeliveryResult
 from memory.remote.breaker import Breaker, BreakerState
 
 _log = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
-    """How long to wait, and how often to try."""
-
-    first_s: float = 2.0
-    """The bound of the first wait; each further bound is twice as long."""
-    most_s: float = 3600.0
-    least_s: float = 0.5
-    """The least wait: a backend that fails at once is not asked again at once."""
-    max_attempts: int = 10
-    """The last failed attempt makes the delivery dead."""
-
-    def wait(self, attempts: int, draw: Callable[[], float]) -> timedelta | None:
-        """Return the wait after so many failed attempts, from 1; None to give up. `draw` is in [0,
-        1).
-        """
-        if attempts >= self.max_attempts:
-            return None
-        bound = min(self.most_s, self.first_s * 2.0 ** min(attempts - 1, 60))
-        return timedelta(seconds=max(self.least_s, bound * draw()))
-
-
-DeliveryResult = Literal["delivered", "failed", "dead"]
 
 _STORE_PAUSE_S = 5.0
 """How long the loop waits when its own database cannot be used."""
@@ -53,20 +27,6 @@ _STORE_PAUSE_S = 5.0
 
 ReadItem = Callable[[str], Awaitable[Item | None]]
 """Returns the item of an id as it is now, whoever owns it; None if it is gone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryLimits:
-    """The bounds of deliveries."""
-
-    call_s: float = 60.0
-    """One call of a backend."""
-    lease_s: float = 180.0
-    """How long a batch is leased; longer than its calls usually take."""
-    look_s: float = 15.0
-    """How often to look for deliveries that another process enqueued."""
-    batch: int = 16
-    backoff: Backoff = field(default_factory=Backoff)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +62,18 @@ class DeliveryWorker:
         self._read_item = read_item
         self._breaker = breaker
         self._now = now
-        self._draw = draw
         self._limits = limits or DeliveryLimits()
-        self._on_result = on_result
+        self._loop = DeliveryLoop(
+            backend.name,
+            outbox,
+            self._make,
+            breaker,
+            now=now,
+            draw=draw,
+            limits=self._limits,
+            on_result=on_result,
+        )
         self._wakened = anyio.Event()
-        self._last_error: str | None = None
         self._unnoted: dict[str, Sequence[Link]] = {}
         """Links of work that was begun and could not be stored, so that it is not begun again."""
 
@@ -128,7 +95,7 @@ class DeliveryWorker:
         return OutboxHealth(
             backend=await self._backend.check(),
             breaker=self._breaker.state(now),
-            last_error=self._last_error,
+            last_error=self._loop.last_error,
             lag_s=await self._outbox.lag_s(self.name, now),
         )
 
@@ -157,44 +124,7 @@ class DeliveryWorker:
 
         Raise `StoreUnavailable` if the outbox cannot be used.
         """
-        tried = 0
-        while self._breaker.state(self._now()) != "open":
-            now = self._now()
-            until = now + timedelta(seconds=self._limits.lease_s)
-            batch = await self._outbox.due(self.name, now, limit=self._limits.batch, until=until)
-            if not batch:
-                return tried
-            for place, delivery in enumerate(batch):
-                if not self._breaker.may_try(self._now()):
-                    due_at = self._breaker.reopens_at() or self._now()
-                    for untried in batch[place:]:
-                        await self._outbox.postpone(untried, due_at=due_at)
-                    return tried
-                await self._deliver(delivery)
-                tried += 1
-        return tried
-
-    async def _deliver(self, delivery: Delivery) -> None:
-        try:
-            with anyio.fail_after(self._limits.call_s):
-                await self._make(delivery)
-        except DeliveryRefused as exc:
-            self._breaker.succeeded()  # it answers; this one it does not want
-            await self._note_failure(delivery, str(exc), due_at=None)
-        except BackendUnavailable as exc:
-            await self._retry_later(delivery, str(exc))
-        except TimeoutError:
-            await self._retry_later(delivery, "It did not answer in time.")
-        except (anyio.get_cancelled_exc_class(), StoreUnavailable):
-            self._breaker.gave_up()
-            raise
-        except Exception:  # noqa: BLE001  a backend that breaks must not end its deliveries
-            _log.exception("delivery_broke", extra={"backend": self.name, "item": delivery.item_id})
-            await self._retry_later(delivery, "The backend broke; the server's log says how.")
-        else:
-            self._last_error = None
-            self._breaker.succeeded()
-            self._on_result(delivery, "delivered", None)
+        return await self._loop.drain()
 
     async def _make(self, delivery: Delivery) -> None:
         """Deliver the item's present state and note it; nothing if the item is gone."""
@@ -242,19 +172,6 @@ class DeliveryWorker:
     async def _note_made(self, delivery: Delivery, made: Sequence[Link] | None) -> None:
         with anyio.CancelScope(shield=True):  # noted also during shutdown
             await self._outbox.delivered(delivery, made, self._now())
-
-    async def _retry_later(self, delivery: Delivery, error: str) -> None:
-        now = self._now()
-        self._breaker.failed(now)
-        wait = self._limits.backoff.wait(delivery.attempts + 1, self._draw)
-        await self._note_failure(delivery, error, due_at=None if wait is None else now + wait)
-
-    async def _note_failure(
-        self, delivery: Delivery, error: str, *, due_at: datetime | None
-    ) -> None:
-        self._last_error = error
-        await self._outbox.failed(delivery, error, self._now(), due_at=due_at)
-        self._on_result(delivery, "dead" if due_at is None else "failed", error)
 
     async def _pause_s(self) -> float:
         """Return how long there is nothing to do; `wake` cuts it short."""

@@ -24,7 +24,7 @@ from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.notebooks import UserNotes
 from memory.outbox.backend import Backend
 from memory.outbox.delivery import Delivery
-from memory.outbox.worker import DeliveryResult
+from memory.outbox.loop import DeliveryResult
 from memory.recall.retrievers import SearchEvents
 from memory.remote.breaker import BreakerState
 from memory.remote.small_model import AskModel

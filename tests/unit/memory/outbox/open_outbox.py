@@ -15,7 +15,8 @@ from memory.errors import BackendUnavailable
 from memory.items.item import Item
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.delivery import Delivery, Link, NewDelivery
-from memory.outbox.worker import Backoff, DeliveryLimits, DeliveryResult, DeliveryWorker
+from memory.outbox.loop import Backoff, DeliveryLimits, DeliveryResult
+from memory.outbox.worker import DeliveryWorker
 from memory.remote.breaker import Breaker, BreakerLimits, BreakerState
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking

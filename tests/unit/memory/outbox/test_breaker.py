@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from memory.errors import BackendUnavailable
-from memory.outbox.worker import Backoff
+from memory.outbox.loop import Backoff
 from memory.remote.breaker import Breaker, BreakerLimits, BreakerState
 from memory.remote.json_service import JsonService
 from tests.unit.memory.backends.memu_services import Reply, served
