@@ -9,8 +9,8 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Final
+from functools import cache, partial
+from typing import Final, TypeVar
 
 import anyio
 import httpx
@@ -21,9 +21,12 @@ from gateway.web_fetch.errors import FetchRefused
 from policies.web import is_public_address
 
 _MOST_ADDRESSES: Final = 3
+_MOST_LOOKUPS: Final = 64
 _CONNECT_S: Final = 10.0
+_PORTS: Final = {"http": 80, "https": 443}
 _TYPES: Final = "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9"
 
+T = TypeVar("T")
 Place = tuple[str, int]
 """An IP address and a port."""
 Resolve = Callable[[str, int], Awaitable[Sequence[Place]]]
@@ -42,10 +45,28 @@ class Reply:
     is_whole: bool
 
 
-async def resolve(host: str, port: int) -> Sequence[Place]:
-    """Ask the system for a name."""
-    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [(str(place[0]), int(place[1])) for *_, place in found]
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request."""
+
+    method: str
+    url: httpx.URL
+    host: str
+    headers: Mapping[str, str]
+    content: bytes | None = None
+
+    @property
+    def port(self) -> int:
+        return self.url.port or _PORTS[self.url.scheme]
+
+    def all_headers(self) -> dict[str, str]:
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return {
+            "Host": name if self.url.port is None else f"{name}:{self.url.port}",
+            "Accept-Encoding": "identity",
+            "User-Agent": f"candor/{VERSION}",
+            **self.headers,
+        }
 
 
 @cache
@@ -54,16 +75,17 @@ def _trusted() -> ssl.SSLContext:
 
 
 class Exchange:
-    """Sends requests to public addresses."""
+    """Sends requests to public addresses, or to those that `is_allowed` takes."""
 
     def __init__(
         self,
         *,
-        resolve: Resolve = resolve,
+        resolve: Resolve | None = None,
         is_allowed: IsAllowed = is_public_address,
         trusted: Callable[[], ssl.SSLContext] = _trusted,
     ) -> None:
-        self._resolve = resolve
+        self._resolve = resolve or self._look_up
+        self._lookups = anyio.CapacityLimiter(_MOST_LOOKUPS)
         self._is_allowed = is_allowed
         self._trusted = trusted
 
@@ -72,13 +94,35 @@ class Exchange:
 
         Follows no redirect, sends no cookie, uses no proxy. Raise `FetchRefused`.
         """
-        parsed = httpx.URL(url)
-        places = await self._places(host, 443 if parsed.scheme == "https" else 80)
+        asked = _Asked("GET", httpx.URL(url), host, {"Accept": _TYPES})
+        return await self._ask(asked, partial(_read, max_bytes=max_bytes))
+
+    async def post(self, url: str, host: str, content: bytes, headers: Mapping[str, str]) -> int:
+        """Send a body as `get` asks; return the status. The answer's body is not read.
+
+        Raise `FetchRefused`.
+        """
+        return await self._ask(_Asked("POST", httpx.URL(url), host, headers, content), _status)
+
+    async def _ask(self, asked: _Asked, read: Callable[[httpx.Response], Awaitable[T]]) -> T:
+        places = await self._places(asked.host, asked.port)
         context = await anyio.to_thread.run_sync(self._trusted)  # reads certificates, once
-        for address, port in places[:_MOST_ADDRESSES]:
+        for place in places[:_MOST_ADDRESSES]:
             with contextlib.suppress(httpx.ConnectError, httpx.ConnectTimeout):
-                return await self._send(parsed, host, address, port, context, max_bytes)
-        raise FetchRefused(f"{host} cannot be reached.")
+                return await _send(asked, place, context, read)
+        raise FetchRefused(f"{asked.host} cannot be reached.")
+
+    async def _look_up(self, host: str, port: int) -> Sequence[Place]:
+        """Ask the system for a name, in a thread that is left behind if it is slow.
+
+        The loop's own few threads for that would be taken by names whose servers do not answer.
+        """
+        found = await anyio.to_thread.run_sync(
+            partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM),
+            abandon_on_cancel=True,
+            limiter=self._lookups,
+        )
+        return [(str(place[0]), int(place[1])) for *_, place in found]
 
     async def _places(self, host: str, port: int) -> Sequence[Place]:
         try:
@@ -89,39 +133,37 @@ class Exchange:
             raise FetchRefused(f"The host {host} leads to an address that is not public.")
         return places
 
-    async def _send(
-        self,
-        url: httpx.URL,
-        host: str,
-        address: str,
-        port: int,
-        context: ssl.SSLContext,
-        max_bytes: int,
-    ) -> Reply:
-        transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False)
-        headers = {
-            "Host": host,
-            "Accept": _TYPES,
-            "Accept-Encoding": "identity",
-            "User-Agent": f"candor/{VERSION}",
-        }
-        async with httpx.AsyncClient(
-            transport=transport, timeout=_CONNECT_S, trust_env=False
-        ) as client:
-            request = client.build_request(
-                "GET",
-                url.copy_with(host=address, port=port, fragment=None),
-                headers=headers,
-                extensions={"sni_hostname": host},
-            )
-            response = await client.send(request, stream=True)
-            try:
-                return await _read(response, max_bytes)
-            finally:
-                await response.aclose()
+
+async def _send(
+    asked: _Asked,
+    place: Place,
+    context: ssl.SSLContext,
+    read: Callable[[httpx.Response], Awaitable[T]],
+) -> T:
+    address, port = place
+    transport = httpx.AsyncHTTPTransport(verify=context, trust_env=False)
+    async with httpx.AsyncClient(
+        transport=transport, timeout=_CONNECT_S, trust_env=False
+    ) as client:
+        request = client.build_request(
+            asked.method,
+            asked.url.copy_with(host=address, port=port, fragment=None),
+            headers=asked.all_headers(),
+            content=asked.content,
+            extensions={"sni_hostname": asked.host},
+        )
+        response = await client.send(request, stream=True)
+        try:
+            return await read(response)
+        finally:
+            await response.aclose()
 
 
-async def _read(response: httpx.Response, max_bytes: int) -> Reply:
+async def _status(response: httpx.Response) -> int:  # noqa: RUF029  as `_read`
+    return response.status_code
+
+
+async def _read(response: httpx.Response, *, max_bytes: int) -> Reply:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise FetchRefused("The answer is compressed, which was not asked for.")
     body, is_whole = bytearray(), True
