@@ -51,6 +51,7 @@ from gateway.http.routes import (
     page,
     schedules,
     skills,
+    webhooks,
     workspace,
 )
 from gateway.http.unread_body import UnreadBody
@@ -117,6 +118,7 @@ def create_app(
         workspace,
         skills,
         mcp_servers,
+        webhooks,
     )
     for section in (*work, logs, health, page):
         app.include_router(section.router)

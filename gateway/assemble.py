@@ -59,6 +59,8 @@ from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.web_fetch.tools import web_tools
+from gateway.webhooks.desk import Webhooks
+from gateway.webhooks.opening import open_webhooks
 from gateway.workspace_parts import (
     notes_of,
     open_workspaces,
@@ -106,6 +108,7 @@ class Services:
     model: str | None
     background: TaskGroup
     mcp_servers: McpServers
+    webhooks: Webhooks
     memory: Memory | None
     """None if it could not be opened."""
     missing_memory: MissingMemory | None = None
@@ -240,7 +243,8 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         mask=lambda text: mask(parts.paths.shown(text)),  # clients read it at /logs
         on_lost=metrics.journal_lines_lost_total.inc,
     )
-    log = await open_event_log(events, turns)
+    webhooks = await open_webhooks(settings, parts.database, mask, metrics.count_webhook_delivery)
+    log = await open_event_log(events, turns, webhooks.note)
     outputs = OutputFiles(
         settings.data_dir / "outputs", OutputSanitizer(parts.paths, mask).streamed
     )
@@ -317,17 +321,17 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             now=utc_now,
             on_opened=runner.wake,
             begin_trace=_traces(parts, further),
+            on_created=webhooks.wake,
             start_fields=runner.started_fields,
             runs_schedules=settings.schedules == "on",
             max_schedules=settings.max_schedules,
         )
     )
     on_failure = metrics.count_background_failure
-    background.start_soon(keep_running, "events", log.run, on_failure)
-    background.start_soon(keep_running, "journal", journal.run, on_failure)
     await outputs.sweep(conversations.missing)
-    background.start_soon(keep_running, "outputs", outputs.run, on_failure)
-    background.start_soon(keep_running, "checks", checker.run, on_failure)
+    loops = {"events": log.run, "journal": journal.run, "outputs": outputs.run}
+    for name, run in {**loops, "checks": checker.run, "webhooks": webhooks.run}.items():
+        background.start_soon(keep_running, name, run, on_failure)
     readmit = chat.intake.readmit
     stores = TurnStores(turns, events, conversations, stored_approvals)
     recovery = await recover_turns(stores, log, journal, turn_memory, readmit, utc_now)
@@ -363,6 +367,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         model=access.model,
         background=background,
         mcp_servers=mcp_servers,
+        webhooks=webhooks,
         memory=parts.memory.memory,
         missing_memory=parts.memory.missing,
         ask_model=access.ask_model,

@@ -133,6 +133,7 @@ def _list_of(words: str, pattern: re.Pattern[str]) -> _Form:
 
 _HOST_NAME = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
 """A host name or an IP address without a port."""
+_HOST_AND_PORT = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 """As a browser sends it: no path, and no slash at its end."""
 
@@ -177,6 +178,7 @@ _FORMS: Mapping[str, Callable[..., _Form]] = {
     "host": lambda: _Form("an IP address or localhost", _host),
     "address": lambda: _Form("an http or https address", _address),
     "hosts": lambda: _list_of("host names", _HOST_NAME),
+    "places": lambda: _list_of("hosts, each with or without a port", _HOST_AND_PORT),
     "origins": lambda: _list_of("origins such as https://chat.example.org", _ORIGIN),
     "header": lambda: _Form("the name of a header", _header),
     "networks": lambda: _Form(
@@ -244,6 +246,8 @@ class Settings:
     mcp_file: Path | None = None
     web_fetch: WebFetch = "off"
     search_url: str | None = None
+    webhooks: Switch = "off"
+    webhook_hosts: tuple[str, ...] = ()
     sandbox: Sandbox = "auto"
     shell: Shell = "listed"
     shell_hosts: str | None = None

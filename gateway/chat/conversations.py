@@ -50,6 +50,7 @@ class Conversations:
             user_id, self._parts.now(), like=left, title=title, project_id=project_id
         )
         await self._parts.conversations.create(fresh)
+        self._parts.on_created()
         if left is not None:  # not before: nothing is left for a conversation that was not stored
             await self._intake.leave(left)
         self._parts.memory.started(fresh, left, self._parts.now())
@@ -166,6 +167,7 @@ class Conversations:
         async with self._intake.accepting:  # a deletion waits, or has begun and hides the source
             await self._access.find(user_id, conversation_id)
             await self._parts.turns.copy_history(conversation.id, until, fork)
+        self._parts.on_created()
         self._parts.memory.forked(fork, conversation, self._parts.now())
         return fork.id
 

@@ -55,6 +55,8 @@ class ChatParts:
     now: Now
     on_opened: OnOpened | None = None
     begin_trace: BeginTrace = no_traces
+    on_created: Callable[[], None] = lambda: None
+    """Called when a conversation was stored without a turn that begins."""
     start_fields: StartFields | None = None
     """With it a message for a free lane is stored together with the start of its turn; without,
     each turn is queued first."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import anyio
 
-from gateway.conversations.feed import EventFeed, Subscription
+from gateway.conversations.feed import EventFeed, OnShown, Subscription
 from gateway.conversations.model import COMPLETED, DELTAS, Turn, TurnEvent
 from gateway.conversations.store import EventStore, TurnStore
 from gateway.ids import ConversationId, TurnId
@@ -204,10 +204,11 @@ class EventLog:
         batch: int = _BATCH,
         retry_s: float = _RETRY_S,
         patience_s: float = _PATIENCE_S,
+        on_shown: OnShown = lambda _: None,
     ) -> None:
         self._events = events
         self._turns = turns
-        self.feed = EventFeed(events, last_seq, window=window, batch=batch)
+        self.feed = EventFeed(events, last_seq, window=window, batch=batch, on_shown=on_shown)
         self._batch = batch
         self._retry_s = retry_s
         self._patience_s = patience_s
@@ -394,7 +395,12 @@ class EventLog:
         return Subscription(self.feed, conversation_id, after_seq, turn_id)
 
 
-async def open_event_log(events: EventStore, turns: TurnStore) -> EventLog:
-    """Return the log, continuing after the last stored event."""
+async def open_event_log(
+    events: EventStore, turns: TurnStore, on_shown: OnShown = lambda _: None
+) -> EventLog:
+    """Return the log, continuing after the last stored event.
+
+    `on_shown` is called with events that were stored, on the loop; it must be quick and not raise.
+    """
     await events.set_aside()
-    return EventLog(events, turns, await events.last_seq())
+    return EventLog(events, turns, await events.last_seq(), on_shown=on_shown)

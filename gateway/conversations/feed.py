@@ -5,13 +5,16 @@ Each conversation that is being read has a channel with a window of its last eve
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Self
 
 from gateway.conversations.model import CHANGED, COMPLETED, TurnEvent
 from gateway.conversations.store import EventStore
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
+
+OnShown = Callable[[Sequence[TurnEvent]], None]
+"""Called with events that were stored."""
 
 _MAX_NEWS = 32
 _WINDOW_CHARS = 1_000_000
@@ -79,12 +82,21 @@ class Channel:
 class EventFeed:
     """The channels of all conversations that are being read, and the store behind them."""
 
-    def __init__(self, events: EventStore, last_seq: int, *, window: int, batch: int) -> None:
+    def __init__(
+        self,
+        events: EventStore,
+        last_seq: int,
+        *,
+        window: int,
+        batch: int,
+        on_shown: OnShown,
+    ) -> None:
         self.stored_seq = last_seq
         """The `seq` of the last stored event."""
         self._events = events
         self._window = window
         self._batch = batch
+        self._on_shown = on_shown
         self._channels: dict[ConversationId, Channel] = {}
 
     def show(self, events: Sequence[TurnEvent]) -> None:
@@ -96,6 +108,7 @@ class EventFeed:
                 touched.setdefault(event.conversation_id, []).append(event)
         for conversation_id, own in touched.items():
             self._channels[conversation_id].show(own)
+        self._on_shown(events)
 
     def wake(self, conversation_id: ConversationId) -> None:
         """Wake the readers of a conversation without an event: it was deleted, or they must look

@@ -1,6 +1,6 @@
 """The bodies of requests about conversations. Values are not coerced; unknown fields are errors."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -13,10 +13,12 @@ from pydantic import (
 )
 
 from gateway.conversations.model import ConversationChange, Unsettable
+from gateway.conversations.webhooks import WebhookEvent
 from gateway.turns.approval_answer import Reply
 from gateway.turns.requests import ChatRequest, WhenBusy
 from policies.permits import Reach
 from policies.secrets import mask_secrets
+from policies.web import MAX_URL_CHARS
 
 
 def _filled(text: str) -> str:
@@ -195,3 +197,18 @@ class RunScheduleBody(Body):
     """`POST /schedules/{id}/run`."""
 
     idempotency_key: Name | None = None
+
+
+class WebhookBody(Body):
+    """`POST /webhooks`."""
+
+    url: Annotated[str, Field(min_length=1, max_length=MAX_URL_CHARS)]
+    events: Annotated[
+        list[WebhookEvent], Field(min_length=1, max_length=len(get_args(WebhookEvent)))
+    ]
+
+
+class WebhookSwitchBody(Body):
+    """`PATCH /webhooks/{id}`."""
+
+    state: Literal["on", "off"]

@@ -84,6 +84,7 @@ class Metrics:
         self.claim_checks_total = counter("claim_checks", "result")
         self.call_reviews_total = counter("call_reviews", "result")
         self.deliveries_total = counter("deliveries", "backend", "result")
+        self.webhook_deliveries_total = counter("webhook_deliveries", "result")
         self.breaker_changes_total = counter("breaker_changes", "backend", "state")
         self.clients_connected_total = counter("clients_connected", "origin")
         self.sessions_lost_total = counter("sessions_lost")
@@ -102,6 +103,10 @@ class Metrics:
     def count_call_review(self, result: str) -> None:
         """Count what came of asking a model about a call before the person."""
         self.call_reviews_total.labels(result=result).inc()
+
+    def count_webhook_delivery(self, result: str) -> None:
+        """Count a try to deliver to a webhook."""
+        self.webhook_deliveries_total.labels(result=result).inc()
 
     def count_turn(
         self,

@@ -65,8 +65,8 @@ class Queued(Protocol):
     """A delivery that waits in a queue."""
 
     @property
-    def id(self) -> int:
-        """Its number."""
+    def id(self) -> int | str:
+        """What it is called in the log."""
 
     @property
     def attempts(self) -> int:

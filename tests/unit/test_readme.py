@@ -23,6 +23,7 @@ from gateway.http.routes import (
     page,
     schedules,
     skills,
+    webhooks,
     workspace,
 )
 from gateway.settings import settings_rows, settings_table
@@ -31,7 +32,10 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
-WORK = (chat, conversations, schedules, approvals, cases, memory, workspace, skills, mcp_servers)
+WORK = (
+    *(chat, conversations, schedules, approvals, cases, memory, workspace, skills),
+    *(mcp_servers, webhooks),
+)
 OPENAI = (openai, openai_responses, openai_conversations)
 SECTIONS = (*WORK, logs, health, page, ag_ui, anthropic, *OPENAI, mcp)
 

@@ -36,6 +36,8 @@ UNKNOWN = {
     "intent_id": "int_unknown",
     "agent_id": "agent_unknown",
     "environment_id": "env_unknown",
+    "webhook_id": "whk_unknown",
+    "message_id": "msg_unknown",
     "log_file": "2026-11-20/trn_unknown.jsonl",
     "response_id": "resp_trn_unknown",
     "name": "unknown.js",

@@ -47,6 +47,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.workspaces import OpenWorkspaces
+from gateway.webhooks.opening import open_webhooks
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import load_workspaces_blocking
 from memory.clock import rfc3339, utc_now
@@ -255,6 +256,10 @@ async def staged(
         open_memory(plan, now=utc_now, draw=lambda: 0.0) as memory,
         anyio.create_task_group() as tasks,
     ):
+        metrics = Metrics()
+        webhooks = await open_webhooks(
+            chosen, database, mask_secrets, metrics.count_webhook_delivery
+        )
         log = await open_event_log(events, turns)
         engine = ScriptedEngine(directory / "workspace")
 
@@ -290,7 +295,6 @@ async def staged(
             )
         )
         tasks.start_soon(log.run)
-        metrics = Metrics()
         services = Services(
             settings=chosen,
             chat=chat,
@@ -316,6 +320,7 @@ async def staged(
             model="candor-demo",
             background=tasks,
             mcp_servers=McpServers((), AcceptedTools(chosen.data_dir)),
+            webhooks=webhooks,
             memory=memory,
         )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)

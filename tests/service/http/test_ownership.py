@@ -93,6 +93,11 @@ ATTEMPTS = [
     ),
     Attempt("GET", "/memory/cases/{case_id}"),
     Attempt("POST", "/memory/cases/{case_id}/feedback", {"helpful": False}),
+    Attempt("PATCH", "/webhooks/{webhook_id}", {"state": "off"}),
+    Attempt("DELETE", "/webhooks/{webhook_id}"),
+    Attempt("POST", "/webhooks/{webhook_id}/test"),
+    Attempt("GET", "/webhooks/{webhook_id}/deliveries"),
+    Attempt("POST", "/webhooks/{webhook_id}/deliveries/{message_id}/retry"),
     Attempt("GET", "/anthropic/v1/agents/{agent_id}"),
     Attempt("POST", "/anthropic/v1/agents/{agent_id}", {"name": "taken"}),
     Attempt("POST", "/anthropic/v1/agents/{agent_id}/archive"),
@@ -133,6 +138,7 @@ LISTS = {
     "/approvals": "approvals",
     "/logs": "logs",
     "/memory/outbox": "deliveries",
+    "/webhooks": "webhooks",
     "/anthropic/v1/agents": "data",
     "/anthropic/v1/environments": "data",
     "/anthropic/v1/sessions": "data",
@@ -149,6 +155,7 @@ OWN_ALONE = {
     ("GET", "/memory/intents/fields"),
     ("GET", "/memory/health"),
     ("POST", "/memory/episodes"),
+    ("POST", "/webhooks"),
     ("POST", "/memory/facts"),
     ("POST", "/memory/import"),
     ("GET", "/memory/profile"),
@@ -181,6 +188,8 @@ UNKNOWN = {
     "intent_id": "int_" + "a" * 26,
     "agent_id": "agent_" + "a" * 26,
     "environment_id": "env_" + "a" * 26,
+    "webhook_id": "whk_" + "a" * 26,
+    "message_id": "msg_" + "a" * 32,
     "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
 }
 
@@ -241,7 +250,13 @@ async def _remembered(client: Client) -> dict[str, str]:
     named = {"name": "mine", "model": "candor"}
     agent = (await client.post("/anthropic/v1/agents", json=named)).json()
     place = (await client.post("/anthropic/v1/environments", json=named)).json()
+    hook = {"url": "https://hooks.example.org", "events": ["conversation.created"]}
+    webhook_id = (await client.post("/webhooks", json=hook)).json()["id"]
+    await client.post("/new-conversation", json={})
+    told = (await client.read(f"/webhooks/{webhook_id}/deliveries"))["deliveries"]
     return {
+        "webhook_id": webhook_id,
+        "message_id": told[0]["id"],
         "agent_id": agent["id"],
         "environment_id": place["id"],
         "item_id": written["episode_id"],
@@ -263,6 +278,8 @@ async def _all_of(client: Client, things: list[Json]) -> list[Any]:
     """Read everything that a user has."""
     paths = [*LISTS, f"/logs/{things[0]['log_file']}"]
     for thing in things:
+        if thing["webhook_id"] != UNKNOWN["webhook_id"]:
+            paths.append(f"/webhooks/{thing['webhook_id']}/deliveries")
         if thing["item_id"] != UNKNOWN["item_id"]:
             paths.append(f"/memory/items/{thing['item_id']}")
         if thing["conversation_id"] != UNKNOWN["conversation_id"]:
@@ -282,7 +299,7 @@ def _plain(answer: httpx.Response) -> tuple[int, Any, set[str]]:
 
 async def test_what_is_anothers_is_exactly_as_unknown_as_what_never_was(tmp_path: Path) -> None:
     users = ("ada", "bob")
-    async with staged(tmp_path, on_port=True, users=users, schedules="on") as stage:
+    async with staged(tmp_path, on_port=True, users=users, schedules="on", webhooks="on") as stage:
         ada, bob = stage.client("ada"), stage.client("bob")
         async with things_of(stage, ada) as things:
             before = await _all_of(ada, things)
@@ -297,7 +314,8 @@ async def test_what_is_anothers_is_exactly_as_unknown_as_what_never_was(tmp_path
 
 
 async def test_anothers_turn_is_unknown_in_ones_own_conversation_too(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True, users=("ada", "bob")) as stage:
+    users = ("ada", "bob")
+    async with staged(tmp_path, on_port=True, users=users, webhooks="on") as stage:
         ada, bob = stage.client("ada"), stage.client("bob")
         own = (await bob.say("his"))["conversation_id"]
         tried = [trial for trial in ATTEMPTS if "turn_id" in repr(trial)]

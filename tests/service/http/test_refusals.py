@@ -12,6 +12,7 @@ from gateway.chat import Chat
 from gateway.http.bodies import UPLOADS
 from gateway.mcp_servers.servers import McpServers
 from gateway.turns.workspaces import OpenWorkspaces
+from gateway.webhooks.desk import Webhooks
 from memory.service.memory import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
 from tests.service.http.stage import Json, assert_error, one_client, staged
@@ -99,6 +100,7 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
             memory=cast("Memory", Broken()),
             workspaces=cast("OpenWorkspaces", Broken()),
             mcp_servers=cast("McpServers", Broken()),
+            webhooks=cast("Webhooks", Broken()),
         )
         stage.app.state.gateway = replace(state, services=broken)
         for method, template in ROUTES:

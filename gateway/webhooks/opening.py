@@ -1,0 +1,33 @@
+"""Opens the webhooks of a server."""
+
+from collections.abc import Callable
+from random import SystemRandom
+
+from gateway.conversations.sqlite.webhooks import SqliteWebhookStore
+from gateway.settings import Settings
+from gateway.webhooks.desk import Webhooks
+from gateway.webhooks.dispatcher import WebhookDispatcher
+from gateway.webhooks.sender import WebhookSender
+from memory.clock import utc_now
+from memory.intents.masking import Mask
+from memory.outbox.loop import DeliveryResult
+from memory.stores.sqlite.database import Database
+
+
+async def open_webhooks(
+    settings: Settings,
+    database: Database,
+    mask: Mask,
+    on_result: Callable[[DeliveryResult], None],
+) -> Webhooks:
+    """Return the webhooks; call it before events are stored.
+
+    Raise `StoreUnavailable` if the database cannot be written.
+    """
+    store, is_on = SqliteWebhookStore(database), settings.webhooks == "on"
+    sender = WebhookSender(settings.webhook_hosts, utc_now)
+    dispatcher = WebhookDispatcher(
+        store, sender, mask, now=utc_now, draw=SystemRandom().random, on_result=on_result
+    )
+    await store.serve(utc_now(), is_on=is_on)
+    return Webhooks(store, sender, dispatcher, utc_now, is_on=is_on)
