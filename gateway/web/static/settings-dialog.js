@@ -1,4 +1,4 @@
-// What the person prefers: language, theme, density, send key, notifications; and signing out.
+// What the person prefers: language, theme, density, send key, notifications; webhooks; and signing out.
 
 import { openDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";
@@ -6,6 +6,7 @@ import { t } from "/static/i18n.js";
 import { allowNotifications } from "/static/notification.js";
 import { prefer, preferences } from "/static/preferences.js";
 import { currentToken, signOut } from "/static/session.js";
+import { openWebhooks } from "/static/webhooks-dialog.js";
 
 const CHOICES = {
   language: ["auto", "en", "zh-CN"],
@@ -46,6 +47,7 @@ export function openSettings(changed = () => {}) {
     el("h2", {}, t("settings")),
     Object.keys(CHOICES).map((name) => choice(name, tell)),
     notificationSwitch(),
+    el("div", { class: "setting" }, el("span", {}, t("webhooks")), el("button", { class: "button small", type: "button", "aria-label": t("webhooks_open"), "aria-haspopup": "dialog", "data-testid": "open-webhooks", onclick: openWebhooks }, t("webhooks_manage"))),
     el("div", { class: "dialog-actions" }, out, close));
   const dialog = openDialog({ label: t("settings"), content });
   close.addEventListener("click", () => dialog.close());
