@@ -38,7 +38,7 @@ CREATE INDEX webhook_deliveries_by_conversation ON webhook_deliveries (conversat
 
 -- Which webhooks want which events.
 CREATE VIEW webhook_events AS
-  SELECT w.user_id, w.id AS webhook_id, e.value AS type FROM webhooks w, json_each(iif(json_valid(w.events), w.events, '[]')) e
+  SELECT w.user_id, w.id AS webhook_id, e.value AS type FROM webhooks w, json_each(CASE WHEN json_valid(w.events) THEN w.events ELSE '[]' END) e
   WHERE w.state = 'on' AND w.is_served = 1;
 
 -- An event that is stored again, after a power cut, has the same id. Nothing about a webhook keeps an event from being stored.
