@@ -144,7 +144,8 @@ def _check_apart(settings: Settings) -> None:
 
 def _files_of(settings: Settings) -> list[Path]:
     files = (settings.tokens_file, settings.policy_file, settings.mcp_file)
-    return [path for path in files if path is not None]
+    of_parts = (settings.shell_secrets_file, settings.memory_policy_file)
+    return [path for path in (*files, *of_parts) if path is not None]
 
 
 def _load_projects_blocking(settings: Settings) -> tuple[Project, ...]:

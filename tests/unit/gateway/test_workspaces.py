@@ -87,6 +87,21 @@ def test_folders_of_users_need_tokens_and_projects_need_folders(tmp_path: Path) 
         load_workspaces_blocking(settings_in(tmp_path, workspaces="shared", projects_file=projects))
 
 
+@pytest.mark.parametrize(
+    "name", ["data_dir", "log_dir", "tokens_file", "policy_file", "mcp_file", "shell_secrets_file"]
+)
+def test_nothing_of_the_servers_lies_in_the_users_folders(tmp_path: Path, name: str) -> None:
+    inside = tmp_path / "ws/users/ada/x"
+    with pytest.raises(StartError, match="which belongs to the users; move it out"):
+        load_workspaces_blocking(settings_in(tmp_path, **{name: inside}))
+    (tmp_path / "project").mkdir()
+    projects = write_projects(tmp_path, '[p]\npath = "ROOT/project"\nread = ["*"]')
+    given = {"projects_file": projects, name: tmp_path / "project/x"}
+    if name != "policy_file":  # which is read first
+        with pytest.raises(StartError, match="overlaps with the server's own"):
+            load_workspaces_blocking(settings_in(tmp_path, **given))
+
+
 def write_projects(root: Path, text: str) -> Path:
     file = root / "projects.toml"
     file.write_text(text.replace("ROOT", str(root)), encoding="utf-8")
