@@ -109,3 +109,18 @@ async def test_a_folder_that_cannot_be_made_is_nobodys_and_is_made_once_it_can(
         assert await names_in(bob, path="uploads") == ["uploads/plan.txt"]
         await place.unlink()
         assert await names_in(ada) == [".claude", "memory"]
+
+
+async def test_skills_are_those_of_the_users_own_folder(tmp_path: Path) -> None:
+    async with apart(tmp_path, "ada", "bob") as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        await names_in(bob)  # which makes the folder
+        skill = anyio.Path(stage.settings.workspace / "users/bob/.claude/skills/deploy/SKILL.md")
+        await skill.parent.mkdir()
+        await skill.write_text("---\nname: deploy\ndescription: Of Bob alone.\n---\nDo it.\n")
+
+        async def listed(client: Client) -> set[str]:
+            return {skill["name"] for skill in (await client.read("/skills"))["skills"]}
+
+        assert "deploy" in await listed(bob)
+        assert await listed(bob) - await listed(ada) == {"deploy"}
