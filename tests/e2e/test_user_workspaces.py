@@ -196,6 +196,17 @@ async def test_folders_sessions_and_warm_agents_are_each_users_own(users: Users)
     assert stat.S_IMODE(users.folder("ada").stat().st_mode) == 0o700
 
 
+async def test_a_log_shows_paths_from_the_users_own_folder(users: Users) -> None:
+    ada, bob = users.folder("ada"), users.folder("bob")
+    reads = [step("Read", file_path=f"{folder}/a.txt") for folder in (ada, bob)]
+    async with users.client("ada") as client:
+        result = await client.ask(script(*reads, {"text": "Done."}))
+    text = users.server.journal_text(result)
+    assert "users/ada" not in text
+    assert '"file_path":"a.txt"' in text.replace(": ", ":")
+    assert '"file_path":"../bob/a.txt"' in text.replace(": ", ":")
+
+
 async def test_notes_reach_their_user_alone(users: Users) -> None:
     note = "# Harbour\n\nThe pilot's name is Quillfeather.\n"
     statuses, _ = await users.play(
