@@ -2,7 +2,8 @@
 cursor on, backwards turn by turn.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from gateway.conversations.feed import Subscription
@@ -23,15 +24,23 @@ _TURN: Final = "trn_"
 class _Page:
     """Collects the events of a page, and one more to tell whether another page follows."""
 
-    def __init__(self, after: str, limit: int, fits: Callable[[Fields], bool]) -> None:
+    def __init__(
+        self, after: str, limit: int, since: datetime | None, fits: Callable[[Fields], bool]
+    ) -> None:
         self.events: list[Fields] = []
         self.has_begun = not after
         self._after = after
         self._limit = limit
+        self._since = since
         self._fits = fits
 
     def is_full(self) -> bool:
         return len(self.events) > self._limit
+
+    def is_behind(self, turn: Turn) -> bool:
+        """Return whether a turn, and so all before it, had ended before what is asked for."""
+        ended = turn.finished_at
+        return self._since is not None and ended is not None and ended < self._since
 
     def add(self, events: Iterable[Fields]) -> None:
         for event in events:
@@ -48,21 +57,37 @@ async def page_of(
     after: str,
     limit: int,
     is_descending: bool,
+    since: datetime | None,
     fits: Callable[[Fields], bool],
 ) -> tuple[Sequence[Fields], str | None]:
     """Return at most `limit` events that fit, behind the one with the id `after` or from the first
-    one on, and the cursor of the next page. Messages that wait are the newest events.
+    one on, and the cursor of the next page. Messages that wait are the newest events. No event
+    before `since` fits.
 
     Raise `UnprocessableEntity` if there is no event `after`.
     """
-    page = _Page(after, limit, fits)
+    page = _Page(after, limit, since, fits)
     turn = await _turn_of(context, session, after) if after else None
+    if since is not None and turn is None and not is_descending:
+        turn = await _first_since(context, session, page)
     read = _read_backwards if is_descending else _read_forwards
     await read(context, session, turn, page)
     if not page.has_begun:
         raise unknown_cursor("page")
     shown = page.events[:limit]
     return shown, shown[-1]["id"] if page.is_full() else None
+
+
+async def _first_since(context: RequestContext, session: ClientObject, page: _Page) -> Turn | None:
+    """Return the turn from which on events may fit; None: the conversation's first event."""
+    first: Turn | None = None
+    async for turn in _turns_before(context, session, _BEHIND_ALL):
+        first = first or turn
+        if page.is_behind(turn):
+            break
+        first = turn
+    has_events = first is not None and await context.chat.reader.has_events(first)
+    return first if has_events else None  # a copy in a fork has none
 
 
 async def _turn_of(context: RequestContext, session: ClientObject, event_id: str) -> Turn:
@@ -104,17 +129,22 @@ async def _read_backwards(
     page.add(reversed(waiting))
     told = {fields["id"] for fields in waiting}
     before = _BEHIND_ALL if begin is None else begin.seq + 1
-    conversations = context.chat.conversations
-    while not page.is_full() and (
-        turns := await conversations.messages(
-            context.user_id, session.id, limit=_TURNS_AT_ONCE, before_seq=before
-        )
+    async for turn in _turns_before(context, session, before):
+        if page.is_full() or page.is_behind(turn):
+            return
+        found = await _events_of(context, session, turn)
+        page.add(fields for fields in reversed(found) if fields["id"] not in told)
+
+
+async def _turns_before(
+    context: RequestContext, session: ClientObject, before: int
+) -> AsyncIterator[Turn]:
+    """Yield the turns with a lower number, the latest first."""
+    while turns := await context.chat.conversations.messages(
+        context.user_id, session.id, limit=_TURNS_AT_ONCE, before_seq=before
     ):
         for turn in reversed(turns):
-            found = await _events_of(context, session, turn)
-            page.add(fields for fields in reversed(found) if fields["id"] not in told)
-            if page.is_full():
-                return
+            yield turn
         before = turns[0].seq
 
 

@@ -212,13 +212,14 @@ async def list_events(
 ) -> Response:
     """List a session's events."""
     session = await find_session(context, conversation_id)
-    bounds = _bounds(context)
+    bounds, since = _bounds(context)
     shown, next_page = await page_of(
         context,
         session,
         after=page,
         limit=limit,
         is_descending=order == "desc",
+        since=since,
         fits=lambda event: (not types or event["type"] in types) and _is_between(event, bounds),
     )
     return JsonResponse({"data": shown, "next_page": next_page})
@@ -255,9 +256,10 @@ _BOUNDS: Final[Mapping[str, Callable[[datetime, datetime], bool]]] = {
 }
 
 
-def _bounds(context: RequestContext) -> list[Callable[[datetime], bool]]:
-    """Return what the parameters ask of an event's time."""
+def _bounds(context: RequestContext) -> tuple[list[Callable[[datetime], bool]], datetime | None]:
+    """Return what the parameters ask of an event's time, and the earliest time that may fit."""
     bounds: list[Callable[[datetime], bool]] = []
+    since: datetime | None = None
     for name, compare in _BOUNDS.items():
         text = context.request.query_params.get(name)
         if not text:
@@ -268,7 +270,9 @@ def _bounds(context: RequestContext) -> list[Callable[[datetime], bool]]:
             raise bad_field(name, f"`{name}` is not a time in ISO 8601.") from None
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         bounds.append(partial(_compared, compare, moment))
-    return bounds
+        if compare in {gt, ge}:
+            since = moment if since is None else max(since, moment)
+    return bounds, since
 
 
 def _compared(

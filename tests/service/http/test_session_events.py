@@ -107,3 +107,29 @@ async def test_a_page_reads_its_own_turns_and_no_others(
                     page = await client.read(path, limit=4, order=order, **more)
                     assert len(page["data"]) == 4
                     assert 0 < read <= 48, "of 120"
+            newest = await client.read(path, limit=12, order="desc")
+            since = newest["data"][-1]["processed_at"]
+            for order in ("asc", "desc"):
+                read = 0
+                more = {"created_at[gte]": since, "order": order}
+                page = await client.read(path, limit=100, **more)
+                assert sorted(event["id"] for event in page["data"]) == sorted(
+                    event["id"] for event in newest["data"]
+                )
+                assert 0 < read <= 96, "of 120"
+
+
+async def test_a_time_that_lies_before_a_fork_finds_its_own_events(tmp_path: Path) -> None:
+    """The turns that it has from before the fork are copies without events."""
+    async with staged(tmp_path) as stage:
+        client = stage.client()
+        first = await client.say("one")
+        path = f"/conversations/{first['conversation_id']}/fork"
+        forked = (await client.post(path, json={"turn_id": first["turn_id"]})).json()
+        fork = forked["conversation_id"]
+        await client.say("two", fork)
+        for order in ("asc", "desc"):
+            whole = await listed(client, fork, limit=100, order=order)
+            assert len(whole) == 4
+            early = {"created_at[gt]": "2020-01-01T00:00:00Z", "order": order}
+            assert await listed(client, fork, limit=100, **early) == whole
