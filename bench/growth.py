@@ -10,6 +10,7 @@ import sqlite3
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -179,7 +180,8 @@ def _fill_blocking(conversations: list[tuple[str, int]], writer: sqlite3.Connect
             ],
         )
         writer.executemany(
-            "INSERT INTO events (conversation_id, turn_id, n, type, data) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO events (own_seq, conversation_id, turn_id, n, type, data)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
             _events(conversation_id, ids),
         )
     needle = "UPDATE turns SET message = 'a needle 针 in here' WHERE id = 'trn_0_1'"
@@ -192,11 +194,16 @@ def _fill_blocking(conversations: list[tuple[str, int]], writer: sqlite3.Connect
     )
 
 
-def _events(conversation_id: str, turn_ids: list[str]) -> Iterator[tuple[str, str, int, str, str]]:
+def _events(
+    conversation_id: str, turn_ids: list[str]
+) -> Iterator[tuple[int, str, str, int, str, str]]:
+    seq = count(1)
     for turn_id in turn_ids:
         for n in range(1, _EVENTS_EACH):
-            yield conversation_id, turn_id, n, "text.delta", json_text({"text": "x" * 80})
-        yield conversation_id, turn_id, _EVENTS_EACH, "turn.completed", json_text({})
+            piece = json_text({"text": "x" * 80})
+            yield next(seq), conversation_id, turn_id, n, "text.delta", piece
+        ended = (conversation_id, turn_id, _EVENTS_EACH, "turn.completed", json_text({}))
+        yield next(seq), *ended
 
 
 def _message(draw: random.Random) -> str:

@@ -164,7 +164,7 @@ class TurnReader:
         """
         if after is None:
             conversation = await self._access.open(user_id, conversation_id)
-            seq = self._parts.log.stored_seq
+            seq = await self._parts.log.feed.last_seq(conversation.id)
         else:
             conversation = await self._access.find(user_id, conversation_id)
             seq = await self._seq_of(conversation, after)
@@ -191,7 +191,7 @@ class TurnReader:
             known = await self._seq_of(conversation, after)
             turn_id = TurnId(after.rpartition(":")[0])
         else:
-            known = self._parts.log.stored_seq
+            known = await self._parts.log.feed.last_seq(conversation.id)
             current = self._parts.lanes.current(conversation.id)
             turn_id = current.turn.id if current is not None else TurnId("")
         first = await self._parts.events.find(turn_id, 1)
@@ -203,9 +203,10 @@ class TurnReader:
         turn = await self._parts.turns.get(TurnId(turn_id))
         if turn is not None and turn.conversation_id == conversation.id and n.isdecimal():
             number = int(n[:_N_DIGITS])
+            last = await self._parts.log.feed.last_seq(conversation.id)
             found = await self._parts.events.find(turn.id, number or 1)
             if number == 0:
-                return self._parts.log.stored_seq if found is None else found - 1
+                return last if found is None else found - 1
             if found is not None:
                 return found
         raise NotFound("There is no such event in this conversation.", code="unknown_event")

@@ -198,7 +198,6 @@ class EventLog:
         self,
         events: EventStore,
         turns: TurnStore,
-        last_seq: int,
         *,
         window: int = _WINDOW,
         batch: int = _BATCH,
@@ -208,7 +207,7 @@ class EventLog:
     ) -> None:
         self._events = events
         self._turns = turns
-        self.feed = EventFeed(events, last_seq, window=window, batch=batch, on_shown=on_shown)
+        self.feed = EventFeed(events, window=window, batch=batch, on_shown=on_shown)
         self._batch = batch
         self._retry_s = retry_s
         self._patience_s = patience_s
@@ -223,11 +222,6 @@ class EventLog:
     def backlog(self) -> int:
         """Number of events that wait to be stored."""
         return len(self._queue)
-
-    @property
-    def stored_seq(self) -> int:
-        """The `seq` of the last stored event; what comes after it is live."""
-        return self.feed.stored_seq
 
     async def open_turn(self, turn: Turn) -> TurnEvents:
         """Return the writing end of a turn that may have events already."""
@@ -254,7 +248,7 @@ class EventLog:
         try:
             async with self._storing:
                 if self._failing_since is None:
-                    first = replace(first, seq=self.stored_seq + 1)
+                    (first,) = await self._placed([first])
                     await self._store_first(first, store)
                     events.release()
                     return
@@ -270,7 +264,7 @@ class EventLog:
         try:
             await store([event])
         except StoreConflict:
-            await self._catch_up()
+            self.feed.forget(event.conversation_id)
             raise
         self.feed.show([event])
 
@@ -361,7 +355,8 @@ class EventLog:
         try:
             await self._store(batch)
         except StoreConflict:
-            await self._catch_up()
+            for entry in batch:
+                self.feed.forget(entry.conversation_id)
             for entry in batch:
                 try:
                     await self._store([entry])
@@ -369,8 +364,19 @@ class EventLog:
                     event_id = entry.event and entry.event.id
                     _log.exception("event_refused", extra={"event_id": event_id})
 
-    async def _catch_up(self) -> None:
-        self.feed.stored_seq = max(self.stored_seq, await self._events.last_seq())
+    async def _placed(self, events: Sequence[TurnEvent]) -> list[TurnEvent]:
+        """Put events behind the last ones of their conversations; until they are shown, another
+        call gives them the same places.
+        """
+        last: dict[ConversationId, int] = {}
+        placed = []
+        for event in events:
+            where = event.conversation_id
+            if where not in last:
+                last[where] = await self.feed.last_seq(where)
+            last[where] += 1
+            placed.append(replace(event, seq=last[where]))
+        return placed
 
     async def _store(self, batch: list[_Entry]) -> None:
         """Store a batch and show it. A retry uses the same numbers.
@@ -378,7 +384,7 @@ class EventLog:
         Raise `StoreUnavailable` if, as far as can be known, it is not stored.
         """
         sealed = [event for entry in batch if (event := entry.seal()) is not None]
-        events = [replace(event, seq=seq) for seq, event in enumerate(sealed, self.stored_seq + 1)]
+        events = await self._placed(sealed)
         endings = [entry.ending for entry in batch if entry.ending is not None]
         is_synced = any(entry.is_synced for entry in batch)
         if endings:
@@ -398,9 +404,9 @@ class EventLog:
 async def open_event_log(
     events: EventStore, turns: TurnStore, on_shown: OnShown = lambda _: None
 ) -> EventLog:
-    """Return the log, continuing after the last stored event.
+    """Return the log; damage that would keep it from storing events is out of the way.
 
     `on_shown` is called with events that were stored, on the loop; it must be quick and not raise.
     """
     await events.set_aside()
-    return EventLog(events, turns, await events.last_seq(), on_shown=on_shown)
+    return EventLog(events, turns, on_shown=on_shown)

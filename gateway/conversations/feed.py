@@ -6,6 +6,7 @@ Each conversation that is being read has a channel with a window of its last eve
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import islice
 from typing import Self
 
 from gateway.conversations.model import CHANGED, COMPLETED, TurnEvent
@@ -17,6 +18,8 @@ OnShown = Callable[[Sequence[TurnEvent]], None]
 """Called with events that were stored."""
 
 _MAX_NEWS = 32
+_MAX_KNOWN = 10_000
+"""Conversations whose last event is known without asking the store."""
 _WINDOW_CHARS = 1_000_000
 _FIRST_READ = 16
 _READ_CHARS = 65_536
@@ -27,12 +30,12 @@ not read."""
 class Channel:
     """What the readers of one conversation share: its last events, and an alarm."""
 
-    def __init__(self, floor: int, size: int) -> None:
+    def __init__(self, floor: int | None, size: int) -> None:
         self._window: deque[TurnEvent] = deque()
         self._size = size
         self._chars = 0
         self.floor = floor
-        """Every stored event with a higher `seq` is in the window."""
+        """Every stored event with a higher `seq` is in the window; None: not known yet."""
         self.alarm = asyncio.Event()
         self.calls = 0
         """How often readers were woken without an event."""
@@ -85,14 +88,14 @@ class EventFeed:
     def __init__(
         self,
         events: EventStore,
-        last_seq: int,
         *,
         window: int,
         batch: int,
         on_shown: OnShown,
     ) -> None:
-        self.stored_seq = last_seq
-        """The `seq` of the last stored event."""
+        self._last: dict[ConversationId, int] = {}
+        """The `seq` of the last event of conversations, that of the latest event last. Others are
+        in the store alone."""
         self._events = events
         self._window = window
         self._batch = batch
@@ -101,14 +104,32 @@ class EventFeed:
 
     def show(self, events: Sequence[TurnEvent]) -> None:
         """Pass stored events to the readers."""
-        self.stored_seq = events[-1].seq
         touched: dict[ConversationId, list[TurnEvent]] = {}
         for event in events:
-            if event.conversation_id in self._channels:
-                touched.setdefault(event.conversation_id, []).append(event)
+            touched.setdefault(event.conversation_id, []).append(event)
         for conversation_id, own in touched.items():
-            self._channels[conversation_id].show(own)
+            self._last.pop(conversation_id, None)
+            self._last[conversation_id] = own[-1].seq
+            if conversation_id in self._channels:
+                self._channels[conversation_id].show(own)
+        for conversation_id in list(islice(self._last, max(0, len(self._last) - _MAX_KNOWN))):
+            del self._last[conversation_id]
         self._on_shown(events)
+
+    async def last_seq(self, conversation_id: ConversationId) -> int:
+        """Return the `seq` of a conversation's last stored event; what comes after it is live."""
+        if conversation_id not in self._last:
+            stored = await self._events.last_seq(conversation_id)
+            self._last.setdefault(conversation_id, stored)  # what was shown meanwhile is newer
+        return self._last[conversation_id]
+
+    def forget(self, conversation_id: ConversationId) -> None:
+        """Ask the store for a conversation's last event again: somebody else has written."""
+        self._last.pop(conversation_id, None)
+
+    async def find_floor(self, conversation_id: ConversationId, channel: Channel) -> None:
+        """Set a channel's floor: what is stored from now on comes into its window."""
+        channel.floor = await self.last_seq(conversation_id)
 
     def wake(self, conversation_id: ConversationId) -> None:
         """Wake the readers of a conversation without an event: it was deleted, or they must look
@@ -146,7 +167,9 @@ class EventFeed:
         """Return a conversation's channel for one more reader."""
         channel = self._channels.get(conversation_id)
         if channel is None:
-            channel = self._channels[conversation_id] = Channel(self.stored_seq, self._window)
+            channel = self._channels[conversation_id] = Channel(
+                self._last.get(conversation_id), self._window
+            )
         channel.readers += 1
         return channel
 
@@ -247,6 +270,9 @@ class Subscription:
     async def _take(self, channel: Channel) -> list[TurnEvent]:
         while True:
             floor = channel.floor  # what is shown while the store is read moves it
+            if floor is None:
+                await self._feed.find_floor(self._conversation_id, channel)
+                continue
             if self._seq >= floor:
                 batch: Sequence[TurnEvent] = channel.after(self._seq)
                 if not batch:

@@ -215,7 +215,7 @@ class TurnEvent:
     """One event of a turn, as it is stored and sent."""
 
     seq: int
-    """The order over all conversations."""
+    """The order within the conversation, not without gaps; 0 for an announcement."""
     conversation_id: ConversationId
     turn_id: TurnId
     n: int

@@ -187,8 +187,8 @@ class TurnStore(Protocol):
 
         The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not
         `is_synced`, a cut of the power, not the end of the process, may lose it until a synced
-        write follows. Raise `StoreConflict` if an event's `seq`, or its `n` in its turn, is
-        another's.
+        write follows. Raise `StoreConflict` if an event's `seq` in its conversation, or its `n` in
+        its turn, is another's.
         """
 
     async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
@@ -340,23 +340,21 @@ class ApprovalStore(Protocol):
 
 
 class EventStore(Protocol):
-    """The events of all turns, in one order."""
+    """The events of all turns; those of a conversation are in one order."""
 
-    async def last_seq(self) -> int:
-        """Return the highest `seq` that was ever stored, deleted ones included; 0 if none."""
+    async def last_seq(self, conversation_id: ConversationId) -> int:
+        """Return the `seq` of a conversation's last event; 0 if it has none."""
 
     async def set_aside(self) -> None:
-        """Take events out of the order whose `seq` was never stored.
-
-        Such a number is damage, and would be given out again to another event.
-        """
+        """Move events out of the way whose damaged place would keep others from being stored."""
 
     async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
-        """Store events, all or none; each carries its `seq`, higher than any stored before.
+        """Store events, all or none; each carries its `seq`, higher than any stored before in its
+        conversation.
 
         Idempotent: an event that is stored already is left as it is. Events of a conversation that
         is gone are left out. `is_synced` as in `TurnStore.finish`. Raise `StoreConflict` if an
-        event's `seq`, or its `n` in its turn, is another's.
+        event's `seq` in its conversation, or its `n` in its turn, is another's.
         """
 
     async def last_n(self, turn_id: TurnId) -> int:

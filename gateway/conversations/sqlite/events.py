@@ -21,6 +21,8 @@ _SELECT = (
 """The last event of a turn has no data of its own if it is the turn's result."""
 _MOST_EVENTS = 1_000_000_000
 """No turn has as many; a higher number is damage, and none could follow it."""
+_HIGHEST_SEQ = 10**15
+"""The same for a place in the order of a conversation."""
 _log = logging.getLogger(__name__)
 _event_of = partial(read_value, TurnEvent)
 
@@ -28,10 +30,11 @@ _event_of = partial(read_value, TurnEvent)
 def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> None:
     """Insert within an open transaction; a deleted conversation takes no more events."""
     writer.executemany(
-        "INSERT INTO events (seq, conversation_id, turn_id, n, type, data)"
+        "INSERT INTO events (own_seq, conversation_id, turn_id, n, type, data)"
         " SELECT :seq, :conversation, :turn, :n, :type, :data"
         " WHERE EXISTS (SELECT 1 FROM conversations WHERE id = :conversation)"
-        " AND NOT EXISTS (SELECT 1 FROM events WHERE seq = :seq AND turn_id = :turn AND n = :n)",
+        " AND NOT EXISTS (SELECT 1 FROM events WHERE conversation_id = :conversation"
+        " AND seq = :seq AND turn_id = :turn AND n = :n)",
         [
             {
                 "seq": event.seq,
@@ -65,16 +68,18 @@ class SqliteEventStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def last_seq(self) -> int:
-        # deleted ones count too
-        sql = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events'"
-        return int(await self._database.scalar(sql))
+    async def last_seq(self, conversation_id: ConversationId) -> int:
+        sql = (
+            "SELECT max(0, coalesce(max(seq), 0)) FROM events"
+            " WHERE conversation_id = ? AND seq <= ?"
+        )
+        return int(await self._database.scalar(sql, (conversation_id, _HIGHEST_SEQ)))
 
     async def set_aside(self) -> None:
 
         def work(writer: sqlite3.Connection) -> int:
-            return writer.execute(  # no reader asks for events below 0
-                "UPDATE events SET seq = -seq WHERE seq >"
+            return writer.execute(  # behind the highest one SQLite would add no row
+                "UPDATE events SET place = -place WHERE place >"
                 " (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events')"
             ).rowcount
 
@@ -103,28 +108,35 @@ class SqliteEventStore:
         limit: int,
         turn_id: TurnId | None = None,
     ) -> Sequence[TurnEvent]:
-        where = "conversation_id = :conversation_id AND seq > :seq ORDER BY seq"
+        where = "conversation_id = :conversation_id AND seq <= :most AND seq > :seq ORDER BY seq"
         if turn_id is not None:
             where = (
-                "turn_id = :turn_id AND seq > :seq AND n > coalesce("
-                "(SELECT n FROM events WHERE seq = :seq AND turn_id = :turn_id), 0) ORDER BY n"
+                "turn_id = :turn_id AND seq > :seq AND seq <= :most AND n > coalesce("
+                "(SELECT n FROM events WHERE conversation_id = :conversation_id AND seq = :seq"
+                " AND turn_id = :turn_id), 0) ORDER BY n"
             )
-        values = {"conversation_id": conversation_id, "turn_id": turn_id, "seq": seq}
+        values = {
+            "conversation_id": conversation_id,
+            "turn_id": turn_id,
+            "seq": seq,
+            "most": _HIGHEST_SEQ,
+        }
         try:
             sql = f"{_SELECT} WHERE {where} LIMIT :limit"
             return await self._database.values(_event_of, sql, {**values, "limit": limit})
         except StoreDamaged:  # one that cannot be decoded as text would hide the others
-            sql = f"SELECT seq FROM events WHERE {where}"  # noqa: S608
-            seqs = [row["seq"] for row in await self._database.rows(sql, values)]
-            return await self._readable(seqs, limit)
+            sql = f"SELECT rowid AS place FROM events WHERE {where}"  # noqa: S608
+            places = [row["place"] for row in await self._database.rows(sql, values)]
+            return await self._readable(places, limit)
 
-    async def _readable(self, seqs: Sequence[int], limit: int) -> Sequence[TurnEvent]:
+    async def _readable(self, places: Sequence[int], limit: int) -> Sequence[TurnEvent]:
+        sql = f"{_SELECT} WHERE rowid = ?"
         found: list[TurnEvent] = []
-        for seq in seqs:
+        for place in places:
             try:
-                found += await self._database.values(_event_of, f"{_SELECT} WHERE seq = ?", (seq,))
+                found += await self._database.values(_event_of, sql, (place,))
             except StoreDamaged:
-                _log.exception("event_damaged", extra={"seq": seq})
+                _log.exception("event_damaged", extra={"rowid": place})
             if len(found) == limit:
                 break
         return found

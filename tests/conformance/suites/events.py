@@ -79,7 +79,7 @@ class EventStoreSuite(StoresSuite):
     async def test_a_batch_is_stored_whole_or_not_at_all(self, stores: Stores) -> None:
         one, two = await _two_turns(stores)
         await stores.events.append([event(1, one, 1)])
-        for clash in (event(1, two, 1), event(3, one, 1)):  # another's seq, another's n
+        for clash in (event(1, one, 2), event(3, one, 1)):  # another's seq, another's n
             with pytest.raises(StoreConflict):
                 await stores.events.append([event(2, two, 1), clash])
             assert await stores.events.after(two.conversation_id, 0, limit=9) == []
@@ -94,15 +94,20 @@ class EventStoreSuite(StoresSuite):
         await stores.events.append(events)
         assert list(await stores.events.after(one.conversation_id, 0, limit=9)) == events
 
-    async def test_the_last_seq_is_never_taken_back(self, opens: OpenStores) -> None:
+    async def test_each_conversation_has_an_order_of_its_own(self, opens: OpenStores) -> None:
         async with opens() as stores:
-            assert await stores.events.last_seq() == 0
             one, two = await _two_turns(stores)
-            await stores.events.append([event(1, one, 1), event(7, two, 1)])
-            assert await stores.events.last_seq() == 7
-            await stores.conversations.delete(two.conversation_id, AT)
+            assert await stores.events.last_seq(one.conversation_id) == 0
+            events = [event(1, one, 1), event(1, two, 1), event(7, two, 2), event(2, one, 2)]
+            await stores.events.append(events)
+            assert await stores.events.after(one.conversation_id, 1, limit=9) == [events[3]]
+            assert await stores.events.after(two.conversation_id, 1, limit=9) == [events[2]]
         async with opens() as stores:
-            assert await stores.events.last_seq() == 7
+            assert await stores.events.last_seq(one.conversation_id) == 2
+            assert await stores.events.last_seq(two.conversation_id) == 7
+            await stores.conversations.delete(two.conversation_id, AT)
+            assert await stores.events.last_seq(one.conversation_id) == 2
+            assert await stores.events.last_seq(two.conversation_id) == 0
 
     async def test_a_deleted_conversation_takes_no_more_events(self, stores: Stores) -> None:
         one, two = await _two_turns(stores)

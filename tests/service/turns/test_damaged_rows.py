@@ -23,13 +23,13 @@ from tests.support.services import kinds, of_kind, running_services, script
 LS = {"tool": "Bash", "input": {"command": "ls"}}
 CUT = script(LS, {"thinking": "Well."}, {"text": "I have listed "}, {"hang": True})
 COLUMNS = {
-    "events": ("seq", "conversation_id", "turn_id", "n", "type", "data"),
+    "events": ("place", "own_seq", "conversation_id", "turn_id", "n", "type", "data"),
     "turns": (
         *("id", "conversation_id", "user_id", "seq", "state", "message", "created_at"),
         *("started_at", "finished_at", "result", "session_id", "last_entry_id"),
     ),
 }
-NUMBERS = frozenset({"seq", "n"})
+NUMBERS = frozenset({"place", "own_seq", "seq", "n"})
 INVALID = b"\xff\xfe{"
 """No UTF-8."""
 
@@ -80,17 +80,17 @@ class Damage:
         with closing(connect_blocking(file)) as connection:
             connection.execute("PRAGMA foreign_keys=OFF")
             rows = connection.execute(
-                f"SELECT rowid AS place, * FROM {self.table} ORDER BY rowid"
+                f"SELECT rowid AS row, * FROM {self.table} ORDER BY rowid"
             ).fetchall()
             row = rows[self.row % len(rows)]
             if self.is_gone:
-                connection.execute(f"DELETE FROM {self.table} WHERE rowid = ?", (row["place"],))
+                connection.execute(f"DELETE FROM {self.table} WHERE rowid = ?", (row["row"],))
             else:
                 value = "?" if not isinstance(self.value, bytes) else "CAST(? AS TEXT)"
                 try:
                     connection.execute(
                         f"UPDATE {self.table} SET {self.column} = {value} WHERE rowid = ?",
-                        (self.value, row["place"]),
+                        (self.value, row["row"]),
                     )
                 except sqlite3.Error:
                     return ""
@@ -125,7 +125,8 @@ def damages(draw: st.DrawFn) -> Damage:
 @example(Damage("turns", 1, "created_at", "never"))
 @example(Damage("turns", 1, "message", INVALID))
 @example(Damage("events", 8, "n", 2**63 - 1))
-@example(Damage("events", 1, "seq", 2**63 - 1))
+@example(Damage("events", 1, "place", 2**63 - 1))
+@example(Damage("events", 1, "own_seq", 2**63 - 1))
 def test_the_server_starts_and_the_other_conversations_work(
     written: Written, tmp_path_factory: pytest.TempPathFactory, damage: Damage
 ) -> None:

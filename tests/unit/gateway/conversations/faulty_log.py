@@ -68,10 +68,19 @@ class FaultyEvents(SqliteEventStore):
         super().__init__(database)
         self._disk = disk
         self.reads = 0
+        self.lasts = 0
         self.before_answer: Callable[[], Awaitable[None]] | None = None
+        self.before_last: Callable[[], Awaitable[None]] | None = None
 
     async def append(self, events: Sequence[TurnEvent], **options: bool) -> None:
         await self._disk.write(events, lambda: super(FaultyEvents, self).append(events, **options))
+
+    async def last_seq(self, conversation_id: ConversationId) -> int:
+        found = await super().last_seq(conversation_id)
+        self.lasts += 1
+        if self.before_last is not None:
+            await self.before_last()
+        return found
 
     async def after(
         self, conversation_id: ConversationId, seq: int, **options: Any
@@ -105,7 +114,7 @@ class Bench:
         self.events = FaultyEvents(database, self.disk)
         self.stores: Stores = stores_on(database)
         self.log = EventLog(
-            self.events, FaultyTurns(database, self.disk), 0, **{"retry_s": 0.001, **options}
+            self.events, FaultyTurns(database, self.disk), **{"retry_s": 0.001, **options}
         )
 
     async def begin(self, name: str, of: str, *, create: bool = True) -> tuple[Turn, TurnEvents]:

@@ -109,6 +109,7 @@ async def test_a_reader_beside_the_writer_needs_no_store(tmp_path: Path) -> None
                 events.emit("notice", text=str(k))
                 await take(reader, 1)
         assert bench.events.reads == 0
+        assert bench.events.lasts <= 2, "the writer and the reader ask once where they begin"
 
 
 async def test_a_reader_of_one_turn_hears_nothing_of_the_next(tmp_path: Path) -> None:
@@ -140,10 +141,10 @@ async def test_a_reader_of_one_turn_hears_nothing_of_the_next(tmp_path: Path) ->
 async def test_what_is_shown_while_the_store_is_read_is_not_skipped(tmp_path: Path) -> None:
     """The window may run over between the store's answer, "nothing", and the reader's next step."""
     async with running(tmp_path, window=2) as bench:
-        _, others = await bench.begin("b1", "b")
-        others.emit("notice", text="so that a new reader begins by asking the store")
+        _, others = await bench.begin("a0", "a")
+        others.emit("notice", text="so that a reader of the next turn begins by asking the store")
         await bench.until_stored()
-        one, events = await bench.begin("a1", "a")
+        one, events = await bench.begin("a1", "a", create=False)
 
         async def overflow() -> None:
             bench.events.before_answer = None
@@ -151,9 +152,49 @@ async def test_what_is_shown_while_the_store_is_read_is_not_skipped(tmp_path: Pa
                 events.emit("notice", text=str(k))
             await bench.until_stored()
 
-        async with bench.log.subscribe(one.conversation_id, 0) as reader:
+        async with bench.log.subscribe(one.conversation_id, 0, turn_id=one.id) as reader:
             bench.events.before_answer = overflow
             assert numbers(await take(reader, 9)) == list(range(1, 10))
+
+
+async def test_who_reads_first_after_a_start_misses_nothing_that_is_shown_meanwhile(
+    tmp_path: Path,
+) -> None:
+    """The log does not know the conversation's last event yet, and the window runs over."""
+    async with running(tmp_path) as bench:
+        one, events = await bench.begin("a1", "a")
+        for k in range(3):
+            events.emit("notice", text=str(k))
+            await bench.until_stored()
+    async with running(tmp_path, window=2) as bench:
+        events = await bench.log.open_turn(one)
+
+        async def overflow() -> None:
+            bench.events.before_last = None
+            for k in range(9):
+                events.emit("notice", text=str(k))
+            await bench.until_stored()
+
+        async with bench.log.subscribe(one.conversation_id, 3) as reader:
+            bench.events.before_last = overflow
+            assert numbers(await take(reader, 9)) == list(range(4, 13))
+
+
+async def test_no_number_of_a_conversation_depends_on_another(tmp_path: Path) -> None:
+    async with running(tmp_path) as bench:
+        made = [await bench.begin(name, name) for name in "ab"]
+        for k in range(3):
+            for _, events in made[: 1 + k % 2]:
+                events.emit("notice", text=str(k))
+        await complete(*made)
+        assert [event.seq for event in await bench.stored("a")] == [1, 2, 3, 4]
+        assert [event.seq for event in await bench.stored("b")] == [1, 2]
+        assert await bench.log.feed.last_seq(made[0][0].conversation_id) == 4
+    async with running(tmp_path) as bench:
+        _, events = await bench.begin("b2", "b", create=False)
+        events.emit("notice", text="later")
+        await bench.until_stored()
+        assert [event.seq for event in await bench.stored("b")] == [1, 2, 3]
 
 
 async def test_leaving_frees_the_channel_whatever_ended_the_reading(tmp_path: Path) -> None:

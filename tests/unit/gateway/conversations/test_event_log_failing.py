@@ -155,18 +155,22 @@ async def test_after_a_conflict_the_log_goes_on_behind_what_is_stored(tmp_path: 
     """Somebody else has written: one such batch is sorted out, and none after it is refused."""
     async with running(tmp_path) as bench:
         one, events = await bench.begin("a1", "a")
-        other, _ = await bench.begin("b1", "b")
-        await bench.stores.events.append([event(n, other, n) for n in range(1, 6)])
+        other, _ = await bench.begin("a2", "a", create=False)
+        events.emit("notice", text="known")
+        await bench.until_stored()
+        await bench.stores.events.append([event(n, other, n) for n in range(2, 7)])
         events.emit("notice", text="first")
         await bench.until_stored()
         events.emit("notice", text="second")
         await events.complete(ended(one), {})
-        assert [(each_event.seq, each_event.n) for each_event in await bench.stored("a")] == [
-            (6, 1),
+        own = [each_event for each_event in await bench.stored("a") if each_event.turn_id == one.id]
+        assert [(each_event.seq, each_event.n) for each_event in own] == [
+            (1, 1),
             (7, 2),
             (8, 3),
+            (9, 4),
         ]
-        assert bench.disk.writes == [["trn_a1:1"], ["trn_a1:2", "trn_a1:3"]]
+        assert bench.disk.writes == [["trn_a1:1"], ["trn_a1:2"], ["trn_a1:3", "trn_a1:4"]]
 
 
 async def test_only_text_and_an_ending_that_is_stored_already_do_not_wait_for_the_disk(
@@ -219,4 +223,20 @@ async def test_a_turns_first_event_is_stored_and_shown_with_the_turn(tmp_path: P
                     await anyio.lowlevel.checkpoint()
                 bench.disk.full = False
             assert texts(await take(reader, 3)) == ["waits", "a2", "then"]
-        assert texts(await bench.stored()) == ["a1", "then", "waits", "a2", "then"]
+            await bench.stores.events.append([event(6, failing, 2)])  # somebody else has written
+            with pytest.raises(StoreConflict):
+                await begin("a3")
+            await begin("a3")
+            assert texts(await take(reader, 2)) == ["a3", "then"]
+        told = [event.seq for event in await bench.stored()]
+        assert texts(await bench.stored()) == [
+            "a1",
+            "then",
+            "waits",
+            "a2",
+            "then",
+            None,
+            "a3",
+            "then",
+        ]
+        assert told == list(range(1, 9))

@@ -48,6 +48,7 @@ async def test_no_query_of_a_busy_server_reads_a_whole_table_or_sorts(tmp_path: 
         await stores.turns.fork_point(one.conversation_id, 1)
         await stores.events.find(one.id, 1)
         await stores.events.last_n(one.id)
+        await stores.events.last_seq(one.conversation_id)
         await stores.events.after(one.conversation_id, 0, limit=9)
         await stores.events.after(one.conversation_id, 0, limit=9, turn_id=one.id)
         await reader.set_trace_callback(lambda _: None)
@@ -187,6 +188,38 @@ async def leave(directory: Path, version: int, *statements: str) -> None:
     older = await open_database(directory / FILE, MIGRATIONS[:version])
     await older.write(lambda writer: [writer.execute(statement) for statement in statements])
     await older.close()
+
+
+def older_event(seq: int, conversation: str, n: int, data: str = "'{}'") -> str:
+    return (
+        "INSERT INTO events (seq, conversation_id, turn_id, n, type, data)"
+        f" VALUES ({seq}, 'cnv_{conversation}', 'trn_{conversation}', {n}, 'notice', {data})"
+    )
+
+
+async def test_the_events_of_an_older_database_stay_in_order_and_new_ones_follow(
+    tmp_path: Path,
+) -> None:
+    """Its numbers were those of all conversations together."""
+    damaged = "CAST(x'ff' AS TEXT)"
+    await leave(
+        tmp_path,
+        13,
+        *OLDER[:2],
+        *(text.replace("cnv_a", "cnv_b").replace("trn_1", "trn_b") for text in OLDER[:2]),
+        *(older_event(seq, "ab"[seq % 2], seq) for seq in (11, 12, 13, 14, 90)),
+        older_event(-15, "a", 15),
+        older_event(17, "b", 17, damaged),
+        older_event(2**62, "b", 18),
+    )
+    async with open_file(tmp_path) as database:
+        stores = stores_on(database)
+        a, b = ConversationId("cnv_a"), ConversationId("cnv_b")
+        assert [event.seq for event in await stores.events.after(a, 0, limit=9)] == [12, 14, 90]
+        assert [event.seq for event in await stores.events.after(b, 11, limit=9)] == [13]
+        assert await stores.events.find(TurnId("trn_a"), 12) == 12
+        assert [await stores.events.last_seq(where) for where in (a, b)] == [90, 17]
+        assert await database.scalar("SELECT count(*) FROM events") == 8
 
 
 async def test_the_keys_of_an_older_database_are_known_and_outlive_their_turns(
