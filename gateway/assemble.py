@@ -16,6 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.chat import Chat, ChatParts
+from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
@@ -325,6 +326,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             start_fields=runner.started_fields,
             runs_schedules=settings.schedules == "on",
             max_schedules=settings.max_schedules,
+            quota=quota_of(settings),
         )
     )
     on_failure = metrics.count_background_failure

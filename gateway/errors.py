@@ -2,7 +2,7 @@
 
     GatewayError
       UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) ·
-      Overloaded · ShuttingDown · NotStored · WorkspaceUnavailable
+      Overloaded · QuotaUsed · ShuttingDown · NotStored · WorkspaceUnavailable
 
 A turn that went wrong is not an error: its turn result reports it. Messages never contain exception
 text, stacks or paths of the server; the server's log has those under the same request id.
@@ -88,6 +88,10 @@ class Overloaded(
     GatewayError, code="overloaded", status=HTTPStatus.SERVICE_UNAVAILABLE, retryable=True
 ):
     """Too many turns at once."""
+
+
+class QuotaUsed(GatewayError, code="quota_used", status=HTTPStatus.TOO_MANY_REQUESTS):
+    """The user has used what one user may."""
 
 
 class ShuttingDown(

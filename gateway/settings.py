@@ -225,6 +225,9 @@ class Settings:
     max_agent_steps: int = 200
     max_budget_usd: float | None = None
     max_running_turns: int = 500
+    max_user_running_turns: int | None = None
+    max_user_daily_turns: int | None = None
+    max_user_daily_usd: float | None = None
     shutdown_grace_s: float = 10.0
     interrupt_grace_s: float = 10.0
     doom_loop_threshold: int = 5

@@ -1,10 +1,13 @@
 """A user's conversations: list, show, change, fork and delete them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC
+from typing import Any
 
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts, ConversationAccess
+from gateway.chat.quotas import quota_fields
 from gateway.conversations.model import (
     Branch,
     Conversation,
@@ -131,6 +134,12 @@ class Conversations:
             for turn in await turns.history(known.id, limit=_HISTORY_TURNS, before_seq=until):
                 if turn.seq >= seq:
                     yield turn
+
+    async def show_quota(self, user_id: UserId) -> Mapping[str, Any]:
+        """Return what a user may use, and has used today, in UTC."""
+        turns, today = self._parts.turns, self._parts.now().astimezone(UTC).date()
+        unfinished = await turns.count_unfinished(user_id)
+        return quota_fields(self._parts.quota, await turns.used_on(user_id, today), unfinished)
 
     async def spending(self, user_id: UserId, conversation_id: str) -> Spending:
         """Return what a conversation's own turns have used."""

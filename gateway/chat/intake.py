@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import anyio
 
 from gateway.chat.parts import ChatParts, ConversationAccess, StartFields
+from gateway.chat.quotas import quota_used
 from gateway.conversations.model import (
     Approval,
     ApprovalAnswer,
@@ -14,7 +16,7 @@ from gateway.conversations.model import (
     Turn,
     fresh_conversation,
 )
-from gateway.conversations.store import IdempotencyKey
+from gateway.conversations.store import IdempotencyKey, QuotaReached
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.turns.approval_request import message_of
@@ -53,7 +55,7 @@ class Intake:
             NotFound: no such conversation.
             Busy: a turn runs there and the request asked not to wait.
             Conflict: the idempotency key was used with another body.
-            Overloaded, ShuttingDown: nothing was stored.
+            Overloaded, QuotaUsed, ShuttingDown: nothing was stored.
         """
         self._refuse_when_closed()
         async with self.accepting:
@@ -98,7 +100,7 @@ class Intake:
         Raises:
             NotFound: the conversation is gone.
             Conflict: the approval was answered meanwhile.
-            Overloaded, ShuttingDown: nothing was stored.
+            Overloaded, QuotaUsed, ShuttingDown: nothing was stored.
         """
         async with self.accepting:
             target = await self._access.find(approval.user_id, approval.conversation_id)
@@ -116,7 +118,7 @@ class Intake:
             trace = self._parts.begin_trace(turn)
             with anyio.CancelScope(shield=True):
                 try:
-                    turn = await self._parts.turns.accept(turn, answer=answer)
+                    turn = await self._store(turn, answer=answer)
                 except StoreConflict as exc:
                     raise answered_already() from exc
                 self._enqueue_new(turn, trace)
@@ -146,15 +148,22 @@ class Intake:
         turn = replace(self._new_turn(user_id, target, request.message), schedule=request.schedule)
         trace = self._parts.begin_trace(turn)
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
-            store = partial(
-                self._parts.turns.accept, create=create, key=key, project_id=request.project_id
-            )
-            if self._parts.start_fields is None or self._parts.lanes.is_busy(target.id):
+            store = partial(self._store, create=create, key=key, project_id=request.project_id)
+            waits = self._parts.quota.is_set or self._parts.lanes.is_busy(target.id)
+            if self._parts.start_fields is None or waits:
                 turn = await store(turn)
                 self._enqueue_new(turn, trace)
             else:
                 await self._start(turn, target, store, self._parts.start_fields, trace)
         return Accepted(conversation_id=target.id, turn_id=turn.id)
+
+    async def _store(self, turn: Turn, **more: Any) -> Turn:
+        """Store a turn with `more`, as `TurnStore.accept` does, if the user's quota has room."""
+        quota = self._parts.quota
+        try:
+            return await self._parts.turns.accept(turn, quota=quota, **more)
+        except QuotaReached as exc:
+            raise quota_used(exc.limit, quota, turn.created_at) from exc
 
     async def _start(
         self,

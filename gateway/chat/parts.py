@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.conversations.event_log import EventLog
-from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.model import NO_QUOTA, Conversation, Quota, Turn
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.schedules import ScheduleStore
 from gateway.conversations.store import (
@@ -53,6 +53,7 @@ class ChatParts:
     memory: ConversationMemory
     max_turns: int
     now: Now
+    quota: Quota = NO_QUOTA
     on_opened: OnOpened | None = None
     begin_trace: BeginTrace = no_traces
     on_created: Callable[[], None] = lambda: None

@@ -295,6 +295,34 @@ class Spending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What one user may use; None: there is no limit."""
+
+    running_turns: int | None = None
+    """Turns that wait or run."""
+    daily_turns: int | None = None
+    daily_usd: float | None = None
+    """A turn that is accepted below it may go beyond."""
+
+    @property
+    def is_set(self) -> bool:
+        """True if there is a limit."""
+        return self != NO_QUOTA
+
+
+NO_QUOTA = Quota()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserDay:
+    """What a user has used on one day of UTC; what was deleted since counts."""
+
+    turns: int = 0
+    cost_usd: float = 0.0
+    """Of the turns that ended on this day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
     """Where a conversation holds a searched text, with what stands around it."""
 

@@ -8,10 +8,11 @@ method raises `memory.errors.StoreUnavailable` if the store cannot be read or wr
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Protocol
+from datetime import date, datetime, timedelta
+from typing import Any, Literal, Protocol
 
 from gateway.conversations.model import (
+    NO_QUOTA,
     Approval,
     ApprovalAnswer,
     Branch,
@@ -21,10 +22,12 @@ from gateway.conversations.model import (
     Conversation,
     ConversationChange,
     Page,
+    Quota,
     Spending,
     TextMatch,
     Turn,
     TurnEvent,
+    UserDay,
 )
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
 from memory.record.index import TurnChange
@@ -149,6 +152,14 @@ class ConversationStore(Protocol):
         """
 
 
+class QuotaReached(Exception):
+    """The user may not have another turn."""
+
+    def __init__(self, limit: Literal["running_turns", "daily_turns", "daily_usd"]) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
 class TurnStore(Protocol):
     """Turns: the queue, the running ones, the history."""
 
@@ -161,6 +172,7 @@ class TurnStore(Protocol):
         events: Sequence[TurnEvent] = (),
         answer: ApprovalAnswer | None = None,
         project_id: str | None = None,
+        quota: Quota = NO_QUOTA,
     ) -> Turn:
         """Store a queued or running turn with its first events, atomically.
 
@@ -168,8 +180,15 @@ class TurnStore(Protocol):
         `project_id` as the conversation's, unless it is None. The turn's `seq` is assigned here,
         from 1 within its conversation without gaps. The conversation's last activity moves, never
         back, and an empty title is set from the message. Raise `StoreConflict` if the key or an id
-        is taken, there is no such conversation, or the approval that is answered is not open.
+        is taken, there is no such conversation, or the approval that is answered is not open, and
+        `QuotaReached` if the user's `quota` allows no further turn.
         """
+
+    async def used_on(self, user_id: UserId, day: date) -> UserDay:
+        """Return what a user has used on a day of UTC."""
+
+    async def count_unfinished(self, user_id: UserId) -> int:
+        """Return how many turns of a user wait or run."""
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         """Return the turn of a user's key, also if it was deleted; or None."""

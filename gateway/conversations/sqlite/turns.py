@@ -5,15 +5,18 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from gateway.conversations.model import (
+    NO_QUOTA,
     ApprovalAnswer,
     Conversation,
+    Quota,
     Spending,
     Turn,
     TurnEvent,
+    UserDay,
     title_of,
 )
 from gateway.conversations.sqlite.approvals import take_answer_blocking
@@ -21,7 +24,13 @@ from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events, without_results
 from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
 from gateway.conversations.sqlite.search import index_copies_blocking
-from gateway.conversations.store import MAX_SHOWN_TURNS, IdempotencyKey, KeyedTurn, SessionTurn
+from gateway.conversations.store import (
+    MAX_SHOWN_TURNS,
+    IdempotencyKey,
+    KeyedTurn,
+    QuotaReached,
+    SessionTurn,
+)
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
@@ -50,6 +59,8 @@ _SUMMARISED = "conversation_summarised"
 """The notice of a turn after which the model does not have it, and what was before it, word for
 word.
 """
+_DAY = "SELECT turns, cost_usd FROM user_days WHERE user_id = ? AND day = ?"
+_UNFINISHED = "SELECT count(*) FROM turns WHERE user_id = ? AND state IN ('queued', 'running')"
 _SPENDING = (
     "SELECT count(*) AS turns,"
     " CAST(total(result ->> '$.usage.input_tokens') AS INTEGER) AS input_tokens,"
@@ -59,6 +70,36 @@ _SPENDING = (
     " total(result ->> '$.cost_usd') AS cost_usd"
     " FROM turns WHERE conversation_id = ? AND state = 'completed' AND copy_of IS NULL"
 )
+
+
+def _count_turn_blocking(writer: sqlite3.Connection, turn: Turn, quota: Quota) -> None:
+    """Count a turn that is accepted. Raise `QuotaReached` if it is one too many."""
+    day = turn.created_at.date().isoformat()
+    if quota.running_turns is not None:
+        (unfinished,) = writer.execute(_UNFINISHED, (turn.user_id,)).fetchone()
+        if unfinished >= quota.running_turns:
+            raise QuotaReached("running_turns")
+    used = writer.execute(
+        "INSERT INTO user_days (user_id, day, turns) VALUES (?, ?, 1)"
+        " ON CONFLICT (user_id, day) DO UPDATE SET turns = turns + 1 RETURNING turns, cost_usd",
+        (turn.user_id, day),
+    ).fetchall()[0]
+    if quota.daily_turns is not None and used["turns"] > quota.daily_turns:
+        raise QuotaReached("daily_turns")
+    if quota.daily_usd is not None and used["cost_usd"] >= quota.daily_usd:
+        raise QuotaReached("daily_usd")
+
+
+def _count_cost_blocking(writer: sqlite3.Connection, turn: Turn) -> None:
+    """Count what a turn cost that ends; once, however often its end is stored."""
+    cost = (turn.result or {}).get("cost_usd")
+    if cost and turn.state == "completed" and turn.finished_at is not None:
+        writer.execute(
+            "INSERT INTO user_days (user_id, day, cost_usd)"
+            " SELECT user_id, ?, ? FROM turns WHERE id = ? AND state IN ('queued', 'running')"
+            " ON CONFLICT (user_id, day) DO UPDATE SET cost_usd = cost_usd + excluded.cost_usd",
+            (turn.finished_at.date().isoformat(), cost, turn.id),
+        )
 
 
 class SqliteTurnStore:
@@ -76,9 +117,11 @@ class SqliteTurnStore:
         events: Sequence[TurnEvent] = (),
         answer: ApprovalAnswer | None = None,
         project_id: str | None = None,
+        quota: Quota = NO_QUOTA,
     ) -> Turn:
 
         def work(writer: sqlite3.Connection) -> Turn:
+            _count_turn_blocking(writer, turn, quota)
             if create is not None:
                 insert_conversation(writer, create)
             rows = writer.execute(
@@ -109,6 +152,13 @@ class SqliteTurnStore:
 
         return await self._database.write(work)
 
+    async def used_on(self, user_id: UserId, day: date) -> UserDay:
+        row = await self._database.row(_DAY, (user_id, day.isoformat()))
+        return UserDay() if row is None else UserDay(**dict(row))
+
+    async def count_unfinished(self, user_id: UserId) -> int:
+        return int(await self._database.scalar(_UNFINISHED, (user_id,)))
+
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         return await self._database.value(
             lambda row: KeyedTurn(**row),
@@ -130,6 +180,8 @@ class SqliteTurnStore:
     ) -> None:
 
         def work(writer: sqlite3.Connection) -> None:
+            for turn in turns:
+                _count_cost_blocking(writer, turn)
             writer.executemany(
                 "UPDATE turns SET state = :state, started_at = :started_at,"
                 " finished_at = :finished_at, result = :result, session_id = :session_id,"

@@ -144,6 +144,12 @@ async def export_conversation(
     )
 
 
+@router.get("/quota")
+async def show_quota(context: Context) -> Response:
+    """Show what the user may use, and has used today."""
+    return JsonResponse(await context.chat.conversations.show_quota(context.user_id))
+
+
 @router.get("/conversations/{conversation_id}/usage")
 async def show_usage(context: Context, conversation_id: str) -> Response:
     """Show what a conversation's own turns have used."""

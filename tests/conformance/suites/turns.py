@@ -1,13 +1,16 @@
 """What every store of turns must do."""
 
+from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
 import anyio
 import pytest
 
-from gateway.conversations.store import IdempotencyKey, KeyedTurn
+from gateway.conversations.model import Quota, UserDay
+from gateway.conversations.store import IdempotencyKey, KeyedTurn, QuotaReached
 from gateway.ids import ConversationId, TurnId
 from memory.errors import StoreConflict
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
@@ -183,6 +186,60 @@ class TurnStoreSuite(StoresSuite):
         assert found is not None
         assert found.turn_id == "trn_2"
         assert await stores.turns.find_key(ANN, "other") is None
+
+    async def test_a_quota_counts_the_turns_of_a_user_that_are_unfinished(
+        self, stores: Stores
+    ) -> None:
+        quota = Quota(running_turns=2)
+        await stores.conversations.create(conversation())
+        await stores.conversations.create(conversation("b", BOB))
+        first = await stores.turns.accept(turn("a1"), quota=quota)
+        await stores.turns.accept(turn("a2"), quota=quota)
+        await stores.turns.accept(turn("b1", "b", BOB), quota=quota)
+        with pytest.raises(QuotaReached, match="running_turns"):
+            await stores.turns.accept(turn("a3"), quota=quota)
+        assert await stores.turns.get(turn("a3").id) is None
+        assert await stores.turns.count_unfinished(ANN) == 2
+        await stores.turns.finish([ended(first)], [])
+        assert await stores.turns.count_unfinished(ANN) == 1
+        await stores.turns.accept(turn("a4"), quota=quota)
+
+    async def test_a_quota_counts_what_a_user_used_on_a_day(self, stores: Stores) -> None:
+        today, tomorrow = AT.date(), (AT + timedelta(days=1)).date()
+        await stores.conversations.create(conversation())
+        one = await stores.turns.accept(turn("a1"), quota=Quota(daily_turns=1))
+        with pytest.raises(QuotaReached, match="daily_turns"):
+            await stores.turns.accept(turn("a2"), quota=Quota(daily_turns=1))
+        assert await stores.turns.used_on(ANN, today) == UserDay(turns=1)
+        dear = ended(one, result={"cost_usd": 0.75})
+        ahead = replace(dear, state="running")
+        for ending in (ahead, dear, dear):  # written ahead, and again: it counts once
+            await stores.turns.finish([ending], [])
+        assert await stores.turns.used_on(ANN, today) == UserDay(turns=1, cost_usd=0.75)
+        await stores.turns.accept(turn("a3"), quota=Quota(daily_usd=0.76))
+        with pytest.raises(QuotaReached, match="daily_usd"):
+            await stores.turns.accept(turn("a4"), quota=Quota(daily_usd=0.75))
+        later = turn("a5", created_at=AT + timedelta(days=1))
+        await stores.turns.accept(later, quota=Quota(daily_turns=1, daily_usd=0.75))
+        await stores.conversations.delete(one.conversation_id, at(9))
+        assert await stores.turns.used_on(ANN, today) == UserDay(turns=2, cost_usd=0.75)
+        assert await stores.turns.used_on(ANN, tomorrow) == UserDay(turns=1)
+        assert await stores.turns.used_on(BOB, today) == UserDay()
+
+    async def test_messages_at_once_share_a_quota(self, stores: Stores) -> None:
+        taken: list[str] = []
+
+        async def accept(name: str) -> None:
+            with suppress(QuotaReached):
+                taken.append((await stores.turns.accept(turn(name), quota=quota)).id)
+
+        quota = Quota(daily_turns=3)
+        await stores.conversations.create(conversation())
+        async with anyio.create_task_group() as tasks:
+            for number in range(8):
+                tasks.start_soon(accept, f"a{number}")
+        assert len(taken) == 3
+        assert await stores.turns.used_on(ANN, AT.date()) == UserDay(turns=3)
 
     async def test_only_a_queued_turn_is_started(self, stores: Stores) -> None:
         await stores.conversations.create(conversation())

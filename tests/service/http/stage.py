@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from gateway.application import create_app
 from gateway.assemble import Services
 from gateway.chat import Chat, ChatParts
+from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
@@ -292,6 +293,7 @@ async def staged(
                 now=utc_now,
                 runs_schedules=chosen.schedules == "on",
                 max_schedules=chosen.max_schedules,
+                quota=quota_of(chosen),
             )
         )
         tasks.start_soon(log.run)

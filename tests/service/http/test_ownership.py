@@ -146,6 +146,7 @@ LISTS = {
 """Routes that name nobody's thing, and where their answer lists the caller's own."""
 OWN_ALONE = {
     ("GET", "/operations"),
+    ("GET", "/quota"),
     ("GET", "/mcp-servers"),
     ("GET", "/skills"),
     ("GET", "/memory/search"),

@@ -25,6 +25,7 @@ KINDS = {
     "Conflict": ("conflict", 409, False),
     "Busy": ("conversation_busy", 409, True),
     "Overloaded": ("overloaded", 503, True),
+    "QuotaUsed": ("quota_used", 429, False),
     "ShuttingDown": ("shutting_down", 503, True),
     "NotStored": ("storage_unavailable", 503, False),
     "WorkspaceUnavailable": ("workspace_unavailable", 503, True),

@@ -1,0 +1,67 @@
+"""What a user may use: refused in a sentence, with nothing stored, and shown."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.service.http.client import Client
+from tests.service.http.reading import streaming
+from tests.service.http.stage import HOLD, assert_error, staged, two_clients
+
+
+async def ask(client: Client, message: str = "hello", **more: Any) -> Any:
+    return await client.post("/chat", json={"message": message, **more})
+
+
+async def test_a_day_has_so_many_turns_for_each_user(tmp_path: Path) -> None:
+    async with two_clients(tmp_path, max_user_daily_turns=2) as (ada, bob):
+        first = await ask(ada, idempotency_key="once")
+        place = first.json()["conversation_id"]
+        assert (await ask(ada, conversation_id=place)).is_success
+        await ada.delete(f"/conversations/{place}")  # what is deleted was used all the same
+        kept = await ada.read("/conversations")
+        refused = await ask(ada, "one too many")
+        error = assert_error(refused, 429, "quota_used")
+        wait_s = error["details"].pop("retry_after_s")
+        assert error["details"] == {"limit": "daily_turns", "most": 2}
+        assert 0 < wait_s <= 86_401
+        assert refused.headers["retry-after"] == str(wait_s)
+        assert "2 turns of today" in error["message"]
+        assert await ada.read("/conversations") == kept
+        assert (await ask(bob)).is_success
+        shown = await ada.read("/quota")
+        assert shown["daily_turns"] == {"used": 2, "most": 2}
+
+
+async def test_a_message_that_was_taken_is_given_again_beyond_the_quota(tmp_path: Path) -> None:
+    async with two_clients(tmp_path, max_user_daily_turns=1) as (ada, _):
+        first = await ask(ada, idempotency_key="once")
+        assert (await ask(ada, idempotency_key="once")).json() == first.json()
+        assert_error(await ask(ada, idempotency_key="twice"), 429, "quota_used")
+
+
+async def test_so_many_turns_of_a_user_wait_or_run(tmp_path: Path) -> None:
+    async with staged(
+        tmp_path, users=("ada", "bob"), on_port=True, max_user_running_turns=1
+    ) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        async with streaming(ada, HOLD) as held:
+            *_, event = await held.until("text.delta")
+            place = event.data["conversation_id"]
+            assert (await ada.read("/quota"))["running_turns"] == {"used": 1, "most": 1}
+            for body in ({}, {"conversation_id": place}):
+                error = assert_error(await ask(ada, **body), 429, "quota_used")
+                assert error["details"]["limit"] == "running_turns"
+            assert (await ask(bob)).is_success
+            stage.release()
+            await held.rest()
+        assert (await ask(ada)).is_success
+
+
+async def test_without_a_quota_there_is_no_limit(tmp_path: Path) -> None:
+    async with two_clients(tmp_path) as (ada, _):
+        assert (await ask(ada)).is_success
+        assert await ada.read("/quota") == {
+            "running_turns": {"used": 0, "most": None},
+            "daily_turns": {"used": 1, "most": None},
+            "daily_usd": {"used": 0.0, "most": None},
+        }
