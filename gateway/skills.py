@@ -13,6 +13,9 @@ from gateway.observability.masking import clip
 from gateway.trust import review_folder_blocking
 from policies.configuration import FOLDER, digest_of
 
+REFRESH_S = 5.0
+"""A change is noticed within this time. Each start of an agent, and each call of Skill, looks
+anew."""
 MAX_LISTED = 500
 MAX_DESCRIPTION_CHARS = 1000
 _MAX_LOOKED_AT = 2000
@@ -37,12 +40,18 @@ class WorkspaceSkills:
         self._workspace = workspace
         self._approvals = approvals
         self._known: tuple[_Mark, tuple[Instruction, ...]] | None = None
+        self._next_at = 0.0
         self.revision = ""
         """Names what agents were given at the last `refresh`."""
 
     async def refresh(self) -> None:
-        """Bring `revision` up to date; it stays if the folder cannot be read."""
-        self.revision = await anyio.to_thread.run_sync(self._revision_blocking)
+        """Bring `revision` up to date unless that was done lately, because a turn waits for it; it
+        stays if the folder cannot be read.
+        """
+        now = anyio.current_time()
+        if now >= self._next_at:
+            self._next_at = now + REFRESH_S
+            self.revision = await anyio.to_thread.run_sync(self._revision_blocking)
 
     def names_blocking(self, tool: Literal["Skill", "Agent"] = "Skill") -> Collection[str]:
         """Return the names that a tool may launch now, sorted. Raise `OSError` if the approvals

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.engine.events import ToolReturned
 from gateway.settings import Settings
+from gateway.skills import REFRESH_S
 from gateway.trust import trust_blocking
 from tests.support.engine_talk import Gate, ask, script
 from tests.support.engine_world import RealWorld, real_world, write
@@ -144,6 +145,7 @@ async def test_an_approval_counts_from_the_next_turn_on_until_the_file_changes(
         before = await client.ask(tries)
         typed = await client.ask("/goodcommand")
         await approve(server)
+        await anyio.sleep(REFRESH_S)
         after = await client.ask(tries, before["conversation_id"])
         new = await client.ask(live_script(hand_to("goodagent"), {"text": "Done."}))
         report = await client.get(
@@ -151,7 +153,11 @@ async def test_an_approval_counts_from_the_next_turn_on_until_the_file_changes(
         )
         asked = await client.ask("/goodcommand")
         write(server.workspace / skill, GOOD[skill] + "More.")
+        at_once = await client.ask(tries, before["conversation_id"])
+        await anyio.sleep(REFRESH_S)
         changed = await client.ask(tries, before["conversation_id"])
+    (refused,) = at_once["tools"]
+    assert refused["status"] in {"denied", "failed"}  # by the gate, or by an agent that is new
     for turn in (before, changed):
         ((status, error),) = [(use["status"], use["error"]) for use in turn["tools"]]
         assert (status, "goodskill is not in this session's skills" in error) == ("failed", True)
