@@ -13,6 +13,7 @@ import struct
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,9 @@ from gateway.engine.box.limits import Limits
 from gateway.engine.box.mounts import Folder
 from gateway.engine.box.search import Protected, Searcher
 from gateway.engine.box.seccomp import filter_program
+from gateway.engine.box.work_tree import RepositorySearch, WorkTreeFolders, name_of
 
+Search = Searcher | RepositorySearch
 _MAX_REQUEST: Final = 262_144
 _REQUEST_S: Final = 5.0
 _CWD_FILE: Final = "claude-"
@@ -66,6 +69,7 @@ class Broker:
             report=report,
         )
         self._searchers = [Searcher(Path(folder.source)) for folder in folders]
+        self._work_trees = WorkTreeFolders(folders[0])
 
     def serve_blocking(self) -> None:
         """Serve until standard input closes."""
@@ -117,23 +121,29 @@ class Broker:
         )
 
     def _run(self, request: Request) -> Outcome:
-        searches = [searcher.search_blocking() for searcher in self._searchers]
+        around, searchers = self._around, list[Search](self._searchers)
+        if name := name_of(request.cwd, self._plan.workspace):
+            folders, own = self._work_trees.of(name)
+            around = replace(around, folders=(*folders, *around.folders[1:]))
+            searchers = [*own, *searchers[1:]]
+        searches = [searcher.search_blocking() for searcher in searchers]
         if unclear := next((why for _, why in searches if why), ""):
             _tell(request, f"This command did not run: {unclear}.")
             return Outcome(code=_NOT_STARTED)
         before = [found for found, _ in searches]
-        outcome = run_blocking(self._around, request, before)
+        outcome = run_blocking(around, request, before)
         if outcome.reason:
             _tell(request, f"The sandbox ended this command: {outcome.reason}.")
-        for number, folder in enumerate(self._around.folders):
+        for folder, searcher, found in zip(around.folders, searchers, before, strict=True):
             if folder.is_writable:
-                self._restore(request, number, before[number])
+                self._restore(request, Path(folder.source), searcher, found)
         return outcome
 
-    def _restore(self, request: Request, number: int, before: Sequence[Protected]) -> None:
+    def _restore(
+        self, request: Request, root: Path, searcher: Search, before: Sequence[Protected]
+    ) -> None:
         """Take away what a command left in a folder under protected names."""
-        root = Path(self._around.folders[number].source)
-        after, unclear = self._searchers[number].search_blocking()
+        after, unclear = searcher.search_blocking()
         try:
             taken = restore_blocking(root, before, after)
         except OSError as fault:

@@ -21,7 +21,7 @@ DEPENDENCIES: Final = frozenset({"node_modules", "site-packages"})
 MAX_ENTRIES: Final = 1_000_000
 _REPOSITORY: Final = frozenset({"HEAD", "objects", "refs"})
 """What makes a folder a repository for git, whatever its name."""
-_ACTING_IN_REPOSITORY: Final = frozenset(
+ACTING_IN_REPOSITORY: Final = frozenset(
     ("config", "config.worktree", "hooks", "info", "modules", "worktrees", "commondir", "gitdir")
 )
 _SECRET_IN_REPOSITORY: Final = "credentials"  # noqa: S105  a name
@@ -154,7 +154,7 @@ def _protect(above: str, parts: tuple[str, ...], entry: os.DirEntry[str]) -> Pro
 
 def _protect_in_repository(above: str, entry: os.DirEntry[str]) -> Protected | None:
     name = fold(entry.name)
-    if name in _ACTING_IN_REPOSITORY or name == _SECRET_IN_REPOSITORY:
+    if name in ACTING_IN_REPOSITORY or name == _SECRET_IN_REPOSITORY:
         return _describe(above, entry, is_secret=name == _SECRET_IN_REPOSITORY)
     return None
 
