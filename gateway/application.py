@@ -52,6 +52,7 @@ from gateway.http.routes import (
     schedules,
     skills,
     webhooks,
+    work_trees,
     workspace,
 )
 from gateway.http.unread_body import UnreadBody
@@ -116,6 +117,7 @@ def create_app(
         cases,
         memory,
         workspace,
+        work_trees,
         skills,
         mcp_servers,
         webhooks,

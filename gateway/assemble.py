@@ -59,6 +59,7 @@ from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspaces import OpenWorkspaces
+from gateway.turns.worktrees import Worktrees
 from gateway.web_fetch.tools import web_tools
 from gateway.webhooks.desk import Webhooks
 from gateway.webhooks.opening import open_webhooks
@@ -249,10 +250,8 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     outputs = OutputFiles(
         settings.data_dir / "outputs", OutputSanitizer(parts.paths, mask).streamed
     )
-    workspaces = await open_workspaces(
-        parts.workspaces, settings, parts.rules, further, parts.users
-    )
-    usual = partial(_usual_spec, access.model, turn_memory, further, workspaces)
+    workspaces, worktrees = await _open_workspaces(parts, further, conversations)
+    usual = partial(_usual_spec, access.model, turn_memory, further, workspaces, worktrees)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
     stored_approvals = SqliteApprovalStore(parts.database)
     approvals = ApprovalDesk(
@@ -272,6 +271,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             pool=pool,
             memory=turn_memory,
             workspaces=workspaces,
+            worktrees=worktrees,
             shows_pictures=settings.pictures == "on",
             further_tools=further,
             approvals=approvals,
@@ -317,6 +317,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             pool=pool,
             engine=engine,
             approvals=approvals,
+            worktrees=worktrees,
             memory=parts.memory.for_conversations(tools, record),
             max_turns=settings.max_running_turns,
             now=utc_now,
@@ -388,19 +389,37 @@ def _traces(parts: _Parts, further: FurtherTools) -> BeginTrace:
     return TurnTracing(parts.tracer, parts.mask, is_offered)
 
 
+async def _open_workspaces(
+    parts: _Parts, further: FurtherTools, conversations: SqliteConversationStore
+) -> tuple[OpenWorkspaces, Worktrees]:
+    """Return what opens workspaces and work trees; a workspace that all share is open then."""
+    settings = parts.settings
+    given = (parts.workspaces, settings, parts.rules, further, parts.users)
+    workspaces = await open_workspaces(*given)
+    is_on = settings.worktrees == "on"
+    worktrees = Worktrees(workspaces, parts.mask, conversations.missing, is_on=is_on)
+    if workspaces.last is not None:
+        await worktrees.repair(workspaces.last)
+    return workspaces, worktrees
+
+
 async def _end_orphans(engine: Engine) -> None:
     if orphans := await engine.end_orphans():
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
 
 
 def _usual_spec(
-    model: str | None, memory: TurnMemory, further: FurtherTools, workspaces: OpenWorkspaces
+    model: str | None,
+    memory: TurnMemory,
+    further: FurtherTools,
+    workspaces: OpenWorkspaces,
+    worktrees: Worktrees,
 ) -> ClientSpec | None:
     """Return the options of an agent for a new conversation, which the user who was here last may
-    begin; None if nobody was.
+    begin; None if nobody was, or the conversation gets a folder that is not there yet.
     """
     workspace = workspaces.last
-    if workspace is None:
+    if workspace is None or worktrees.is_on:
         return None
     return ClientSpec(
         model=model,

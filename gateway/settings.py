@@ -211,6 +211,7 @@ class Settings:
     workspace: Path = Path("workspace")
     workspaces: WorkspaceMode = "shared"
     projects_file: Path | None = None
+    worktrees: Switch = "off"
     data_dir: Path = Path(".candor")
     log_dir: Path = Path("logs")
     model: str | None = None

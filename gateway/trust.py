@@ -36,6 +36,8 @@ _ROOTS = frozenset({".claude", ".mcp.json", *INSTRUCTIONS})
 _SKILLS = f"{FOLDER}/skills/"
 OWN_SKILLS = Path(__file__).resolve().parent.parent / FOLDER / "skills"
 """The skills that belong to Candor; each workspace gets a copy."""
+WORKTREES = ".candor-worktrees"
+"""The folder of the conversations' work trees in a workspace; its approvals count there, too."""
 MAX_WITHHELD = 500
 """Files that agents are kept from by their names; more would not fit their command line."""
 _MANAGED = (
@@ -145,7 +147,8 @@ def review_folder_blocking(workspace: Path, approvals: Path | None) -> TrustRepo
     Raise `OSError` if the approvals cannot be read.
     """
     known = _read_approvals(approvals) if approvals is not None else {}
-    approved = known.get(str(workspace), {})
+    is_work_tree = workspace.parent.name == WORKTREES
+    approved = known.get(str(workspace.parent.parent if is_work_tree else workspace), {})
     deeper, may_instruct = _search(workspace)
     files = list(_find_files(workspace, deeper))
     concerns = find_concerns(files, approved)
@@ -207,6 +210,8 @@ def _search(workspace: Path) -> tuple[list[Path], bool]:
                     break
                 name = entry.name.lower()
                 may_instruct |= name in INSTRUCTIONS
+                if name == WORKTREES:
+                    continue
                 if name == FOLDER:
                     if folder != str(workspace):
                         found.append(Path(entry.path))

@@ -10,6 +10,7 @@ from gateway.chat.parts import ChatParts, ConversationAccess
 from gateway.chat.reader import TurnReader
 from gateway.chat.schedules import Schedules
 from gateway.chat.threads import Threads
+from gateway.chat.work_trees import WorkTrees
 from gateway.turns.requests import Accepted, ChatRequest
 
 __all__ = ["Accepted", "Chat", "ChatParts", "ChatRequest"]
@@ -23,6 +24,8 @@ class Chat:
         self.intake = Intake(parts, access)
         """Takes messages, withdraws and interrupts them."""
         self.conversations = Conversations(parts, access, self.intake)
+        self.work_trees = WorkTrees(parts, access, self.intake)
+        """Where conversations work apart from the workspace."""
         self.reader = TurnReader(parts, access, self.intake)
         """Results and events of turns."""
         self.operations = Operations(parts)

@@ -104,13 +104,15 @@ class Conversations:
         The conversation itself is deleted last: if something before fails it is still there, and
         deleting it again continues.
         """
-        known = (await self._access.find(user_id, conversation_id)).id
+        conversation = await self._access.find(user_id, conversation_id)
+        known = conversation.id
         with self._access.hidden(known):
             await self._intake.clear(known)
             await self._parts.pool.drop(known)
             self._parts.approvals.rules.forget(known)
             for session_id in await self._parts.conversations.own_sessions(known):
                 await self._parts.engine.forget_session(session_id)
+            await self._parts.worktrees.end(conversation)
             await self._parts.outputs.forget(known)
             await self._parts.memory.deleted(known)
             await self._parts.conversations.delete(known, self._parts.now())

@@ -25,6 +25,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes
 from gateway.turns.turn_trace import BeginTrace, no_traces
+from gateway.turns.worktrees import Worktrees
 from memory.clock import Now
 
 OnOpened = Callable[[Conversation], None]
@@ -50,6 +51,7 @@ class ChatParts:
     pool: ClientPool
     engine: Engine
     approvals: ApprovalDesk
+    worktrees: Worktrees
     memory: ConversationMemory
     max_turns: int
     now: Now

@@ -6,6 +6,7 @@ one suite runs on both. No caller of this interface knows the SDK.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from gateway.engine.events import EngineEvent
@@ -112,14 +113,17 @@ class ClientSpec:
     """Names the skills, sub-agents and commands of the workspace that it is given."""
     user_id: str | None = None
     """The user in whose own workspace the agent works; None: there is one for all."""
+    work_tree: Path | None = None
+    """The folder that it works in, instead of the workspace that holds it."""
 
     @property
     def fingerprint(self) -> str:
         """Everything that is fixed once the client is connected."""
         servers = "".join(f" server={server.name}@{server.revision}" for server in self.servers)
+        tree = "" if self.work_tree is None else f" tree={self.work_tree}"
         user = "" if self.user_id is None else f" user={self.user_id}"
         model = f"model={self.model or ''}{servers}"
-        return f"{model} instructions={self.instructions}{user}"
+        return f"{model} instructions={self.instructions}{user}{tree}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

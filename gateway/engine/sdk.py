@@ -172,7 +172,10 @@ class SdkEngine:
         return client
 
     async def _start(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
-        report = await self._review_workspace()
+        setup = self._setup
+        if spec.work_tree is not None:
+            setup = replace(setup, workspace=spec.work_tree)
+        report = await self._review_workspace(setup)
         client_id = secrets.token_hex(8)
         relay = self._setup.relay
         free = partial(relay.hold, client_id, is_held=False) if relay else None
@@ -186,7 +189,6 @@ class SdkEngine:
         if self._setup.outputs is not None:
             self._setup.outputs.admit(client_id, client.session.hear_output)
         token = relay.admit(client_id, client.session.report_service) if relay else None
-        setup = self._setup
         if not report.may_instruct and not origin.warm_up:  # a prewarmed one waits; some may come
             setup = replace(setup, model_env={**setup.model_env, **NO_INSTRUCTIONS})
         options = build_options(setup, spec, origin, hooks, client_id, token, report.instructions)
@@ -235,14 +237,13 @@ class SdkEngine:
                 if admitted is not None:
                     admitted.revoke(client.client_id)
 
-    async def _review_workspace(self) -> TrustReport:
+    async def _review_workspace(self, setup: AgentSetup) -> TrustReport:
         """Check the workspace for active configuration that nobody approved, before each start.
 
         Raises:
             WorkspaceUntrusted: there is some.
             EngineUnavailable: the folder or the approvals cannot be read.
         """
-        setup = self._setup
         try:
             report = await anyio.to_thread.run_sync(
                 self._review, setup.workspace, setup.approvals_file
@@ -274,7 +275,7 @@ class SdkEngine:
         if not await anyio.to_thread.run_sync(self._setup.workspace.is_dir):
             return "The workspace is missing; make the directory again, or set CANDOR_WORKSPACE."
         try:
-            await self._review_workspace()
+            await self._review_workspace(self._setup)
         except WorkspaceUntrusted:
             return (
                 "The workspace holds configuration that acts by itself and that nobody approved; "

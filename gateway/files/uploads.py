@@ -3,8 +3,12 @@ Blocks.
 """
 
 import errno
+import os
+import re
+import shutil
 import unicodedata
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
@@ -12,8 +16,11 @@ from typing import BinaryIO, Final
 from gateway.errors import Forbidden, WorkspaceUnavailable
 from gateway.files.access import WorkspaceAccess
 from gateway.files.upload_journal import store_whole_blocking
+from memory.notes.descriptors import open_file, opened_folder
 
 FOLDER: Final = "uploads"
+_NAMED: Final = re.compile(rf"`{FOLDER}/([^`/\n\0]+)`")
+_MOST_BROUGHT: Final = 20
 _MAX_NAME_BYTES: Final = 200
 
 
@@ -58,6 +65,19 @@ def store_uploads_blocking(
     return [
         StoredFile(path=f"{FOLDER}/{name}", name=name, size_bytes=size) for name, size in stored
     ]
+
+
+def bring_uploads_blocking(workspace: Path, folder: Path, message: str) -> None:
+    """Copy uploads that a message names in backticks from a workspace into another folder, if it
+    has none of that name. What cannot be copied is left out.
+    """
+    for name in list(dict.fromkeys(_NAMED.findall(message)))[:_MOST_BROUGHT]:
+        with suppress(OSError), os.fdopen(open_file(workspace, (FOLDER, name)), "rb") as file:
+            with opened_folder(folder, (FOLDER,), make=True) as into:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                made = os.open(name, flags, 0o644, dir_fd=into)
+            with os.fdopen(made, "wb") as copy:
+                shutil.copyfileobj(file, copy)
 
 
 def _file_name(given: str) -> str:

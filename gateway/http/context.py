@@ -98,14 +98,21 @@ class RequestContext:
         """Read the body; see `read_body`."""
         return await read_body(self.request, model, self.state.limits.body_deadline_s)
 
-    async def files(self) -> WorkspaceAccess:
-        """Return the files of the user's workspace."""
+    async def files(self, conversation_id: str = "") -> WorkspaceAccess:
+        """Return the files of the user's workspace, or of a conversation's work tree.
+
+        Raise `NotFound` if there is no such conversation.
+        """
+        if conversation_id:
+            return (await self.chat.work_trees.find(self.user_id, conversation_id)).files
         return (await self.state.services.workspaces.open(self.user_id)).files
 
-    async def store(self, uploads: Sequence[Upload]) -> Sequence[StoredFile]:
+    async def store(
+        self, uploads: Sequence[Upload], conversation_id: str = ""
+    ) -> Sequence[StoredFile]:
         """Store files in the workspace, all or none; raises as `store_uploads_blocking` does."""
         journals = self.state.services.settings.data_dir / JOURNALS
-        files = await self.files()
+        files = await self.files(conversation_id)
         return await anyio.to_thread.run_sync(store_uploads_blocking, files, uploads, journals)
 
     def event_stream(

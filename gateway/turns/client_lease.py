@@ -74,6 +74,7 @@ def client_of(
         servers=tuple(own_servers(parts.memory, parts.further_tools, conversation)),
         instructions=workspace.skills.revision,
         user_id=workspace.user_id,
+        work_tree=workspace.work_tree,
     )
     origin = SessionOrigin(resume=conversation.session_id, fork_at=conversation.fork_at)
     return conversation.id, spec, origin

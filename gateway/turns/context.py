@@ -26,6 +26,7 @@ from gateway.turns.sentences import Language, language_of, say
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
 from gateway.turns.turn_trace import NO_TRACE, TurnTrace
 from gateway.turns.workspaces import OpenWorkspace, OpenWorkspaces
+from gateway.turns.worktrees import Worktrees
 from memory.clock import Now
 
 _NO_FIELDS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -56,6 +57,7 @@ class TurnParts:
     pool: ClientPool
     memory: TurnMemory
     workspaces: OpenWorkspaces
+    worktrees: Worktrees
     shows_pictures: bool
     """The model sees the pictures that a message names."""
     further_tools: FurtherTools

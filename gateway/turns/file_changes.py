@@ -95,50 +95,54 @@ class TurnFileChanges:
         return TurnChanges(files=(), complete=False)
 
     def _compare_blocking(self) -> TurnChanges:
-        changes: FileChanges = self._recorder.changes_blocking()
-        files: list[dict[str, Any]] = []
-        left_chars, left_masked_chars = MAX_TURN_CHARS, MAX_MASKED_CHARS
-        for changed in changes.files:
-            chars = len(changed.before or "") + len(changed.after or "")
-            if chars > left_masked_chars:
-                changed = replace(changed, before=None, after=None, unread="too_large")  # noqa: PLW2901
-            else:
-                left_masked_chars -= chars
-            fields = self._fields(changed)
-            if fields["diff"] is not None and len(fields["diff"]) > left_chars:
-                fields |= {"diff": None, "unread": "too_large"}
-            left_chars -= len(fields["diff"] or "")
-            files.append(fields)
-        return TurnChanges(files=files, complete=changes.complete and self._complete)
+        changes = describe_blocking(self._recorder.changes_blocking(), self._sanitizer)
+        return replace(changes, complete=changes.complete and self._complete)
 
-    def _fields(self, changed: ChangedFile) -> dict[str, Any]:
-        """Return a changed file as clients get it; each text is masked before the
-        two are compared.
-        """
-        shown = self._sanitizer.text
-        fields: dict[str, Any] = {
-            "path": shown(changed.path),
-            "kind": changed.kind,
-            "moved_from": None if changed.moved_from is None else shown(changed.moved_from),
-            "size_bytes": changed.size_bytes,
-            "added": 0,
-            "removed": 0,
-            "diff": None,
-            "unread": changed.unread,
-        }
-        if changed.before is None or changed.after is None:
-            return fields
-        diff = diff_lines(
-            self._sanitizer.streamed(changed.before), self._sanitizer.streamed(changed.after)
-        )
-        fields |= {"added": diff.added, "removed": diff.removed}
-        if not diff.text:
-            is_masked = changed.before != changed.after  # the difference is in what is masked
-            return fields | ({"unread": "secret"} if is_masked else {})
-        text = diff.text
-        if len(text) > MAX_DIFF_CHARS:
-            text = text[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n"
-            fields["unread"] = "too_large"
-        old = "/dev/null" if changed.kind == "created" else f"a/{fields['path']}"
-        new = "/dev/null" if changed.kind == "deleted" else f"b/{fields['path']}"
-        return fields | {"diff": f"--- {old}\n+++ {new}\n{text}"}
+
+def describe_blocking(changes: FileChanges, sanitizer: OutputSanitizer) -> TurnChanges:
+    """Return changes as clients get them, masked and within the bounds of a turn."""
+    files: list[dict[str, Any]] = []
+    left_chars, left_masked_chars = MAX_TURN_CHARS, MAX_MASKED_CHARS
+    for changed in changes.files:
+        chars = len(changed.before or "") + len(changed.after or "")
+        if chars > left_masked_chars:
+            changed = replace(changed, before=None, after=None, unread="too_large")  # noqa: PLW2901
+        else:
+            left_masked_chars -= chars
+        fields = _fields(changed, sanitizer)
+        if fields["diff"] is not None and len(fields["diff"]) > left_chars:
+            fields |= {"diff": None, "unread": "too_large"}
+        left_chars -= len(fields["diff"] or "")
+        files.append(fields)
+    return TurnChanges(files=files, complete=changes.complete)
+
+
+def _fields(changed: ChangedFile, sanitizer: OutputSanitizer) -> dict[str, Any]:
+    """Return a changed file as clients get it; each text is masked before the
+    two are compared.
+    """
+    shown = sanitizer.text
+    fields: dict[str, Any] = {
+        "path": shown(changed.path),
+        "kind": changed.kind,
+        "moved_from": None if changed.moved_from is None else shown(changed.moved_from),
+        "size_bytes": changed.size_bytes,
+        "added": 0,
+        "removed": 0,
+        "diff": None,
+        "unread": changed.unread,
+    }
+    if changed.before is None or changed.after is None:
+        return fields
+    diff = diff_lines(sanitizer.streamed(changed.before), sanitizer.streamed(changed.after))
+    fields |= {"added": diff.added, "removed": diff.removed}
+    if not diff.text:
+        is_masked = changed.before != changed.after  # the difference is in what is masked
+        return fields | ({"unread": "secret"} if is_masked else {})
+    text = diff.text
+    if len(text) > MAX_DIFF_CHARS:
+        text = text[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n"
+        fields["unread"] = "too_large"
+    old = "/dev/null" if changed.kind == "created" else f"a/{fields['path']}"
+    new = "/dev/null" if changed.kind == "deleted" else f"b/{fields['path']}"
+    return fields | {"diff": f"--- {old}\n+++ {new}\n{text}"}

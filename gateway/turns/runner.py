@@ -75,7 +75,8 @@ class TurnRunner:
         if conversation is None:
             return
         try:
-            workspace = await parts.workspaces.open(turn.user_id)
+            workspace = await parts.worktrees.open(conversation)
+            await parts.worktrees.bring(workspace, turn)
         except WorkspaceUnavailable:  # no agent starts there either, and the turn says so
             workspace = await parts.workspaces.open_empty(turn.user_id)
         context = TurnContext(
@@ -101,7 +102,7 @@ class TurnRunner:
         """Have the agent of a conversation started that somebody opened; a fork has no session of
         its own yet, and a workspace that is not open has to be prepared first.
         """
-        workspace = self._parts.workspaces.known(conversation.user_id)
+        workspace = self._parts.worktrees.known(conversation)
         is_resumed = conversation.session_id is not None and conversation.fork_at is None
         if workspace is not None and is_resumed:
             self._parts.pool.wake(*client_of(self._parts, conversation, workspace))

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.to_thread
@@ -15,9 +17,12 @@ from gateway.observability.paths import PathView
 from gateway.skills import WorkspaceSkills
 from gateway.turns.workspace_lock import WorkspaceLock
 from gateway.workspaces import AgentWorkspace, Workspaces
+from gateway.worktrees.worktrees import ConversationTrees
 from policies.rules import Rules
 from policies.tools import ToolGate
 
+TREES: Final = "worktrees"
+"""Below the folder that keeps what is known of the agents."""
 _log = logging.getLogger(__name__)
 
 
@@ -34,6 +39,8 @@ class OpenWorkspace:
     skills: WorkspaceSkills
     user_id: UserId | None = None
     """The user whose workspace it is; None: it is everybody's."""
+    work_tree: Path | None = None
+    """The folder, if it is a work tree of one conversation."""
 
 
 MakeGate = Callable[[Path, Rules, WorkspaceSkills], ToolGate]
@@ -75,6 +82,7 @@ class OpenWorkspaces:
         self._opening = anyio.Lock(fast_acquire=True)
         self._common_lock = WorkspaceLock()
         """Of all workspaces whose calls may change something that others may change, too."""
+        self._locks: WeakValueDictionary[Path, WorkspaceLock] = WeakValueDictionary()
         self.last_user_id: UserId | None = None
         """The user who used a workspace last, if each has their own."""
 
@@ -120,6 +128,28 @@ class OpenWorkspaces:
     async def open_empty(self, user_id: UserId) -> OpenWorkspace:
         """Return an empty workspace in place of one that cannot be opened."""
         return await self._make(self._workspaces.own, self.owner_of(user_id))
+
+    async def at(self, base: OpenWorkspace, folder: Path) -> OpenWorkspace:
+        """Return a work tree of a workspace, under the same rules."""
+        paths = await anyio.to_thread.run_sync(self._make_paths, folder)
+        skills = WorkspaceSkills(folder, self._approvals)
+        policy = self._make_gate(folder, base.policy.rules, skills)
+        await skills.refresh()
+        return replace(
+            base,
+            root=folder,
+            policy=policy,
+            files=WorkspaceAccess(folder, policy, answers_questions=self._answers_questions),
+            lock=self._locks.setdefault(folder, WorkspaceLock()),
+            paths=paths,
+            skills=skills,
+            work_tree=folder,
+        )
+
+    def trees_blocking(self, base: OpenWorkspace) -> ConversationTrees:
+        """Return what makes the work trees of a workspace."""
+        state_dir = self._workspaces.of(base.user_id or UserId("")).state_dir
+        return ConversationTrees(base.root.resolve(), state_dir / TREES, self._prepare)
 
     async def _prepare_folder(self, root: Path) -> None:
         try:

@@ -24,6 +24,7 @@ from gateway.http.routes import (
     schedules,
     skills,
     webhooks,
+    work_trees,
     workspace,
 )
 from gateway.settings import settings_rows, settings_table
@@ -33,7 +34,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SETTINGS = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 HTTP = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
 WORK = (
-    *(chat, conversations, schedules, approvals, cases, memory, workspace, skills),
+    *(chat, conversations, schedules, approvals, cases, memory, workspace, work_trees, skills),
     *(mcp_servers, webhooks),
 )
 OPENAI = (openai, openai_responses, openai_conversations)

@@ -74,10 +74,14 @@ class FileDownload(Response):
 
 @router.get("/workspace")
 async def list_workspace(
-    context: Context, path: FilePath = "", q: Parameter = "", limit: Limit = DEFAULT_LIMIT
+    context: Context,
+    path: FilePath = "",
+    q: Parameter = "",
+    limit: Limit = DEFAULT_LIMIT,
+    conversation_id: Parameter = "",
 ) -> Response:
     """List the folder `path`; with `q` find up to `limit` files of the whole workspace instead."""
-    files = await context.files()
+    files = await context.files(conversation_id)
     query = q.strip()
     if query and path:
         raise bad_field("path", "`path` and `q` exclude each other.")
@@ -102,9 +106,11 @@ async def list_workspace(
         200: {"content": {kind: {} for kind in (*_PICTURES.values(), "text/plain", _BINARY)}}
     },
 )
-async def download_file(context: Context, path: FilePath) -> Response:
+async def download_file(
+    context: Context, path: FilePath, conversation_id: Parameter = ""
+) -> Response:
     """Return a file as it is, as a download: no browser opens it as a page."""
-    files = await context.files()
+    files = await context.files(conversation_id)
     descriptor = await anyio.to_thread.run_sync(files.open_blocking, path)
     return FileDownload(descriptor, PurePosixPath(path).name)
 
@@ -130,7 +136,7 @@ async def _chunks(descriptor: int, size_bytes: int) -> AsyncIterator[bytes]:
 
 
 @router.post(UPLOADS, status_code=HTTPStatus.CREATED, openapi_extra=_FORM)
-async def upload_files(context: Context) -> Response:
+async def upload_files(context: Context, conversation_id: Parameter = "") -> Response:
     """Store files in the workspace's `uploads` folder and return their paths."""
     form = await read_uploads(context.request, context.state.limits.upload_deadline_s)
     try:
@@ -141,7 +147,7 @@ async def upload_files(context: Context) -> Response:
         ]
         if not uploads:
             raise UnprocessableEntity("The form holds no file with a name.")
-        stored = await context.store(uploads)
+        stored = await context.store(uploads, conversation_id)
     finally:
         await form.close()
     files = [fields_of(file, ("path", "name", "size_bytes")) for file in stored]

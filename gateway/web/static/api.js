@@ -5,9 +5,9 @@ import { currentToken, findToken, signedIn } from "/static/session.js";
 
 /** An answer that is no success, or none at all (`code` is then "network"). */
 export class ApiError extends Error {
-  constructor({ status = 0, code, message, retryable = false, requestId = null, retryAfter_s = null }) {
+  constructor({ status = 0, code, message, retryable = false, requestId = null, retryAfter_s = null, files = [] }) {
     super(message);
-    Object.assign(this, { status, code, retryable, requestId, retryAfter_s });
+    Object.assign(this, { status, code, retryable, requestId, retryAfter_s, files });
   }
 }
 
@@ -21,6 +21,7 @@ export function errorFromShape(shape, status = 0) {
     retryable: error.retryable === true,
     requestId: error.request_id ?? null,
     retryAfter_s: error.details?.retry_after_s ?? null,
+    files: error.details?.files ?? [],
   });
 }
 

@@ -47,21 +47,30 @@ function fileView(file, isOpen) {
     file.unread || !hunks.length ? el("p", { class: "change-note" }, file.unread ? wordsFor("unread", file.unread) : t("change_no_text")) : null);
 }
 
+/** The views of changed files, and a note where there may be more. */
+export const fileViews = ({ files, complete }) => [
+  ...files.map((file) => fileView(file, files.length <= MAX_OPEN)),
+  ...complete ? [] : [el("p", { class: "change-note is-warning" }, icon("alert"), t("changes_incomplete"))]];
+
+/** The frame of a dialog about changes: its content, the button that closes it, and how it tells a failure. */
+export function changesFrame(title, means, body) {
+  const close = el("button", { class: "icon-button", type: "button", title: t("close"), "aria-label": t("close"), autofocus: true }, icon("close"));
+  return {
+    close,
+    content: el("div", { class: "log-frame", "data-testid": "changes-dialog" },
+      el("div", { class: "log-head" }, el("div", { class: "log-title" }, el("h2", {}, title), el("p", {}, means)), close), body),
+    fail: (error) => body.replaceChildren(el("p", { class: "change-note is-warning", role: "alert" }, icon("alert"), showHidden(error.message))),
+  };
+}
+
 export async function openChanges({ conversation_id: conversationId, turn_id: turnId }) {
   const body = el("div", { class: "changes", "data-testid": "changes-list" }, el("p", { class: "quiet" }, t("loading")));
-  const close = el("button", { class: "icon-button", type: "button", title: t("close"), "aria-label": t("close"), autofocus: true }, icon("close"));
-  const dialog = openDialog({
-    label: t("changes_title"), className: "log",
-    content: el("div", { class: "log-frame", "data-testid": "changes-dialog" },
-      el("div", { class: "log-head" }, el("div", { class: "log-title" }, el("h2", {}, t("changes_title")), el("p", {}, t("changes_means"))), close), body),
-  });
+  const { close, content, fail } = changesFrame(t("changes_title"), t("changes_means"), body);
+  const dialog = openDialog({ label: t("changes_title"), className: "log", content });
   close.addEventListener("click", () => dialog.close());
   try {
-    const { files, complete } = await listFileChanges(conversationId, turnId);
-    body.replaceChildren(
-      ...files.map((file) => fileView(file, files.length <= MAX_OPEN)),
-      ...complete ? [] : [el("p", { class: "change-note is-warning" }, icon("alert"), t("changes_incomplete"))]);
+    body.replaceChildren(...fileViews(await listFileChanges(conversationId, turnId)));
   } catch (error) {
-    body.replaceChildren(el("p", { class: "change-note is-warning", role: "alert" }, icon("alert"), showHidden(error.message)));
+    fail(error);
   }
 }

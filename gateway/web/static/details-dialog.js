@@ -11,6 +11,7 @@ import { icon } from "/static/icons.js";
 import { changeBetween } from "/static/memory-settings.js";
 import { exportConversation, readUsage } from "/static/routes.js";
 import { contextPercent, contextWords, formatCost } from "/static/usage.js";
+import { workTreeLine } from "/static/work-tree.js";
 
 const MAX_CHARS = 200;
 // The names by which the agent program knows the latest model of each size.
@@ -31,6 +32,7 @@ class Details {
   #model;
   #project;
   #figures = el("dl", { class: "figures", "data-testid": "usage" });
+  #tree = el("div", {});
   #errors = el("div", { class: "memory-errors" });
   #error = new ErrorLine(this.#errors);
   #save = el("button", { class: "button primary", type: "submit", "data-testid": "details-save" }, t("save"));
@@ -51,6 +53,7 @@ class Details {
       this.#project.row,
       conversation.id ? el("div", { class: "details-used" }, this.#figures, this.#context()) : null,
       conversation.id ? this.#takeAway() : null,
+      this.#tree,
       this.#errors,
       el("div", { class: "dialog-actions" }, this.#cancel, this.#save));
   }
@@ -101,6 +104,16 @@ class Details {
     }
   }
 
+  async readTree(signal) {
+    if (!this.#conversation.id) return;
+    try {
+      const line = await workTreeLine(this.#conversation.id, signal);
+      if (line) this.#tree.replaceChildren(line);
+    } catch (error) {
+      if (!signal.aborted) this.#error.show(error);
+    }
+  }
+
   /** What is to be changed, null where nothing is. */
   get change() {
     return this.#before && changeBetween(this.#before, { ...this.#before, model: this.#model.input.value.trim(), projectId: this.#project.input.value.trim() });
@@ -135,5 +148,6 @@ export function openDetails(conversation, { serverModel, closed }) {
   });
   details.listen(() => dialog.close());
   details.readUsage(reading.signal);
+  details.readTree(reading.signal);
   return dialog;
 }

@@ -17,7 +17,7 @@ import { Inbox } from "/static/inbox.js";
 import { openLog } from "/static/log-dialog.js";
 import { MemoryButton } from "/static/memory-button.js";
 import { spokenEnd } from "/static/outcome.js";
-import { deleteConversation, forkConversation, listBranches, pinConversation, renameConversation } from "/static/routes.js";
+import { deleteConversation, forkConversation, listBranches, pinConversation, renameConversation, showFilesOf } from "/static/routes.js";
 import { Scroll } from "/static/scroll.js";
 import { USUAL_START, keepStart, recallStart } from "/static/start.js";
 import { Transcript } from "/static/transcript.js";
@@ -170,6 +170,7 @@ export class Page {
     this.#composer.open(id, recoverText(id));
     this.#memory.show(conversation);
     this.#details.show(conversation);
+    showFilesOf(conversation);
     this.#inbox.draw();
     this.#showActivity();
     this.#showTitle();

@@ -197,7 +197,13 @@ export async function readLog(logFile, signal) {
   return response.text();
 }
 
-const readFolder = async (query) => listOf(await requestJson(`/workspace?${new URLSearchParams(query)}`), "entries");
+let shown = null;
+
+/** The conversation whose files are meant from now on: it may have a work tree of its own. */
+export const showFilesOf = (conversation) => { shown = conversation; };
+
+const inTree = (query) => new URLSearchParams(shown?.id ? { ...query, conversation_id: shown.id } : query);
+const readFolder = async (query) => listOf(await requestJson(`/workspace?${inTree(query)}`), "entries");
 
 /** The entries of a folder of the workspace, folders first; the empty path is the workspace. */
 export const listFolder = (folder) => readFolder({ path: folder });
@@ -209,13 +215,13 @@ export const findFiles = (words, limit) => readFolder({ q: words, limit });
 export async function uploadFiles(files) {
   const form = new FormData();
   for (const file of files) form.append("files", file, file.name || "file");
-  return listOf(await requestJson("/workspace/files", { method: "POST", body: form }), "files");
+  return listOf(await requestJson(`/workspace/files?${inTree({})}`, { method: "POST", body: form }), "files");
 }
 
 /** The files that a turn changed, and whether that is all. */
 export const listFileChanges = (conversationId, turnId) => requestJson(path("conversations", conversationId, "turns", turnId, "changes"));
 
-export const readWorkspaceFile = (file, signal) => request(`/workspace/file?${new URLSearchParams({ path: file })}`, { accept: "*/*", signal });
+export const readWorkspaceFile = (file, signal) => request(`/workspace/file?${inTree({ path: file })}`, { accept: "*/*", signal });
 
 /** What the gateway says of itself, also while it is not ready. */
 export async function readReadiness() {

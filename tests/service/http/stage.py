@@ -48,6 +48,7 @@ from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.workspaces import OpenWorkspaces
+from gateway.turns.worktrees import Worktrees
 from gateway.webhooks.opening import open_webhooks
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import load_workspaces_blocking
@@ -269,9 +270,19 @@ async def staged(
         )
         lanes = Lanes(players.play, tasks)
         pool = ClientPool(engine, ClientSpec, limits_of_pool, tasks)
+        opener = OpenWorkspaces(
+            workspaces,
+            shipped_rules(),
+            lambda root, rules, _skills: ToolGate(root, rules=rules),
+            make_path_view_blocking,
+            answers_questions=False,
+            approvals=approvals_file(chosen.data_dir),
+            prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
+        )
+        store = SqliteConversationStore(database)
         chat = Chat(
             ChatParts(
-                conversations=SqliteConversationStore(database),
+                conversations=store,
                 turns=turns,
                 file_changes=SqliteFileChangeStore(database),
                 client_objects=SqliteClientObjectStore(database),
@@ -284,6 +295,7 @@ async def staged(
                 pool=pool,
                 engine=engine,
                 approvals=approvals,
+                worktrees=Worktrees(opener, mask_secrets, store.missing, is_on=False),
                 memory=ConversationMemory(
                     tools,
                     take=memory.queue.put,
@@ -300,15 +312,7 @@ async def staged(
         services = Services(
             settings=chosen,
             chat=chat,
-            workspaces=OpenWorkspaces(
-                workspaces,
-                shipped_rules(),
-                lambda root, rules, _: ToolGate(root, rules=rules),
-                make_path_view_blocking,
-                approvals=approvals_file(chosen.data_dir),
-                answers_questions=False,
-                prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
-            ),
+            workspaces=opener,
             engine=engine,
             pool=pool,
             log=log,

@@ -1,0 +1,136 @@
+"""Runs git in a repository whose files agents may have written.
+
+Nothing that its configuration names is run: no hook, filter, driver, monitor, helper, editor or
+signature. The places are given, so that no `commondir`, `gitdir` or `core.worktree` of the
+repository counts. Everything here blocks, for a bounded time.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+GIT_S: Final = 120.0
+_IDENTITY: Final = {"NAME": "Candor", "EMAIL": "candor@localhost"}
+_SETTINGS: Final = {
+    "advice.detachedHead": "false",
+    "commit.gpgSign": "false",
+    "core.alternateRefsCommand": "",
+    "core.askPass": "",
+    "core.attributesFile": os.devnull,
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.quotePath": "false",
+    "core.sshCommand": "false",
+    "core.untrackedCache": "false",
+    "diff.external": "",
+    "gc.auto": "0",
+    "log.showSignature": "false",
+    "maintenance.auto": "false",
+    "protocol.allow": "never",
+    "submodule.recurse": "false",
+}
+_REPLACED: Final = (
+    (re.compile(r"filter\..*\.(clean|smudge|process)", re.DOTALL), ""),
+    (re.compile(r"filter\..*\.required", re.DOTALL), "false"),
+    (re.compile(r"merge\..*\.driver", re.DOTALL), "false"),  # a command that fails: a conflict
+    (re.compile(r"diff\..*\.(command|textconv)", re.DOTALL), ""),
+)
+"""Settings that name programs, by the whole key, and what stands in their place."""
+
+
+class GitFailed(Exception):
+    """A git command failed or took too long."""
+
+    def __init__(self, code: int, output: bytes, errors: str) -> None:
+        super().__init__(errors.strip().split("\n")[-1] or f"git ended with {code}")
+        self.code = code
+        self.output = output
+        self.errors = errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkTree:
+    """A repository with the folder that its files are in."""
+
+    folder: Path
+    git_dir: Path
+    """Its own part of the repository: index and HEAD."""
+    common_dir: Path
+    """What all work trees of the repository share."""
+
+    def run_blocking(
+        self,
+        *words: str,
+        given: bytes = b"",
+        index: Path | None = None,
+        timeout_s: float = GIT_S,
+    ) -> bytes:
+        """Run a git command and return its output; `index` is used in place of its own.
+
+        Raise `GitFailed`.
+        """
+        env = {**self._environment(), **({"GIT_INDEX_FILE": str(index)} if index else {})}
+        names = self._call(env, ("config", "--list", "--name-only", "-z"), b"", timeout_s)
+        env |= _settings_in_environment({**_SETTINGS, **dict(_replacements(names))})
+        return self._call(env, words, given, timeout_s)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **{f"GIT_{who}_{key}": value for who in _WHO for key, value in _IDENTITY.items()},
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_COMMON_DIR": str(self.common_dir),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_DIR": str(self.git_dir),
+            "GIT_EDITOR": "false",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_WORK_TREE": str(self.folder),
+            "HOME": os.devnull,
+            "LC_ALL": "C.UTF-8",
+            "PATH": os.defpath,
+        }
+
+    def _call(
+        self, env: Mapping[str, str], words: Sequence[str], given: bytes, timeout_s: float
+    ) -> bytes:
+        try:
+            done = subprocess.run(  # noqa: S603  no shell, and the environment above
+                ["git", "--no-pager", *words],  # noqa: S607  of the system's path
+                cwd=self.folder,
+                env=env,
+                input=given,
+                capture_output=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as exc:
+            raise GitFailed(-1, b"", "git took too long") from exc
+        except OSError as exc:
+            raise GitFailed(-1, b"", f"git cannot be run ({exc.strerror})") from exc
+        if done.returncode != 0:
+            raise GitFailed(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
+        return done.stdout
+
+
+_WHO: Final = ("AUTHOR", "COMMITTER")
+
+
+def _replacements(names: bytes) -> Iterator[tuple[str, str]]:
+    for name in names.decode(errors="surrogateescape").split("\0"):
+        for pattern, value in _REPLACED:
+            if pattern.fullmatch(name):
+                yield name, value
+
+
+def _settings_in_environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables by which settings outweigh every file; any key can be given so."""
+    env = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for number, (key, value) in enumerate(settings.items()):
+        env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return env
