@@ -6,8 +6,10 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.http.tokens import make_token
 from tests.support.live_server import LiveClient, bash, running_server, script
 from tests.support.repositories import git, lay_repository
+from tests.support.walls import needs_boxes, needs_landlock
 
 pytestmark = pytest.mark.e2e
 
@@ -117,6 +119,7 @@ touch ../../.git/index.lock ../../.git/worktrees/$(basename $PWD)/config.worktre
 """
 
 
+@needs_boxes
 async def test_a_command_in_the_box_has_its_work_tree_and_git_and_nothing_else(
     tmp_path: Path,
 ) -> None:
@@ -203,3 +206,27 @@ async def test_a_running_turn_is_neither_merged_nor_thrown_away_and_the_setting_
         new = await client.ask(script(write("d.txt", "d\n"), {"text": "Done."}))
         assert await tree(client, new) == {"state": "none"}
         assert (server.workspace / "d.txt").exists()
+
+
+@needs_landlock
+async def test_a_users_own_folder_may_be_a_repository_and_anothers_is_none(tmp_path: Path) -> None:
+    tokens = {name: make_token(name) for name in ("ada", "bob")}
+    file = tmp_path / "tokens"
+    file.write_text("".join(f"{line}\n" for _, line in tokens.values()), encoding="utf-8")
+    file.chmod(0o600)
+    lay = anyio.to_thread.run_sync
+    await lay(lambda: lay_repository(tmp_path / "workspace/users/ada", a_txt="a\n"))
+    given: dict[str, Any] = {"workspaces": "per_user", "tokens_file": file, "worktrees": "on"}
+    async with running_server(tmp_path, **given) as server:
+        folder = server.workspace / "users"
+        for name, state in (("ada", "own"), ("bob", "none")):
+            async with server.client() as client:
+                client.http.headers["Authorization"] = f"Bearer {tokens[name][0]}"
+                turn = await client.ask(script(write("b.txt", f"{name}\n"), {"text": "Done."}))
+                assert turn["outcome"] == "answered"
+                assert (await tree(client, turn))["state"] == state
+                assert (folder / name / "b.txt").exists() == (state == "none")
+                if state == "own":
+                    route = f"/conversations/{turn['conversation_id']}/worktree/merge"
+                    assert (await client.http.post(route)).status_code == 200
+                    assert (folder / name / "b.txt").read_text() == "ada\n"
