@@ -8,6 +8,7 @@ read before; does not access the disk.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 import yaml  # type: ignore[import-untyped]  # its types are a package of their own
@@ -170,10 +171,16 @@ def _read_front(content: bytes) -> tuple[Mapping[str, Any], str] | None:
         front, _, body = text.removeprefix("---\n").partition("\n---")
         if len(front) > MAX_FRONT_BYTES or not (body == "" or body[0] in "\n "):
             return None
-        fields = yaml.load(front, Loader=yaml.BaseLoader)
+        fields = _parse(front)
     except (UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError):
         return None
     return (fields or {}, body.strip()) if isinstance(fields or {}, dict) else None
+
+
+@lru_cache(maxsize=256)
+def _parse(front: str) -> Any:
+    """Parse a front matter; kept, because each start of an agent reads the same ones."""
+    return yaml.load(front, Loader=yaml.BaseLoader)  # which makes texts, lists and mappings alone
 
 
 def _read_tools(given: object) -> tuple[str, ...] | None:
