@@ -5,16 +5,23 @@ remembers would change what another one finds. Here only the owner's rows count 
 Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+from unicodedata import normalize
 
+from memory.stores.sqlite.stems import AskedWord, Stems
 from memory.text.terms import is_character
 
 _COLUMNS: Final = (1.5, 1.0, 0.7, 0.3)
 """Weights of title, body, the item before and the one after; those of neighbours were measured on
 dialogues.
 """
+_NONE: Final = (0, 0, 0, 0)
+_OWN_COLUMNS: Final = 2
+"""The title and the body."""
+_ACCENTED: Final = re.compile("[\u00c0-\u10ff\u1e00-\u1fff]")
 _CHARACTER: Final = 0.35
 _SATURATION: Final = 0.8
 _LENGTH_SHARE: Final = 0.4
@@ -24,46 +31,59 @@ _LENGTH_SHARE: Final = 0.4
 class Term:
     """A word of the question, and what it is worth."""
 
-    stem: str
+    word: AskedWord
     worth: float
     """Its weight times its rarity, above 0."""
 
 
-@dataclass(frozen=True, slots=True)
 class Text:
-    """The words of a row, by column."""
+    """The words of a row, by column: title, body, the item before, the one after."""
 
-    counts: Sequence[Mapping[str, int]]
-    """How often words with the stems of the questions' stand there."""
-    characters: str
-    """The single Chinese, Japanese and Korean ones of the title and the body."""
-    length: int
-
-    @classmethod
-    def of(
-        cls, columns: Sequence[Sequence[str]], characters: str, forms: Mapping[str, str]
-    ) -> "Text":
-        """Count the words of title, body, the item before and the one after that are forms of the
-        questions'.
+    def __init__(self, columns: Sequence[str], characters: str, stems: Stems) -> None:
+        """Take the columns as they are in the index, and the single Chinese, Japanese and Korean
+        characters of the title and the body.
         """
-        counts = [_counts(column, forms) for column in columns]
-        return cls(counts, characters, sum(map(len, columns)))
+        self.characters = characters
+        self.length = sum(column.count(" ") + 1 for column in columns if column)
+        self._columns = [f" {column} " for column in columns]
+        self._whole = "".join(self._columns)
+        if not self._whole.isascii() and _ACCENTED.search(self._whole):
+            self._columns = [*map(_folded, self._columns)]
+            self._whole = "".join(self._columns)
+        self._stems = stems
+        self._counts: dict[str, Sequence[int]] = {}
 
-    def has(self, stem: str) -> bool:
-        """Return whether a word of this stem stands there."""
-        return any(stem in column for column in self.counts)
+    def counts(self, word: AskedWord) -> Sequence[int]:
+        """Return how often a word stands in each column, in any form."""
+        known = self._counts.get(word.stem)
+        if known is None:
+            begin = f" {word.begin}"
+            known = _NONE
+            if begin in self._whole:
+                known = [self._count(column, begin, word.stem) for column in self._columns]
+            self._counts[word.stem] = known
+        return known
 
-    def has_own(self, stems: Iterable[str]) -> bool:
-        """Return whether the row itself, not its neighbours, has a word of one of the stems."""
-        title, body, *_ = self.counts
-        return any(stem in body or stem in title for stem in stems)
+    def has(self, word: AskedWord) -> bool:
+        """Return whether a word stands there in some form."""
+        return any(self.counts(word))
+
+    def has_own(self, words: Iterable[AskedWord]) -> bool:
+        """Return whether the row itself, not its neighbours, has one of the words in some form."""
+        return any(any(self.counts(word)[:_OWN_COLUMNS]) for word in words)
+
+    def _count(self, column: str, begin: str, stem: str) -> int:
+        count, at = 0, column.find(begin)
+        while at >= 0:
+            end = column.find(" ", at + 1)
+            count += self._stems.is_form_blocking(column[at + 1 : end], stem)
+            at = column.find(begin, end)
+        return count
 
 
-def _counts(column: Sequence[str], forms: Mapping[str, str]) -> Mapping[str, int]:
-    counts: dict[str, int] = {}
-    for stem in filter(None, map(forms.get, column)):
-        counts[stem] = counts.get(stem, 0) + 1
-    return counts
+def _folded(column: str) -> str:
+    """Return a column without the accents of its letters, which stems do not have."""
+    return _ACCENTED.sub(lambda letter: normalize("NFD", letter[0])[0], column)
 
 
 def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
@@ -72,7 +92,7 @@ def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
     return sum(
         term.worth * often * (1 + _SATURATION) / (often + _SATURATION * norm)
         for term in terms
-        for often in [_often(text, term.stem)]
+        for often in [_often(text, term.word)]
     )
 
 
@@ -81,14 +101,12 @@ def presence(term: str, worth: float) -> float:
     return worth * (_CHARACTER if is_character(term) else 1.0)
 
 
-def _often(text: Text, stem: str) -> float:
+def _often(text: Text, word: AskedWord) -> float:
     """Return how often a word stands in a row, in any form, weighted by column."""
-    if is_character(stem):
+    if is_character(word.stem):
         return _CHARACTER
-    often = sum(
-        weight * column.get(stem, 0) for weight, column in zip(_COLUMNS, text.counts, strict=True)
-    )
-    return often or 1.0
+    counts = zip(_COLUMNS, text.counts(word), strict=True)
+    return sum(weight * count for weight, count in counts) or 1.0
 
 
 def average_length(texts: Mapping[int, Text]) -> float:

@@ -32,7 +32,7 @@ from memory.stores.sqlite.owner_index import (
     read_rows_blocking,
 )
 from memory.stores.sqlite.statements import placeholders, span_condition
-from memory.stores.sqlite.stems import Stems
+from memory.stores.sqlite.stems import AskedWord, Stems
 from memory.text.terms import is_character
 
 MAX_RANKED: Final = 3000
@@ -131,24 +131,29 @@ class FulltextSearch:
         texts = words.read(best)
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
-        stems = {term: words.stem(term) for term in weights}
-        terms = [(Term(stems[term], worth[term]), having.get(term)) for term in weights]
+        terms = [(Term(words.word(term), worth[term]), having.get(term)) for term in weights]
         characters = [having[term] for term in asked if is_character(term)]
+        theirs = {
+            seq: [
+                term
+                for term, seqs in terms
+                if (text.has(term.word) if seqs is None else seq in seqs)
+            ]
+            for seq, text in texts.items()
+        }
         beside = words.turns(
             seq
             for seq, text in texts.items()
-            if not (text.has_own(stems.values()) or any(seq in rows for rows in characters))
+            if not (
+                any(seq in rows for rows in characters)
+                or text.has_own(term.word for term in theirs[seq])
+            )
         )
-        scored: list[tuple[int, float]] = []
-        for seq, text in texts.items():
-            if seq in beside:
-                continue
-            theirs = [
-                term
-                for term, seqs in terms
-                if (text.has(term.stem) if seqs is None else seq in seqs)
-            ]
-            scored.append((seq, score(text, theirs, length)))
+        scored = [
+            (seq, score(text, theirs[seq], length))
+            for seq, text in texts.items()
+            if seq not in beside
+        ]
         return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
 
     def _first_labelled(
@@ -231,16 +236,16 @@ class _Words:
         self._seen: list[int] | None = None
         self.total = counts.total_blocking(connection, readable)
         self.own: OwnRows | None = None
-        self._asked: dict[str, str] = {}
-        """The words of all questions with their stems."""
+        self._asked: dict[str, AskedWord] = {}
+        """The words of all questions."""
 
     def ask(self, wordings: Iterable[QuestionWords]) -> None:
         """Take the questions; call it before the others."""
-        self._asked = self._stems.of_blocking(
+        self._asked = self._stems.asked_blocking(
             term for wording in wordings for term in (*wording.weights, *wording.characters)
         )
 
-    def stem(self, term: str) -> str:
+    def word(self, term: str) -> AskedWord:
         return self._asked[term]
 
     def look_up(self, terms: Iterable[str]) -> None:
@@ -286,7 +291,7 @@ class _Words:
                 return frozenset(seqs).intersection(known)
         if is_character(term):
             return frozenset(seq for seq in seqs if term in self._texts[seq].characters)
-        return frozenset(seq for seq in seqs if self._texts[seq].has(self.stem(term)))
+        return frozenset(seq for seq in seqs if self._texts[seq].has(self.word(term)))
 
     def read(self, seqs: Sequence[int]) -> dict[int, Text]:
         """Return the texts of some rows, in their order; each is read once."""
@@ -296,10 +301,9 @@ class _Words:
                 "SELECT id, c4, c0, c1, c2, c3 FROM item_words_content"  # noqa: S608  numbers of our own
                 f" WHERE id IN ({_places(missing)})"
             )
-            split = [(seq, chars, [*map(str.split, texts)]) for seq, chars, *texts in rows]
-            words = set[str]().union(*(column for *_, columns in split for column in columns))
-            forms = self._stems.forms_blocking(self._asked, words)
-            self._texts |= {seq: Text.of(columns, chars, forms) for seq, chars, columns in split}
+            self._texts |= {
+                seq: Text(columns, characters, self._stems) for seq, characters, *columns in rows
+            }
         return {seq: self._texts[seq] for seq in sorted(seqs) if seq in self._texts}
 
     def items(self, seqs: Sequence[int]) -> Mapping[int, sqlite3.Row]:

@@ -7,7 +7,8 @@ from it.
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2"
@@ -16,7 +17,21 @@ _MAX_REMEMBERED: Final = 20_000
 _WITHOUT_FORMS: Final = "\u1100"
 """Words that begin with a later character have no other forms for the tokenizer."""
 _KEPT: Final = 2
-"""A stem keeps so many letters of a word, but not their accents."""
+"""A stem keeps so many letters of a word, and all of its own but the last, without accents."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedWord:
+    """A word of a question."""
+
+    stem: str
+    begin: str
+    """What all its forms begin with."""
+
+    @classmethod
+    def of(cls, stem: str) -> "AskedWord":
+        has_forms = stem < _WITHOUT_FORMS
+        return cls(stem, stem[: max(_KEPT, len(stem) - 1)] if has_forms else stem)
 
 
 class Stems:
@@ -41,18 +56,14 @@ class Stems:
                 self._remembered |= made
             return stems | {word: self._remembered[word] for word in formed}
 
-    def forms_blocking(self, terms: Mapping[str, str], words: Iterable[str]) -> dict[str, str]:
-        """Return those of the words that are forms of terms, given with their stems, each with its
-        stem.
-        """
-        stems = frozenset(terms.values())
-        begin = {stem[:_KEPT] for stem in stems}
-        likely = [
-            word
-            for word in words
-            if (start := word[:_KEPT]) in begin or not (start.isascii() or start >= _WITHOUT_FORMS)
-        ]
-        return {word: stem for word, stem in self.of_blocking(likely).items() if stem in stems}
+    def asked_blocking(self, terms: Iterable[str]) -> dict[str, "AskedWord"]:
+        """Return each term of a question as a word to look for."""
+        return {term: AskedWord.of(stem) for term, stem in self.of_blocking(terms).items()}
+
+    def is_form_blocking(self, word: str, stem: str) -> bool:
+        """Return whether a word has a stem."""
+        known = self._remembered.get(word)
+        return (self.of_blocking([word])[word] if known is None else known) == stem
 
     def _made(self, words: list[str]) -> dict[str, str]:
         if self._table is None:
