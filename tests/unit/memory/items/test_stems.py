@@ -27,6 +27,8 @@ WORDS = st.lists(
 
 @given(WORDS, st.sampled_from(["service", "resume", "argers", "服务"]))
 @example(["résumé"], "resume")
+@example(["happy", "happily"], "happiness")
+@example(["servile", "services"], "service")
 @example(["ärger"], "argers")
 def test_words_are_forms_of_each_other_where_the_index_says_so(
     written: list[str], asked: str
