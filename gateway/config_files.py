@@ -37,6 +37,8 @@ class SecretSource(Table):
     def _names_one_place(self) -> Self:
         if (self.env is None) == (self.file is None):
             raise ValueError("it must name either env or file")
+        if not self.before.isprintable():
+            raise ValueError("before must be on one line")
         return self
 
     def read_blocking(self, what: str, environ: Mapping[str, str]) -> str:

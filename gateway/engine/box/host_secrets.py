@@ -39,6 +39,8 @@ class HostSecret(SecretSource):
     def _is_sent_in_one_way(self) -> Self:
         if self.user is not None and (self.before or "header" in self.model_fields_set):
             raise ValueError("a user stands with neither before nor header")
+        if ":" in (self.user or "") or not (self.user or "").isprintable():
+            raise ValueError("a user is one line with no colon")
         if self.header.lower() in _FRAMING:
             raise ValueError(f"{self.header} cannot carry a secret")
         return self
@@ -53,8 +55,9 @@ def read_host_secrets_blocking(
 ) -> Mapping[str, tuple[str, str]]:
     """Return by host the header that its requests carry: name and value.
 
-    `hosts` are those that commands reach; `in_reach` are directories that agents can change. Raise
-    `StartError` if the file cannot be used, a secret is missing, or a host is not one of them.
+    `hosts` are those that commands reach; `in_reach` are directories that agents can change, where
+    neither the file nor a secret may lie. Raise `StartError` if the file cannot be used, a secret
+    is missing or lies there, or a host is not one of them.
     """
     file = ConfigFile(path, title="The file of secrets", setting="CANDOR_SHELL_SECRETS_FILE")
     found = {}
@@ -63,6 +66,10 @@ def read_host_secrets_blocking(
     ).hosts.items():
         if host not in hosts:
             raise file.fault(f"hosts.{host}: name it in CANDOR_SHELL_HOSTS, too")
+        for folder in in_reach:
+            if source.file and source.file.resolve().is_relative_to(folder.resolve()):
+                what = f"its secret lies in {folder}, where commands could read it; move it"
+                raise file.fault(f"hosts.{host}: {what}")
         secret = source.read_blocking(f"The secret of the host {host}", environ)
         if source.user is None:
             value = source.before + secret

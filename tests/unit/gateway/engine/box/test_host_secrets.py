@@ -47,6 +47,8 @@ def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None
         ('[hosts."git.example.org"]\nenv = "TOKEN"\nheader = "Host"', "cannot carry a secret"),
         ('[hosts."git.example.org"]\nenv = "TOKEN"\nuser = "u"\nbefore = "x"', "neither before"),
         ('[hosts."git.example.org"]\nenv = "TOKEN"\nhaeder = "x"', "header"),
+        ('[hosts."git.example.org"]\nenv = "TOKEN"\nbefore = "a\\r\\nb: "', "before must be"),
+        ('[hosts."git.example.org"]\nenv = "TOKEN"\nuser = "a:b"', "no colon"),
         ('[hosts."git.example.org"]', "either env or file"),
         ("[hosts", "not TOML"),
     ],
@@ -61,3 +63,12 @@ def test_the_file_lies_out_of_the_agents_reach(tmp_path: Path) -> None:
     (tmp_path / "ws").mkdir()
     with pytest.raises(StartError, match="where the agent could change it"):
         read_host_secrets_blocking(tmp_path / "ws/secrets.toml", HOSTS, {}, [tmp_path / "ws"])
+
+
+def test_a_secret_lies_out_of_the_agents_reach(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws/key").write_text("k-2", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "ws/key")
+    for file in (tmp_path / "ws/key", tmp_path / "link"):
+        with pytest.raises(StartError, match="where commands could read it"):
+            read(tmp_path, f'[hosts."git.example.org"]\nfile = "{file}"')
