@@ -41,7 +41,7 @@ function processRows(processes) {
 }
 
 /** What a part says of itself: in the page's words where its kind or state is known, else in the server's. */
-function detailOf({ message, kind, state, detail }) {
+function detailOf({ message, kind, mode, state = mode, detail }) {
   if (kind) return t(`wall_${kind}_means`);
   return message ?? [state && wordsFor("part_state", state), detail].filter(Boolean).join(" · ");
 }
