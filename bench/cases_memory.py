@@ -7,6 +7,7 @@ from pathlib import Path
 
 from memory.cases.case import CaseCaller
 from memory.clock import utc_now
+from memory.embeddings.choice import EmbedderChoice
 from memory.items.scope import Scope
 from memory.service.assemble import open_memory
 from memory.service.memory import Memory
@@ -23,6 +24,7 @@ async def memory_in(directory: Path) -> AsyncIterator[Memory]:
         data_dir=directory,
         workspace=directory / "workspace",
         mask=_as_it_is,
+        embedder=EmbedderChoice(name="none"),
     )
     (directory / "workspace").mkdir(exist_ok=True)
     async with open_memory(plan, now=utc_now, draw=random.Random(1).random) as memory:
