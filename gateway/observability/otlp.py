@@ -6,12 +6,15 @@ timeouts, sampling, attributes of the resource. No global tracer is set: librari
 into it (MCP's, Chroma's) record what is said.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final
+from http import HTTPStatus
+from typing import Any, Final
 
 import anyio
+import requests
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
@@ -102,9 +105,27 @@ class _CountingExporter(SpanExporter):
         self._exporter.shutdown()
 
 
+class _HeadsAlone(requests.Session):
+    """Reads the head of each answer alone, since a body may have no end; follows no redirection.
+
+    A redirection is told as a failure; the SDK would take it for success.
+    """
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        head = requests.Response()
+        with super().send(request, **{**options, "stream": True, "allow_redirects": False}) as told:
+            head.status_code, head.reason, head.url = told.status_code, told.reason, told.url
+            head.headers = told.headers
+        if HTTPStatus.MULTIPLE_CHOICES <= head.status_code < HTTPStatus.BAD_REQUEST:
+            head.status_code = HTTPStatus.MISDIRECTED_REQUEST
+        return head
+
+
 def make_tracer_blocking(endpoint: str, on_lost: OnLost) -> OtelTracer:
     """Return a tracer whose spans go to an endpoint."""
-    exporter = _CountingExporter(OTLPSpanExporter(endpoint=endpoint), on_lost)
+    logging.getLogger("opentelemetry.util.re").setLevel(logging.ERROR)  # it shows whole headers
+    sender = OTLPSpanExporter(endpoint=endpoint, session=_HeadsAlone())
+    exporter = _CountingExporter(sender, on_lost)
     return OtelTracer(BatchSpanProcessor(exporter))
 
 

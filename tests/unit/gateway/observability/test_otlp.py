@@ -1,7 +1,9 @@
 """Sending traces: what the environment says, and an endpoint that is gone or hangs."""
 
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import anyio
 import pytest
@@ -10,6 +12,8 @@ from opentelemetry import trace
 from gateway.observability.trace_plan import plan_traces
 from gateway.version import VERSION
 from tests.support.trace_receivers import trace_receiver
+
+MOST_BYTES = 64 * 1024 * 1024
 
 
 @pytest.fixture(autouse=True)
@@ -50,12 +54,46 @@ async def test_a_span_arrives_with_what_the_environment_says(
     assert isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)  # no library writes
 
 
-async def test_spans_that_nobody_takes_are_counted() -> None:
+@pytest.mark.parametrize("status", [400, 302, 308])
+async def test_spans_that_nobody_takes_are_counted(status: int) -> None:
     lost: list[int] = []
     with trace_receiver() as receiver:
-        receiver.status = 400
+        receiver.status = status
         await send_one(receiver.url, lost)
-    assert lost == [1]
+    assert (lost, len(receiver.bodies)) == ([1], 1)
+
+
+async def test_an_answer_without_an_end_is_not_read() -> None:
+    sent = 0
+
+    def answer(listener: socket.socket) -> None:
+        nonlocal sent
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            with suppress(OSError):  # until the client hangs up
+                while sent < MOST_BYTES:
+                    sent += connection.send(bytes(65_536))
+
+    lost: list[int] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        answering = threading.Thread(target=answer, args=(listener,), daemon=True)
+        answering.start()
+        await send_one(f"http://127.0.0.1:{listener.getsockname()[1]}", lost)
+        await anyio.to_thread.run_sync(answering.join, 20.0)
+    assert 0 < sent < MOST_BYTES
+    assert lost == []
+
+
+async def test_a_header_that_cannot_be_read_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "nonsense s3cret-of-the-collector")
+    with trace_receiver() as receiver:
+        await send_one(receiver.url, [])
+    assert receiver.paths == ["/v1/traces"]
+    assert "s3cret" not in caplog.text
 
 
 @pytest.fixture
