@@ -196,6 +196,8 @@ class Workspace:
         else:
             real = os.path.join(os.path.realpath(head), name)  # noqa: PTH118 - the link itself
         real_root = self._find_root(real, real=True)
+        if root is not self.roots[0] and real_root is self.roots[0]:
+            real_root = None  # whoever shares it could have an agent give away its own files
         if real_root is None or _goes_in_circles(joined, follow=follow):
             raise denied("link_outside", show(path))
         return Place(

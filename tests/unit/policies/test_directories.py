@@ -28,6 +28,7 @@ def rules(tmp_path: Path, workspace: Path) -> Rules:
     (workspace / "to_rw").symlink_to("../rw")
     (tmp_path / "rw" / "to_ro").symlink_to("../ro")
     (tmp_path / "ro" / "to_rw").symlink_to("../rw")
+    (tmp_path / "rw" / "home").symlink_to(workspace)
     directories = (
         ExtraDirectory(path=tmp_path / "ro", writable=False),
         ExtraDirectory(path=tmp_path / "rw", writable=True),
@@ -69,7 +70,8 @@ protected_inside: rm -rf {P}/rw/deep ¦ cp -r {P}/ro copy
 workspace_root: rm -rf {P}/rw ¦ rm -rf {P}/rw/ ¦ rm -rf {P}/rw/deep/.. ¦ rm -rf to_rw/
     ¦ rmdir {P}/rw ¦ mv {P}/rw rw2 ¦ mv {P}/ro rw2
 glob_root: rm -rf {P}/rw/* ¦ mv {P}/rw/* .
-link_outside: cat {P}/ro/leak ¦ cp a.txt {P}/rw/leak
+link_outside: cat {P}/ro/leak ¦ cp a.txt {P}/rw/leak ¦ cat {P}/rw/home/a.txt
+    ¦ cp {P}/rw/home/a.txt {P}/rw/b.txt ¦ cp a.txt {P}/rw/home/z.txt ¦ ls {P}/rw/home/src
 outside_workspace: cat {P}/ro/../outside.txt ¦ cat {P}/ro-evil/x ¦ ls {P}
 secret_inside: diff -r {P}/ro src
 """
