@@ -21,7 +21,7 @@ class _Foreign(Body):
 class Part(_Foreign):
     """A part of a message."""
 
-    type: str
+    type: Annotated[str, Field(max_length=200)]
     text: str = ""
 
 

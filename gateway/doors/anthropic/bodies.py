@@ -107,7 +107,7 @@ class TextPart(_Foreign):
 class OtherPart(_Foreign):
     """A part of a kind that Candor does not take."""
 
-    type: str
+    type: Name
 
 
 def _part_kind(part: object) -> str:
@@ -158,7 +158,7 @@ class ToolConfirmation(_Foreign):
 class OtherEvent(_Foreign):
     """An event of a kind that Candor does not take."""
 
-    type: str
+    type: Name
 
 
 _TAKEN: Final = frozenset({"user.message", "user.interrupt", "user.tool_confirmation"})

@@ -34,7 +34,7 @@ class ImagePart(_Foreign):
 class OtherPart(_Foreign):
     """A part of a kind that Candor does not take."""
 
-    type: str
+    type: Annotated[str, Field(max_length=200)]
 
 
 def _kind(part: object) -> str:

@@ -14,6 +14,9 @@ _ROLES = frozenset({"system", "developer", "user", "assistant"})
 _COMPACTED = "compaction"
 
 
+Name = Annotated[str, Field(max_length=200)]
+
+
 class _Foreign(Body):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -21,7 +24,7 @@ class _Foreign(Body):
 class InputPart(_Foreign):
     """A part of a message of the input."""
 
-    type: str
+    type: Name
     text: str = ""
     image_url: str | None = None
 
@@ -29,7 +32,7 @@ class InputPart(_Foreign):
 class InputItem(_Foreign):
     """One item of the input: a message, or what a client sends back of an output."""
 
-    type: str = "message"
+    type: Name = "message"
     role: str = ""
     content: str | list[InputPart] | None = None
     encrypted_content: str | None = None
@@ -42,7 +45,6 @@ class ConversationName(_Foreign):
 
 
 Input = str | Annotated[list[InputItem], Field(min_length=1, max_length=_MAX_ITEMS)]
-Name = Annotated[str, Field(max_length=200)]
 
 
 class ResponseBody(_Foreign):
