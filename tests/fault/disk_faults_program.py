@@ -163,7 +163,7 @@ async def parts_of(services: RunningServices) -> dict[str, str | None]:
         if answer is None or isinstance(answer, str):
             found[name] = answer
         else:
-            found[name] = answer.get("detail") if answer["state"] != "ok" else None
+            found[name] = answer.get("detail") if answer.get("state", "ok") != "ok" else None
     return found
 
 
