@@ -94,6 +94,7 @@ def test_a_plan_is_read_sent_back_with_a_word_and_approved_by_keyboard(
     asked.send(message)
     expect(asked.turn.at.get_by_test_id("approval-allow")).to_have_text(re.compile("Approve"))
     asked.page.keyboard.press("Alt+a")
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_be_focused()
     asked.page.keyboard.press("a")
     expect(asked.turn.approval.nth(1)).to_contain_text("May this run?")
     expect(asked.turn.approval.first).to_contain_text("Plan approved by you")
