@@ -7,6 +7,7 @@ from it.
 import json
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -68,6 +69,7 @@ class Stems:
     def _made(self, words: list[str]) -> dict[str, str]:
         if self._table is None:
             self._table = _open_blocking()
+            weakref.finalize(self, self._table.close)
         made = dict.fromkeys(words, "")
         self._table.execute("BEGIN")
         self._table.execute(
