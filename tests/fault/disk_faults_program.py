@@ -163,7 +163,8 @@ async def parts_of(services: RunningServices) -> dict[str, str | None]:
         if answer is None or isinstance(answer, str):
             found[name] = answer
         else:
-            found[name] = answer.get("detail") if answer.get("state", "ok") != "ok" else None
+            state = "ok" if name == "workspaces" else answer["state"]  # that part has a mode alone
+            found[name] = answer.get("detail") if state != "ok" else None
     return found
 
 
