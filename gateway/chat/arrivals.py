@@ -36,8 +36,8 @@ class Arrivals:
         """Return the turn that `take` starts with a new idempotency key; for a repetition
         (`attempt` above 0) of a known request that of its first arrival.
 
-        `request` is the route and the body, and what else tells requests apart. Raises as `take`
-        does, and `NotFound` if the turn of a repeated request was deleted.
+        `request` is the route and the digest of the body, and what else tells requests apart.
+        Raises as `take` does, and `NotFound` if the turn of a repeated request was deleted.
         """
         period = int(self._parts.now().timestamp() // _PERIOD_S)
         digest = sha256(request).hexdigest()

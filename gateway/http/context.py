@@ -94,6 +94,12 @@ class RequestContext:
             raise UnprocessableEntity("The body is empty; send a JSON object.")
         return body
 
+    @property
+    def body_digest(self) -> bytes:
+        """The SHA-256 of the body that was read."""
+        digest: bytes = self.request.state.body_digest
+        return digest
+
     async def optional_body(self, model: type[BodyT]) -> BodyT | None:
         """Read the body; see `read_body`."""
         return await read_body(self.request, model, self.state.limits.body_deadline_s)

@@ -140,8 +140,7 @@ async def _arrive(
     context: RequestContext, place: int, take: Callable[[str], Awaitable[Accepted]]
 ) -> Accepted:
     """Take the message at a place of the request, once for a repeated request."""
-    body = await context.request.body()
-    request = json_text([context.request.url.path, place]).encode() + body
+    request = json_text([context.request.url.path, place]).encode() + context.body_digest
     return await context.chat.arrivals.accept(context.user_id, request, context.attempt, take)
 
 

@@ -58,7 +58,7 @@ async def accept_once(
     """Return the turn that `take` starts, or that of the first arrival of a repeated request."""
     headers = context.request.headers
     named = {name: headers.get(name, "") for name in (_OWN_NAME, *_FOREIGN_NAMES)}
-    request = json_text([context.request.url.path, named]).encode() + await context.request.body()
+    request = json_text([context.request.url.path, named]).encode() + context.body_digest
     return await context.chat.arrivals.accept(context.user_id, request, context.attempt, take)
 
 
