@@ -128,6 +128,8 @@ async def run_server(app: ASGIApp, listener: socket.socket) -> AsyncIterator[Non
         timeout_graceful_shutdown=_GRACE_S,
     )
     server = _QuietServer(config)
+    # asyncio sets this only on sockets it made itself
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve_to_the_end, listener)
@@ -206,8 +208,6 @@ async def serve_demo(
     Open streams are cut at the end.
     """
     listener = socket.create_server(("127.0.0.1", 0))
-    # asyncio sets this only on sockets it made itself
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with run_server(create_demo_app(cadence_ms=cadence_ms, replies=replies), listener):
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 

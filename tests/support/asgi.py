@@ -39,6 +39,7 @@ async def served(
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, 0), family=family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server._serve, [listener])  # noqa: SLF001  `serve` would take the signals
             await server.listening.wait()

@@ -54,7 +54,7 @@ class Live:
     def send(self, field: TextField, text: str) -> int:
         """Send a request with a text in one field; return the status."""
         ids, params = {**UNKNOWN, **self.ids}, dict(QUERIES.get(field.template, {}))
-        content = None
+        content = b""
         if field.place == "path":
             ids[str(field.steps[0])] = quote(text, safe="")
         elif field.place == "query":
@@ -62,13 +62,17 @@ class Live:
         else:
             body = with_text(body_of(field.template, ids), field, text)
             content = json.dumps(body, ensure_ascii=False).encode()
+        headers = {"Content-Length": str(len(content))}
+        if content:
+            headers["Content-Type"] = "application/json"
         request = self.client.build_request(
             field.method,
             field.template.format(**ids),
             params=params,
-            content=content,
-            headers={"Content-Type": "application/json"} if content else None,
+            content=iter([content]),
+            headers=headers,
         )
+        del content  # the sent text would be garbage that the loop collects
         response = self.client.send(request, stream=True)
         if field.template not in ENDLESS:
             response.read()
