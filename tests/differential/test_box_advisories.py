@@ -47,6 +47,55 @@ def test_cve_2026_25725_settings_that_were_absent_do_not_appear(bench: Bench) ->
     assert not (bench.workspace / ".claude").exists()
 
 
+def test_cve_2026_25724_a_link_to_what_is_denied_is_denied_too(bench: Bench) -> None:
+    bench.write(".env", SECRET)
+    bench.write("CLAUDE.md", "Be kind.\n")
+    ran = bench.run("ln -s .env notes; ln -s CLAUDE.md rules; cat notes; echo evil > rules")
+    assert SECRET not in ran.output
+    assert (bench.workspace / "CLAUDE.md").read_text("utf-8") == "Be kind.\n"
+    gate = ToolGate(bench.workspace, sandboxed_shell=True)
+    tries: list[tuple[str, dict[str, object], str]] = [
+        ("Read", {"file_path": "notes"}, "secret_file"),
+        ("Grep", {"pattern": "S3CR3T", "path": "notes"}, "secret_file"),
+        ("Write", {"file_path": "rules", "content": "evil"}, "protected_path"),
+        ("Edit", {"file_path": "rules", "old_string": "k", "new_string": "e"}, "protected_path"),
+    ]
+    for tool, given, rule in tries:
+        verdict = gate.judge(ToolCall(name=tool, input=given, cwd=str(bench.workspace)))
+        assert isinstance(verdict, Deny)
+        assert verdict.rule == rule
+
+
+def test_cve_2026_41397_what_is_put_right_after_a_command_follows_no_link_out(
+    bench: Bench,
+) -> None:
+    """The broker stands outside of the box, and works on a tree that the command made."""
+    outside = bench.root / "outside"
+    names = ("HEAD", "config", "objects/kept", "refs/kept", "hooks/post-commit")
+    for name in names:
+        (outside / name).parent.mkdir(exist_ok=True)
+        (outside / name).write_text("kept", "utf-8")
+    for path in outside.rglob("*"):
+        os.chown(path, bench.starter, bench.starter)
+    before = {path: path.lstat() for path in (outside, *outside.rglob("*"))}
+    links = (
+        f"git init -q a && rm a/.git/config && ln -s {outside}/config a/.git/config",
+        f"git init -q b && rm -rf b/.git && ln -s {outside} b/.git",
+        f"mkdir c && ln -s {outside} c/.claude && ln -s {outside} .vscode",
+        f"mkdir -p d/.claude/e && ln -s {outside} d/.claude/e/f && chmod 0 d/.claude/e d",
+        f"mkdir g && cd g && mkdir objects refs && touch HEAD && ln -s {outside}/config config",
+    )
+    bench.run("; ".join(f"( {link} )" for link in links))
+    assert {path: path.lstat() for path in (outside, *outside.rglob("*"))} == before
+    assert {path.read_text("utf-8") for path in outside.rglob("*") if path.is_file()} == {
+        SECRET,
+        "kept",
+    }
+    assert not any((bench.workspace / name).is_symlink() for name in ("a/.git/config", "g/config"))
+    left = ("b/.git", "c/.claude", ".vscode", "d/.claude")
+    assert [name for name in left if os.path.lexists(bench.workspace / name)] == []
+
+
 def test_cve_2026_39861_a_link_to_a_place_outside_leads_nowhere(bench: Bench) -> None:
     ran = bench.run("ln -s ../outside out; echo evil > out/new; cat out/kept; echo evil > out/kept")
     assert SECRET not in ran.output
