@@ -310,16 +310,20 @@ def _trust(settings: Settings, *, yes: bool) -> int:
     if report.is_trusted and not report.waiting:
         print(f"Nothing in {printable(str(report.workspace))} waits for approval.")
         return 0
+    if not report.is_approvable and not report.waiting:
+        files = printable(report.names)
+        print(f"No approval helps: no agent starts there while this stands: {files}.")
+        return EXIT_CANNOT_START
     if not yes and not _says_yes("Approve this, exactly as it stands now? [y/N] "):
         means = "Agents go without it" if report.is_trusted else "No agent starts there"
         print(f"Nothing was approved. {means} while this stands.")
         return 0 if report.is_trusted else EXIT_CANNOT_START
-    left = trust_blocking(settings, report).concerns
-    if not left:
+    left = trust_blocking(settings, report)
+    if left.is_trusted:
         print("Approved as it stands; any change to it will be asked about again.")
         return 0
-    names = printable(", ".join(concern.path for concern in left))
-    print(f"The rest is approved, but no agent starts there while this stands: {names}.")
+    files = printable(left.names)
+    print(f"The rest is approved, but no agent starts there while this stands: {files}.")
     return EXIT_CANNOT_START
 
 

@@ -59,6 +59,11 @@ _NOT_TRUSTED = (
     f"with `{COMMAND} policy trust`."
 )
 
+_UNJUDGED = (
+    "Configuration in the workspace cannot be judged, and so not be approved, and no agent starts; "
+    f"list it with `{COMMAND} policy trust`, and move it away."
+)
+
 _USER_NOT_TRUSTED = (
     "Active configuration in the folder users/{folder} is not approved, so no agent starts there; "
     f"review it with `{COMMAND} policy trust --user NAME`."
@@ -162,8 +167,9 @@ def _workspace_findings(settings: Settings) -> Iterator[Finding]:
     """Report whose the workspaces are, and which hold configuration that is not approved."""
     workspaces = load_workspaces_blocking(settings)
     if not workspaces.is_per_user:
-        if not review_blocking(settings).is_trusted:
-            yield "fault", _NOT_TRUSTED
+        report = review_blocking(settings)
+        if not report.is_trusted:
+            yield "fault", _NOT_TRUSTED if report.is_approvable else _UNJUDGED
         return
     count = len(workspaces.projects)
     yield "ok", f"Each user works in a folder of their own; shared projects beside it: {count}."

@@ -80,6 +80,16 @@ class TrustReport:
         """True if agents may start there."""
         return not self.concerns
 
+    @property
+    def is_approvable(self) -> bool:
+        """False if nothing of what keeps agents from starting can be approved."""
+        return any(concern.is_approvable for concern in self.concerns)
+
+    @property
+    def names(self) -> str:
+        """The files that keep agents from starting."""
+        return ", ".join(concern.path for concern in self.concerns)
+
     def lines(self) -> list[str]:
         """Return the review as text, one file a line."""
         concerns = [

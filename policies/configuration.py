@@ -93,6 +93,11 @@ class Concern:
     digest: str = ""
     """The SHA-256 that an approval is for; empty: it cannot be approved."""
 
+    @property
+    def is_approvable(self) -> bool:
+        """False if the file has to be moved away, because nobody could judge it."""
+        return bool(self.digest)
+
 
 def digest_of(content: bytes) -> str:
     """Return the SHA-256 of a content."""

@@ -37,6 +37,11 @@ class WorkspaceUntrusted(EngineUnavailable):
         super().__init__("The workspace's configuration is not approved.", detail=told)
         self.concerns = tuple(concerns)
 
+    @property
+    def is_approvable(self) -> bool:
+        """False if no approval changes anything, because none of the files can be judged."""
+        return any(concern.is_approvable for concern in self.concerns)
+
 
 class SessionGone(EngineError):
     """The session to resume no longer exists."""

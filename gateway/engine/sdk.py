@@ -40,6 +40,15 @@ _MOST_STARTS = 3
 _WRITTEN_S = 3.0
 _LOOK_AGAIN_S = 0.01
 
+_UNAPPROVED = (
+    "The workspace holds configuration that acts by itself and that nobody approved; "
+    f"look at it with: {COMMAND} policy trust."
+)
+_UNJUDGED = (
+    "The workspace holds configuration that cannot be judged, and so not be approved; "
+    f"list it with: {COMMAND} policy trust. Then move it away."
+)
+
 
 def default_config_dir() -> Path:
     """Return the agent program's default directory."""
@@ -276,11 +285,8 @@ class SdkEngine:
             return "The workspace is missing; make the directory again, or set CANDOR_WORKSPACE."
         try:
             await self._review_workspace(self._setup)
-        except WorkspaceUntrusted:
-            return (
-                "The workspace holds configuration that acts by itself and that nobody approved; "
-                f"look at it with: {COMMAND} policy trust."
-            )
+        except WorkspaceUntrusted as exc:
+            return _UNAPPROVED if exc.is_approvable else _UNJUDGED
         except EngineUnavailable as exc:
             return str(exc)
         return self._last_failure

@@ -104,7 +104,7 @@ class ClientLease:
             self._context.trace.step("client", began_s, origin="none")
             cause: Cause = "unavailable"
             if isinstance(exc, WorkspaceUntrusted):
-                cause = "untrusted"
+                cause = "untrusted" if exc.is_approvable else "unjudged"
                 self._context.untrusted = describe_concerns(exc.concerns, self._context.language)
             self._context.journal.write(
                 "error", where="engine", message=str(exc), detail=exc.detail

@@ -137,7 +137,9 @@ Outcome = Literal[
     "empty",
 ]
 
-Cause = Literal["left", "shutdown", "crashed", "unavailable", "untrusted", "internal", "waiting"]
+Cause = Literal[
+    "left", "shutdown", "crashed", "unavailable", "untrusted", "unjudged", "internal", "waiting"
+]
 """Why a turn ended, if the stop reason alone does not say it."""
 
 _ERROR_CHARS = 300
@@ -157,6 +159,7 @@ _FAULT_KEYS: Mapping[Cause | None, str] = {
     "internal": "internal",
     "unavailable": "engine_unavailable",
     "untrusted": "workspace_untrusted",
+    "unjudged": "workspace_unjudged",
 }
 
 
@@ -168,7 +171,7 @@ class Ending:
     log_file: str
     cause: Cause | None = None
     untrusted: str = ""
-    """For the cause of that name: what was not approved, in words."""
+    """For the causes `untrusted` and `unjudged`: what keeps agents from starting, in words."""
     timeout_s: float = 0
     silence_s: float = 0
     doom_loop_threshold: int = 0

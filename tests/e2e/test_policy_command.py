@@ -303,9 +303,16 @@ def test_what_cannot_be_approved_has_to_go(tmp_path: Path) -> None:
     folder = tmp_path / "workspace" / ".claude"
     folder.mkdir(parents=True)
     (folder / "settings.json").symlink_to("/etc/hostname")
+    for answer in ("", "--yes"):
+        done = trust(tmp_path, "", *filter(None, [answer]))
+        assert (done.returncode, done.stderr) == (1, "")
+        assert "No approval helps" in done.stdout
+        assert "[y/N]" not in done.stdout
+        assert "while this stands: .claude/settings.json.\n" in done.stdout
+    (tmp_path / "workspace" / ".mcp.json").write_text('{"mcpServers": {"a": {}}}', "utf-8")
     done = trust(tmp_path, "", "--yes")
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "while this stands: .claude/settings.json.\n" in done.stdout
+    assert done.returncode == 1
+    assert "The rest is approved, but no agent" in done.stdout
 
 
 def test_a_hostile_name_does_not_reach_the_terminal(tmp_path: Path) -> None:

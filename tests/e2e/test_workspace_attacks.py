@@ -76,6 +76,18 @@ async def test_no_agent_starts_where_something_acts_that_nobody_approved(
     assert server.agents().keys() <= before
 
 
+async def test_what_no_approval_cures_is_told_as_what_has_to_go(server: LiveServer) -> None:
+    link = anyio.Path(server.workspace / ".claude" / "settings.json")
+    await link.symlink_to("/etc/hostname")
+    try:
+        async with server.client() as client:
+            result = await client.ask("hello")
+    finally:
+        await link.unlink()
+    assert "has to move it away" in result["reply"]
+    assert "approve it" not in result["reply"]
+
+
 async def test_what_a_person_approved_starts_and_still_does_not_act(
     server: LiveServer, tmp_path: Path
 ) -> None:

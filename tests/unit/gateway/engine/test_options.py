@@ -318,6 +318,9 @@ async def test_it_is_well_until_a_start_fails_or_something_acts_that_nobody_appr
         with pytest.raises(WorkspaceUntrusted) as refused:
             await engine.connect(ClientSpec(), SessionOrigin())
         assert refused.value.detail == ".mcp.json: mcpServers"
+        await anyio.Path(setup.workspace / ".mcp.json").unlink()
+        await anyio.Path(setup.workspace / ".claude").symlink_to(tmp_path)
+        assert "cannot be judged" in (await engine.ping() or "")
 
 
 async def test_a_folder_that_cannot_be_looked_at_is_no_place_to_start(tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ OUTCOMES: dict[tuple[str, str], list[Evidence | tuple[Cause, Evidence]]] = {
         ("crashed", evidence_of(TEXT)),
         ("unavailable", evidence_of()),
         ("untrusted", evidence_of()),
+        ("unjudged", evidence_of()),
         ("internal", evidence_of(TEXT, finished())),
     ],
     ("empty", "end_turn"): [evidence_of(finished()), evidence_of(called(), returned(), finished())],
@@ -119,11 +120,16 @@ def test_a_failed_tool_without_text_is_told_with_its_reason_and_the_log() -> Non
     )
 
 
+NOT_STARTED = (
+    "The agent was not started, so your message was not answered: the workspace holds configuration "
+    "that"
+)
 CAUSES: dict[Cause | None, str] = {
     None: "The agent's process ended",
     "crashed": "The server stopped",
     "unavailable": "The agent could not be started",
-    "untrusted": "The agent was not started",
+    "untrusted": f"{NOT_STARTED} acts by itself",
+    "unjudged": f"{NOT_STARTED} cannot be judged",
     "internal": "Something went wrong inside the gateway",
 }
 LIMITS: dict[StopReason, str] = {
