@@ -44,23 +44,37 @@ class SecretSource(Table):
     def read_blocking(self, what: str, environ: Mapping[str, str]) -> str:
         """Return the secret without what stands before it; `what` names it for the operator.
 
-        Raise `StartError` if it is missing or is not one line of text.
+        Raise `StartError` if it is missing or is not one line of text. The text repeats what the
+        operator wrote only if that names something: it may be the secret itself.
         """
         if self.env is not None:
-            value, where = environ.get(self.env, ""), f"the variable {self.env}"
+            value, where, no_place = environ.get(self.env), f"the variable {self.env}", _NO_VARIABLE
         else:
-            value, where = _read_file_blocking(self.file), f"the file {self.file}"
+            value, where, no_place = (
+                _read_file_blocking(self.file),
+                f"the file {self.file}",
+                _NO_FILE,
+            )
+        if value is None:
+            raise StartError(f"{what} is not in {no_place}, not the secret itself.")
         if not value.strip() or not value.strip().isprintable():
             raise StartError(f"{what} is not in {where}; put one line of text there.")
         return value.strip()
 
 
-def _read_file_blocking(path: Path | None) -> str:
+_NO_VARIABLE = "a variable: env must be the name of one that is set"
+_NO_FILE = "a file: file must be the path of one that the server can read"
+
+
+def _read_file_blocking(path: Path | None) -> str | None:
+    """Return the text of a file, empty if it is no text; None if it cannot be read."""
     try:
         with (path or Path()).open("rb") as file:
             return file.read(MAX_SECRET_BYTES).decode()
-    except (OSError, ValueError):
+    except UnicodeDecodeError:
         return ""
+    except (OSError, ValueError):
+        return None
 
 
 T = TypeVar("T", bound=Table)

@@ -42,9 +42,13 @@ def make_box_blocking(
     hosts = settings.shell_hosts.split(",") if settings.shell_hosts else []
     secrets: Mapping[str, tuple[str, str]] = {}
     if settings.shell_secrets_file is not None:
-        in_reach = [settings.workspace, *(one.path for one in rules.directories if one.writable)]
-        file = settings.shell_secrets_file
-        secrets = read_host_secrets_blocking(file, hosts, environ, in_reach)
+        secrets = read_host_secrets_blocking(
+            settings.shell_secrets_file,
+            hosts,
+            environ,
+            written=[settings.workspace, *(one.path for one in rules.directories if one.writable)],
+            read=[one.path for one in rules.directories],
+        )
     box = Box(
         folder=folder,
         plan=BrokerPlan(

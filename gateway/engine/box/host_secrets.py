@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from gateway.config_files import ConfigFile, SecretSource, Table
+from policies.visible_text import show
 
 _FRAMING: Final = frozenset(
     {
@@ -49,24 +50,46 @@ class HostSecret(SecretSource):
 class _File(Table):
     hosts: dict[str, HostSecret] = Field(default_factory=dict)
 
+    @field_validator("hosts", mode="before")
+    @classmethod
+    def _are_quoted(cls, given: object) -> object:
+        """Recognise `[hosts.git.example.org]`, which TOML reads as tables in tables."""
+        for name, table in given.items() if isinstance(given, dict) else ():
+            if below := _name_below(table):
+                shown = show(f"{name}.{below}")
+                raise ValueError(f'a host stands in quotation marks: [hosts."{shown}"]')
+        return given
+
+
+def _name_below(table: object) -> str:
+    """Return the names of the tables in a table, with dots between; empty: there are none."""
+    for name, inner in table.items() if isinstance(table, dict) else ():
+        if isinstance(inner, dict):
+            below = _name_below(inner)
+            return f"{name}.{below}" if below else str(name)
+    return ""
+
 
 def read_host_secrets_blocking(
-    path: Path, hosts: Collection[str], environ: Mapping[str, str], in_reach: Collection[Path]
+    path: Path,
+    hosts: Collection[str],
+    environ: Mapping[str, str],
+    *,
+    written: Collection[Path],
+    read: Collection[Path] = (),
 ) -> Mapping[str, tuple[str, str]]:
     """Return by host the header that its requests carry: name and value.
 
-    `hosts` are those that commands reach; `in_reach` are directories that agents can change, where
-    neither the file nor a secret may lie. Raise `StartError` if the file cannot be used, a secret
-    is missing or lies there, or a host is not one of them.
+    `hosts` are those that commands reach. The file may not lie in the directories `written`, which
+    agents can change, nor a secret there or in those that commands can `read`. Raise `StartError`
+    if the file cannot be used, a secret is missing or lies there, or a host is not one of them.
     """
     file = ConfigFile(path, title="The file of secrets", setting="CANDOR_SHELL_SECRETS_FILE")
     found = {}
-    for host, source in file.load_blocking(
-        _File, {1: _File, 3: HostSecret}, in_reach
-    ).hosts.items():
+    for host, source in file.load_blocking(_File, {1: _File, 3: HostSecret}, written).hosts.items():
         if host not in hosts:
             raise file.fault(f"hosts.{host}: name it in CANDOR_SHELL_HOSTS, too")
-        for folder in in_reach:
+        for folder in (*written, *read):
             if source.file and source.file.resolve().is_relative_to(folder.resolve()):
                 what = f"its secret lies in {folder}, where commands could read it; move it"
                 raise file.fault(f"hosts.{host}: {what}")

@@ -8,13 +8,16 @@ import pytest
 from gateway.engine.box.host_secrets import read_host_secrets_blocking
 from gateway.errors import StartError
 
+SECRET = "token_4711"
 HOSTS = ["git.example.org", "api.example.org"]
 
 
 def read(folder: Path, text: str) -> dict[str, tuple[str, str]]:
     path = folder / "secrets.toml"
     path.write_text(text, encoding="utf-8")
-    return dict(read_host_secrets_blocking(path, HOSTS, {"TOKEN": "token-4711"}, [folder / "ws"]))
+    environ = {"TOKEN": SECRET, "EMPTY": ""}
+    places = {"written": [folder / "ws"], "read": [folder / "handbook"]}
+    return dict(read_host_secrets_blocking(path, HOSTS, environ, **places))
 
 
 def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None:
@@ -33,7 +36,7 @@ def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None
     assert found == {
         "git.example.org": (
             "authorization",
-            "Basic " + b64encode(b"x-access-token:token-4711").decode(),
+            "Basic " + b64encode(f"x-access-token:{SECRET}".encode()).decode(),
         ),
         "api.example.org": ("x-api-key", "k-2"),
     }
@@ -43,7 +46,14 @@ def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None
     ("text", "told"),
     [
         ('[hosts."other.example.org"]\nenv = "TOKEN"', "name it in CANDOR_SHELL_HOSTS"),
-        ('[hosts."git.example.org"]\nenv = "NONE"', "is not in the variable NONE"),
+        ('[hosts."git.example.org"]\nenv = "EMPTY"', "is not in the variable EMPTY"),
+        (f'[hosts."git.example.org"]\nenv = "{SECRET}"', "a variable: env must be the name"),
+        (f'[hosts."git.example.org"]\nfile = "{SECRET}"', "a file: file must be the path"),
+        (
+            '[hosts.git.example.org]\nenv = "TOKEN"',
+            r'in quotation marks: \[hosts."git.example.org"',
+        ),
+        ('hosts.git.example.org.env = "TOKEN"', r'in quotation marks: \[hosts."git.example.org"'),
         ('[hosts."git.example.org"]\nenv = "TOKEN"\nheader = "Host"', "cannot carry a secret"),
         ('[hosts."git.example.org"]\nenv = "TOKEN"\nuser = "u"\nbefore = "x"', "neither before"),
         ('[hosts."git.example.org"]\nenv = "TOKEN"\nhaeder = "x"', "header"),
@@ -56,19 +66,23 @@ def test_a_secret_is_a_password_or_the_value_of_a_header(tmp_path: Path) -> None
 def test_a_mistake_is_told_in_a_sentence(tmp_path: Path, text: str, told: str) -> None:
     with pytest.raises(StartError, match=told) as caught:
         read(tmp_path, text)
-    assert "token-4711" not in str(caught.value)
+    assert SECRET not in str(caught.value)
 
 
 def test_the_file_lies_out_of_the_agents_reach(tmp_path: Path) -> None:
     (tmp_path / "ws").mkdir()
     with pytest.raises(StartError, match="where the agent could change it"):
-        read_host_secrets_blocking(tmp_path / "ws/secrets.toml", HOSTS, {}, [tmp_path / "ws"])
+        read_host_secrets_blocking(
+            tmp_path / "ws/secrets.toml", HOSTS, {}, written=[tmp_path / "ws"]
+        )
 
 
 def test_a_secret_lies_out_of_the_agents_reach(tmp_path: Path) -> None:
-    (tmp_path / "ws").mkdir()
-    (tmp_path / "ws/key").write_text("k-2", encoding="utf-8")
+    """Not even where they can only read."""
+    for folder in ("ws", "handbook"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "key").write_text("k-2", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "ws/key")
-    for file in (tmp_path / "ws/key", tmp_path / "link"):
+    for file in (tmp_path / "ws/key", tmp_path / "link", tmp_path / "handbook/key"):
         with pytest.raises(StartError, match="where commands could read it"):
             read(tmp_path, f'[hosts."git.example.org"]\nfile = "{file}"')
