@@ -40,6 +40,8 @@ NOT_APPROVED: frozenset[Problem] = frozenset({"changed", "unapproved"})
 MAX_LOADED = 200
 """Of each kind that an agent is given."""
 MAX_FRONT_BYTES = 16 * 1024
+MAX_FRONT_MARKS = 500
+"""Brackets and commas of a front matter: the parser takes longer the deeper they nest."""
 _FOLDERS: Mapping[str, Kind] = {"skills": "skill", "agents": "agent", "commands": "command"}
 _SKILL_DEPTH = 4
 """`.claude/skills/NAME/SKILL.md`; nothing deeper is loaded."""
@@ -170,6 +172,8 @@ def _read_front(content: bytes) -> tuple[Mapping[str, Any], str] | None:
             return {}, text
         front, _, body = text.removeprefix("---\n").partition("\n---")
         if len(front) > MAX_FRONT_BYTES or not (body == "" or body[0] in "\n "):
+            return None
+        if sum(map(front.count, "[]{},")) > MAX_FRONT_MARKS:
             return None
         fields = _parse(front)
     except (UnicodeDecodeError, yaml.YAMLError, ValueError, RecursionError):

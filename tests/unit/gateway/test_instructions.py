@@ -1,6 +1,15 @@
 """Which skills, sub-agents and commands agents are given, and what is said of the others."""
 
-from gateway.instructions import MAX_LOADED, Instruction, find_instructions, names_of
+import pytest
+
+from gateway import instructions
+from gateway.instructions import (
+    MAX_FRONT_MARKS,
+    MAX_LOADED,
+    Instruction,
+    find_instructions,
+    names_of,
+)
 from policies.configuration import Found, digest_of, find_concerns
 
 APPROVED = b"---\ndescription: Greets\n  the person.\n---\nSay good morning."
@@ -34,6 +43,25 @@ def test_a_file_is_given_exactly_as_it_was_approved_or_shipped() -> None:
     assert problems({path: APPROVED}) == {path: "unapproved"}
     other = path.replace("greet", "other")
     assert problems({other: APPROVED}, own={path: APPROVED}) == {other: "unapproved"}
+
+
+def test_a_front_matter_that_takes_long_to_parse_is_not_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def parse(front: str) -> object:
+        parsed.append(front)
+        return {}
+
+    parsed: list[str] = []
+    monkeypatch.setattr(instructions, "_parse", parse)
+    path = ".claude/skills/greet/SKILL.md"
+    for marks in ("[" * 15_000, "{a: " * 4_000, "[" + "a," * MAX_FRONT_MARKS):
+        content = f"---\ndescription: {marks}\n---\n".encode()
+        assert problems({path: content}, approved={path: content}) == {path: "syntax"}
+    assert parsed == []
+    content = f"---\ndescription: {'a, ' * MAX_FRONT_MARKS}\n---\n".encode()
+    assert problems({path: content}, approved={path: content}) == {path: None}
+    assert len(parsed) == 1
 
 
 def test_what_is_wrong_with_a_file_is_said_and_it_is_not_given_although_approved() -> None:
