@@ -28,6 +28,7 @@ Problem: TypeAlias = Literal[
     "link",
     "name",  # the name cannot be used
     "name_taken",
+    "off",  # it explains tools that no agent has
     "syntax",  # the front matter cannot be parsed
     "too_large",
     "too_many",

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import anyio
 
 from gateway.instructions import Instruction, Kind, names_of
 from gateway.observability.masking import clip
-from gateway.trust import review_folder_blocking
+from gateway.trust import TrustReport, review_folder_blocking
 from policies.configuration import FOLDER, digest_of
 
 REFRESH_S = 5.0
@@ -36,9 +36,13 @@ class InstructionList:
 class WorkspaceSkills:
     """What agents are given of a folder. Its last review is kept while no file of it changes."""
 
-    def __init__(self, workspace: Path, approvals: Path | None) -> None:
+    def __init__(
+        self, workspace: Path, approvals: Path | None, *, off: Collection[str] = ()
+    ) -> None:
+        """Initialise; skills named in `off` are given to no agent."""
         self._workspace = workspace
         self._approvals = approvals
+        self._off = off
         self._known: tuple[_Mark, tuple[Instruction, ...]] | None = None
         self._next_at = 0.0
         self.revision = ""
@@ -75,7 +79,7 @@ class WorkspaceSkills:
             report = review_folder_blocking(workspace, self._approvals)
         except OSError:
             report = review_folder_blocking(workspace, None)
-        items = sorted(report.instructions or (), key=lambda item: item.path)
+        items = sorted(self._without_off(report), key=lambda item: item.path)
         return InstructionList(items=tuple(items[:MAX_LISTED]), truncated=len(items) > MAX_LISTED)
 
     def _revision_blocking(self) -> str:
@@ -91,8 +95,13 @@ class WorkspaceSkills:
         mark = tuple(self._look_blocking())
         if self._known is None or self._known[0] != mark:
             report = review_folder_blocking(self._workspace.resolve(), self._approvals)
-            self._known = mark, report.instructions or ()
+            self._known = mark, tuple(self._without_off(report))
         return self._known[1]
+
+    def _without_off(self, report: TrustReport) -> Iterator[Instruction]:
+        for item in report.instructions or ():
+            is_off = item.is_loaded and item.kind == "skill" and item.name in self._off
+            yield replace(item, problem="off") if is_off else item
 
     def _look_blocking(self) -> Iterator[tuple[str, int, int, int, int]]:
         """Yield what changes with each file that an agent may be given, and with the approvals."""

@@ -14,6 +14,7 @@ from gateway.turns.further_tools import FurtherTools
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import Workspaces
+from memory.cases.tools import SKILL
 from memory.notes.notebooks import UserNotes
 from policies.rules import Rules
 from policies.tools import HERE, ToolGate
@@ -74,7 +75,11 @@ async def open_workspaces(
         rules,
         make_gate,
         partial(view_paths_blocking, settings),
-        approvals=approvals_file(settings.data_dir),
+        make_skills=partial(
+            WorkspaceSkills,
+            approvals=approvals_file(settings.data_dir),
+            off=() if settings.case_memory == "on" else (SKILL,),
+        ),
         answers_questions=has_person,
         prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         users=users,

@@ -45,6 +45,8 @@ class OpenWorkspace:
 
 MakeGate = Callable[[Path, Rules, WorkspaceSkills], ToolGate]
 """Returns the gate of a folder under some rules."""
+MakeSkills = Callable[[Path], WorkspaceSkills]
+"""Returns the skills of a folder."""
 MakePaths = Callable[[Path], PathView]
 """Returns the view of paths that the users of a workspace get; called in a worker thread."""
 
@@ -62,19 +64,19 @@ class OpenWorkspaces:
         make_gate: MakeGate,
         make_paths: MakePaths,
         *,
-        approvals: Path | None,
+        make_skills: MakeSkills,
         answers_questions: bool,
         prepare: Callable[[Path], None],
         users: set[UserId] | None = None,
     ) -> None:
-        """Initialise. `rules` are those of all workspaces, `approvals` is the file of what was
-        approved of any, and `users` gets those whose own are opened.
+        """Initialise. `rules` are those of all workspaces, and `users` gets those whose own are
+        opened.
         """
         self._workspaces = workspaces
         self._rules = rules
         self._make_gate = make_gate
         self._make_paths = make_paths
-        self._approvals = approvals
+        self._make_skills = make_skills
         self._answers_questions = answers_questions
         self._prepare = prepare
         self._users = set() if users is None else users
@@ -132,7 +134,7 @@ class OpenWorkspaces:
     async def at(self, base: OpenWorkspace, folder: Path) -> OpenWorkspace:
         """Return a work tree of a workspace, under the same rules."""
         paths = await anyio.to_thread.run_sync(self._make_paths, folder)
-        skills = WorkspaceSkills(folder, self._approvals)
+        skills = self._make_skills(folder)
         policy = self._make_gate(folder, base.policy.rules, skills)
         await skills.refresh()
         return replace(
@@ -160,7 +162,7 @@ class OpenWorkspaces:
 
     async def _make(self, place: AgentWorkspace, owner: UserId | None) -> OpenWorkspace:
         rules = place.extend(self._rules)
-        skills = WorkspaceSkills(place.root, self._approvals)
+        skills = self._make_skills(place.root)
         await skills.refresh()
         policy = self._make_gate(place.root, rules, skills)
         is_alone = not any(directory.writable for directory in rules.directories)

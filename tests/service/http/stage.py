@@ -43,6 +43,7 @@ from gateway.model_access import Ping
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import make_path_view_blocking
 from gateway.settings import Settings
+from gateway.skills import WorkspaceSkills
 from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
@@ -276,7 +277,7 @@ async def staged(
             lambda root, rules, _skills: ToolGate(root, rules=rules),
             make_path_view_blocking,
             answers_questions=False,
-            approvals=approvals_file(chosen.data_dir),
+            make_skills=partial(WorkspaceSkills, approvals=approvals_file(chosen.data_dir)),
             prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         )
         store = SqliteConversationStore(database)

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import anyio
 import pytest
 
 from gateway.errors import StartError
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
+from gateway.trust import OWN_SKILLS
 from gateway.turns.case_tools import CASE_SERVER
 from gateway.turns.memory_tools import MEMORY_SERVER
+from gateway.workspace import prepare_workspace_blocking
 from memory.items.scope import Scope, SearchScope
 from memory.recall.query import RECALLED_KINDS, QueryPack
 from tests.support.builders import REMEMBERED, Memory
@@ -105,6 +109,22 @@ async def test_the_servers_switch_takes_case_memory_from_every_agent(tmp_path: P
         assert refused["status"] == "failed"
         (client,) = services.scripted.clients
         assert client._spec.servers == (MEMORY_SERVER,)  # noqa: SLF001
+
+
+@pytest.mark.parametrize(("switch", "problem"), [("off", "off"), ("on", None)])
+async def test_the_skill_of_case_memory_is_told_as_off_with_it(
+    tmp_path: Path, switch: Literal["on", "off"], problem: str | None
+) -> None:
+    async with running_services(tmp_path, case_memory=switch) as services:
+        workspace = await services.workspaces.open(ME)
+        lay = partial(prepare_workspace_blocking, workspace.root, skills_source=OWN_SKILLS)
+        await anyio.to_thread.run_sync(lay)
+        listed = await anyio.to_thread.run_sync(workspace.skills.list_blocking)
+        names = await anyio.to_thread.run_sync(workspace.skills.names_blocking)
+    assert {item.name: item.problem for item in listed.items}["memory-case"] == problem
+    assert {"memory-case", "memory-organize"} & set(names) == (
+        {"memory-organize"} if problem else {"memory-case", "memory-organize"}
+    )
 
 
 async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(

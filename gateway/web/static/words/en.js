@@ -553,6 +553,7 @@ export default {
   skill_problem_link: "a link, which is not followed",
   skill_problem_name: "its name cannot be used",
   skill_problem_name_taken: "another file or the gateway has its name",
+  skill_problem_off: "no agent has its tools: case memory is off",
   skill_problem_syntax: "the lines at its beginning cannot be read",
   skill_problem_too_large: "too large",
   skill_problem_too_many: "there are too many",

@@ -548,6 +548,7 @@ export default {
   skill_problem_link: "是链接，不会跟随",
   skill_problem_name: "名称无法使用",
   skill_problem_name_taken: "名称已被其他文件或网关占用",
+  skill_problem_off: "没有智能体拥有它的工具：案例记忆已关闭",
   skill_problem_syntax: "开头的设置无法读取",
   skill_problem_too_large: "太大",
   skill_problem_too_many: "数量太多",

@@ -1,6 +1,7 @@
 """The workspaces in use: which users change the same files, and what each user's gate lets through."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -9,6 +10,7 @@ import pytest
 from gateway.errors import StartError, WorkspaceUnavailable
 from gateway.ids import UserId
 from gateway.observability.paths import make_path_view_blocking
+from gateway.skills import WorkspaceSkills
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.workspaces import Workspaces
 from policies.calls import ToolCall
@@ -36,7 +38,7 @@ def opening(
         rules or shipped_rules(),
         lambda folder, given, _: ToolGate(folder, rules=given),
         make_path_view_blocking,
-        approvals=None,
+        make_skills=partial(WorkspaceSkills, approvals=None),
         answers_questions=False,
         prepare=prepare,
     )
