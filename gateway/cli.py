@@ -22,7 +22,6 @@ from typing import NoReturn
 from dotenv import dotenv_values
 
 from gateway.errors import StartError
-from gateway.ids import UserId
 from gateway.settings import Settings, SettingsError
 from gateway.version import COMMAND, VERSION
 
@@ -217,6 +216,7 @@ def _replay(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
 
 
 def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.workspaces import workspace_of_user_blocking  # noqa: PLC0415
     from policies.cli import PolicyCommand  # noqa: PLC0415
 
     command = PolicyCommand(
@@ -229,6 +229,7 @@ def _policy(options: argparse.Namespace, settings: Settings, _environ: Mapping[s
         ),
         program=COMMAND,
         sandboxed_shell=settings.shell == "sandboxed",
+        place_of=partial(workspace_of_user_blocking, settings),
         trust=lambda yes, user: _trust(_settings_of(settings, user), yes=yes),
     )
     source = sys.stdin.buffer if sys.stdin else io.BytesIO()
@@ -287,16 +288,13 @@ def _settings_of(settings: Settings, user: str | None) -> Settings:
     """Return the settings with the workspace of a user. Raise `StartError` if it is not named, or
     there is one for all.
     """
-    from gateway.workspaces import load_workspaces_blocking  # noqa: PLC0415
+    from gateway.workspaces import workspace_of_user_blocking  # noqa: PLC0415
 
-    workspaces = load_workspaces_blocking(settings)
-    if not workspaces.is_per_user:
-        if user is not None:
-            raise StartError("--user is for CANDOR_WORKSPACES=per_user; all users have one folder.")
-        return settings
-    if user is None:
+    if user is not None:
+        return replace(settings, workspace=workspace_of_user_blocking(settings, user).root)
+    if settings.workspaces == "per_user":
         raise StartError("Each user has a workspace: name one with --user.")
-    return replace(settings, workspace=workspaces.of(UserId(user)).root)
+    return settings
 
 
 def _trust(settings: Settings, *, yes: bool) -> int:

@@ -132,6 +132,17 @@ def load_workspaces_blocking(settings: Settings) -> Workspaces:
     )
 
 
+def workspace_of_user_blocking(settings: Settings, user: str) -> AgentWorkspace:
+    """Return the workspace of the user with a name.
+
+    Raise `StartError` if there is one for all, or as `load_workspaces_blocking` does.
+    """
+    workspaces = load_workspaces_blocking(settings)
+    if not workspaces.is_per_user:
+        raise StartError("--user is for CANDOR_WORKSPACES=per_user; all users have one folder.")
+    return workspaces.of(UserId(user))
+
+
 def _check_apart(settings: Settings) -> None:
     """Raise `StartError` if the server keeps something in the users' folders."""
     if settings.workspaces != "per_user":

@@ -4,12 +4,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TextIO
+from typing import Any, BinaryIO, NoReturn, Protocol, TextIO
 
 from policies.check import BadCall, Checker, read_json, read_lines
 from policies.explain import explain, list_rules, printable
+from policies.paths.workspace import ExtraDirectory
 from policies.rules import RulesError, load_rules
 
 BAD_ARGUMENTS = 2
@@ -24,6 +25,18 @@ class _Parser(argparse.ArgumentParser):
         raise BadCall(f"{message.removesuffix('.')}; `policy --help` says more.")
 
 
+class UserPlace(Protocol):
+    """Where a user's agents work."""
+
+    @property
+    def root(self) -> Path:
+        """The workspace."""
+
+    @property
+    def projects(self) -> tuple[ExtraDirectory, ...]:
+        """The shared projects, with the user's rights."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyCommand:
     """The command, with what it needs from the server."""
@@ -36,6 +49,7 @@ class PolicyCommand:
     """The command line's name in the help, such as `candor`."""
     sandboxed_shell: bool = False
     """Bash runs in a box, so its command lines are not read."""
+    place_of: Callable[[str], UserPlace]
     trust: Callable[[bool, str | None], int]
     """Runs `policy trust` and returns the exit code; the flag answers its question with yes, and
     the text names the user whose workspace it is."""
@@ -61,10 +75,15 @@ class PolicyCommand:
         if given.command == "trust":
             return self.trust(given.yes, given.user)
         rules = load_rules(self.policy_file, workspace=self.workspace, private=self.private)
+        root = self.workspace
+        if given.user is not None:
+            place = self.place_of(given.user)
+            root = place.root
+            rules = replace(rules, directories=(*rules.directories, *place.projects))
         if given.command == "rules":
             out.writelines(f"{line}\n" for line in list_rules(rules, self.policy_file) if line)
             return 0
-        workspace = (given.workspace or self.workspace).absolute()
+        workspace = (given.workspace or root).absolute()
         checker = Checker(rules, workspace, sandboxed_shell=self.sandboxed_shell)
         if given.command == "explain":
             return _explain(given, checker, out)
@@ -115,8 +134,9 @@ def _parse(args: Sequence[str]) -> argparse.Namespace | None:
     words.add_argument("--cwd", type=Path, metavar="DIR")
     words.add_argument("--workspace", type=Path, metavar="DIR")
     words.add_argument("--platform", choices=["posix", "windows", "any"], default="any")
-    commands.add_parser("rules", add_help=False)
+    rules = commands.add_parser("rules", add_help=False)
     trust = commands.add_parser("trust", add_help=False)
     trust.add_argument("--yes", action="store_true")
-    trust.add_argument("--user", metavar="NAME")
+    for command in (check, words, rules, trust):
+        command.add_argument("--user", metavar="NAME")
     return parser.parse_args(list(args))

@@ -380,10 +380,37 @@ def test_the_configuration_of_a_user_is_approved_and_an_editor_opens_a_users_fol
     assert "Nothing in" in run("policy", "trust", "--user", "bob")[1]
     assert "Nothing in" in run("policy", "trust", "--user", "ada")[1]
     shared = {"workspaces": "shared", "projects_file": ""}
-    assert "--user is for" in run("policy", "trust", "--user", "bob", **shared)[1]
+    for words in (["trust"], ["explain", "ls"]):
+        assert "--user is for" in run("policy", *words, "--user", "bob", **shared)[1]
     (tmp_path / "token").write_text("candor_unknown", encoding="utf-8")
     for given in ([], ["--token-file", str(tmp_path / "token")]):
         assert "Each user has a workspace: give a token" in run("acp", *given)[1]
+
+
+def test_a_call_is_explained_as_judged_in_the_folder_and_projects_of_a_user(tmp_path: Path) -> None:
+    settings, _ = lay_ground(tmp_path)
+    (tmp_path / "workspace/users/ada").mkdir()
+    handbook = f"{tmp_path}/workspace/shared/handbook"
+    told = {}
+    for user in ("ada", "bob"):
+        for tool, given in (
+            ("Read", {"file_path": f"{handbook}/page.md"}),
+            ("Write", {"file_path": f"{handbook}/new.md", "content": "x"}),
+            ("Read", {"file_path": f"{tmp_path}/workspace/users/bob/secret.txt"}),
+        ):
+            words = ("--user", user, "--tool", tool, "--input", json.dumps(given))
+            done = run_app("policy", "explain", *words, directory=tmp_path, **settings)
+            told[user, given["file_path"].rpartition("/")[2]] = done.stdout.partition(":")[0]
+    assert told == {
+        ("ada", "page.md"): "Allowed",
+        ("ada", "new.md"): "Allowed",
+        ("ada", "secret.txt"): "Denied",
+        ("bob", "page.md"): "Allowed",
+        ("bob", "new.md"): "Denied",
+        ("bob", "secret.txt"): "Allowed",
+    }
+    done = run_app("policy", "rules", "--user", "bob", directory=tmp_path, **settings)
+    assert f"+ {handbook} (read-only)" in done.stdout
 
 
 async def test_what_all_users_had_stays_where_it_was_and_conversations_go_on(

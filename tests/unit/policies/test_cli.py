@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from policies.check import MAX_LINE_BYTES, Checker, read_lines
-from policies.cli import PolicyCommand
+from policies.cli import PolicyCommand, UserPlace
 from policies.rules import KNOWN_COMMANDS, AskRule, load_rules, shipped_rules
 
 
@@ -26,10 +26,18 @@ class Ran:
         self.trusted: list[bool | str] = []
         out, err = io.StringIO(), io.StringIO()
         command = PolicyCommand(
-            workspace=workspace, policy_file=file, private=(), trust=self._trust, **more
+            workspace=workspace,
+            policy_file=file,
+            private=(),
+            place_of=self._place_of,
+            trust=self._trust,
+            **more,
         )
         self.code = command.run(args, source=io.BytesIO(stdin.encode()), out=out, err=err)
         self.out, self.err = out.getvalue(), err.getvalue()
+
+    def _place_of(self, user: str) -> UserPlace:
+        raise AssertionError(user)
 
     def _trust(self, yes: bool, user: str | None) -> int:  # noqa: FBT001  as the command calls it
         self.trusted.append(yes if user is None else f"{user}: {yes}")
