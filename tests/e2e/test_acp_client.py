@@ -65,6 +65,9 @@ async def editing(server: LiveServer, *more: str) -> AsyncIterator[tuple[Any, Ed
         assert hello.protocol_version == acp.PROTOCOL_VERSION
         assert hello.agent_capabilities is not None
         assert hello.agent_capabilities.load_session
+        session = hello.agent_capabilities.session_capabilities
+        assert session is not None
+        assert set(session.model_dump(exclude_none=True)) == {"list", "resume", "close"}
         yield connection, editor
 
 
@@ -134,6 +137,43 @@ async def test_cancel_answers_once_the_turn_has_really_stopped(server: LiveServe
             completed = await events.until("turn.completed")
         assert stopped == ["cancelled"]
         assert completed.data["stop_reason"] == "user_interrupt"
+
+
+async def test_a_resumed_session_goes_on_unseen_and_closing_one_stops_it(
+    server: LiveServer,
+) -> None:
+    workspace = str(server.workspace)
+    async with editing(server) as (agent, _):
+        session = (await agent.new_session(cwd=workspace)).session_id
+        first = script({"text": "One."})
+        await agent.prompt(session_id=session, prompt=[acp.text_block(first)])
+    async with editing(server) as (agent, editor):
+        await agent.resume_session(cwd=workspace, session_id=session)
+        assert editor.updates == [], "a resumed session is not shown again"
+        begun = anyio.Event()
+        editor.on_update = lambda _: begun.set()
+        slow = script({"thinking": "Begun."}, {"text": "never", "delay_ms": 30_000})
+        stopped: list[str] = []
+
+        async def prompt() -> None:
+            answer = await agent.prompt(session_id=session, prompt=[acp.text_block(slow)])
+            stopped.append(answer.stop_reason)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(prompt)
+            await begun.wait()
+            await agent.close_session(session_id=session)
+        assert stopped == ["cancelled"]
+        for call in (
+            agent.resume_session(cwd=workspace, session_id="cnv_unknown"),
+            agent.close_session(session_id="cnv_unknown"),
+        ):
+            with pytest.raises(acp.RequestError) as unknown:
+                await call
+            assert unknown.value.code == -32002
+    async with server.client() as candor:
+        messages = (await candor.get(f"/conversations/{session}/messages"))["messages"]
+    assert [message["text"] for message in messages[::2]] == [first, slow]
 
 
 async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServer) -> None:

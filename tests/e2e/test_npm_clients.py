@@ -176,5 +176,8 @@ async def test_an_editor_on_the_official_library_prompts_answers_cancels_and_loa
         kinds = [update["sessionUpdate"] for update in loaded["updates"]]
         assert kinds.count("user_message_chunk") == 3
         assert kinds.index("tool_call") < kinds.index("agent_message_chunk")
+        resumed = await editor.do(method="session/resume", params={"sessionId": session, **place})
+        assert (resumed.get("error"), resumed["updates"]) == (None, [])
+        assert "error" not in await editor.do(method="session/close", params={"sessionId": session})
         unknown = await editor.do(method="session/load", params={"sessionId": "cnv_x", **place})
         assert unknown["error"]["code"] == -32002

@@ -14,6 +14,7 @@ import anyio
 from acp.schema import (
     AgentCapabilities,
     AllowedOutcome,
+    CloseSessionResponse,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
@@ -21,9 +22,12 @@ from acp.schema import (
     NewSessionResponse,
     PromptCapabilities,
     PromptResponse,
+    ResumeSessionResponse,
     SessionCapabilities,
+    SessionCloseCapabilities,
     SessionInfo,
     SessionListCapabilities,
+    SessionResumeCapabilities,
     ToolCallUpdate,
 )
 
@@ -94,7 +98,11 @@ class Bridge:
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(embedded_context=True),
-                session_capabilities=SessionCapabilities(list=SessionListCapabilities()),
+                session_capabilities=SessionCapabilities(
+                    list=SessionListCapabilities(),
+                    resume=SessionResumeCapabilities(),
+                    close=SessionCloseCapabilities(),
+                ),
             ),
             auth_methods=[],
             agent_info=Implementation(name="candor", title="Candor", version=VERSION),
@@ -131,6 +139,22 @@ class Bridge:
                         for update in replayed(piece, message["turn_id"]):
                             await self._show(session_id, update)
             return LoadSessionResponse()
+
+    async def resume_session(
+        self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
+    ) -> ResumeSessionResponse:
+        """Go on with a conversation without showing it again."""
+        with _telling():
+            self._check(cwd, mcp_servers)
+            await self._api.call("GET", f"/conversations/{session_id}")
+            return ResumeSessionResponse()
+
+    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
+        """Stop what runs in a conversation; it stays, and can be loaded again."""
+        with _telling():
+            await self._api.call("GET", f"/conversations/{session_id}")
+            await self.cancel(session_id)
+            return CloseSessionResponse()
 
     async def list_sessions(self, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         """List conversations, newest first."""
@@ -249,4 +273,6 @@ def run_bridge_command(
 
 async def _serve(address: str, token: str | None, workspace: Path) -> None:
     async with connect(address, token) as http:
-        await acp.run_agent(Bridge(ServerApi(http), workspace))  # type: ignore[arg-type]
+        bridge: Any = Bridge(ServerApi(http), workspace)
+        # the library still counts `session/resume` and `session/close` among the unstable methods
+        await acp.run_agent(bridge, use_unstable_protocol=True)
