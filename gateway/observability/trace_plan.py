@@ -14,6 +14,12 @@ from gateway.observability.tracing import OnLost, OpenTracer, Tracer
 
 _PATH = "/v1/traces"
 _PROTOCOL = "http/protobuf"
+_QUEUE, _BATCH = "OTEL_BSP_MAX_QUEUE_SIZE", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"
+_SIZES = {_QUEUE: 2048, _BATCH: 512}
+"""With what the SDK takes if nothing is said."""
+_ABOVE_ZERO = (*_SIZES, "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT")
+_LIMIT = "_LIMIT"
+"""How the names of limits end, which may be 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +59,30 @@ def plan_traces(environ: Mapping[str, str]) -> TracePlan:
     if not _is_address(address):
         form = "an http or https address without a name and password in it"
         return TracePlan(fault=f"No traces are sent: {variable} must be {form}.")
+    wrong = _wrong_number(given)
+    if wrong is not None:
+        return TracePlan(fault=f"No traces are sent: {wrong}.")
     whole = "TRACES" in variable
     return TracePlan(endpoint=address if whole else address.rstrip("/") + _PATH)
+
+
+def _wrong_number(given: Mapping[str, str]) -> str | None:
+    """Return what is wrong with the numbers, at which the SDK would fail; None if nothing is."""
+    sizes = dict(_SIZES)
+    for name, text in given.items():
+        least = 1 if name in _ABOVE_ZERO else 0
+        if not text or (not least and not name.endswith(_LIMIT)):
+            continue
+        try:
+            number = int(text)
+        except ValueError:
+            number = -1
+        if number < least:
+            return f"{name} must be a whole number, {least} or more"
+        sizes[name] = number
+    if sizes[_BATCH] > sizes[_QUEUE]:
+        return f"{_BATCH} ({sizes[_BATCH]}) must not be above {_QUEUE} ({sizes[_QUEUE]})"
+    return None
 
 
 def _is_address(text: str) -> bool:

@@ -164,6 +164,9 @@ def test_where_traces_go_is_told_and_what_cannot_be_used_stops_no_server(tmp_pat
     grpc = environ(url, OTEL_EXPORTER_OTLP_PROTOCOL="grpc")
     told = run_app("doctor", directory=tmp_path, environ=grpc).stdout
     assert " note  Traces are sent by http/protobuf alone; set OTEL_EXPORTER_OTLP_PROTOCOL" in told
-    with started_server(tmp_path, environ=grpc) as server:
+    never = environ(url, OTEL_BSP_SCHEDULE_DELAY="0")
+    told = run_app("doctor", directory=tmp_path, environ=never).stdout
+    assert " note  No traces are sent: OTEL_BSP_SCHEDULE_DELAY must be a whole number" in told
+    with started_server(tmp_path, environ=never) as server:
         (row,) = [row for row in server.log() if row["event"] == "traces_off"]
     assert row["reason"] in told

@@ -10,6 +10,10 @@ from tests.support.program import run_code
 ALL = "OTEL_EXPORTER_OTLP_ENDPOINT"
 TRACES = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 HERE = "http://127.0.0.1:4318"
+BATCH, QUEUE, DELAY = (
+    f"OTEL_BSP_{name}" for name in ("MAX_EXPORT_BATCH_SIZE", "MAX_QUEUE_SIZE", "SCHEDULE_DELAY")
+)
+LIMIT = "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,7 @@ HERE = "http://127.0.0.1:4318"
         ({ALL: HERE, "OTEL_SDK_DISABLED": "True"}, None),
         ({ALL: HERE, "OTEL_TRACES_EXPORTER": "none"}, None),
         ({ALL: HERE, "OTEL_TRACES_EXPORTER": "console, otlp"}, f"{HERE}/v1/traces"),
+        ({ALL: HERE, DELAY: "10", QUEUE: "9", BATCH: "9", LIMIT: "0"}, f"{HERE}/v1/traces"),
     ],
 )  # fmt: skip
 def test_traces_go_where_the_standard_variables_say(
@@ -45,6 +50,10 @@ NO_HTTP = (
 )
 
 
+def no_number(name: str, least: int = 1) -> str:
+    return f"No traces are sent: {name} must be a whole number, {least} or more."
+
+
 @pytest.mark.parametrize(
     ("environ", "fault"),
     [
@@ -53,6 +62,14 @@ NO_HTTP = (
         ({TRACES: "http://me:secret@host"}, NO_ADDRESS),
         ({TRACES: "http://["}, NO_ADDRESS),
         ({TRACES: "http://a:99999"}, NO_ADDRESS),
+        ({ALL: HERE, DELAY: "five"}, no_number(DELAY)),
+        ({ALL: HERE, DELAY: "0"}, no_number(DELAY)),
+        ({ALL: HERE, BATCH: "1.5"}, no_number(BATCH)),
+        ({ALL: HERE, LIMIT: "-1"}, no_number(LIMIT, 0)),
+        (
+            {ALL: HERE, QUEUE: "100"},
+            f"No traces are sent: {BATCH} (512) must not be above {QUEUE} (100).",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_told_without_the_address(
