@@ -27,6 +27,10 @@ _REPEATED: Final = timedelta(hours=3)
 _MINUTE: Final = timedelta(minutes=1)
 
 
+_OF_THE_MACHINE: Final = frozenset({"localtime"})
+"""Names of the machine's own files among those of the database."""
+
+
 class CronFault(ValueError):
     """A cron expression or a time zone cannot be used; `field` names which."""
 
@@ -37,7 +41,7 @@ class CronFault(ValueError):
 
 def check_times_blocking(cron: str, time_zone: str, now: datetime) -> datetime:
     """Return the first due time after `now`. Raise `CronFault` if there can be none."""
-    if time_zone not in available_timezones():
+    if time_zone not in available_timezones() - _OF_THE_MACHINE:
         raise CronFault(
             "time_zone",
             "`time_zone` must be a name of the IANA time zone database, such as UTC.",

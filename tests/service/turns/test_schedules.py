@@ -30,6 +30,12 @@ class Scene:
 
     services: RunningServices
     now: datetime = NOON
+    tick: timedelta = timedelta()
+    """How much the clock goes on each time that the server looks at it."""
+
+    def look(self) -> datetime:
+        self.now += self.tick
+        return self.now
 
     @property
     def runner(self) -> ScheduleRunner:
@@ -80,7 +86,7 @@ async def scene(
     root: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any
 ) -> AsyncIterator[Scene]:
     held: list[Scene] = []
-    monkeypatch.setattr("gateway.assemble.utc_now", lambda: held[0].now if held else NOON)
+    monkeypatch.setattr("gateway.assemble.utc_now", lambda: held[0].look() if held else NOON)
     async with running_services(root, **{"schedules": "on", **settings}) as services:
         held.append(Scene(services))
         yield held[0]
@@ -142,6 +148,32 @@ async def test_missed_runs_are_told_and_made_up_for_by_one(
     assert result["schedule"]["missed"] == view.schedule.last_missed == 3
     assert turn.id == view.schedule.last_turn_id
     assert view.next_runs[0] == NOON + timedelta(hours=4)
+
+
+@pytest.mark.parametrize("looks", range(1, 7))
+async def test_a_due_time_that_falls_while_the_server_starts_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    """It falls before each of the moments at which the server looks at the clock: the first runs
+    make up for 13:00 alone, the later ones stand for 14:00, too.
+    """
+    async with scene(tmp_path, monkeypatch) as s:
+        schedule_id = await s.add()
+    async with scene(tmp_path, monkeypatch) as s:
+        s.now = NOON + timedelta(hours=2, seconds=-looks)
+        s.tick = timedelta(seconds=1)
+        await s.runner.run_due(lambda _: True)
+        s.tick = timedelta()
+        await s.turns()
+        await s.at(2.01)
+        turns = await s.turns()
+        view = await s.view(schedule_id)
+    two = NOON + timedelta(hours=2)
+    told = [(turn.schedule.due_at, turn.schedule.missed) for turn in turns if turn.schedule]
+    first, *more = sorted(told)
+    assert first == (NOON + timedelta(hours=1), 1)
+    assert more == [(two, 0)] or (not more and turns[0].created_at >= two)
+    assert view.next_runs[0] == NOON + timedelta(hours=3)
 
 
 async def test_a_run_whose_note_was_lost_is_not_run_again_and_stops_no_other(

@@ -135,6 +135,7 @@ WRONG = [
     ("0 8 30 2 *", "UTC", "cron"),
     ("* * */20 * 1L", "UTC", "cron"),
     *(("0 8 * * *", zone, "time_zone") for zone in ("Mars/Base", "../UTC", "right/UTC", "Europe")),
+    ("0 8 * * *", "localtime", "time_zone"),  # a file of some machines
 ]
 
 
