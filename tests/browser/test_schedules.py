@@ -90,6 +90,70 @@ def test_a_cron_expression_of_ones_own_is_checked_by_the_server(
     expect(chat.get("schedule")).to_have_count(0)
 
 
+@pytest.fixture
+def changing(open_page: OpenPage, running: LiveServer) -> Iterator[ChatPage]:
+    """A page on which a schedule that is off is being changed."""
+    chat = open_page(url=running.url, timezone_id="Asia/Tokyo")
+    chat.ask("hello")
+    open_panel(chat)
+    chat.get("schedule-name").fill("<b>Mornings</b>")
+    chat.get("schedule-message").fill("list the files")
+    chat.get("schedule-place").select_option(label="this conversation: hello")
+    chat.get("schedule-when").select_option("weekly")
+    chat.get("schedule-time").fill("07:05")
+    chat.get("schedule-add").click()
+    chat.get("schedule-enabled").click()
+    expect(chat.get("schedule-next")).to_have_text("Off")
+    chat.get("schedule-change").click()
+    yield chat
+    chat.get("schedule-delete").click()
+    chat.get("confirm").click()
+    expect(chat.get("schedule")).to_have_count(0)
+
+
+def test_a_schedule_is_shown_as_it_is_to_be_changed_or_left(changing: ChatPage) -> None:
+    form = changing.get("schedule").get_by_test_id("schedule-form")
+    expect(form.get_by_role("heading")).to_have_text("Change “<b>Mornings</b>”")
+    expect(form.get_by_test_id("schedule-name")).to_be_focused()
+    for name, value in {
+        "name": "<b>Mornings</b>",
+        "message": "list the files",
+        "when": "weekly",
+        "time": "07:05",
+        "zone": "Asia/Tokyo",
+    }.items():
+        expect(form.get_by_test_id(f"schedule-{name}")).to_have_value(value)
+    expect(form.get_by_label("Where it goes").locator("option:checked")).to_contain_text("hello")
+    form.get_by_test_id("schedule-name").fill("Evenings")
+    form.get_by_test_id("schedule-cancel").click()
+    expect(changing.get("schedule-change")).to_be_focused()
+    expect(changing.get("schedule")).to_contain_text("Mornings")
+
+
+def test_a_schedule_is_changed_and_the_server_checks_how(changing: ChatPage) -> None:
+    panel, row = changing.get("schedules-panel"), changing.get("schedule")
+    form = row.get_by_test_id("schedule-form")
+    form.get_by_test_id("schedule-name").fill("Evenings")
+    form.get_by_test_id("schedule-zone").fill("Mars/Base")
+    changing.witness.network_may_fail = True
+    form.get_by_test_id("schedule-save").click()
+    expect(form.get_by_role("alert")).to_contain_text("IANA time zone database")
+    form.get_by_test_id("schedule-zone").fill("UTC")
+    form.get_by_test_id("schedule-place").select_option("")
+    form.get_by_test_id("schedule-when").select_option("own")
+    expect(form.get_by_test_id("schedule-cron")).to_have_value("5 7 * * 1")
+    form.get_by_test_id("schedule-cron").fill("*/5 20 * * *")
+    form.get_by_test_id("schedule-save").click()
+    expect(panel.get_by_role("status")).to_have_text("“Evenings” was changed.")
+    expect(row).to_contain_text("Evenings")
+    expect(row).to_contain_text("*/5 20 * * * · UTC · a new conversation each time")
+    expect(changing.get("schedule-change")).to_be_focused()
+    expect(changing.get("schedule-next")).to_have_text("Off")
+    changing.page.reload()
+    open_panel(changing)
+    expect(row).to_contain_text("*/5 20 * * * · UTC · a new conversation each time")
+
+
 @pytest.mark.parametrize(("locale", "width"), [("en-US", 1280), ("zh-CN", 390)])
 def test_the_panel_is_for_everybody_and_speaks_chinese(
     open_page: OpenPage, running: LiveServer, locale: str, width: int
@@ -106,7 +170,12 @@ def test_the_panel_is_for_everybody_and_speaks_chinese(
     expect(chat.get("schedule-last")).to_be_visible()
     chat.page.set_viewport_size({"width": width, "height": 800})
     assert chat.page.evaluate(JUDGE) == []
+    chat.get("schedule-change").click()
+    assert chat.page.evaluate(JUDGE) == []
+    shown = chat.get("schedules-panel").inner_text()
+    chat.get("schedule-cancel").click()
     if locale == "zh-CN":
+        assert not re.search("[a-z]{3}", re.sub("(?i)cron", "", shown)), shown
         chat.get("schedule-when").select_option("own")
         shown = chat.get("schedules-panel").inner_text()
         assert not re.search("[a-z]{3}", re.sub("(?i)cron", "", shown)), shown

@@ -19,11 +19,18 @@ export function cronOf(choice, time) {
   return `${minute} ${hour} ${DAYS[choice]}`;
 }
 
-export function describeCron(cron) {
-  if (cron === HOURLY) return t("schedule_hourly");
+/** The choice of the form that a cron expression is, and its time if it has one. */
+export function choiceOf(cron) {
+  if (cron === HOURLY) return { choice: "hourly" };
   const [, minute, hour, days] = AT_A_TIME.exec(cron) ?? [];
-  const choice = Object.keys(DAYS).find((name) => DAYS[name] === days);
-  return choice ? t(`schedule_${choice}_at`, { time: [hour, minute].map((number) => number.padStart(2, "0")).join(":") }) : cron;
+  const choice = Object.keys(DAYS).find((name) => DAYS[name] === days) ?? "own";
+  return choice === "own" ? { choice } : { choice, time: [hour, minute].map((number) => number.padStart(2, "0")).join(":") };
+}
+
+export function describeCron(cron) {
+  const { choice, time } = choiceOf(cron);
+  if (choice === "own") return cron;
+  return time ? t(`schedule_${choice}_at`, { time }) : t("schedule_hourly");
 }
 
 export const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;

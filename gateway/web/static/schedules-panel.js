@@ -9,7 +9,7 @@ import { ErrorLine } from "/static/error-line.js";
 import { formatFull } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
-import { scheduleForm } from "/static/schedule-form.js";
+import { scheduleForm, zonesList } from "/static/schedule-form.js";
 import { describeCron } from "/static/schedule-times.js";
 import { showHidden } from "/static/visible.js";
 
@@ -33,9 +33,11 @@ class ScheduleRow {
   #schedule;
   /** Of a run that may have been taken though the answer did not come. */
   #key = null;
+  /** While it is changed. */
+  #form = null;
   element = el("li", { class: "schedule", "data-testid": "schedule" });
 
-  /** `panel`: tell(error), said(words), changed(), removed(row). */
+  /** `panel`: here, tell(error), said(words), changed(), removed(row). */
   constructor(schedule, panel) {
     this.#schedule = schedule;
     this.#panel = panel;
@@ -54,6 +56,10 @@ class ScheduleRow {
   }
 
   #draw() {
+    if (this.#form) {
+      if (this.element.firstChild !== this.#form) this.element.replaceChildren(this.#form);
+      return;
+    }
     const { name, cron, time_zone: zone, message, conversation_id: place, enabled, next_runs: next, last_run: last, problem } = this.#schedule;
     const shown = showHidden(name);
     const onOff = el("input", { class: "switch", type: "checkbox", role: "switch", checked: enabled, "aria-label": t("schedule_on", { name: shown }), "data-testid": "schedule-enabled" });
@@ -68,7 +74,7 @@ class ScheduleRow {
       el("span", { class: "schedule-message", dir: "auto" }, showHidden(isLong ? `${message.slice(0, SHOWN_CHARS)}…` : message)),
       el("span", { "data-testid": "schedule-next" }, next.length ? t("schedule_next", { time: formatFull(next[0]) }) : t("schedule_off")),
       ...[lastRun(last), problem && el("span", { class: "schedule-problem", "data-testid": "schedule-problem" }, icon("alert"), PROBLEMS.has(problem.code) ? t(`schedule_${problem.code}`) : showHidden(problem.message))].filter(Boolean),
-      el("div", { class: "schedule-actions" }, button("schedule_run", "schedule-run", () => this.#run()), button("schedule_delete", "schedule-delete", () => this.#remove(), "link-button is-danger")));
+      el("div", { class: "schedule-actions" }, button("schedule_run", "schedule-run", () => this.#run()), button("schedule_change", "schedule-change", () => this.#change()), button("schedule_delete", "schedule-delete", () => this.#remove(), "link-button is-danger")));
   }
 
   /** What failed is told, and the row shows what there is. */
@@ -92,6 +98,26 @@ class ScheduleRow {
       this.#panel.changed();
       this.#watch();
     });
+  }
+
+  #change() {
+    const leave = () => {
+      this.#form = null;
+      this.#draw();
+      this.element.querySelector('[data-testid="schedule-change"]').focus();
+    };
+    this.#form = scheduleForm({
+      here: this.#panel.here, schedule: this.#schedule, cancel: leave,
+      submit: async (body) => {
+        // A project is for new conversations alone.
+        const whole = body.conversation_id ? { ...body, project_id: null } : body;
+        this.#schedule = await requestJson(pathOf(this.#schedule), { method: "PATCH", body: whole });
+        this.#panel.said(t("schedule_changed", { name: showHidden(body.name) }));
+        leave();
+      },
+    });
+    this.#draw();
+    this.#form.querySelector("input").focus();
   }
 
   async #remove() {
@@ -118,6 +144,7 @@ export function openSchedules({ here, changed }) {
   const close = el("button", { class: "icon-button", type: "button", "aria-label": t("close"), title: t("close") }, icon("close"));
   const heading = el("h2", { tabindex: "-1" }, t("schedules"));
   const panel = {
+    here,
     tell: (error) => new ErrorLine(errors).show(error),
     said: (words) => setText(state, words),
     changed,
@@ -150,9 +177,9 @@ export function openSchedules({ here, changed }) {
     panel.said(t("schedule_added", { name: showHidden(body.name) }));
   }
 
-  const body = el("div", { class: "panel-body" }, none, list, scheduleForm({ here, add }));
+  const body = el("div", { class: "panel-body" }, none, list, scheduleForm({ here, submit: add }), zonesList());
   const content = el("div", { class: "panel", "data-testid": "schedules-panel" }, el("header", { class: "panel-head" }, heading, close), errors, state, body);
-  const dialog = openDialog({ label: t("schedules"), className: "panel-dialog", content, mayLeave: () => !content.querySelector("textarea").value });
+  const dialog = openDialog({ label: t("schedules"), className: "panel-dialog", content, mayLeave: () => [...content.querySelectorAll("textarea")].every((text) => text.value === text.defaultValue) });
   close.addEventListener("click", () => dialog.close());
   list.addEventListener("click", (event) => { if (event.target.closest("a")) dialog.close(); });
   read();
