@@ -9,7 +9,7 @@ off, and queues those that waited.
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -42,6 +42,7 @@ from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.model_access import MakeEngine, ModelAccess, Ping
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
 from gateway.observability.paths import PathView
+from gateway.observability.side_query_trace import TracedModel
 from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
@@ -167,6 +168,7 @@ async def open_services(
         if open_tracer is not None:
             on_lost = metrics.trace_spans_lost_total.inc
             tracer = await stack.enter_async_context(open_tracer(on_lost))
+            access = _traced(access, tracer, settings.side_model)
         users: set[UserId] = set()
         mask = partial(mask_secrets, known=access.secrets)
         remembered = await stack.enter_async_context(
@@ -376,6 +378,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         ask_model=access.ask_model,
         makes_traces=parts.tracer is not None,
     )
+
+
+def _traced(access: ModelAccess, tracer: Tracer, model: str) -> ModelAccess:
+    ask = access.ask_model
+    return access if ask is None else replace(access, ask_model=TracedModel(ask, tracer, model))
 
 
 def _traces(parts: _Parts, further: FurtherTools) -> BeginTrace:

@@ -123,7 +123,8 @@ class ApprovalRequester:
             nonlocal is_allowed
             is_allowed = await reviewer.allows(request, shown, chars=estimate_chars(call.input))
 
-        await context.control.run_unless_stopped(review)
+        with context.trace.asking():
+            await context.control.run_unless_stopped(review)
         use = context.evidence.tools.get(call.index)
         if use is not None:
             use.waited_s += anyio.current_time() - asked_s

@@ -17,6 +17,8 @@ from gateway.conversations.model import Turn
 from gateway.conversations.store import FileChangeStore, TurnStore
 from gateway.observability.effects import describe_effects
 from gateway.observability.masking import clip
+from gateway.observability.side_query_trace import asking, asking_for
+from gateway.observability.tracing import Span
 from gateway.turns.sentences import language_of, say
 from memory.clock import Now
 from memory.errors import StoreUnavailable
@@ -71,7 +73,8 @@ class ClaimChecker:
         self._file_changes = file_changes
         self._feed = feed
         self._on_result = on_result
-        self._waiting: deque[Turn] = deque()
+        self._waiting: deque[tuple[Turn, Span | None]] = deque()
+        """With the step of a trace that the question stands below."""
         self._work = anyio.Event()
 
     def turn_ended(self, turn: Turn) -> None:
@@ -81,7 +84,7 @@ class ClaimChecker:
         if len(self._waiting) >= MAX_WAITING:
             self._on_result("skipped")
             return
-        self._waiting.append(turn)
+        self._waiting.append((turn, asking()))
         self._work.set()
 
     async def run(self) -> None:
@@ -90,7 +93,9 @@ class ClaimChecker:
             await self._work.wait()
             self._work = anyio.Event()
             while self._waiting:
-                await self._check(self._waiting.popleft(), self._model)
+                turn, above = self._waiting.popleft()
+                with asking_for(above):
+                    await self._check(turn, self._model)
 
     async def _check(self, turn: Turn, model: RestingModel) -> None:
         if model.rests:

@@ -70,7 +70,8 @@ class TurnCompletion:
         is_noted = len(result["notices"]) == noted
         await context.events.complete(ended, result, is_synced=not is_noted)
         context.chronicle.ended()
-        context.parts.turn_ended(ended)
+        with context.trace.asking():
+            context.parts.turn_ended(ended)
         self._count(result)
         context.trace.step("reply", began_s)
         context.trace.end(result)

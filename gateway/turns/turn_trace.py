@@ -1,6 +1,6 @@
 """The trace of one turn, by the GenAI conventions of OpenTelemetry.
 
-    invoke_agent → request, recall, client, chat MODEL …, execute_tool NAME …, reply
+    invoke_agent → request, recall, client, chat MODEL …, execute_tool NAME …, side_query …, reply
 
 The calls of a sub-agent stand below the call of `Agent` that began it. Values are figures, ids and
 words of the program. What the model or its service chose, such as a call's id, is masked, and
@@ -9,6 +9,7 @@ counts as `other` unless it has an id's form; a tool's name counts unless nobody
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
 
@@ -16,6 +17,7 @@ import anyio
 
 from gateway.conversations.model import Turn
 from gateway.observability.metrics import OTHER
+from gateway.observability.side_query_trace import asking_for
 from gateway.observability.tracing import INCOMING, Attributes, Span, Tracer, Value
 from gateway.relay.reports import ModelCall
 from gateway.turns.evidence import Evidence, ToolUse
@@ -56,6 +58,9 @@ class TurnTrace(Protocol):
     def model_called(self, call: ModelCall) -> None:
         """Add a call of the model's service that ends now."""
 
+    def asking(self) -> AbstractContextManager[None]:
+        """Have the questions to the small model in the block stand below the turn."""
+
     def end(self, result: Mapping[str, Any] | None) -> None:
         """End the trace with the turn's result; None: it did not run, or was not stored."""
 
@@ -76,6 +81,9 @@ class _NoTrace:
 
     def model_called(self, call: ModelCall) -> None:
         pass
+
+    def asking(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def end(self, result: Mapping[str, Any] | None) -> None:
         pass
@@ -180,6 +188,9 @@ class _SpannedTrace:
             attributes["gen_ai.response.time_to_first_chunk"] = call.first_s
         span = self._root.begin(f"chat {model}", now_s - call.seconds, "client")
         span.end(now_s, attributes, call.fault or (None if call.is_whole else "cancelled"))
+
+    def asking(self) -> AbstractContextManager[None]:
+        return asking_for(self._root)
 
     def end(self, result: Mapping[str, Any] | None) -> None:
         attributes: dict[str, Value] = {

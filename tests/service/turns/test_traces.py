@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
@@ -10,6 +12,7 @@ from gateway.application import create_app
 from gateway.conversations.sqlite import turns
 from gateway.ids import LOCAL_USER as ME
 from memory.errors import StoreUnavailable
+from memory.remote.small_model import ModelUnavailable
 from tests.support.services import running_services, script
 from tests.support.traces import KeptTraces
 
@@ -82,6 +85,60 @@ async def test_the_trace_of_the_request_goes_on(tmp_path: Path) -> None:
     assert first.parent is not None
     assert f"{first.parent.span_id:016x}" == "00f067aa0ba902b7"
     assert [root.parent for root in others] == [None, None]
+
+
+class SmallModel:
+    """Allows a call, finds no claim and answers a front end; `failure` is raised instead."""
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+
+    async def __call__(self, *, system: str, prompt: str, timeout_s: float) -> str:
+        await anyio.lowlevel.checkpoint()
+        if self.failure is not None:
+            raise self.failure
+        return '{"allow": true}' if "permission" in system else '{"claims": []}'
+
+
+async def test_a_question_to_the_small_model_is_a_step_of_the_turn_that_asks_it(
+    tmp_path: Path,
+) -> None:
+    """A call is reviewed within the turn, its claims are checked after it."""
+    traces = KeptTraces()
+    write = {"tool": "Write", "input": {"file_path": "b.txt", "content": SECRET}}
+    settings = {"approvals": "on", "review": "model", "check": "model", "side_model": "small"}
+    async with running_services(
+        tmp_path, ask_model=SmallModel(), open_tracer=traces.open, **settings
+    ) as services:
+        await services.play(script(write, {"text": SECRET}))
+        with anyio.fail_after(30):
+            while len(traces.attributes("side_query")) < 2:  # noqa: ASYNC110  no signal
+                await anyio.sleep(0.01)
+    assert {tree for tree in traces.tree if "side_query" in tree} == {(ROOT, "side_query")}
+    asked = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic"}
+    assert traces.attributes("side_query") == [asked | {"gen_ai.request.model": "small"}] * 2
+    assert SECRET not in "\n".join(span.to_json() for span in traces.spans)
+
+
+async def test_a_front_ends_own_question_is_a_trace_that_goes_on_with_its_callers(
+    tmp_path: Path,
+) -> None:
+    traces, model = KeptTraces(), SmallModel()
+    body = {"model": "candor-task", "messages": [{"role": "user", "content": SECRET}]}
+    headers = {"traceparent": f"00-{CALLER}-00f067aa0ba902b7-01"}
+    async with running_services(tmp_path, ask_model=model, open_tracer=traces.open) as services:
+        transport = httpx.ASGITransport(create_app(services))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as http:
+            for failure in (None, ModelUnavailable("It is gone.")):
+                model.failure = failure
+                await http.post("/openai/v1/chat/completions", json=body, headers=headers)
+    first, second = traces.spans
+    for span in (first, second):
+        assert span.name == "side_query"
+        assert span.context is not None
+        assert f"{span.context.trace_id:032x}" == CALLER
+    errors = [(span.attributes or {}).get("error.type") for span in (first, second)]
+    assert errors == [None, "unavailable"]
 
 
 async def test_a_caller_that_keeps_no_trace_gets_none(tmp_path: Path) -> None:
