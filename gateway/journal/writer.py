@@ -12,8 +12,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ CLOSE_TIMEOUT_S = 5.0
 DRAIN_TIMEOUT_S = 5.0
 PROBE_TIMEOUT_S = 2.0
 TOO_SLOW = "The journal's disk does not answer."
+_MAX_FORMATS = 32
+"""Ways to show texts, one a workspace, whose lines' repeated strings are remembered."""
 _PROBE = b"\n" * 4096
 """A whole block: a full disk may still take a byte into a block that is in use."""
 _REASONS = {
@@ -144,7 +146,8 @@ class Journal:
         self.now = now
         self.on_lost = on_lost
         self._directory = directory
-        self._format = LineFormat(mask=mask)
+        self._mask = mask
+        self._format_of = lru_cache(_MAX_FORMATS)(self._make_format)
         self._queue: dict[TurnJournal, list[Line]] = {}
         self._held_lines = self._held_bytes = 0
         """What is queued or being written."""
@@ -168,9 +171,10 @@ class Journal:
         log_file = log_file_name(turn_id, at)
         envelope = {"conversation_id": conversation_id, "turn_id": turn_id}
         file = LogFile(self._directory / log_file, envelope)
-        mask = self._format.mask
-        line_format = replace(self._format, mask=lambda text: mask(shown(text)))
-        return TurnJournal(self, file, log_file, line_format)
+        return TurnJournal(self, file, log_file, self._format_of(shown))
+
+    def _make_format(self, shown: Mask) -> LineFormat:
+        return LineFormat(mask=lambda text: self._mask(shown(text)))
 
     def enqueue(self, turn: TurnJournal, line: Line) -> bool:
         """Take a line; return False if the queue is full or the writer has ended."""

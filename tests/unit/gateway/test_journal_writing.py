@@ -153,6 +153,25 @@ async def test_closing_does_not_wait_for_more_lines_to_come(
     assert seqs(tmp_path) == [1, 2, 3]
 
 
+async def test_the_names_of_fields_are_read_once_for_all_turns_of_a_workspace(
+    tmp_path: Path,
+) -> None:
+    """Two workspaces show texts in two ways, so what is clean in one may not be in the other."""
+    read: list[str] = []
+
+    def mask(text: str) -> str:
+        read.append(text)
+        return text
+
+    journal = make(tmp_path, mask=mask)
+    async with running(journal):
+        for turn_id, shown in (("trn_a", str), ("trn_b", str), ("trn_c", str.strip)):
+            turn = journal.open("cnv_c", turn_id, AT, shown=shown)
+            turn.write("message", name_of_a_field=1)
+            assert await turn.close()
+    assert read.count("name_of_a_field") == 2
+
+
 async def test_what_waits_is_written_when_the_writer_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
