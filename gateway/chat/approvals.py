@@ -76,7 +76,7 @@ class Approvals:
         return None
 
     async def extend(self, user_id: UserId, approval_id: str) -> str:
-        """Give a pending approval its whole time again; return when it expires then.
+        """Restart the time limit of a pending approval; return when it expires then.
 
         Raises:
             NotFound: there is no such approval.

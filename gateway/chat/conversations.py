@@ -67,7 +67,7 @@ class Conversations:
         page = await store.page(user_id, limit=limit, cursor=cursor, query=query)
         ids = [conversation.id for conversation in page.conversations]
         matches = await store.matches(ids, query) if query else {}
-        views = [self._view(one) for one in page.conversations]
+        views = [self._view(conversation) for conversation in page.conversations]
         return [
             replace(view, match=matches.get(view.conversation.id)) for view in views
         ], page.next_cursor
@@ -82,7 +82,8 @@ class Conversations:
 
     async def pinned(self, user_id: UserId) -> list[ConversationView]:
         """List a user's pinned conversations, newest first."""
-        return [self._view(one) for one in await self._parts.conversations.pinned(user_id)]
+        pinned = await self._parts.conversations.pinned(user_id)
+        return [self._view(conversation) for conversation in pinned]
 
     async def get(self, user_id: UserId, conversation_id: str) -> ConversationView:
         """Return one conversation with its queue."""

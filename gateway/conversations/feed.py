@@ -140,7 +140,7 @@ class EventFeed:
             channel.call()
 
     def announce(self, conversation_id: ConversationId, turn_id: TurnId) -> None:
-        """Tell a conversation's readers that a stored result has changed after its turn ended."""
+        """Notify a conversation's readers that a stored result changed after its turn ended."""
         channel = self._channels.get(conversation_id)
         if channel is not None:
             fields = {"turn_id": turn_id, "conversation_id": conversation_id}

@@ -135,7 +135,7 @@ class ClientPool:
 
     @contextmanager
     def _claimed(self, conversation_id: str) -> Iterator[Claim]:
-        """Let a conversation get a client; `drop` and `close` cancel it, and wait for its end."""
+        """Connect a conversation's client; `drop` and `close` cancel it and wait for its end."""
         claim = self._claims[conversation_id] = Claim()
         try:
             with claim.scope:

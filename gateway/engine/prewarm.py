@@ -100,7 +100,9 @@ class PrewarmPool:
     def _next(self) -> _Warming | None:
         """Return an unclaimed client, preferably a ready one."""
         free = [
-            one for one in self._warmings if not one.claimed and not self._is_outdated(one.spec)
+            warming
+            for warming in self._warmings
+            if not warming.claimed and not self._is_outdated(warming.spec)
         ]
         return min(free, key=lambda one: one.client is None, default=None)
 

@@ -126,7 +126,8 @@ def await_commands_blocking(mark: str, agent: psutil.Process) -> None:
     """
     until = time.monotonic() + _TERMINATE_GRACE_S
     while time.monotonic() < until + _TERMINATE_GRACE_S:
-        left = [one for one in _marked(lambda one: one == mark) if one != agent and _is_active(one)]
+        marked = _marked(lambda other: other == mark)
+        left = [process for process in marked if process != agent and _is_active(process)]
         if not left:
             return
         if time.monotonic() > until:

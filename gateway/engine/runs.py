@@ -86,7 +86,7 @@ class EventQueue:
             _tickers.setdefault(asyncio.get_running_loop(), _Ticker()).add(self)
 
     def wake(self) -> None:
-        """Let the reader have the pieces that wait: it is the tick."""
+        """Pass the waiting pieces on to the reader, at each tick."""
         self._waits_for_tick = False
         self._more.set()
 

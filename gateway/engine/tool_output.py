@@ -50,7 +50,8 @@ def whole_output_blocking(tool: str, response: Any, config_dir: Path | None) -> 
         listed = names if isinstance(names, list) else []
         return _kept(_joined([response.get("content") or _joined(listed)]))
     blocks = response if isinstance(response, list) else [response]
-    return _kept(_joined([one.get("text") if isinstance(one, Mapping) else one for one in blocks]))
+    texts = [block.get("text") if isinstance(block, Mapping) else block for block in blocks]
+    return _kept(_joined(texts))
 
 
 def _joined(texts: list[Any]) -> str:

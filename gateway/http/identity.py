@@ -67,4 +67,4 @@ def identity_proxies(settings: Settings) -> IdentityProxies | None:
 
 
 def _networks(told: Iterable[str]) -> Iterable[Network]:
-    return (ipaddress.ip_network(one, strict=False) for one in told)
+    return (ipaddress.ip_network(network, strict=False) for network in told)

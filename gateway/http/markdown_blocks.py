@@ -47,4 +47,4 @@ def _opened(line: str) -> str:
 
 def _ends_html(line: str, end: str) -> bool:
     ends = _TAG_ENDS if end in _TAG_ENDS else (end,)
-    return any(one in line.lower() for one in ends)
+    return any(end in line.lower() for end in ends)

@@ -104,7 +104,9 @@ class McpServers:
         prefix, _, rest = name.partition("__")
         server = self._servers.get(rest.partition("__")[0]) if prefix == "mcp" else None
         tool = rest.partition("__")[2]
-        is_offered = server is not None and any(one.name == tool for one in server.offer.tools)
+        is_offered = server is not None and any(
+            offered.name == tool for offered in server.offer.tools
+        )
         return (server, tool) if is_offered else (None, None)
 
     async def ping(self) -> Mapping[str, str]:

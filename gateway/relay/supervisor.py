@@ -95,7 +95,7 @@ class RelayProcess:
         self._change(client_id, "mark", mark)
 
     def hold(self, client_id: str, *, is_held: bool) -> None:
-        """Let the client's requests wait until it is no longer held.
+        """Hold the client's requests back until it is released.
 
         This holds for each request that the agent makes because of anything that it is sent
         afterwards.
@@ -226,7 +226,7 @@ class RelayProcess:
 
 
 def _report(client: _Client, report: ServiceReport) -> None:
-    """Tell a client of a report; a client that fails at it fails alone."""
+    """Pass a report to a client; an error of one client affects no other."""
     try:
         client.on_report(report)
     except Exception:  # noqa: BLE001  any callable; its failure must not end the relay

@@ -271,7 +271,7 @@ class ApprovalDesk:
         return question
 
     def extend(self, user_id: UserId, approval_id: str) -> Question | None:
-        """Give a pending approval its whole time again; None if no run waits for the answer."""
+        """Restart the time limit of a pending approval; None if no run waits for it."""
         waiting = self._open.get(approval_id)
         if waiting is None or not waiting.is_shown or waiting.answer is not None:
             return None
@@ -295,7 +295,14 @@ class ApprovalDesk:
     async def of_call(self, turn_id: TurnId, index: int) -> Approval | None:
         """Return the approval of a turn's call that can still be answered."""
         found = await self._store.of_turn(turn_id)
-        return next((one for one in found if one.call_index == index and one.state == "open"), None)
+        return next(
+            (
+                approval
+                for approval in found
+                if approval.call_index == index and approval.state == "open"
+            ),
+            None,
+        )
 
     async def withdraw_approval(self, approval_id: ApprovalId) -> None:
         """Note that an approval's turn was stopped; unless stored, it can still be answered."""

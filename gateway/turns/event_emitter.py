@@ -184,7 +184,7 @@ class EventEmitter:
             self._open_chars["thinking"] += len(text)
 
     def _void(self) -> dict[str, int]:
-        """Give up what was shown of unfinished blocks; return what readers must drop,
+        """Discard what was shown of unfinished blocks; return what readers must drop,
         for a notice.
         """
         self._text_masker.rest()

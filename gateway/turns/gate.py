@@ -117,7 +117,7 @@ class TurnGate:
     _passed: set[int] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        """Let the evidence know that every call comes by here."""
+        """Declare in the evidence that every call passes this gate."""
         self.evidence.passed = self._passed
 
     async def judge(self, call: ToolCall) -> Verdict:

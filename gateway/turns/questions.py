@@ -18,7 +18,9 @@ def question_texts(tool_input: Mapping[str, Any]) -> list[str]:
     """Return the text of each question of a call, in order."""
     questions = tool_input.get("questions")
     asked = questions if isinstance(questions, list) else []
-    return [str(one.get("question", "")) for one in asked if isinstance(one, Mapping)]
+    return [
+        str(question.get("question", "")) for question in asked if isinstance(question, Mapping)
+    ]
 
 
 def answers_to(

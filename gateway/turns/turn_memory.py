@@ -212,7 +212,7 @@ class TurnChronicle:
         notices = [Notice(code, say(language, code)) for code, holds in codes.items() if holds]
         items = map(to_item, kept.saved)
         saved = [{"id": item.id, "kind": item.kind, "title": item.title} for item in items]
-        return {"saved": saved, "forgotten": [asdict(one) for one in kept.forgotten]}, notices
+        return {"saved": saved, "forgotten": [asdict(item) for item in kept.forgotten]}, notices
 
     @property
     def failure(self) -> str:

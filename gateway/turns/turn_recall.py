@@ -88,7 +88,7 @@ class TurnRecall:
             )
 
     def _tell_silence(self) -> None:
-        """Tell the person and the model that memory gave no answer, or less than there may be."""
+        """Notify the person and the model that memory gave no answer or an incomplete one."""
         silent = [reason for reason in self.fields["degraded"] if reason in _SILENT]
         if not silent or self._context.parts.memory.is_missing:
             return  # a missing memory is reported when the turn cannot be written

@@ -242,7 +242,7 @@ def _view_blocking(
 
 @asynccontextmanager
 async def _locked(workspace: OpenWorkspace) -> AsyncIterator[None]:
-    """Let no call change a workspace meanwhile."""
+    """Block calls that change the workspace while the context is open."""
     holder = object()
     if not await workspace.lock.acquire(holder):
         raise Conflict("Agents are changing the workspace; try again.", code="workspace_busy")

@@ -35,7 +35,7 @@ def read_changes_blocking(tree: WorkTree, raw: bytes) -> FileChanges:
     """
     found = list(_parse(raw.decode(errors="replace")))
     shown = found[:MAX_KEPT_FILES]
-    blobs = {blob for one in shown for blob in (one.before, one.after) if blob.strip("0")}
+    blobs = {blob for change in shown for blob in (change.before, change.after) if blob.strip("0")}
     sizes = _sizes(tree, sorted(blobs))
     left, wanted = MAX_KEPT_BYTES, []
     for one in shown:
@@ -49,7 +49,7 @@ def read_changes_blocking(tree: WorkTree, raw: bytes) -> FileChanges:
             wanted += pair
             left -= size
     texts = _contents(tree, sorted(set(wanted)))
-    files = [_changed(one, sizes, texts) for one in shown]
+    files = [_changed(change, sizes, texts) for change in shown]
     return FileChanges(files=files, complete=len(found) == len(shown))
 
 

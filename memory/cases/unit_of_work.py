@@ -84,7 +84,7 @@ async def visible(
 
     Only those that may be named to the caller: of its app or of none, neither rejected nor stale.
     """
-    ids = sorted({one.case_id for known in relations.values() for one in known})
+    ids = sorted({related.case_id for known in relations.values() for related in known})
     others = {
         case.case_id: case
         for case in await store.get(ids, caller.scope.owner_id)

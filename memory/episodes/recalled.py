@@ -16,7 +16,11 @@ def without_recalled(text: str, recalled: Iterable[str]) -> str:
     lines: list[str] = []
     for line in text.split("\n"):
         sentences = _SENTENCE_END.split(line)
-        kept = [one for one in sentences if not any(_plain(one) in known for known in shown)]
+        kept = [
+            sentence
+            for sentence in sentences
+            if not any(_plain(sentence) in known for known in shown)
+        ]
         if kept or not shown:
             lines.append(line if len(kept) == len(sentences) else " ".join(kept))
     return "\n".join(lines)

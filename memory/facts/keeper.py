@@ -120,7 +120,7 @@ class FactKeeper:
             fact = await self.store.get(item.id, _seen(turn.scope)) if item.kind == "fact" else None
             older = [] if fact is None else await self.store.older(fact.id)
             facts = [] if fact is None else [*older, fact]
-            turns = {turn_id for one in facts for turn_id in (one.turn_id, one.saved_turn_id)}
+            turns = {turn_id for fact in facts for turn_id in (fact.turn_id, fact.saved_turn_id)}
             episodes = await self.store.episodes_of(turn.scope.owner_id, turns - {None})
             order |= dict.fromkeys([*(old.id for old in older), item.id, *episodes])
             told[item.id] = _forgotten(item, fact, [old.text for old in older])

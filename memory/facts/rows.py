@@ -163,7 +163,7 @@ def forgotten_on_request_blocking(
     sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
     row = connection.execute(sql, (turn.turn_id,)).fetchone()
     before = [] if row is None else json.loads(row["told"])
-    after = json.dumps([*before, *(asdict(one) for one in told)])
+    after = json.dumps([*before, *(asdict(fact) for fact in told)])
     values = {"turn_id": turn.turn_id, "told": after}
     insert_blocking(connection, "forgotten_on_request", values, verb="INSERT OR REPLACE")
     note_forgotten_blocking(connection, [turn.turn_id], turn.occurred_at)

@@ -114,7 +114,7 @@ class FactTools:
         forgotten = await self._keeper.forget(ids, _text(arguments, "evidence"), turn, prove)
         copies = await self._copies(forgotten, turn.scope)
         answer: dict[str, Any] = {
-            "forgotten": [{"id": one.id, "kind": one.kind} for one in forgotten]
+            "forgotten": [{"id": item.id, "kind": item.kind} for item in forgotten]
         }
         if copies:
             answer["still_said_in"] = [
@@ -124,7 +124,7 @@ class FactTools:
 
     async def _copies(self, forgotten: Sequence[Forgotten], scope: Scope) -> list[Item]:
         """Return notes, turns and episodes that have a forgotten fact word for word."""
-        texts = [text for one in forgotten if one.text for text in (one.text, *one.earlier)]
+        texts = [text for item in forgotten if item.text for text in (item.text, *item.earlier)]
         if not texts:
             return []
         found = await self._search.search(texts, scope=scope, kinds=("note", "turn", "episode"))

@@ -17,7 +17,7 @@ _queue: ContextVar[IntentQueue | None] = ContextVar("intent_queue", default=None
 
 @contextmanager
 def reporting(happening: Callable[[], Happening], queue: IntentQueue) -> Iterator[None]:
-    """Let the code of a block build intents without a `Happening`, and queue them.
+    """Build intents in a block without a `Happening`, and queue them.
 
     `happening` is called for each intent. The block and the tasks that it starts are served, no
     others.

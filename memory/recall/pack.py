@@ -210,7 +210,7 @@ def _quotation(lines: Sequence[str], made: ContextPack, left_out: int) -> list[s
         return []
     query = one_line((made.next_step_query or "").replace('"', "'"), _QUERY_CHARS)
     more = _MORE.format(count=left_out, query=query) if left_out else ""
-    names = "; ".join(f"{one.name} ({len(one.item_ids)})" for one in made.categories)
+    names = "; ".join(f"{category.name} ({len(category.item_ids)})" for category in made.categories)
     common = _CATEGORIES.format(names=one_line(names, _CATEGORIES_CHARS)) if names else ""
     ends = [part for part in (common, _degraded(made.degraded), more) if part]
     return ["\n".join([_LEAD, *lines]), *ends]

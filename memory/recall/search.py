@@ -133,7 +133,9 @@ class MemorySearch:
             hits=hits[: max(0, limit)],
             held_back=[held for held in held_back if held.id in worth_showing],
             degraded=gathered.degraded,
-            is_by_words=all(one.retriever == "fulltext" for one in found if one.candidates),
+            is_by_words=all(
+                result.retriever == "fulltext" for result in found if result.candidates
+            ),
         )
 
     async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:

@@ -62,7 +62,7 @@ class SqliteConversationStore:
             {"ids": id_list(ids)},
         )
         known = {row["id"] for row in rows}
-        return [one for one in ids if one not in known]
+        return [id_ for id_ in ids if id_ not in known]
 
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None

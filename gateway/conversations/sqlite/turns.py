@@ -256,7 +256,8 @@ class SqliteTurnStore:
         )
         turns: list[SessionTurn] = []
         for row in rows:
-            if any(one["code"] == _SUMMARISED for one in json.loads(row["notices"] or "[]")):
+            notices = json.loads(row["notices"] or "[]")
+            if any(notice["code"] == _SUMMARISED for notice in notices):
                 break
             injected = json.loads(row["shown"] or "[]")
             shown = {item["id"]: item.get("revision", 1) for item in injected}

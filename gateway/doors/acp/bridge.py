@@ -92,7 +92,7 @@ class Bridge:
         self._client = conn
 
     async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:  # noqa: ARG002
-        """Say what can be honoured."""
+        """Return what is supported."""
         return InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=AgentCapabilities(
@@ -164,12 +164,12 @@ class Bridge:
             return ListSessionsResponse(
                 sessions=[
                     SessionInfo(
-                        session_id=one["id"],
+                        session_id=conversation["id"],
                         cwd=str(self._workspace),
-                        title=one["title"],
-                        updated_at=one["last_activity_at"],
+                        title=conversation["title"],
+                        updated_at=conversation["last_activity_at"],
                     )
-                    for one in page["conversations"]
+                    for conversation in page["conversations"]
                 ],
                 next_cursor=page["next_cursor"],
             )

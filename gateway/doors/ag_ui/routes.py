@@ -93,12 +93,12 @@ async def _resume(
     """
     approvals, user_id = context.chat.approvals, context.user_id
     try:
-        replies = [one.answer().reply() for one in over]
+        replies = [answered.answer().reply() for answered in over]
     except ValidationError:
         raise UnprocessableEntity(
             "The `payload` of a resolved interrupt is an object with `approved`: true or false."
         ) from None
-    asked = [await approvals.turn_of(user_id, one.interrupt_id) for one in over]
+    asked = [await approvals.turn_of(user_id, answered.interrupt_id) for answered in over]
     goes_on: TurnId = asked[-1]
     for one, reply in zip(over, replies, strict=True):
         with suppress(*([Conflict] if one.status == "cancelled" else [])):

@@ -67,7 +67,7 @@ async def create_agent(context: Context) -> Response:
 async def list_agents(context: Context, limit: Limit = _PAGE, page: Parameter = "") -> Response:
     """List the user's agents, newest first."""
     agents, next_page = await _listed(context, "agent", limit, page)
-    return JsonResponse({"data": [agent_view(one) for one in agents], "next_page": next_page})
+    return JsonResponse({"data": [agent_view(agent) for agent in agents], "next_page": next_page})
 
 
 @router.get("/agents/{agent_id}")
@@ -112,7 +112,8 @@ async def list_environments(
 ) -> Response:
     """List the user's environments, newest first."""
     found, next_page = await _listed(context, "environment", limit, page)
-    return JsonResponse({"data": [environment_view(one) for one in found], "next_page": next_page})
+    views = [environment_view(environment) for environment in found]
+    return JsonResponse({"data": views, "next_page": next_page})
 
 
 @router.get("/environments/{environment_id}")
@@ -152,7 +153,8 @@ async def list_sessions(context: Context, limit: Limit = _PAGE, page: Parameter 
     except UnknownCursor as exc:
         raise unknown_cursor("page") from exc
     sessions = [await session_of(context, view.conversation) for view in views]
-    shown = [await show(context, one) for one in sessions if one.archived_at is None]
+    open_sessions = [session for session in sessions if session.archived_at is None]
+    shown = [await show(context, session) for session in open_sessions]
     return JsonResponse({"data": shown, "next_page": next_page, "prev_page": None})
 
 
@@ -319,4 +321,4 @@ async def _listed(
     )
     shown = found[:limit]
     next_page = shown[-1].id if len(found) > limit else None
-    return [one for one in shown if one.archived_at is None], next_page
+    return [client for client in shown if client.archived_at is None], next_page

@@ -38,10 +38,10 @@ def restore_blocking(
     """
     taken: list[str] = []
     faults: list[OSError] = []
-    old = {one.path: one for one in before}
-    new = [one for one in after if one.path not in old and _acts(one)]
-    now = {one.path: one for one in after}
-    links = [one for one in before if one.kind == "link" and now.get(one.path) != one]
+    old = {entry.path: entry for entry in before}
+    new = [entry for entry in after if entry.path not in old and _acts(entry)]
+    now = {entry.path: entry for entry in after}
+    links = [entry for entry in before if entry.kind == "link" and now.get(entry.path) != entry]
     for one in (*new, *links):
         try:
             if one in links:
@@ -102,7 +102,7 @@ def _remove(path: Path) -> None:
 
 
 def _make_accessible(folder: Path) -> None:
-    """Give the owner of a folder every right in it."""
+    """Set every right of a folder's owner."""
     mode = stat.S_IMODE(folder.stat().st_mode)
     if mode & stat.S_IRWXU != stat.S_IRWXU:
         folder.chmod(mode | stat.S_IRWXU)

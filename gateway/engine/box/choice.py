@@ -46,8 +46,11 @@ def make_box_blocking(
             settings.shell_secrets_file,
             hosts,
             environ,
-            written=[settings.workspace, *(one.path for one in rules.directories if one.writable)],
-            read=[one.path for one in rules.directories],
+            written=[
+                settings.workspace,
+                *(place.path for place in rules.directories if place.writable),
+            ],
+            read=[place.path for place in rules.directories],
         )
     box = Box(
         folder=folder,

@@ -80,7 +80,7 @@ class Request:
     outputs: Sequence[int]
     """The descriptors of its standard output and standard error."""
     speaker: socket.socket
-    """Whoever asked; the command ends when they are gone."""
+    """The connection of the caller; the command ends when it closes."""
     mark: str
     """What they say of themselves: for the reports, and on the processes of the box, so that the
     engine finds them as it finds an agent's."""
@@ -112,7 +112,7 @@ def run_blocking(
         except (TooManyMounts, OSError):
             reason = "the protected files could not all be covered"
             return Outcome(code=_NOT_STARTED, reason=reason)
-        mounts += _own_files([one for known in found for one in known], opened)
+        mounts += _own_files([entry for known in found for entry in known], opened)
         info, ended_in, block = _Pipe(stack), _Pipe(stack), _Pipe(stack)
         plan = BoxPlan(
             program=around.program,
@@ -176,7 +176,7 @@ def _own_files(found: Sequence[Protected], opened: Opened) -> list[Mount]:
 
 def _names_of_secrets(found: Sequence[Protected]) -> list[str]:
     """Return the names of secrets, which git is not to add: they are empty here."""
-    return sorted({one.path.rpartition("/")[2] for one in found if one.is_secret})
+    return sorted({entry.path.rpartition("/")[2] for entry in found if entry.is_secret})
 
 
 class _Pipe:

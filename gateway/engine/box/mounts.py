@@ -56,7 +56,7 @@ def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> S
     kind: Literal["writable", "read_only"] = "writable" if folder.is_writable else "read_only"
     root = opened.keep(open_folder_blocking(folder.source))
     mounts = [Mount(kind, folder.at, root)]
-    covered = {one.path: one for one in _with_targets(found)}
+    covered = {entry.path: entry for entry in _with_targets(found)}
     above = [path for path in ancestors(covered) if path not in covered]
     paths = sorted([*covered, *above], key=lambda path: path.split("/"))
     if len(paths) > MAX_MOUNTS:

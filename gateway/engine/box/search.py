@@ -82,7 +82,7 @@ class Searcher:
                 break
             waiting += (f"{path}{name}/" for name in folder.folders)
         self._known = known
-        found = (one for folder in known.values() for one in folder.found)
+        found = (entry for folder in known.values() for entry in folder.found)
         return tuple(sorted(found, key=lambda one: one.path.split("/"))), self._unclear
 
     def _read(self, path: str) -> _Folder | None:

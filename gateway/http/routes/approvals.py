@@ -35,7 +35,7 @@ async def answer_approval(context: Context, approval_id: str) -> Response:
 
 @router.post("/approvals/{approval_id}/extend")
 async def extend_approval(context: Context, approval_id: str) -> Response:
-    """Give a pending approval its whole time again."""
+    """Restart the time limit of a pending approval."""
     expires_at = await context.chat.approvals.extend(context.user_id, approval_id)
     return JsonResponse({"approval_id": approval_id, "expires_at": expires_at})
 

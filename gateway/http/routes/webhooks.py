@@ -28,7 +28,8 @@ _SENT = ("delivered", "status", "error", "duration_ms")
 async def list_webhooks(context: Context) -> Response:
     """List the user's webhooks, oldest first, without their secrets."""
     webhooks = context.state.services.webhooks
-    listed = [_webhook_fields(one) for one in await webhooks.listed(context.user_id)]
+    known = await webhooks.listed(context.user_id)
+    listed = [_webhook_fields(webhook) for webhook in known]
     return JsonResponse({"webhooks": listed, "enabled": webhooks.is_on, "most": MAX_WEBHOOKS})
 
 
@@ -74,7 +75,7 @@ async def list_webhook_deliveries(
     found = await context.state.services.webhooks.deliveries(
         context.user_id, webhook_id, limit=limit
     )
-    return JsonResponse({"deliveries": [_delivery_fields(one) for one in found]})
+    return JsonResponse({"deliveries": [_delivery_fields(delivery) for delivery in found]})
 
 
 @router.post("/webhooks/{webhook_id}/deliveries/{message_id}/retry")

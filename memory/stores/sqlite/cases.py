@@ -112,7 +112,7 @@ class SqliteCaseStore:
             {"voter": voter, "ids": id_list(case_ids)},
         )
         known = {row["case_id"] for row in rows}
-        new = [one for one in case_ids if one not in known and is_storable(one)]
+        new = [case_id for case_id in case_ids if case_id not in known and is_storable(case_id)]
         if not new:  # only news is worth a transaction
             return
         at = rfc3339(self._now())

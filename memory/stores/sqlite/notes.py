@@ -194,7 +194,7 @@ class SqliteNoteStore:
 
 def _says_the_same(known: Item, item: Item) -> bool:
     """Return whether a section is as it was; one that has its date of the file keeps that, too."""
-    was_dated, is_dated = (one.occurred_at != one.updated_at for one in (known, item))
+    was_dated, is_dated = (note.occurred_at != note.updated_at for note in (known, item))
     at = item.occurred_at if was_dated or is_dated else known.occurred_at
     same = replace(item, revision=known.revision, occurred_at=at, updated_at=known.updated_at)
     return same == known

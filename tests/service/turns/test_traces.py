@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -106,7 +107,7 @@ async def test_a_question_to_the_small_model_is_a_step_of_the_turn_that_asks_it(
     """A call is reviewed within the turn, its claims are checked after it."""
     traces = KeptTraces()
     write = {"tool": "Write", "input": {"file_path": "b.txt", "content": SECRET}}
-    settings = {"approvals": "on", "review": "model", "check": "model", "side_model": "small"}
+    settings: Any = {"approvals": "on", "review": "model", "check": "model", "side_model": "small"}
     async with running_services(
         tmp_path, ask_model=SmallModel(), open_tracer=traces.open, **settings
     ) as services:
