@@ -63,6 +63,9 @@ class WebhookMessage:
 
     url: str
     secret: str = field(repr=False)
+    """What is kept as the secret: the one in use or, after a rotation, also the one before it and
+    until when that signs, apart by spaces.
+    """
     outcome: str | None
     """Of the turn."""
     reply: str | None
@@ -95,7 +98,13 @@ class WebhookStore(DeliveryQueue[WebhookDelivery], Protocol):
         """List a user's webhooks, oldest first. One that is damaged is left out."""
 
     async def secret_of(self, webhook_id: str) -> str | None:
-        """Return the secret; None if the webhook is gone."""
+        """Return what is kept as the secret; None if the webhook is gone."""
+
+    async def rotate(self, webhook_id: str, secret: str, until: datetime) -> None:
+        """Put a secret before the one in use, which signs until then, too; an earlier one is gone.
+
+        No error if the webhook is gone.
+        """
 
     async def switch(self, webhook_id: str, state: WebhookState) -> None:
         """Set the state; deliveries that wait become dead unless it is `on`."""

@@ -52,6 +52,7 @@ def model_name(text: str) -> str:
 
 Message = Annotated[str, Field(min_length=1, max_length=200_000), AfterValidator(_filled)]
 MAX_NAME_CHARS = 200
+_DAY_S = 86_400
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_filled)]
 Label = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(label)]
 """An app, an environment or a project; an empty one means any."""
@@ -212,3 +213,10 @@ class WebhookSwitchBody(Body):
     """`PATCH /webhooks/{id}`."""
 
     state: Literal["on", "off"]
+
+
+class NewSecretBody(Body):
+    """`POST /webhooks/{id}/secret`."""
+
+    overlap_s: Annotated[int, Field(ge=0, le=7 * _DAY_S)] = _DAY_S
+    """For how long messages are signed with the secret before, too."""

@@ -1,7 +1,10 @@
-"""What a user does with webhooks: add, list, switch, test and delete them, look at deliveries."""
+"""What a user does with webhooks: add, list, switch, test and delete them, give them a new secret,
+look at deliveries.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
@@ -125,6 +128,17 @@ class Webhooks:
             self._dispatcher.forget(webhook.id)
         await self._store.switch(webhook.id, "on" if on else "off")
         return await self._find(user_id, webhook_id)
+
+    async def rotate(
+        self, user_id: UserId, webhook_id: str, *, overlap_s: int
+    ) -> tuple[Webhook, str, datetime]:
+        """Give a webhook a new secret; return it with that, which nothing shows again, and the time
+        until which messages are signed with the one before it, too.
+        """
+        webhook = await self._find(user_id, webhook_id)
+        secret, until = new_secret(), self._now() + timedelta(seconds=overlap_s)
+        await self._store.rotate(webhook.id, secret, until)
+        return await self._find(user_id, webhook_id), secret, until
 
     async def delete(self, user_id: UserId, webhook_id: str) -> None:
         """Delete a webhook with its deliveries."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from gateway.conversations.webhooks import MAX_REPLY_CHARS, WebhookDelivery, WebhookMessage
 from gateway.jsonsafe import json_text
-from memory.clock import rfc3339
+from memory.clock import from_rfc3339, rfc3339
 from memory.intents.masking import Mask
 
 TEST_EVENT: Final = "webhook.test"
@@ -25,17 +25,29 @@ def new_secret() -> str:
 
 
 def signed_headers(secret: str, message_id: str, now: datetime, body: bytes) -> dict[str, str]:
-    """Return the headers of a message that is sent now."""
+    """Return the headers of a message that is sent now, signed with each secret that is in use;
+    `secret` is what is kept: see `WebhookMessage`.
+    """
     seconds = str(int(now.timestamp()))
-    key = base64.b64decode(secret.removeprefix(_PREFIX))
     signed = b".".join((message_id.encode(), seconds.encode(), body))
-    signature = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
     return {
         "webhook-id": message_id,
         "webhook-timestamp": seconds,
-        "webhook-signature": f"v1,{signature}",
+        "webhook-signature": " ".join(_signature(key, signed) for key in _in_use(secret, now)),
         "content-type": "application/json",
     }
+
+
+def _in_use(secret: str, now: datetime) -> list[str]:
+    current, *earlier = secret.split()
+    if earlier and now < from_rfc3339(earlier[1]):
+        return [current, earlier[0]]
+    return [current]
+
+
+def _signature(secret: str, signed: bytes) -> str:
+    key = base64.b64decode(secret.removeprefix(_PREFIX))
+    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"
 
 
 def body_of(delivery: WebhookDelivery, message: WebhookMessage, mask: Mask) -> bytes:

@@ -82,6 +82,13 @@ class SqliteWebhookStore:
         )
         return secret
 
+    async def rotate(self, webhook_id: str, secret: str, until: datetime) -> None:
+        await self._database.execute(
+            "UPDATE webhooks SET secret = :secret || ' '"
+            " || substr(secret, 1, instr(secret || ' ', ' ') - 1) || ' ' || :until WHERE id = :id",
+            {"secret": secret, "until": rfc3339(until), "id": webhook_id},
+        )
+
     async def switch(self, webhook_id: str, state: WebhookState) -> None:
 
         def work(writer: sqlite3.Connection) -> None:

@@ -1,4 +1,6 @@
-"""A user's webhooks: add, list, switch, test and delete them, and look at their deliveries."""
+"""A user's webhooks: add, list, switch, test and delete them, give them a new secret, and look at
+their deliveries.
+"""
 
 from http import HTTPStatus
 from typing import Any
@@ -11,8 +13,9 @@ from gateway.http.context import Context
 from gateway.http.json_response import JsonResponse, fields_of
 from gateway.http.openapi import takes
 from gateway.http.parameters import DEFAULT_LIMIT, Limit
-from gateway.http.schemas import WebhookBody, WebhookSwitchBody
+from gateway.http.schemas import NewSecretBody, WebhookBody, WebhookSwitchBody
 from gateway.webhooks.desk import MAX_WEBHOOKS
+from memory.clock import rfc3339
 
 router = APIRouter()
 
@@ -51,6 +54,17 @@ async def switch_webhook(context: Context, webhook_id: str) -> Response:
     webhooks = context.state.services.webhooks
     webhook = await webhooks.switch(context.user_id, webhook_id, on=body.state == "on")
     return JsonResponse(_webhook_fields(webhook))
+
+
+@router.post("/webhooks/{webhook_id}/secret", openapi_extra=takes(NewSecretBody, required=False))
+async def rotate_webhook_secret(context: Context, webhook_id: str) -> Response:
+    """Make a new secret; it is in this answer alone. The one before it signs, too, for a while."""
+    body = await context.optional_body(NewSecretBody) or NewSecretBody()
+    webhook, secret, until = await context.state.services.webhooks.rotate(
+        context.user_id, webhook_id, overlap_s=body.overlap_s
+    )
+    told = {"secret": secret, "earlier_secret_until": rfc3339(until)}
+    return JsonResponse(_webhook_fields(webhook) | told)
 
 
 @router.delete("/webhooks/{webhook_id}", status_code=HTTPStatus.NO_CONTENT)

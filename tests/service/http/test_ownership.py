@@ -98,6 +98,7 @@ ATTEMPTS = [
     Attempt("POST", "/memory/cases/{case_id}/feedback", {"helpful": False}),
     Attempt("PATCH", "/webhooks/{webhook_id}", {"state": "off"}),
     Attempt("DELETE", "/webhooks/{webhook_id}"),
+    Attempt("POST", "/webhooks/{webhook_id}/secret"),
     Attempt("POST", "/webhooks/{webhook_id}/test"),
     Attempt("GET", "/webhooks/{webhook_id}/deliveries"),
     Attempt("POST", "/webhooks/{webhook_id}/deliveries/{message_id}/retry"),

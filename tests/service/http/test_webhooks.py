@@ -10,6 +10,7 @@ from typing import Any
 import anyio.to_thread
 import httpx
 import pytest
+from standardwebhooks import WebhookVerificationError
 from starlette.responses import Response
 
 from gateway.application import create_app
@@ -17,7 +18,7 @@ from gateway.webhooks.desk import MAX_WEBHOOKS
 from tests.service.http.client import Client, Json
 from tests.service.http.stage import LIMIT_S, assert_error, staged
 from tests.support.services import RunningServices, running_services, script
-from tests.support.webhook_receivers import Receiver, answering, receiving
+from tests.support.webhook_receivers import Message, Receiver, answering, receiving
 
 EVENTS = ["approval.requested", "conversation.created", "turn.completed"]
 ELSEWHERE = "https://hooks.example.org/candor"
@@ -80,6 +81,39 @@ async def test_a_turn_and_its_conversation_are_delivered_at_once(tmp_path: Path)
             "reply_is_whole": True,
         }
         assert "4711" not in completed["data"]["reply"]
+
+
+async def test_a_new_secret_overlaps_with_the_one_before_it(tmp_path: Path) -> None:
+    async with serving(tmp_path) as here:
+        webhook = await here.add("turn.completed")
+        secrets = [webhook["secret"]]
+        path = f"/webhooks/{webhook['id']}"
+        for body in (None, {"overlap_s": 0}, {"overlap_s": 604_800}):
+            answer = await here.client.post(f"{path}/secret", json=body)
+            assert answer.status_code == 200, answer.text
+            changed = answer.json()
+            secrets.append(changed.pop("secret"))
+            assert changed.pop("earlier_secret_until") > webhook["created_at"]
+            assert changed == {name: webhook[name] for name in changed}
+            assert (await here.client.post(f"{path}/test")).json()["delivered"]
+        assert "secret" not in (await here.client.read("/webhooks"))["webhooks"][0]
+        came = await here.receiver.wait(3)
+        for wrong in (604_801, -1, "1"):
+            answer = await here.client.post(f"{path}/secret", json={"overlap_s": wrong})
+            assert_error(answer, 422, "invalid_request")
+    assert len(set(secrets)) == 4
+    assert [[_verifies(message, secret) for secret in secrets] for message in came] == [
+        [True, True, False, False],
+        [False, False, True, False],
+        [False, False, True, True],
+    ]
+
+
+def _verifies(message: Message, secret: str) -> bool:
+    try:
+        return bool(message.read(secret))
+    except WebhookVerificationError:
+        return False
 
 
 async def test_an_approval_is_delivered_while_its_run_waits(tmp_path: Path) -> None:

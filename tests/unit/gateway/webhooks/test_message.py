@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
@@ -12,6 +12,7 @@ from standardwebhooks import WebhookVerificationError
 from gateway.conversations.webhooks import MAX_REPLY_CHARS, WebhookDelivery, WebhookMessage
 from gateway.ids import ApprovalId, ConversationId, TurnId
 from gateway.webhooks.message import body_of, new_secret, signed_headers
+from memory.clock import rfc3339
 from policies.secrets import mask_secrets
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -64,6 +65,15 @@ def test_a_signature_holds_for_this_body_id_and_secret_alone() -> None:
     ]:
         with pytest.raises(WebhookVerificationError):
             Verifier(wrong).verify(other, changed)
+
+
+def test_two_secrets_sign_until_the_overlap_ends() -> None:
+    old, new, now = new_secret(), new_secret(), datetime.now(UTC)
+    for overlap, verifies in [(timedelta(seconds=1), [new, old]), (timedelta(), [new])]:
+        headers = signed_headers(f"{new} {old} {rfc3339(now + overlap)}", "msg_1", now, b"{}")
+        assert len(headers["webhook-signature"].split(" ")) == len(verifies)
+        for secret in verifies:
+            assert Verifier(secret).verify(b"{}", headers) == {}
 
 
 def test_a_turn_is_sent_by_its_ids_outcome_and_reply() -> None:
