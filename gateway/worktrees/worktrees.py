@@ -6,12 +6,13 @@
     DATA_DIR/worktrees/ID.merge          a merge that has begun to change the workspace's files
 
 Each step leaves a state that the next use, or `repair_blocking` at the next start, brings to an
-end. A branch that is missing says that its work tree was thrown away. Everything here blocks, and
-one call at a time may run for a workspace.
+end; a merge into files that a person changed meanwhile is undone. A branch that is missing says
+that its work tree was thrown away. Everything here blocks, and one call at a time may run for a
+workspace.
 """
 
 import json
-import os
+import logging
 import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -26,8 +27,10 @@ from gateway.files.snapshot import FileChanges
 from gateway.trust import OWN_SKILLS, WORKTREES
 from gateway.worktrees.changes import read_changes_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
-from memory.notes.descriptors import opened_folder
+from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
 from policies.paths.protected import find_acting, find_secret
+
+_log = logging.getLogger(__name__)
 
 MOST_NAMED: Final = 50
 """Files that an error names."""
@@ -149,7 +152,8 @@ class ConversationTrees:
         nothing in the workspace, if both changed the same, a changed file of the workspace is in
         the way, or a file that is protected would change; it names the files.
         """
-        if self._target() is None:
+        target = self._target()
+        if target is None:
             raise Conflict("The workspace is on no branch.", code="no_branch")
         theirs = self.commit_blocking(conversation_id, message)
         head = self._head()
@@ -158,7 +162,7 @@ class ConversationTrees:
         _refuse_protected(path for path, _ in changed)
         if commit != head:
             self._check_unchanged(head, commit)
-            step = {"head": head, "commit": commit}
+            step = {"head": head, "commit": commit, "branch": target}
             write_atomically_blocking(self._journal(conversation_id), json.dumps(step).encode())
             self._apply(head, commit, changed)
             self._journal(conversation_id).unlink()
@@ -201,13 +205,23 @@ class ConversationTrees:
         for conversation_id in self.known_blocking():
             journal = self._journal(conversation_id)
             if journal.exists():
-                step = json.loads(journal.read_bytes())
-                if self._head() == step["head"]:
-                    changed = self._changed(step["head"], step["commit"])
-                    self._apply(step["head"], step["commit"], changed)
+                self._end_merge(conversation_id, **json.loads(journal.read_bytes()))
                 journal.unlink()
             if self._commit_of(_branch(conversation_id)) is None:  # it was being thrown away
                 self._remove(self._tree(conversation_id))
+
+    def _end_merge(self, conversation_id: str, head: str, commit: str, branch: str = "") -> None:
+        """End a merge, or undo it if a person has changed a file of it since or left the branch."""
+        if self._head() != head:
+            return
+        index = self._state / f"{conversation_id}.index"
+        merge = InterruptedMerge(self._main, head, commit, index)
+        changed = merge.changed_blocking()
+        if not changed and branch in {"", self._target()}:
+            self._apply(head, commit, self._changed(head, commit))
+            return
+        merge.undo_blocking(changed)
+        _log.warning("merge_undone", extra={"changed_meanwhile": changed[:MOST_NAMED]})
 
     def _merge_commit(self, head: str, theirs: str, message: str) -> str:
         if self._is_merged(theirs):
@@ -254,7 +268,7 @@ class ConversationTrees:
         )
         for path, is_there in changed:
             if not is_there:
-                _delete(self._root, path.split("/"))
+                delete_blocking(self._root, path.split("/"))
         self._main.run_blocking("update-ref", "-m", "candor: merge", "HEAD", commit, head)
 
     def _changed(self, before: str, after: str) -> list[tuple[str, bool]]:
@@ -356,12 +370,3 @@ def _conflict(sentence: str, names: Sequence[str]) -> Conflict:
     files = sorted({name for name in names if name})
     shown = [name.encode(errors="replace").decode() for name in files[:MOST_NAMED]]
     return Conflict(sentence, code="merge_conflict", details={"files": shown})
-
-
-def _delete(root: Path, parts: Sequence[str]) -> None:
-    """Delete a file, and the folders above it that are empty then; no link is followed."""
-    with suppress(OSError), opened_folder(root, parts[:-1]) as folder:
-        os.unlink(parts[-1], dir_fd=folder)
-    for count in range(len(parts) - 1, 0, -1):
-        with suppress(OSError), opened_folder(root, parts[: count - 1]) as folder:
-            os.rmdir(parts[count - 1], dir_fd=folder)

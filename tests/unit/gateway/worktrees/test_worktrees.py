@@ -243,6 +243,72 @@ def test_a_kill_at_any_command_leaves_a_state_that_is_brought_to_an_end(
     pytest.fail("it never ran to its end")
 
 
+PERSONS: dict[str, tuple[dict[str, str | None], list[str], str]] = {
+    "edits": ({"a.txt": "mine\n"}, [], "M a.txt"),
+    "stages": ({"a.txt": "mine\n"}, ["add", "a.txt"], "M  a.txt"),
+    "deletes": ({"b.txt": None}, [], "D b.txt"),
+    "adds": ({"new/e.txt": "mine\n"}, [], "?? new/"),
+    "leaves the branch": ({}, ["checkout", "-q", "-f", "-b", "mine"], ""),
+}
+"""What a person did: files, a command of git, and what git says of it afterwards."""
+
+
+@pytest.mark.parametrize("person", PERSONS)
+@pytest.mark.parametrize("killed_at", ["read-tree -i", "checkout-index -f", "update-ref -m"])
+def test_what_a_person_changed_since_a_killed_merge_stays_and_the_merge_is_undone(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, person: str, killed_at: str
+) -> None:
+    (workspace / "loose.txt").write_text("loose\n")
+    one = kill_merge(workspace, monkeypatch, killed_at)
+    expected = {"a.txt": "a\n", "b.txt": "b\n", "deep/c.txt": "c\n", "loose.txt": "loose\n"}
+    files, command, told = PERSONS[person]
+    for name, text in files.items():
+        expected.pop(name, "")
+        if text is None:
+            (workspace / name).unlink()
+            continue
+        expected[name] = text
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_text(text)
+    if command:
+        git(workspace, *command)
+    made(workspace).repair_blocking()
+    found = {
+        str(path.relative_to(workspace)): path.read_text()
+        for path in workspace.rglob("*.txt")
+        if ".candor-worktrees" not in path.parts
+    }
+    assert found == expected
+    assert {*status(workspace).split("\n")} == {told, "?? loose.txt"} - {""}
+    assert git(workspace, "log", "-1", "--format=%s", "main") == "first"
+    assert (one / "a.txt").read_text() == "a.txt by the agent\n"
+    if person in {"edits", "stages", "adds"}:
+        with pytest.raises(Conflict):
+            made(workspace).merge_blocking(ONE, "One")
+
+
+def kill_merge(workspace: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str) -> Path:
+    """Merge, and be killed before a command; return the work tree."""
+    run = WorkTree.run_blocking
+
+    def dying(self: WorkTree, *words: str, **more: object) -> bytes:
+        if " ".join(words[:2]) == killed_at:
+            raise Killed
+        return run(self, *words, **more)  # type: ignore[arg-type]
+
+    trees = made(workspace)
+    one = trees.open_blocking(ONE)
+    (one / "new").mkdir()
+    for name in ("a.txt", "b.txt", "new/e.txt"):
+        (one / name).write_text(f"{name} by the agent\n")
+    (one / "deep/c.txt").unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkTree, "run_blocking", dying)
+        with pytest.raises(Killed):
+            trees.merge_blocking(ONE, "One")
+    return one
+
+
 def test_nothing_that_the_repository_names_is_run(workspace: Path, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     arm(workspace, mark)
