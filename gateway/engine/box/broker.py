@@ -2,7 +2,8 @@
 
 It stands outside the agents' own sandbox, so it takes from them a command line and a folder of the
 workspace, and every path, limit and host from its start alone. It is ended with the server: its
-standard input closes then. It writes its reports, one JSON object a line, to standard output.
+standard input closes then. Without a command for long it ends by itself, with the code 0. It writes
+its reports, one JSON object a line, to standard output.
 """
 
 import json
@@ -30,6 +31,8 @@ from gateway.engine.box.work_tree import RepositorySearch, WorkTreeFolders, name
 Search = Searcher | RepositorySearch
 _MAX_REQUEST: Final = 262_144
 _REQUEST_S: Final = 5.0
+IDLE_S: Final = 600.0
+"""A broker without a command for so long ends; the server starts another for the next one."""
 _CWD_FILE: Final = "claude-"
 _NOT_STARTED: Final = 126
 _CREDENTIALS: Final = struct.Struct("3i")  # struct ucred
@@ -72,10 +75,10 @@ class Broker:
         self._work_trees = WorkTreeFolders(folders[0])
 
     def serve_blocking(self) -> None:
-        """Serve until standard input closes."""
+        """Serve until standard input closes, or no command has come for long."""
         while True:
-            ready = select.select([self._listener, sys.stdin], [], [])[0]
-            if sys.stdin in ready:
+            ready = select.select([self._listener, sys.stdin], [], [], IDLE_S)[0]
+            if not ready or sys.stdin in ready:
                 return
             speaker, _ = self._listener.accept()
             with speaker:
@@ -177,10 +180,10 @@ def main(listener_fd: int) -> None:
         broker = Broker(BrokerPlan(**given), socket.socket(fileno=listener_fd))
     except LookupError as exc:
         report({"refused": str(exc)})
-        return
+        sys.exit(1)
     except OSError as exc:
         report({"refused": f"its user cannot be given the workspace ({exc.strerror})"})
-        return
+        sys.exit(1)
     report({"ready": True})
     broker.serve_blocking()
 

