@@ -12,6 +12,7 @@ TurnId = NewType("TurnId", str)
 ApprovalId = NewType("ApprovalId", str)
 ScheduleId = NewType("ScheduleId", str)
 UserId = NewType("UserId", str)
+NodeId = NewType("NodeId", str)
 
 LOCAL_USER = UserId("local")
 """The user of every request on a server without tokens."""
@@ -35,6 +36,11 @@ def new_approval_id() -> ApprovalId:
 def new_schedule_id() -> ScheduleId:
     """Return a new id."""
     return ScheduleId(opaque_id("sch"))
+
+
+def new_incarnation() -> str:
+    """Return a new id of a start of this process."""
+    return opaque_id("inc")
 
 
 def new_request_id() -> str:

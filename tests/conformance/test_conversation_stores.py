@@ -16,6 +16,7 @@ from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
+from tests.conformance.suites.leases import LeaseStoreSuite
 from tests.conformance.suites.opened import named, run_test
 from tests.conformance.suites.schedules import ScheduleStoreSuite
 from tests.conformance.suites.turns import TurnStoreSuite
@@ -60,6 +61,10 @@ class TestSqliteApprovals(_OnSqlite, ApprovalStoreSuite):
 
 
 class TestSqliteSchedules(_OnSqlite, ScheduleStoreSuite):
+    pass
+
+
+class TestSqliteLeases(_OnSqlite, LeaseStoreSuite):
     pass
 
 
@@ -142,6 +147,7 @@ async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
     await expect_all_caught("conversations", tmp_path, speaking, CS, TS, ES)
     await expect_all_caught("approvals", tmp_path, speaking, AS)
     await expect_all_caught("schedules", tmp_path, speaking, SS)
+    await expect_all_caught("leases", tmp_path, speaking, LeaseStoreSuite())
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))

@@ -8,6 +8,7 @@ from gateway.conversations import migrations
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from memory.stores.sqlite.database import Database, migrations_of, open_database
@@ -35,6 +36,7 @@ def stores_on(database: Database) -> Stores:
         events=SqliteEventStore(database),
         approvals=SqliteApprovalStore(database),
         schedules=SqliteScheduleStore(database),
+        leases=SqliteLeaseStore(database),
     )
 
 

@@ -1,7 +1,7 @@
 """What the suites of this package write, and how they open what they test.
 
-`ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite`, `ApprovalStoreSuite` and
-`ScheduleStoreSuite`, beside this file, hold one test for each contract of the stores in
+`ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite`, `ApprovalStoreSuite`,
+`ScheduleStoreSuite` and `LeaseStoreSuite`, beside this file, hold one test for each contract of the stores in
 `gateway.conversations`; any new store must pass them. A subclass supplies the fixture `opens` and nothing else: the suites never ask what they run
 on. They need pytest and pytest-asyncio; nothing that serves imports this package.
 """
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gateway.conversations.leases import LeaseStore
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
 from gateway.conversations.schedules import ScheduleStore
 from gateway.conversations.store import ApprovalStore, ConversationStore, EventStore, TurnStore
@@ -42,6 +43,7 @@ class Stores:
     events: EventStore
     approvals: ApprovalStore
     schedules: ScheduleStore
+    leases: LeaseStore
 
 
 OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]

@@ -1,0 +1,78 @@
+"""Which server runs the turns of a conversation, where several share one database.
+
+A node is one server. It holds a conversation by a lease with an epoch, which rises with each owner
+and never falls. A lease ends when its node releases it, or is dead: its heart has not beaten for
+the time it was given, by the clock of the database, or its process was started again. Whoever has
+the epoch alone may write for the conversation: each write of an owner compares it in its own
+transaction, so that one who was taken for dead, and is not, stores nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.ids import ConversationId, NodeId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A server, from the start of its process to its end."""
+
+    id: NodeId
+    """The same after a restart, so that it need not wait until its former self has expired."""
+    incarnation: str
+    """New with each start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """That a node runs the turns of a conversation."""
+
+    conversation_id: ConversationId
+    epoch: int
+    """From 1. Of a conversation that nobody has ever held: 0."""
+    last_seq: int
+    """The `seq` of the last event that was stored before this owner; 0 if there was none."""
+
+
+class LeaseStore(Protocol):
+    """Nodes, and the leases that they hold. Leases go with their conversation."""
+
+    async def join(self, node: Node, *, ttl_ms: int) -> None:
+        """Add a node that is alive for `ttl_ms` from now; leases of its earlier incarnations end.
+
+        It takes conversations again, if it was draining.
+        """
+
+    async def beat(self, node: Node, *, ttl_ms: int) -> bool:
+        """Keep a node, and with it all its leases, alive for `ttl_ms` from now.
+
+        Return False, and change nothing, if a later incarnation has joined, or it has left. One
+        that has expired lives again; what others took meanwhile stays theirs (see `held`). A cut of
+        the power may lose it.
+        """
+
+    async def drain(self, node: Node) -> None:
+        """Let a node take nothing more; what it holds it keeps."""
+
+    async def leave(self, node: Node) -> None:
+        """Release all leases of a node and remove it; idempotent."""
+
+    async def take(self, node: Node, conversation_id: ConversationId) -> Lease | None:
+        """Take a conversation that no living node holds; return a lease that the node has already.
+
+        None if a living node has it, there is no such conversation, or `node` itself is draining or
+        has left.
+        """
+
+    async def take_unfinished(self, node: Node) -> Sequence[Lease]:
+        """Take all conversations with queued or running turns that no living node holds."""
+
+    async def release(self, node: Node, conversation_id: ConversationId) -> None:
+        """End a lease that the node holds; its epoch stays. No error if it does not hold it."""
+
+    async def held(self, node: Node) -> Sequence[Lease]:
+        """List the leases of a node, by conversation."""
+
+    async def owner(self, conversation_id: ConversationId) -> NodeId | None:
+        """Return the living node that holds a conversation; None if there is none."""

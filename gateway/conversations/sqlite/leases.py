@@ -1,0 +1,142 @@
+"""Nodes and leases in SQLite."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from gateway.conversations.leases import Lease, Node
+from gateway.ids import ConversationId, NodeId
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import columns_of, read_value
+
+Clock = Callable[[sqlite3.Connection], int]
+"""Returns the database's time in milliseconds."""
+
+_NOW: Final = "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_MINE: Final = (
+    "SELECT conversation_id, epoch, last_seq FROM leases"
+    " WHERE node_id = :id AND incarnation = :incarnation"
+)
+_TAKE: Final = (
+    "INSERT INTO leases (conversation_id, node_id, incarnation, epoch, last_seq)"
+    " SELECT conversations.id, :id, :incarnation, 1, (SELECT coalesce(max(seq), 0) FROM events"
+    " WHERE conversation_id = conversations.id AND seq <= 1000000000000000) FROM conversations"
+    " WHERE {which} AND EXISTS (SELECT 1 FROM nodes"
+    " WHERE id = :id AND incarnation = :incarnation AND draining = 0)"
+    " ON CONFLICT (conversation_id) DO UPDATE SET node_id = excluded.node_id,"
+    " incarnation = excluded.incarnation, epoch = leases.epoch + 1, last_seq = excluded.last_seq"
+    " WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE nodes.id = leases.node_id"
+    " AND nodes.incarnation = leases.incarnation AND nodes.expires_at > :now)"
+    " RETURNING conversation_id, epoch, last_seq"
+)
+_TAKE_ONE: Final = _TAKE.format(which="conversations.id = :conversation_id")
+_TAKE_UNFINISHED: Final = _TAKE.format(
+    which="conversations.id IN (SELECT conversation_id FROM turns"
+    " WHERE state IN ('queued', 'running'))"
+)
+
+
+def now_ms_blocking(connection: sqlite3.Connection) -> int:
+    """Return the database's time in milliseconds since 1970."""
+    return int(connection.execute(_NOW).fetchone()[0])
+
+
+def take_blocking(
+    writer: sqlite3.Connection, node: Node, conversation_id: ConversationId, now_ms: int
+) -> Lease | None:
+    """Take a conversation within an open transaction; see `LeaseStore.take`."""
+    values = columns_of(node, conversation_id=conversation_id, now=now_ms)
+    mine = f"{_MINE} AND conversation_id = :conversation_id"
+    for sql in (mine, _TAKE_ONE):
+        if found := writer.execute(sql, values).fetchall():
+            return read_value(Lease, found[0])
+    return None
+
+
+class SqliteLeaseStore:
+    """See `LeaseStore`."""
+
+    def __init__(self, database: Database, clock: Clock = now_ms_blocking) -> None:
+        self._database = database
+        self._clock = clock
+
+    async def join(self, node: Node, *, ttl_ms: int) -> None:
+
+        def work(writer: sqlite3.Connection) -> None:
+            writer.execute(
+                "INSERT INTO nodes (id, incarnation, expires_at) VALUES (:id, :incarnation, :until)"
+                " ON CONFLICT (id) DO UPDATE SET incarnation = excluded.incarnation,"
+                " expires_at = excluded.expires_at, draining = 0",
+                columns_of(node, until=self._clock(writer) + ttl_ms),
+            )
+
+        await self._database.write(work)
+
+    async def beat(self, node: Node, *, ttl_ms: int) -> bool:
+
+        def work(writer: sqlite3.Connection) -> bool:
+            found = writer.execute(
+                "UPDATE nodes SET expires_at = :until"
+                " WHERE id = :id AND incarnation = :incarnation RETURNING id",
+                columns_of(node, until=self._clock(writer) + ttl_ms),
+            )
+            return bool(found.fetchall())
+
+        return await self._database.write(work, is_synced=False)
+
+    async def drain(self, node: Node) -> None:
+        await self._database.execute(
+            "UPDATE nodes SET draining = 1 WHERE id = :id AND incarnation = :incarnation",
+            columns_of(node),
+        )
+
+    async def leave(self, node: Node) -> None:
+
+        def work(writer: sqlite3.Connection) -> None:
+            writer.execute(
+                "UPDATE leases SET node_id = NULL, incarnation = NULL"
+                " WHERE node_id = :id AND incarnation = :incarnation",
+                columns_of(node),
+            )
+            writer.execute(
+                "DELETE FROM nodes WHERE id = :id AND incarnation = :incarnation", columns_of(node)
+            )
+
+        await self._database.write(work)
+
+    async def take(self, node: Node, conversation_id: ConversationId) -> Lease | None:
+        return await self._database.write(
+            lambda writer: take_blocking(writer, node, conversation_id, self._clock(writer))
+        )
+
+    async def take_unfinished(self, node: Node) -> Sequence[Lease]:
+
+        def work(writer: sqlite3.Connection) -> list[sqlite3.Row]:
+            values = columns_of(node, now=self._clock(writer))
+            return writer.execute(_TAKE_UNFINISHED, values).fetchall()
+
+        return [read_value(Lease, row) for row in await self._database.write(work)]
+
+    async def release(self, node: Node, conversation_id: ConversationId) -> None:
+        await self._database.execute(
+            "UPDATE leases SET node_id = NULL, incarnation = NULL WHERE node_id = :id"
+            " AND incarnation = :incarnation AND conversation_id = :conversation_id",
+            columns_of(node, conversation_id=conversation_id),
+        )
+
+    async def held(self, node: Node) -> Sequence[Lease]:
+        rows = await self._database.rows(f"{_MINE} ORDER BY conversation_id", columns_of(node))
+        return [read_value(Lease, row) for row in rows]
+
+    async def owner(self, conversation_id: ConversationId) -> NodeId | None:
+
+        def work(reader: sqlite3.Connection) -> NodeId | None:
+            found = reader.execute(
+                "SELECT nodes.id FROM leases JOIN nodes ON nodes.id = leases.node_id"
+                " AND nodes.incarnation = leases.incarnation"
+                " WHERE conversation_id = ? AND expires_at > ?",
+                (conversation_id, self._clock(reader)),
+            ).fetchall()
+            return NodeId(found[0][0]) if found else None
+
+        return await self._database.read(work)

@@ -1,0 +1,191 @@
+"""What every store of nodes and leases must do, with two nodes that each have their own connection."""
+
+import anyio
+
+from gateway.conversations.leases import Lease, Node
+from gateway.ids import ConversationId, NodeId
+from tests.conformance.suites.conversation_values import (
+    OpenStores,
+    Stores,
+    StoresSuite,
+    conversation,
+    ended,
+    event,
+    turn,
+)
+
+LONG_MS, OVER_MS = 3_600_000, 0
+"""A life that lasts, and one that is over at once."""
+HERE = Node(id=NodeId("here"), incarnation="1")
+THERE = Node(id=NodeId("there"), incarnation="1")
+A = ConversationId("cnv_a")
+
+
+class LeaseStoreSuite(StoresSuite):
+    """The contracts of `LeaseStore`."""
+
+    async def test_a_conversation_is_held_by_one_living_node(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            one = await here.leases.take(HERE, A)
+            assert one == Lease(conversation_id=A, epoch=1, last_seq=0)
+            assert await there.leases.take(THERE, A) is None
+            assert await here.leases.take(HERE, A) == one
+            assert await there.leases.owner(A) == HERE.id
+            assert await here.leases.held(HERE) == [one]
+            assert await here.leases.held(THERE) == []
+
+    async def test_of_nodes_that_take_at_once_one_gets_it(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            names = [str(number) for number in range(10)]
+            for name in names:
+                await here.conversations.create(conversation(f"n{name}"))
+            taken: list[tuple[Node, ConversationId]] = []
+
+            async def take_all(stores: Stores, node: Node) -> None:
+                for name in names:
+                    where = ConversationId(f"cnv_n{name}")
+                    if await stores.leases.take(node, where) is not None:
+                        taken.append((node, where))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(take_all, here, HERE)
+                tasks.start_soon(take_all, there, THERE)
+            assert sorted(where for _, where in taken) == [f"cnv_n{name}" for name in names]
+
+    async def test_what_an_expired_node_held_is_taken_with_a_higher_epoch(
+        self, opens: OpenStores
+    ) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            await here.leases.take(HERE, A)
+            await here.leases.beat(HERE, ttl_ms=OVER_MS)
+            assert await there.leases.owner(A) is None
+            taken = await there.leases.take(THERE, A)
+            assert taken is not None
+            assert taken.epoch == 2
+            assert await here.leases.held(HERE) == []
+            assert await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            assert await here.leases.take(HERE, A) is None
+
+    async def test_one_beat_keeps_all_leases_of_a_node(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            await here.conversations.create(conversation("b"))
+            await here.leases.join(HERE, ttl_ms=OVER_MS)
+            for where in (A, ConversationId("cnv_b")):
+                await here.leases.take(HERE, where)
+            assert await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            for where in (A, ConversationId("cnv_b")):
+                assert await there.leases.take(THERE, where) is None
+
+    async def test_a_node_that_begins_anew_ends_its_earlier_leases(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            await here.leases.take(HERE, A)
+            again = Node(id=HERE.id, incarnation="2")
+            await there.leases.join(again, ttl_ms=LONG_MS)
+            assert not await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            assert await here.leases.owner(A) is None
+            taken = await there.leases.take(again, A)
+            assert taken is not None
+            assert taken.epoch == 2
+            await here.leases.leave(HERE)
+            assert await there.leases.owner(A) == again.id
+            await here.conversations.create(conversation("b"))
+            assert await here.leases.take(HERE, ConversationId("cnv_b")) is None
+
+    async def test_a_released_conversation_is_anyones_and_keeps_its_epoch(
+        self, opens: OpenStores
+    ) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            await here.conversations.create(conversation("b"))
+            await here.leases.take(HERE, A)
+            await here.leases.take(HERE, ConversationId("cnv_b"))
+            await there.leases.release(THERE, A)
+            assert await there.leases.take(THERE, A) is None
+            await here.leases.release(HERE, A)
+            taken = await there.leases.take(THERE, A)
+            assert taken is not None
+            assert taken.epoch == 2
+            assert [lease.epoch for lease in await here.leases.held(HERE)] == [1]
+
+    async def test_who_leaves_releases_everything(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            await there.leases.take(THERE, A)
+            await here.leases.leave(HERE)
+            await there.leases.leave(THERE)
+            await there.leases.leave(THERE)
+            assert not await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            assert await here.leases.take(HERE, A) is None
+            await here.leases.join(HERE, ttl_ms=LONG_MS)
+            taken = await here.leases.take(HERE, A)
+            assert taken is not None
+            assert taken.epoch == 2
+
+    async def test_who_drains_takes_nothing_and_keeps_what_it_has(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            await here.conversations.create(conversation("b"))
+            lease = await here.leases.take(HERE, A)
+            await here.turns.accept(turn("1", "b"))
+            await there.leases.drain(HERE)
+            assert await here.leases.take(HERE, A) == lease
+            assert await here.leases.take(HERE, ConversationId("cnv_b")) is None
+            assert await here.leases.take_unfinished(HERE) == []
+            assert await there.leases.take(THERE, A) is None
+            await here.leases.join(HERE, ttl_ms=LONG_MS)
+            assert await here.leases.take(HERE, ConversationId("cnv_b")) is not None
+
+    async def test_unfinished_turns_of_the_dead_are_taken_over(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            for name in "bcd":
+                await here.conversations.create(conversation(name))
+            for name in "abc":
+                await here.turns.accept(turn(name, name, state="running"))
+            done = await here.turns.accept(turn("d", "d"))
+            await here.turns.finish([ended(done)], [event(7, done, 1)])
+            await here.leases.take(HERE, A)
+            await there.leases.take(THERE, ConversationId("cnv_b"))
+            await here.leases.beat(HERE, ttl_ms=OVER_MS)
+            taken = await there.leases.take_unfinished(THERE)
+            assert {lease.conversation_id: lease.epoch for lease in taken} == {A: 2, "cnv_c": 1}
+            assert await there.leases.take_unfinished(THERE) == []
+
+    async def test_a_lease_knows_the_last_event_before_it(self, stores: Stores) -> None:
+        await _begin(stores, stores)
+        one = await stores.turns.accept(turn("1"))
+        for seq in (4, 7):
+            await stores.events.append([event(seq, one, seq)])
+            lease = await stores.leases.take(HERE, A)
+            assert lease is not None
+            assert lease.last_seq == seq
+            await stores.leases.release(HERE, A)
+
+    async def test_leases_go_with_their_conversation(self, stores: Stores) -> None:
+        await _begin(stores, stores)
+        assert await stores.leases.take(HERE, ConversationId("cnv_none")) is None
+        await stores.leases.take(HERE, A)
+        kept = conversation()
+        await stores.conversations.delete(A, kept.created_at)
+        assert await stores.leases.held(HERE) == []
+        assert await stores.leases.take(HERE, A) is None
+
+    async def test_nodes_and_leases_outlive_what_has_them_open(self, opens: OpenStores) -> None:
+        async with opens() as stores:
+            await _begin(stores, stores)
+            lease = await stores.leases.take(HERE, A)
+        async with opens() as again:
+            assert await again.leases.held(HERE) == [lease]
+            assert await again.leases.owner(A) == HERE.id
+
+
+async def _begin(here: Stores, there: Stores) -> None:
+    """Let two nodes join, and make the conversation `A`."""
+    await here.conversations.create(conversation())
+    await here.leases.join(HERE, ttl_ms=LONG_MS)
+    await there.leases.join(THERE, ttl_ms=LONG_MS)
