@@ -69,7 +69,7 @@ def create_app(
 ) -> FastAPI:
     """Return the application. Reads the tokens file, if there is one; blocking.
 
-    Without tokens and proxies only `local_users` are served; None: every client is. Raises as
+    If nobody signs in only `local_users` are served; None: every client is. Raises as
     `check_exposure` does.
     """
     settings = services.settings
@@ -77,7 +77,7 @@ def create_app(
     tokens = check_exposure(settings)
     peer_guard = []
     proxies = identity_proxies(settings)
-    if local_users is not None and tokens is None and proxies is None:
+    if local_users is not None and not settings.needs_sign_in:
         peer_guard = [Middleware(PeerGuard, serves_blocking=local_users.serves_blocking)]
     own = own_hosts(settings.host, settings.allowed_hosts, settings.allowed_origins)
     app = FastAPI(
@@ -103,7 +103,12 @@ def create_app(
                 max_bytes=settings.max_body_bytes,
                 max_upload_bytes=settings.max_upload_bytes,
             ),
-            Middleware(TokenGuard, tokens=tokens, proxies=proxies),
+            Middleware(
+                TokenGuard,
+                tokens=tokens,
+                proxies=proxies,
+                accounts=services.accounts if settings.users == "on" else None,
+            ),
         ],
         exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
     )

@@ -61,6 +61,7 @@ from gateway.turns.turn_recovery import TurnStores, recover_turns
 from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
+from gateway.users.accounts import Accounts, open_accounts
 from gateway.web_fetch.tools import web_tools
 from gateway.webhooks.desk import Webhooks
 from gateway.webhooks.opening import open_webhooks
@@ -114,6 +115,8 @@ class Services:
     webhooks: Webhooks
     memory: Memory | None
     """None if it could not be opened."""
+    accounts: Accounts
+    """Users, and the audit log; also if nobody signs in."""
     missing_memory: MissingMemory | None = None
     """Why there is no memory."""
     ask_model: AskModel | None = None
@@ -374,6 +377,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         mcp_servers=mcp_servers,
         webhooks=webhooks,
         memory=parts.memory.memory,
+        accounts=open_accounts(parts.database, now=utc_now),
         missing_memory=parts.memory.missing,
         ask_model=access.ask_model,
         makes_traces=parts.tracer is not None,

@@ -11,7 +11,6 @@ import gc
 import io
 import logging
 import os
-import stat
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,8 +33,10 @@ _STANDARD_ERROR = 2
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """Importing makes 200 000 objects that last; by default the collector visits them for a fifth of a
 start."""
-_WITH_OWN_ARGUMENTS = {"acp", "logs", "mcp", "memory", "policy"}
+_WITH_OWN_ARGUMENTS = {"acp", "audit", "logs", "mcp", "memory", "policy", "user"}
 """Commands that parse their own arguments, options included."""
+_TOKEN_COMMANDS = {"add", "list", "revoke"}
+"""After `token`: of tokens in the database; else it names a user of the tokens file."""
 
 
 def run(home: Path | None = None) -> NoReturn:
@@ -121,6 +122,8 @@ def _environment(file: Path) -> Mapping[str, str]:
 
 def _parse(words: list[str]) -> argparse.Namespace:
     has_own = bool(words) and words[0] in _WITH_OWN_ARGUMENTS
+    if words[:1] == ["token"] and words[1:2] and words[1] in _TOKEN_COMMANDS:
+        return argparse.Namespace(run=partial(_users, "token"), rest=words[1:])
     options = _parser().parse_args(words[:1] if has_own else words)
     options.rest = words[1:] if has_own else []
     return options
@@ -138,6 +141,8 @@ def _parser() -> argparse.ArgumentParser:
         ("logs", _logs, "list, show and follow the turns' logs"),
         ("policy", _policy, "try the policy on calls, list its rules"),
         ("memory", _memory, "search memory, write to it, repair it"),
+        ("user", partial(_users, "user"), "add, list, disable and enable users; set their roles"),
+        ("audit", partial(_users, "audit"), "show who did what: users, tokens, deletions"),
         ("acp", _acp, "serve an editor over pipes"),
         (
             "mcp",
@@ -149,7 +154,8 @@ def _parser() -> argparse.ArgumentParser:
     replay = commands.add_parser("replay", help="serve the model's replies of a turn from its log")
     replay.add_argument("turn_id", help="the turn, as candor logs list names it")
     replay.set_defaults(run=_replay)
-    token = commands.add_parser("token", help="make a token for a user")
+    told = "add, list or revoke tokens of the database; NAME: make one in the tokens file"
+    token = commands.add_parser("token", help=told)
     token.add_argument("name", help="whose it is: 1 to 64 letters, digits, dots, hyphens, _")
     token.set_defaults(run=_token)
     return parser
@@ -335,14 +341,23 @@ def _says_yes(question: str) -> bool:
         return False
 
 
+def _users(
+    command: str, options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]
+) -> int:
+    from gateway.users.cli import run_users_command  # noqa: PLC0415
+    from memory.clock import utc_now  # noqa: PLC0415
+
+    return run_users_command(command, options.rest, settings, utc_now, sys.stdout)
+
+
 def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
-    from gateway.http.tokens import make_token  # noqa: PLC0415
+    from gateway.http.tokens import add_line_blocking, make_token  # noqa: PLC0415
 
     if settings.tokens_file is None:
         raise StartError("Set CANDOR_TOKENS_FILE to the file that holds the tokens.")
     token, line = make_token(options.name)
     try:
-        _add_token_line(settings.tokens_file, options.name, line)
+        add_line_blocking(settings.tokens_file, options.name, line)
     except OSError as exc:
         raise StartError(
             f"The tokens file {settings.tokens_file} cannot be written ({exc.strerror})."
@@ -350,28 +365,6 @@ def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[st
     print(f"The token of {options.name}, shown only once; a running server reads it in seconds:")
     print(token)
     return 0
-
-
-def _add_token_line(path: Path, name: str, line: str) -> None:
-    """Append a line to the tokens file; a new file is readable by its owner alone.
-
-    Raise `StartError` if the name has a token already, or the file is not as it should be;
-    `OSError` if it cannot be written.
-    """
-    from gateway.http.tokens import load_tokens  # noqa: PLC0415
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
-    with os.fdopen(descriptor, "rb+") as file:
-        content = file.read()
-        if content.strip():
-            if any(user_id == name for _, user_id in load_tokens(path).users):
-                raise StartError(f"{name} has a token in {path} already; remove that line first.")
-        else:
-            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-        file.write(
-            (b"" if not content or content.endswith(b"\n") else b"\n") + f"{line}\n".encode()
-        )
 
 
 def _absolute(settings: Settings, home: Path) -> Settings:

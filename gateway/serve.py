@@ -237,8 +237,11 @@ async def _serve_until_stopped(
         failed = metrics.count_background_failure
         if app.state.tokens is not None:
             tasks.start_soon(keep_running, "tokens", app.state.tokens.watch, failed)
+        accounts = services.accounts if services.settings.users == "on" else None
+        if accounts is not None:
+            tasks.start_soon(keep_running, "users", accounts.watch, failed)
         if services.settings.schedules == "on":
-            serves = served_users(services.settings, app.state.tokens)
+            serves = served_users(services.settings, app.state.tokens, accounts)
             run_schedules = partial(services.chat.schedules.runner.run, serves)
             tasks.start_soon(keep_running, "schedules", run_schedules, failed)
         announce()

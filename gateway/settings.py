@@ -243,6 +243,7 @@ class Settings:
     max_upload_bytes: int = 33_554_432
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    users: Switch = "off"
     tokens_file: Path | None = None
     identity_header: str | None = None
     identity_proxies: tuple[str, ...] = ()
@@ -279,6 +280,12 @@ class Settings:
     relay: Switch = "on"
     demo: Demo = "auto"
     demo_cadence_ms: int = 15
+
+    @property
+    def needs_sign_in(self) -> bool:
+        """True if users sign in; otherwise every client is the local user."""
+        ways = (self.tokens_file, self.identity_header)
+        return self.users == "on" or any(way is not None for way in ways)
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "Settings":

@@ -30,8 +30,8 @@ _DIGEST_CHARS: Final = 16
 
 _NO_NAMES: Final = (
     "CANDOR_WORKSPACES=per_user gives each user a folder, and without tokens or a proxy that names "
-    "users all are one user: set CANDOR_TOKENS_FILE or CANDOR_IDENTITY_HEADER, or "
-    "CANDOR_WORKSPACES=shared."
+    "users all are one user: set CANDOR_TOKENS_FILE or CANDOR_IDENTITY_HEADER, or CANDOR_USERS=on, "
+    "or CANDOR_WORKSPACES=shared."
 )
 _NO_USERS: Final = (
     "CANDOR_PROJECTS_FILE names folders that users share beside their own: set "
@@ -119,7 +119,7 @@ def load_workspaces_blocking(settings: Settings) -> Workspaces:
     shared projects is not to be used or has a mistake.
     """
     is_per_user = settings.workspaces == "per_user"
-    if is_per_user and settings.tokens_file is None and settings.identity_header is None:
+    if is_per_user and not settings.needs_sign_in:
         raise StartError(_NO_NAMES)
     if settings.projects_file is not None and not is_per_user:
         raise StartError(_NO_USERS)

@@ -6,6 +6,7 @@ The paths that need no user are listed here; every other path needs one.
 import ipaddress
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -21,6 +22,8 @@ from gateway.http.tokens import TokenFile
 from gateway.ids import LOCAL_USER, UserId
 from gateway.rate_limit import RateLimit
 from gateway.settings import Settings
+from gateway.users.accounts import Accounts
+from gateway.users.model import Role
 from gateway.version import COMMAND
 
 _OPEN_PATHS = frozenset({"/", "/healthz"})
@@ -43,38 +46,62 @@ class TooManyAttempts(GatewayError, code="too_many_attempts", status=HTTPStatus.
 def check_exposure(settings: Settings) -> TokenFile | None:
     """Return the configured tokens; None without them. Blocking.
 
-    Without tokens and proxies that name users every client, on loopback, is the local user. Raise
-    `StartError` if other machines can reach the server and neither is configured, the tokens cannot
-    be read, or what is said of proxies is not whole.
+    Unless users sign in every client, on loopback, is the local user. Raise `StartError` if other
+    machines can reach the server then, the tokens cannot be read, or what is said of proxies is not
+    whole.
     """
     proxies = identity_proxies(settings)
     if settings.tokens_file is not None:
         return TokenFile(settings.tokens_file)
-    if proxies is None and not is_loopback(settings.host):
+    if proxies is None and settings.users == "off" and not is_loopback(settings.host):
         raise StartError(
             f"CANDOR_HOST={settings.host} can be reached from other machines: set"
-            f" CANDOR_TOKENS_FILE to a file made with `{COMMAND} token NAME`,"
+            f" CANDOR_TOKENS_FILE to a file made with `{COMMAND} token NAME`, or CANDOR_USERS=on,"
             " or listen on 127.0.0.1."
         )
     return None
 
 
-def served_users(settings: Settings, tokens: TokenFile | None) -> Callable[[UserId], bool]:
+def served_users(
+    settings: Settings, tokens: TokenFile | None, accounts: Accounts | None = None
+) -> Callable[[UserId], bool]:
     """Return what tells whether a user may be served: one who has a token, one whom a proxy may
-    name, or without both the local user.
+    name, or if nobody signs in the local user. With `accounts` one who is enabled there, too.
 
     Only the proxy knows whom it no longer signs in.
     """
-    if identity_proxies(settings) is not None:
-        return lambda user_id: user_id != LOCAL_USER
-    return (lambda user_id: user_id == LOCAL_USER) if tokens is None else tokens.has_user
+    is_named = identity_proxies(settings) is not None
+
+    def serves(user_id: UserId) -> bool:
+        if is_named:
+            return user_id != LOCAL_USER
+        if accounts is not None and accounts.is_enabled(user_id):
+            return True
+        if tokens is not None:
+            return tokens.has_user(user_id)
+        return accounts is None and user_id == LOCAL_USER
+
+    def serves_enabled(user_id: UserId) -> bool:
+        return serves(user_id) and (accounts is None or not accounts.is_disabled(user_id))
+
+    return serves_enabled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Caller:
+    """Who sends a request."""
+
+    user_id: UserId
+    role: Role = "user"
+    wait_revoked: Callable[[], Awaitable[None]] = anyio.sleep_forever
+    """Returns when it is no longer theirs to ask."""
 
 
 class TokenGuard:
     """Puts the user's id into the request's state; refuses requests without a known token.
 
-    A user whom a listed proxy names needs none. Without tokens and proxies everybody is the local
-    user.
+    A user whom a listed proxy names needs none. If nobody signs in everybody is the local user, who
+    is an administrator.
 
     Unknown tokens are rate-limited by address. A known token always passes: behind a proxy all
     users have one address, and a token of 256 bits cannot be guessed.
@@ -86,10 +113,13 @@ class TokenGuard:
         *,
         tokens: TokenFile | None,
         proxies: IdentityProxies | None = None,
+        accounts: Accounts | None = None,
     ) -> None:
+        """`accounts` None: users and tokens of the database do not count."""
         self._app = app
         self._tokens = tokens
         self._proxies = proxies
+        self._accounts = accounts
         self._unknown: RateLimit[str] = RateLimit(
             burst=_BURST, every_s=_EVERY_S, max_keys=_MAX_ADDRESSES
         )
@@ -98,33 +128,60 @@ class TokenGuard:
         """Pass on a request with its user."""
         path = scope["path"] if scope["type"] == "http" else "/"
         if path not in _OPEN_PATHS and not path.startswith(_OPEN_FOLDER):
-            user_id, wait_revoked = self._identify(scope)
-            scope["state"].update(user_id=user_id, wait_revoked=wait_revoked)
+            caller = await self._identify(scope)
+            scope["state"].update(
+                user_id=caller.user_id, role=caller.role, wait_revoked=caller.wait_revoked
+            )
         await self._app(scope, receive, send)
 
-    def _identify(self, scope: Scope) -> tuple[UserId, Callable[[], Awaitable[None]]]:
-        """Return the user, and what waits until it is no longer theirs to ask."""
+    async def _identify(self, scope: Scope) -> _Caller:
         named = self._proxies.user_of(scope) if self._proxies is not None else None
         if named is not None:
-            return named, anyio.sleep_forever
-        if self._tokens is not None:
-            token = _token_of(scope)
-            user_id = self._user(self._tokens, token, _network(scope))
-            return user_id, partial(self._tokens.wait_revoked, token)
+            return await self._known(_Caller(user_id=named))
+        if self._tokens is not None or self._accounts is not None:
+            return await self._holder(_token_of(scope), _network(scope))
         if self._proxies is not None:
             raise Unauthorized("Ask through the proxy in front of this server; it signs you in.")
-        return LOCAL_USER, anyio.sleep_forever
+        return _Caller(user_id=LOCAL_USER, role="admin")
 
-    def _user(self, tokens: TokenFile, token: str, network: str) -> UserId:
-        user_id = tokens.user_of(token)
-        if user_id is not None:
-            return user_id
-        if token and not self._unknown.take(network):
+    async def _holder(self, token: str, network: str) -> _Caller:
+        user_id = self._tokens.user_of(token) if self._tokens is not None else None
+        if self._tokens is not None and user_id is not None:
+            wait_revoked = partial(self._tokens.wait_revoked, token)
+            return await self._known(_Caller(user_id=user_id, wait_revoked=wait_revoked))
+        if self._accounts is not None:
+            user = await self._accounts.holder(token)
+            if user is not None:
+                wait_revoked = partial(self._accounts.wait_token_revoked, token, user.id)
+                return _Caller(user_id=user.id, role=user.role, wait_revoked=wait_revoked)
+        await self._refuse(token, network)
+        raise Unauthorized("This server needs a token: send `Authorization: Bearer …`.")
+
+    async def _known(self, caller: _Caller) -> _Caller:
+        """Return a user who has signed in elsewhere, with what the database knows of them.
+
+        Raise `Unauthorized` if an administrator disabled the user.
+        """
+        if self._accounts is None:
+            return caller
+        user = await self._accounts.users.get(caller.user_id)
+        if user is not None and user.disabled_at is not None:
+            raise Unauthorized("An administrator of this server has disabled this user.")
+        wait_revoked = partial(self._accounts.wait_disabled, caller.user_id, caller.wait_revoked)
+        role: Role = "user" if user is None else user.role
+        return _Caller(user_id=caller.user_id, role=role, wait_revoked=wait_revoked)
+
+    async def _refuse(self, token: str, network: str) -> None:
+        """Note an unknown token. Raise `TooManyAttempts` if too many came from there."""
+        if not token:
+            return
+        if not self._unknown.take(network):
             raise TooManyAttempts(
                 "Too many unknown tokens came from this address.",
                 retry_after_s=math.ceil(self._unknown.wait_s(network)),
             )
-        raise Unauthorized("This server needs a token: send `Authorization: Bearer …`.")
+        if self._accounts is not None:
+            await self._accounts.refused(network)
 
 
 def _token_of(scope: Scope) -> str:

@@ -130,6 +130,27 @@ def make_token(name: str) -> tuple[str, str]:
     return token, f"{name} {_hash(token)}"
 
 
+def add_line_blocking(path: Path, name: str, line: str) -> None:
+    """Append a line to the tokens file; a new file is readable by its owner alone.
+    Blocking.
+
+    Raise `StartError` if the name has a token already, or the file is not as it should be;
+    `OSError` if it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, stat.S_IRUSR | stat.S_IWUSR)
+    with os.fdopen(descriptor, "rb+") as file:
+        content = file.read()
+        if content.strip():
+            if any(user_id == name for _, user_id in load_tokens(path).users):
+                raise StartError(f"{name} has a token in {path} already; remove that line first.")
+        else:
+            path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+        file.write(
+            (b"" if not content or content.endswith(b"\n") else b"\n") + f"{line}\n".encode()
+        )
+
+
 def load_tokens(path: Path) -> Tokens:
     """Read a file of tokens; blocking.
 

@@ -50,6 +50,7 @@ from gateway.turns.conversation_memory import ConversationMemory, ConversationTo
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
+from gateway.users.accounts import open_accounts
 from gateway.webhooks.opening import open_webhooks
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import load_workspaces_blocking
@@ -223,6 +224,7 @@ async def staged(
     directory: Path,
     *,
     users: tuple[str, ...] = (),
+    accounts: bool = False,
     on_port: bool = False,
     limits: HttpLimits | None = None,
     max_turns: int = 100,
@@ -230,13 +232,16 @@ async def staged(
     pings: Mapping[str, Ping] = MappingProxyType({}),
     **settings: Any,
 ) -> AsyncIterator[Stage]:
-    """Run the app until the block ends; with `users` each needs their token."""
+    """Run the app until the block ends; with `users` each needs their token, with `accounts` those
+    of the database count.
+    """
     tokens = await anyio.to_thread.run_sync(_write_tokens, directory / "tokens", users)
     chosen = Settings(
         workspace=directory / "workspace",
         data_dir=directory / "data",
         log_dir=directory / "logs",
         tokens_file=directory / "tokens" if users else None,
+        users="on" if accounts else "off",
         **settings,
     )
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
@@ -329,6 +334,7 @@ async def staged(
             mcp_servers=McpServers((), AcceptedTools(chosen.data_dir)),
             webhooks=webhooks,
             memory=memory,
+            accounts=open_accounts(database, now=utc_now),
         )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)
         app = await anyio.to_thread.run_sync(make_app)

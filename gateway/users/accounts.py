@@ -1,0 +1,114 @@
+"""Who may use the server, by the database: asked anew with each request, watched for streams."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+
+from gateway.ids import UserId
+from gateway.users.model import AuditEntry, User, digest_of
+from gateway.users.sqlite.audit import SqliteAuditLog
+from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
+from gateway.users.store import AuditLog, TokenStore, UserStore
+from memory.clock import Now
+from memory.errors import StoreUnavailable
+from memory.stores.sqlite.database import Database
+
+_LOOK_EVERY_S: Final = 0.5
+
+
+class Accounts:
+    """The users, tokens and audit log of a server."""
+
+    def __init__(self, users: UserStore, tokens: TokenStore, audit: AuditLog, *, now: Now) -> None:
+        self.users = users
+        self.tokens = tokens
+        self.audit = audit
+        self._now = now
+        self._enabled: frozenset[UserId] = frozenset()
+        self._disabled: frozenset[UserId] = frozenset()
+        self._live: frozenset[str] = frozenset()
+        self._changed = anyio.Event()
+
+    async def holder(self, token: str) -> User | None:
+        """Return the user of a token; None if it signs nobody in now.
+
+        Raise `StoreUnavailable` if the store cannot be read.
+        """
+        return await self.tokens.holder(digest_of(token), self._now()) if token else None
+
+    async def wait_token_revoked(self, token: str, user_id: UserId) -> None:
+        """Return when a token no longer signs a user in, or that cannot be found out.
+
+        Looked at after each change that `watch` sees: a command's counts within a second.
+        """
+        changed = self._changed
+        while await self._is_still(token, user_id):
+            await changed.wait()
+            changed = self._changed
+
+    async def _is_still(self, token: str, user_id: UserId) -> bool:
+        try:
+            user = await self.holder(token)
+        except StoreUnavailable:
+            return False
+        return user is not None and user.id == user_id
+
+    async def wait_disabled(
+        self, user_id: UserId, wait_revoked: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Return when a user is disabled, or `wait_revoked` returns."""
+        async with anyio.create_task_group() as tasks:
+
+            async def revoked() -> None:
+                await wait_revoked()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(revoked)
+            while not self.is_disabled(user_id):
+                await self._changed.wait()
+            tasks.cancel_scope.cancel()
+
+    async def refused(self, address: str) -> None:
+        """Record that an unknown token came from an address."""
+        entry = AuditEntry(at=self._now(), actor="", action="sign_in.refused", subject=address)
+        await self.audit.add(entry)
+
+    def is_disabled(self, user_id: UserId) -> bool:
+        """Return whether a user is disabled, as of the last look of `watch`."""
+        return user_id in self._disabled
+
+    def is_enabled(self, user_id: UserId) -> bool:
+        """Return whether there is such a user who may sign in, as of the last look of `watch`."""
+        return user_id in self._enabled
+
+    async def watch(self) -> None:
+        """Look for changes, until cancelled. Raise `StoreUnavailable` if the store cannot be
+        read.
+        """
+        while True:
+            try:
+                await self._look()
+            except StoreUnavailable:
+                self._tell()  # what cannot be looked up is not valid
+                raise
+            await anyio.sleep(_LOOK_EVERY_S)
+
+    async def _look(self) -> None:
+        users, tokens, now = await self.users.listed(), await self.tokens.listed(), self._now()
+        before = (self._enabled, self._disabled, self._live)
+        self._enabled = frozenset(one.id for one in users if one.disabled_at is None)
+        self._disabled = frozenset(one.id for one in users) - self._enabled
+        self._live = frozenset(one.id for one in tokens if one.is_live(now))
+        if (self._enabled, self._disabled, self._live) != before:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+
+def open_accounts(database: Database, *, now: Now) -> Accounts:
+    """Return the accounts of a database that is open."""
+    stores = (SqliteUserStore(database), SqliteTokenStore(database), SqliteAuditLog(database))
+    return Accounts(*stores, now=now)

@@ -1,0 +1,270 @@
+"""The commands `user`, `token` and `audit`: work on the data directory, beside a running server
+or without one.
+"""
+
+import argparse
+import getpass
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TextIO, get_args
+
+import anyio
+
+from gateway.conversations import migrations
+from gateway.errors import StartError
+from gateway.ids import UserId
+from gateway.lost_data import DATABASE, refuse_lost_database_blocking
+from gateway.settings import Settings
+from gateway.users.accounts import Accounts, open_accounts
+from gateway.users.model import (
+    MAX_TOKEN_NAME_CHARS,
+    USER_NAME,
+    Act,
+    ApiToken,
+    AuditEntry,
+    Role,
+    User,
+    digest_of,
+    new_secret,
+)
+from memory.clock import Now, rfc3339
+from memory.errors import StoreUnavailable
+from memory.items.ids import opaque_id
+from memory.stores.sqlite.database import migrations_of, open_database
+from policies.explain import printable
+
+_MAX_DAYS: Final = 3650
+_MAX_LIMIT: Final = 10_000
+_NOT_ON: Final = "A server takes such tokens with CANDOR_USERS=on, which is not set here."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    accounts: Accounts
+    given: argparse.Namespace
+    act: Act
+    say: Callable[[str], None]
+
+
+def run_users_command(
+    command: str, arguments: Sequence[str], settings: Settings, now: Now, out: TextIO
+) -> int:
+    """Run `user`, `token` or `audit` and return the exit code, 2 for wrong arguments. Blocks.
+
+    Raise `StartError` if it cannot be done, or the database cannot be opened.
+    """
+    try:
+        given = _parser_of(command).parse_args(arguments)
+    except SystemExit as exc:  # help or a usage error was printed
+        return int(exc.code or 0)
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_lost_database_blocking(settings)
+
+    def say(line: str) -> None:
+        out.write(f"{printable(line)}\n")
+
+    async def run() -> None:
+        act = Act(by=f"command:{getpass.getuser()}", at=now())
+        database = await open_database(
+            settings.data_dir / DATABASE, migrations_of(migrations.__name__)
+        )
+        try:
+            accounts = open_accounts(database, now=now)
+            await given.run(_Call(accounts=accounts, given=given, act=act, say=say))
+        finally:
+            await database.close()
+
+    try:
+        anyio.run(run)
+    except StoreUnavailable as exc:
+        raise StartError(f"{exc} Look at the directory of CANDOR_DATA_DIR.") from exc
+    if command == "token" and given.does == "add" and settings.users == "off":
+        say(_NOT_ON)
+    return 0
+
+
+async def _add_user(call: _Call) -> None:
+    role: Role = "admin" if call.given.admin else "user"
+    user = User(id=call.given.user, role=role, created_at=call.act.at)
+    if not await call.accounts.users.add(user, call.act):
+        raise StartError(f"There is a user {user.id} already.")
+    call.say(f"added: {user.id} ({role})")
+
+
+async def _list_users(call: _Call) -> None:
+    users = await call.accounts.users.listed()
+    for user in users:
+        state = "" if user.disabled_at is None else f"  disabled {_day(user.disabled_at)}"
+        call.say(f"{user.id}  {user.role}  since {_day(user.created_at)}{state}")
+    if not users:
+        call.say("There are no users; add one with `candor user add NAME`.")
+
+
+async def _set_role(call: _Call) -> None:
+    user_id, role = call.given.user, call.given.role
+    if not await call.accounts.users.set_role(user_id, role, call.act):
+        raise _no_user(user_id)
+    call.say(f"{user_id} is now: {role}")
+
+
+async def _disable(call: _Call) -> None:
+    await _switch(call, is_disabled=True)
+    call.say(f"disabled: {call.given.user}; a running server refuses this user from now on.")
+
+
+async def _enable(call: _Call) -> None:
+    await _switch(call, is_disabled=False)
+    call.say(f"enabled: {call.given.user}; what was not revoked signs this user in again.")
+
+
+async def _switch(call: _Call, *, is_disabled: bool) -> None:
+    users = call.accounts.users
+    if not await users.set_disabled(call.given.user, call.act, is_disabled=is_disabled):
+        raise _no_user(call.given.user)
+
+
+async def _add_token(call: _Call) -> None:
+    days, secret = call.given.days, new_secret()
+    token = ApiToken(
+        id=opaque_id("tok"),
+        user_id=call.given.user,
+        name=call.given.name,
+        created_at=call.act.at,
+        expires_at=None if days is None else call.act.at + timedelta(days=days),
+    )
+    if not await call.accounts.tokens.add(token, digest_of(secret), call.act):
+        raise _no_user(token.user_id)
+    until = "" if token.expires_at is None else f", valid until {rfc3339(token.expires_at)}"
+    call.say(f"The token {token.id} of {token.user_id}{until}, shown only once:")
+    call.say(secret)
+
+
+async def _list_tokens(call: _Call) -> None:
+    tokens = await call.accounts.tokens.listed(call.given.user)
+    for token in tokens:
+        call.say(
+            f"{token.id}  {token.user_id}  {_state(token, call.act.at)}"
+            f"  made {_day(token.created_at)}  {token.name}".rstrip()
+        )
+    if not tokens:
+        call.say("There are no tokens.")
+
+
+def _state(token: ApiToken, now: datetime) -> str:
+    if token.revoked_at is not None:
+        return f"revoked {_day(token.revoked_at)}"
+    if token.expires_at is None:
+        return "valid"
+    return f"{'valid until' if token.is_live(now) else 'expired'} {_day(token.expires_at)}"
+
+
+async def _revoke_token(call: _Call) -> None:
+    if not await call.accounts.tokens.revoke(call.given.token, call.act):
+        raise StartError(f"There is no valid token {call.given.token}; see `candor token list`.")
+    call.say(f"revoked: {call.given.token}")
+
+
+async def _show_audit(call: _Call) -> None:
+    entries = await call.accounts.audit.page(limit=call.given.limit, actor=call.given.actor)
+    for entry in reversed(entries):
+        call.say(
+            json.dumps(entry.fields(), ensure_ascii=False) if call.given.json else _told(entry)
+        )
+    if not entries:
+        call.say("The audit log is empty.")
+
+
+def _told(entry: AuditEntry) -> str:
+    details = "".join(f"  {name}={value}" for name, value in entry.details.items())
+    actor = entry.actor or "unknown"
+    return f"{rfc3339(entry.at)}  {actor}  {entry.action}  {entry.subject}{details}"
+
+
+def _no_user(user_id: UserId) -> StartError:
+    return StartError(f"There is no user {user_id}; add one with `candor user add {user_id}`.")
+
+
+def _day(moment: datetime) -> str:
+    return rfc3339(moment)[:10]
+
+
+_Parser = argparse.ArgumentParser
+Work = Callable[[_Call], Awaitable[None]]
+
+
+def _parser_of(command: str) -> _Parser:
+    parser = _Parser(prog=f"candor {command}")
+    _PARSERS[command](parser)
+    return parser
+
+
+def _user_parser(parser: _Parser) -> None:
+    commands = parser.add_subparsers(dest="does", required=True)
+
+    def add(name: str, run: Work, told: str) -> _Parser:
+        one = commands.add_parser(name, help=told)
+        one.set_defaults(run=run)
+        if name != "list":
+            one.add_argument("user", type=_user_name)
+        return one
+
+    add("add", _add_user, "add a user").add_argument("--admin", action="store_true")
+    add("list", _list_users, "list the users")
+    role = add("role", _set_role, "make a user an administrator, or no longer")
+    role.add_argument("role", choices=get_args(Role))
+    add("disable", _disable, "refuse a user, also one whom a proxy names")
+    add("enable", _enable, "admit a user again")
+
+
+def _token_parser(parser: _Parser) -> None:
+    commands = parser.add_subparsers(dest="does", required=True)
+    add = commands.add_parser("add", help="make a token; it is shown once")
+    add.add_argument("user", type=_user_name)
+    add.add_argument("--name", type=_token_name, default="", help="what it is used by")
+    add.add_argument("--days", type=_number_to(_MAX_DAYS), help="how long it is valid")
+    add.set_defaults(run=_add_token)
+    listed = commands.add_parser("list", help="list tokens, revoked ones too")
+    listed.add_argument("user", type=_user_name, nargs="?")
+    listed.set_defaults(run=_list_tokens)
+    revoke = commands.add_parser("revoke", help="revoke a token, at once and for good")
+    revoke.add_argument("token", help="its id, as `candor token list` names it")
+    revoke.set_defaults(run=_revoke_token)
+
+
+def _audit_parser(parser: _Parser) -> None:
+    parser.add_argument("--limit", type=_number_to(_MAX_LIMIT), default=100)
+    parser.add_argument("--actor", help="of one user alone")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=_show_audit)
+
+
+_PARSERS: Mapping[str, Callable[[_Parser], None]] = {
+    "user": _user_parser,
+    "token": _token_parser,
+    "audit": _audit_parser,
+}
+
+
+def _user_name(text: str) -> UserId:
+    if USER_NAME.fullmatch(text) is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not one name or e-mail address of at most 128 characters"
+        )
+    return UserId(text)
+
+
+def _token_name(text: str) -> str:
+    if not text.isprintable() or len(text) > MAX_TOKEN_NAME_CHARS:
+        raise argparse.ArgumentTypeError(f"a name has at most {MAX_TOKEN_NAME_CHARS} characters")
+    return text
+
+
+def _number_to(most: int) -> Callable[[str], int]:
+    def number(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= most):
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 to {most}")
+        return int(text)
+
+    return number

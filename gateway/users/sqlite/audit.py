@@ -1,0 +1,64 @@
+"""The audit log in SQLite."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+
+from gateway.jsonsafe import json_text
+from gateway.users.model import Act, Action, AuditEntry
+from memory.clock import rfc3339
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.sqlite.row_values import Row, columns_of, read_value
+from memory.stores.sqlite.statements import insert_blocking
+
+_PRUNE = (
+    "DELETE FROM audit WHERE at < :before OR action = 'sign_in.refused' AND seq <="
+    " (SELECT seq FROM audit WHERE action = 'sign_in.refused' ORDER BY seq DESC"
+    " LIMIT 1 OFFSET :refused)"
+)
+
+
+def record_blocking(
+    writer: sqlite3.Connection, act: Act, action: Action, subject: str, **details: str
+) -> None:
+    """Append an entry in the transaction of what it is about."""
+    entry = AuditEntry(at=act.at, actor=act.by, action=action, subject=subject, details=details)
+    add_blocking(writer, entry)
+
+
+def add_blocking(writer: sqlite3.Connection, entry: AuditEntry) -> None:
+    """Append an entry."""
+    row = columns_of(entry, details=json_text(entry.details))
+    del row["seq"]
+    insert_blocking(writer, "audit", row)
+
+
+class SqliteAuditLog:
+    """See `AuditLog`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, entry: AuditEntry) -> None:
+        await self._database.write(lambda writer: add_blocking(writer, entry))
+
+    async def page(
+        self, *, limit: int, before: int | None = None, actor: str | None = None
+    ) -> Sequence[AuditEntry]:
+        return await self._database.values(
+            _entry_of,
+            "SELECT * FROM audit WHERE (:before IS NULL OR seq < :before)"
+            " AND (:actor IS NULL OR actor = :actor) ORDER BY seq DESC LIMIT :limit",
+            {"before": before, "actor": actor, "limit": limit},
+        )
+
+    async def prune(self, before: datetime, *, refused: int) -> int:
+        values = {"before": rfc3339(before), "refused": refused}
+        return await self._database.write(lambda writer: writer.execute(_PRUNE, values).rowcount)
+
+
+@decoding_rows()
+def _entry_of(row: Row) -> AuditEntry:
+    return read_value(AuditEntry, row, details=json.loads(row["details"]))

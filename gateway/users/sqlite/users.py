@@ -1,0 +1,117 @@
+"""Users and their tokens in SQLite."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+
+from gateway.ids import UserId
+from gateway.users.model import Act, Action, ApiToken, Role, User
+from gateway.users.sqlite.audit import record_blocking
+from memory.clock import rfc3339
+from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.row_values import columns_of, read_value
+from memory.stores.sqlite.statements import first_row, insert_blocking
+
+_user_of: Callable[[sqlite3.Row], User] = partial(read_value, User)
+_token_of: Callable[[sqlite3.Row], ApiToken] = partial(read_value, ApiToken)
+_HOLDER = (
+    "SELECT users.* FROM api_tokens JOIN users ON users.id = api_tokens.user_id"
+    " WHERE api_tokens.digest = :digest AND api_tokens.revoked_at IS NULL"
+    " AND (api_tokens.expires_at IS NULL OR api_tokens.expires_at > :at)"
+    " AND users.disabled_at IS NULL"
+)
+
+
+class SqliteUserStore:
+    """See `UserStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, user: User, act: Act) -> bool:
+        def work(writer: sqlite3.Connection) -> bool:
+            is_new = "ON CONFLICT (id) DO NOTHING RETURNING id"
+            if not insert_blocking(writer, "users", columns_of(user), is_new).fetchall():
+                return False
+            record_blocking(writer, act, "user.added", user.id, role=user.role)
+            return True
+
+        return await self._database.write(work)
+
+    async def get(self, user_id: UserId) -> User | None:
+        return await self._database.value(_user_of, "SELECT * FROM users WHERE id = ?", (user_id,))
+
+    async def listed(self) -> Sequence[User]:
+        return await self._database.values(_user_of, "SELECT * FROM users ORDER BY id")
+
+    async def set_role(self, user_id: UserId, role: Role, act: Act) -> bool:
+        def work(writer: sqlite3.Connection) -> bool:
+            user = _find_blocking(writer, user_id)
+            if user is not None and user.role != role:
+                writer.execute("UPDATE users SET role = ? WHERE id = ?", (role, user_id))
+                record_blocking(writer, act, "user.role_changed", user_id, role=role)
+            return user is not None
+
+        return await self._database.write(work)
+
+    async def set_disabled(self, user_id: UserId, act: Act, *, is_disabled: bool) -> bool:
+        def work(writer: sqlite3.Connection) -> bool:
+            user = _find_blocking(writer, user_id)
+            if user is not None and (user.disabled_at is not None) != is_disabled:
+                since = rfc3339(act.at) if is_disabled else None
+                writer.execute("UPDATE users SET disabled_at = ? WHERE id = ?", (since, user_id))
+                done: Action = "user.disabled" if is_disabled else "user.enabled"
+                record_blocking(writer, act, done, user_id)
+            return user is not None
+
+        return await self._database.write(work)
+
+
+class SqliteTokenStore:
+    """See `TokenStore`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, token: ApiToken, digest: str, act: Act) -> bool:
+        def work(writer: sqlite3.Connection) -> bool:
+            if _find_blocking(writer, token.user_id) is None:
+                return False
+            insert_blocking(writer, "api_tokens", columns_of(token) | {"digest": digest})
+            of = {"user": token.user_id, "name": token.name}
+            record_blocking(writer, act, "token.made", token.id, **of)
+            return True
+
+        return await self._database.write(work)
+
+    async def listed(self, user_id: UserId | None = None) -> Sequence[ApiToken]:
+        return await self._database.values(
+            _token_of,
+            "SELECT * FROM api_tokens WHERE :user IS NULL OR user_id = :user"
+            " ORDER BY created_at, id",
+            {"user": user_id},
+        )
+
+    async def revoke(self, token_id: str, act: Act) -> bool:
+        def work(writer: sqlite3.Connection) -> bool:
+            revoked = writer.execute(
+                "UPDATE api_tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+                " RETURNING user_id, name",
+                (rfc3339(act.at), token_id),
+            ).fetchall()
+            for row in revoked:
+                of = {"user": row["user_id"], "name": row["name"]}
+                record_blocking(writer, act, "token.revoked", token_id, **of)
+            return bool(revoked)
+
+        return await self._database.write(work)
+
+    async def holder(self, digest: str, at: datetime) -> User | None:
+        values = {"digest": digest, "at": rfc3339(at)}
+        return await self._database.value(_user_of, _HOLDER, values)
+
+
+def _find_blocking(writer: sqlite3.Connection, user_id: UserId) -> User | None:
+    row = first_row(writer, "SELECT * FROM users WHERE id = ?", (user_id,))
+    return None if row is None else _user_of(row)

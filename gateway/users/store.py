@@ -1,0 +1,82 @@
+"""The protocols of the stores of users, tokens and the audit log.
+
+SQLite implements them; another store must pass the same suites (`tests/conformance`). Times are
+aware and kept to the millisecond. Every change is one transaction together with its entry in the
+audit log. Every method raises `memory.errors.StoreUnavailable` if the store cannot be read or
+written.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from gateway.ids import UserId
+from gateway.users.model import Act, ApiToken, AuditEntry, Role, User
+
+
+class UserStore(Protocol):
+    """The users that administrators know of."""
+
+    async def add(self, user: User, act: Act) -> bool:
+        """Add a user; return False, and change nothing, if the id is taken."""
+
+    async def get(self, user_id: UserId) -> User | None:
+        """Return the user; None if there is no such user."""
+
+    async def listed(self) -> Sequence[User]:
+        """List all users by their ids."""
+
+    async def set_role(self, user_id: UserId, role: Role, act: Act) -> bool:
+        """Change a user's role; return False if there is no such user.
+
+        A role that the user has already is no change, and not an entry.
+        """
+
+    async def set_disabled(self, user_id: UserId, act: Act, *, is_disabled: bool) -> bool:
+        """Refuse or admit a user; return False if there is no such user.
+
+        What is so already is no change, and not an entry.
+        """
+
+
+class TokenStore(Protocol):
+    """The tokens of users, of which only the digests are kept."""
+
+    async def add(self, token: ApiToken, digest: str, act: Act) -> bool:
+        """Add a token; return False, and change nothing, if there is no such user."""
+
+    async def listed(self, user_id: UserId | None = None) -> Sequence[ApiToken]:
+        """List a user's tokens, or those of all users, oldest first; revoked ones are among
+        them.
+        """
+
+    async def revoke(self, token_id: str, act: Act) -> bool:
+        """Revoke a token for good; return False if there is none, or it is revoked already."""
+
+    async def holder(self, digest: str, at: datetime) -> User | None:
+        """Return the user who signs in with a token at a moment.
+
+        None if there is no such token, it is revoked or has expired, or the user is disabled.
+        """
+
+
+class AuditLog(Protocol):
+    """Who did what, in the order in which it was stored. No entry can be changed."""
+
+    async def add(self, entry: AuditEntry) -> None:
+        """Append an entry; its `seq` is given by the store."""
+
+    async def page(
+        self, *, limit: int, before: int | None = None, actor: str | None = None
+    ) -> Sequence[AuditEntry]:
+        """List entries, the latest first; `before` is the `seq` of the last one of the page before.
+
+        With `actor` those of one actor alone.
+        """
+
+    async def prune(self, before: datetime, *, refused: int) -> int:
+        """Delete entries older than a moment, and of refused sign-ins all but the latest `refused`;
+        return how many were deleted.
+
+        Refused sign-ins, which strangers can cause, never displace other entries.
+        """

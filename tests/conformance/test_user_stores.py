@@ -1,0 +1,45 @@
+"""The stores of users, tokens and the audit log against their suite, and the suite against wrong statements."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.users.sqlite.audit import SqliteAuditLog
+from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
+from memory.errors import StoreConflict
+from tests.conformance.suites.users import AccountStores, AccountStoreSuite, OpenAccounts, refused
+from tests.support.other_words import Speak, expect_all_caught
+from tests.support.stores import open_file
+
+
+def opening(directory: Path, speak: Speak = lambda database: database) -> OpenAccounts:
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[AccountStores]:
+        async with open_file(directory) as database:
+            spoken = speak(database)
+            yield AccountStores(
+                users=SqliteUserStore(spoken),
+                tokens=SqliteTokenStore(spoken),
+                audit=SqliteAuditLog(spoken),
+            )
+
+    return opens
+
+
+class TestSqliteAccounts(AccountStoreSuite):
+    @pytest.fixture
+    def opens(self, tmp_path: Path) -> OpenAccounts:
+        return opening(tmp_path)
+
+
+async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:
+    await expect_all_caught("accounts", tmp_path, opening, AccountStoreSuite())
+
+
+async def test_no_statement_changes_an_entry(tmp_path: Path) -> None:
+    async with open_file(tmp_path) as database:
+        await SqliteAuditLog(database).add(refused("10.0.0.1"))
+        with pytest.raises(StoreConflict):
+            await database.execute("UPDATE audit SET subject = ''")

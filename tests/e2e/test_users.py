@@ -1,0 +1,82 @@
+"""`candor user`, `token` and `audit` beside a running server, and without one."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.live_server import started_server
+from tests.support.program import one_sentence, run_app
+
+pytestmark = pytest.mark.e2e
+ON: dict[str, Any] = {"users": "on"}
+
+
+def run(directory: Path, *words: str) -> list[str]:
+    done = run_app(*words, directory=directory, **ON)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_command_counts_in_the_running_server_at_once(tmp_path: Path) -> None:
+    assert run(tmp_path, "user", "add", "ada", "--admin") == ["added: ada (admin)"]
+    sentence, token = run(tmp_path, "token", "add", "ada", "--name", "laptop", "--days", "9")
+    assert re.fullmatch(r"candor_[\w-]{43}", token)
+    token_id = sentence.split()[2]
+    with started_server(tmp_path, host="0.0.0.0", **ON) as server:
+
+        def asks(given: str) -> int:
+            headers = {"Authorization": f"Bearer {given}"}
+            return httpx.get(f"{server.url}/conversations", headers=headers).status_code
+
+        run(tmp_path, "user", "add", "ben@example.org")
+        *_, other = run(tmp_path, "token", "add", "ben@example.org")
+        assert [asks(token), asks(other), asks("candor_guess")] == [200, 200, 401]
+        run(tmp_path, "user", "disable", "ben@example.org")
+        run(tmp_path, "token", "revoke", token_id)
+        assert [asks(token), asks(other)] == [401, 401]
+        (listed,) = run(tmp_path, "token", "list", "ada")
+        assert re.fullmatch(rf"{token_id}  ada  revoked [\d-]+  made [\d-]+  laptop", listed)
+    run(tmp_path, "user", "role", "ada", "user")
+    users = run(tmp_path, "user", "list")
+    assert [re.sub(r"[\d-]{10}", "DAY", user) for user in users] == [
+        "ada  user  since DAY",
+        "ben@example.org  user  since DAY  disabled DAY",
+    ]
+    entries = [json.loads(line) for line in run(tmp_path, "audit", "--json")]
+    told = [(one["action"], one["subject"]) for one in entries]
+    assert told == [
+        ("user.added", "ada"),
+        ("token.made", token_id),
+        ("user.added", "ben@example.org"),
+        ("token.made", entries[3]["subject"]),
+        ("sign_in.refused", "127.0.0.1"),
+        ("user.disabled", "ben@example.org"),
+        ("token.revoked", token_id),
+        *[("sign_in.refused", "127.0.0.1")] * 2,
+        ("user.role_changed", "ada"),
+    ]
+    assert {one["actor"] for one in entries} - {None} == {entries[0]["actor"]}
+    assert entries[0]["actor"].startswith("command:")
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "data").glob("candor.sqlite3*"))
+    assert token.encode() not in kept
+
+
+def test_a_wrong_name_or_id_is_told_in_a_sentence(tmp_path: Path) -> None:
+    run(tmp_path, "user", "add", "ada")
+    for words, told in (
+        (("user", "add", "ada"), "There is a user ada already"),
+        (("user", "role", "ben", "admin"), "no user ben"),
+        (("user", "disable", "ben"), "no user ben"),
+        (("token", "add", "ben"), "no user ben"),
+        (("token", "revoke", "tok_a"), "no valid token tok_a"),
+    ):
+        done = run_app(*words, directory=tmp_path, **ON)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert told in one_sentence(done.stderr)
+    for wrong in (("user", "add", "a b"), ("token", "add", "ada", "--days", "0"), ("user",)):
+        assert run_app(*wrong, directory=tmp_path, **ON).returncode == 2
+    assert run_app("token", "add", "ada", directory=tmp_path).stdout.endswith("not set here.\n")

@@ -1,0 +1,138 @@
+"""Users and tokens of the database: who is let in, who no longer is, and what is recorded of it."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx
+
+from gateway.ids import UserId
+from gateway.users.accounts import Accounts
+from gateway.users.model import Act, ApiToken, Role, User, digest_of, new_secret
+from memory.clock import utc_now
+from tests.service.http.reading import streaming
+from tests.service.http.stage import HOLD, LIMIT_S, Stage, assert_error, staged
+
+ADA = UserId("ada")
+PROXY: dict[str, Any] = {"identity_header": "x-user", "identity_proxies": ("10.1.2.3",)}
+
+
+def accounts_of(stage: Stage) -> Accounts:
+    accounts: Accounts = stage.app.state.gateway.services.accounts
+    return accounts
+
+
+def act() -> Act:
+    return Act(by="command:root", at=utc_now())
+
+
+async def add_user(stage: Stage, name: str, role: Role = "user") -> None:
+    user = User(id=UserId(name), role=role, created_at=utc_now())
+    assert await accounts_of(stage).users.add(user, act())
+
+
+async def add_token(stage: Stage, name: str, *, minutes: float | None = None) -> tuple[str, str]:
+    """Give a user a token; return its id and itself."""
+    secret, now = new_secret(), utc_now()
+    until = None if minutes is None else now + timedelta(minutes=minutes)
+    token = ApiToken(
+        id=f"tok_{secret[-9:]}", user_id=UserId(name), name="", created_at=now, expires_at=until
+    )
+    assert await accounts_of(stage).tokens.add(token, digest_of(secret), act())
+    return token.id, secret
+
+
+async def asks(stage: Stage, token: str = "", **headers: str) -> httpx.Response:
+    given = {"Authorization": f"Bearer {token}"} if token else {}
+    return await stage.client().get("/conversations", headers={**given, **headers})
+
+
+async def test_a_token_signs_in_until_it_is_revoked_or_expires(tmp_path: Path) -> None:
+    async with staged(tmp_path, accounts=True) as stage:
+        for name in ("ada", "bob"):
+            await add_user(stage, name)
+        (revoked, first), (_, second) = await add_token(stage, "ada"), await add_token(stage, "ada")
+        _, others = await add_token(stage, "bob", minutes=5)
+        _, expired = await add_token(stage, "bob", minutes=0)
+        made = await stage.client().post(
+            "/new-conversation", json={"title": "Ada's"}, headers={"X-Api-Key": first}
+        )
+        assert made.status_code == 201
+        for token, seen in ((second, ["Ada's"]), (others, [])):
+            listed = (await asks(stage, token)).json()["conversations"]
+            assert [one["title"] for one in listed] == seen
+        assert await accounts_of(stage).tokens.revoke(revoked, act())
+        for token in (first, expired, digest_of(second), ""):
+            assert_error(await asks(stage, token), 401, "unauthorised")
+        assert (await asks(stage, second)).is_success
+        assert (await stage.client().get("/healthz")).is_success
+
+
+async def test_a_disabled_user_is_refused_whatever_signs_them_in(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada", "bob"), accounts=True, **PROXY) as stage:
+        await add_user(stage, "ada")
+        _, token = await add_token(stage, "ada")
+        proxy = httpx.ASGITransport(stage.app, client=("10.1.2.3", 4711))
+        async with httpx.AsyncClient(base_url=stage.base_url, transport=proxy) as behind:
+
+            async def answers(name: str) -> list[int]:
+                named = await behind.get("/conversations", headers={"X-User": name})
+                by_file = await asks(stage, stage.tokens[name])
+                return [named.status_code, by_file.status_code]
+
+            assert [*await answers("ada"), (await asks(stage, token)).status_code] == [200] * 3
+            await accounts_of(stage).users.set_disabled(ADA, act(), is_disabled=True)
+            assert [*await answers("ada"), (await asks(stage, token)).status_code] == [401] * 3
+            assert await answers("bob") == [200, 200]
+
+
+async def test_an_open_stream_ends_when_its_user_may_no_longer_read_it(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("bob",), on_port=True, accounts=True) as stage:
+        for name in ("ada", "bob"):
+            await add_user(stage, name)
+        token_id, token = await add_token(stage, "ada")
+        ada, bob = stage.client(), stage.client("bob")
+        ada.headers["Authorization"] = f"Bearer {token}"
+        accounts = accounts_of(stage)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(accounts.watch)
+            async with streaming(ada, HOLD) as first, streaming(bob, HOLD) as second:
+                for stream in (first, second):
+                    await stream.until("text.delta")
+                await accounts.tokens.revoke(token_id, act())
+                with anyio.fail_after(LIMIT_S):
+                    assert "turn.completed" not in [event.type for event in await first.rest()]
+                await accounts.users.set_disabled(UserId("bob"), act(), is_disabled=True)
+                with anyio.fail_after(LIMIT_S):
+                    assert "turn.completed" not in [event.type for event in await second.rest()]
+            tasks.cancel_scope.cancel()
+
+
+async def test_refused_tokens_are_recorded_within_bounds_and_without_them(tmp_path: Path) -> None:
+    async with staged(tmp_path, accounts=True) as stage:
+        guesses = [new_secret() for _ in range(30)]
+        codes = [(await asks(stage, guess)).status_code for guess in guesses]
+        assert set(codes) == {401, 429}
+        assert (await asks(stage)).status_code == 401  # nothing was tried
+        entries = await accounts_of(stage).audit.page(limit=99)
+        assert len(entries) == codes.count(401)
+        assert {(one.action, one.subject) for one in entries} == {("sign_in.refused", "127.0.0.1")}
+        assert not any(guess in repr(entries) for guess in guesses)
+
+
+async def test_nobody_is_let_in_while_the_database_cannot_be_read(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("bob",), accounts=True) as stage:
+        await add_user(stage, "ada")
+        _, token = await add_token(stage, "ada")
+        await stage.database.close()
+        for given in (token, stage.tokens["bob"], new_secret()):
+            assert_error(await asks(stage, given), 503, "storage_unavailable")
+
+
+async def test_tokens_of_the_database_count_only_if_the_setting_says_so(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("bob",)) as stage:
+        await add_user(stage, "ada")
+        _, token = await add_token(stage, "ada")
+        assert_error(await asks(stage, token), 401, "unauthorised")
+        assert (await asks(stage, stage.tokens["bob"])).is_success
