@@ -1,7 +1,7 @@
 """The stores of conversations, turns, events and approvals against their suites, and the suites against deliberately wrong stores."""
 
 from base64 import urlsafe_b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,8 @@ from tests.conformance.suites.opened import named, run_test
 from tests.conformance.suites.schedules import ScheduleStoreSuite
 from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught
-from tests.support.stores import open_file, sqlite_stores, stores_on
+from tests.support.postgres import empty_schema_blocking
+from tests.support.stores import open_file, postgres_stores, sqlite_stores, stores_on
 from tests.support.wrong_conversation_stores import (
     CString,
     Fragile,
@@ -65,6 +66,33 @@ class TestSqliteSchedules(_OnSqlite, ScheduleStoreSuite):
 
 
 class TestSqliteLeases(_OnSqlite, LeaseStoreSuite):
+    pass
+
+
+class _OnPostgres:
+    @pytest.fixture
+    def opens(self) -> Iterator[OpenStores]:
+        with empty_schema_blocking("conversations") as schema:
+            yield postgres_stores(schema)
+
+
+class TestPostgresConversations(_OnPostgres, ConversationStoreSuite):
+    pass
+
+
+class TestPostgresTurns(_OnPostgres, TurnStoreSuite):
+    pass
+
+
+class TestPostgresEvents(_OnPostgres, EventStoreSuite):
+    pass
+
+
+class TestPostgresApprovals(_OnPostgres, ApprovalStoreSuite):
+    pass
+
+
+class TestPostgresSchedules(_OnPostgres, ScheduleStoreSuite):
     pass
 
 
@@ -155,3 +183,7 @@ async def test_a_wrong_store_does_not_pass(tmp_path: Path, wrong: Any) -> None:
     name, make, test, case = wrong
     with anyio.fail_after(30), pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, name, make), **case)
+
+
+class TestPostgresLeases(_OnPostgres, LeaseStoreSuite):
+    pass

@@ -1,6 +1,6 @@
 """The stores of users, tokens and the audit log against their suite, and the suite against wrong statements."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,21 +9,26 @@ import pytest
 from gateway.users.sqlite.audit import SqliteAuditLog
 from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
 from memory.errors import StoreConflict
+from memory.stores.database import SqlDatabase
 from tests.conformance.suites.users import AccountStores, AccountStoreSuite, OpenAccounts, refused
 from tests.support.other_words import Speak, expect_all_caught
-from tests.support.stores import open_file
+from tests.support.postgres import empty_schema_blocking, open_schema
+from tests.support.stores import POSTGRES_MIGRATIONS, open_file
+
+
+def accounts_on(database: SqlDatabase) -> AccountStores:
+    return AccountStores(
+        users=SqliteUserStore(database),
+        tokens=SqliteTokenStore(database),
+        audit=SqliteAuditLog(database),
+    )
 
 
 def opening(directory: Path, speak: Speak = lambda database: database) -> OpenAccounts:
     @asynccontextmanager
     async def opens() -> AsyncIterator[AccountStores]:
         async with open_file(directory) as database:
-            spoken = speak(database)
-            yield AccountStores(
-                users=SqliteUserStore(spoken),
-                tokens=SqliteTokenStore(spoken),
-                audit=SqliteAuditLog(spoken),
-            )
+            yield accounts_on(speak(database))
 
     return opens
 
@@ -32,6 +37,18 @@ class TestSqliteAccounts(AccountStoreSuite):
     @pytest.fixture
     def opens(self, tmp_path: Path) -> OpenAccounts:
         return opening(tmp_path)
+
+
+class TestPostgresAccounts(AccountStoreSuite):
+    @pytest.fixture
+    def opens(self) -> Iterator[OpenAccounts]:
+        @asynccontextmanager
+        async def opens() -> AsyncIterator[AccountStores]:
+            async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+                yield accounts_on(database)
+
+        with empty_schema_blocking("conversations") as schema:
+            yield opens
 
 
 async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.conversations.store import UnknownCursor
 from gateway.ids import TurnId, UserId
 from memory.errors import StoreConflict
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import Database
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 
-async def execute(database: Database, sql: str, values: Sequence[object] = ()) -> None:
+async def execute(database: SqlDatabase, sql: str, values: Sequence[object] = ()) -> None:
     """Run one statement in a transaction of its own."""
     await database.write(lambda writer: writer.execute(sql, values))
 

@@ -1,7 +1,6 @@
 """Approvals in SQLite."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -10,7 +9,7 @@ from gateway.conversations.sqlite.rows import readable
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, Row, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking
 
@@ -22,13 +21,13 @@ _LOST = (
 _ANSWERED = (
     "UPDATE approvals SET state = 'answered', decision = :decision, message = :message,"
     " answers = :answers, ended_at = :at,"
-    " input = CASE WHEN :keeps_input THEN input ELSE '{}' END,"
-    " hidden = CASE WHEN :keeps_input THEN hidden ELSE '[]' END"
+    " input = CASE WHEN :keeps_input = 1 THEN input ELSE '{}' END,"
+    " hidden = CASE WHEN :keeps_input = 1 THEN hidden ELSE '[]' END"
     " WHERE id = :approval_id AND state = 'open' RETURNING id"
 )
 
 
-def _approval_of(row: sqlite3.Row) -> Approval:
+def _approval_of(row: Row) -> Approval:
     return read_value(
         Approval,
         row,
@@ -38,7 +37,7 @@ def _approval_of(row: sqlite3.Row) -> Approval:
     )
 
 
-def take_answer_blocking(writer: sqlite3.Connection, answer: ApprovalAnswer) -> bool:
+def take_answer_blocking(writer: Connection, answer: ApprovalAnswer) -> bool:
     """Store an answer within an open transaction; return False if the approval is not open."""
     answers = None if answer.answers is None else json_text(answer.answers)
     return bool(writer.execute(_ANSWERED, columns_of(answer, answers=answers)).fetchall())
@@ -47,7 +46,7 @@ def take_answer_blocking(writer: sqlite3.Connection, answer: ApprovalAnswer) -> 
 class SqliteApprovalStore:
     """See `ApprovalStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, approval: Approval) -> None:
@@ -58,7 +57,7 @@ class SqliteApprovalStore:
             answers=None if approval.answers is None else json_text(approval.answers),
         )
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             writer.execute(_LOST, row)
             insert_blocking(writer, "approvals", row)
 
@@ -93,8 +92,8 @@ class SqliteApprovalStore:
     ) -> Sequence[Approval]:
         rows = await self._database.rows(
             "SELECT * FROM approvals WHERE user_id = ? AND state IN ('open', 'lost')"
-            " AND (? IS NULL OR conversation_id = ?) AND (state = 'open' OR ended_at > ?)"
-            " ORDER BY created_at, id",
+            " AND (CAST(? AS TEXT) IS NULL OR conversation_id = ?)"
+            " AND (state = 'open' OR ended_at > ?) ORDER BY created_at, id",
             (user_id, conversation_id, conversation_id, rfc3339(lost_since)),
         )
         return list(readable(rows, _approval_of, "approval"))

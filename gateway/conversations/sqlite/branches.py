@@ -4,12 +4,12 @@ A fork copies turns with their numbers and remembers of each the turn that was c
 conversations share the turns that have the same number and the same first one.
 """
 
-import sqlite3
 from collections.abc import Iterator
 
 from gateway.conversations.model import Branch, Conversation
 from gateway.ids import ConversationId, TurnId
 from memory.clock import from_rfc3339
+from memory.stores.database import Connection, Row
 
 _Turns = dict[int, tuple[str, str]]
 """A conversation's turns by number: the id, and the id of the turn that was copied first."""
@@ -24,7 +24,7 @@ _TURNS = (  # read off an index
 )
 
 
-def branches_blocking(reader: sqlite3.Connection, conversation: Conversation) -> list[Branch]:
+def branches_blocking(reader: Connection, conversation: Conversation) -> list[Branch]:
     """See `ConversationStore.branches`."""
     others = reader.execute(
         _OTHERS, (conversation.line_id, conversation.user_id, conversation.id)
@@ -42,7 +42,7 @@ def branches_blocking(reader: sqlite3.Connection, conversation: Conversation) ->
     return sorted(ways.values(), key=lambda branch: branch.created_at)
 
 
-def _turns_blocking(reader: sqlite3.Connection, conversation_id: str) -> _Turns:
+def _turns_blocking(reader: Connection, conversation_id: str) -> _Turns:
     rows = reader.execute(_TURNS, (conversation_id,))
     return {row["seq"]: (row["id"], row["origin"]) for row in rows}
 
@@ -52,7 +52,7 @@ def _shared(own: _Turns, others: _Turns) -> Iterator[int]:
 
 
 def _branch_blocking(
-    reader: sqlite3.Connection, row: sqlite3.Row, after: str | None, turn_id: str | None
+    reader: Connection, row: Row, after: str | None, turn_id: str | None
 ) -> Branch:
     turn = reader.execute(
         "SELECT message, created_at FROM turns WHERE id = ?", (turn_id,)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from gateway.conversations.model import ClientObject, ClientObjectKind
 from gateway.ids import UserId
 from gateway.jsonsafe import json_text
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
@@ -14,7 +14,7 @@ from memory.stores.sqlite.row_values import Row, columns_of, read_value
 class SqliteClientObjectStore:
     """See `ClientObjectStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def put(self, thing: ClientObject) -> None:
@@ -22,11 +22,11 @@ class SqliteClientObjectStore:
             "INSERT INTO client_objects (id, user_id, kind, data, created_at, updated_at,"
             " archived_at, conversation_id)"
             " SELECT :id, :user_id, :kind, :data, :created_at, :updated_at, :archived_at,"
-            " :conversation_id WHERE :conversation_id IS NULL"
+            " :conversation_id WHERE CAST(:conversation_id AS TEXT) IS NULL"
             " OR EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id)"
             " ON CONFLICT (id) DO UPDATE SET data = excluded.data,"
             " updated_at = excluded.updated_at, archived_at = excluded.archived_at"
-            " WHERE user_id = excluded.user_id",
+            " WHERE client_objects.user_id = excluded.user_id",
             columns_of(thing, data=json_text(thing.data)),
         )
 

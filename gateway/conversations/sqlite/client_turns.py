@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from gateway.conversations.model import ClientTurn
 from gateway.ids import UserId
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
 
 
 class SqliteClientTurnStore:
     """See `ClientTurnStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, turn: ClientTurn) -> None:
@@ -29,6 +29,7 @@ class SqliteClientTurnStore:
             lambda row: read_value(ClientTurn, row),
             "SELECT user_id, thread, history, turn_id, conversation_id FROM client_turns"
             " WHERE user_id = :user AND thread = :thread"
-            " AND (:history IS NULL OR history = :history) ORDER BY id DESC LIMIT :limit",
+            " AND (CAST(:history AS TEXT) IS NULL OR history = :history)"
+            " ORDER BY id DESC LIMIT :limit",
             {"user": user_id, "thread": thread, "history": history, "limit": limit},
         )

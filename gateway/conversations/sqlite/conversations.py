@@ -1,6 +1,5 @@
 """Conversations in SQLite."""
 
-import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -8,16 +7,17 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from functools import partial
 from hashlib import sha256
+from typing import Any
 
 from gateway.conversations.model import Branch, Conversation, ConversationChange, Page, TextMatch
 from gateway.conversations.sqlite.branches import branches_blocking
 from gateway.conversations.sqlite.rows import readable
-from gateway.conversations.sqlite.search import find_blocking, matches_blocking, matching_blocking
+from gateway.conversations.sqlite.text_index import TEXT_INDEXES
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, Row, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import IN_IDS, id_list
 from memory.stores.sqlite.vacuum import IndexVacuum
@@ -30,7 +30,7 @@ _INSERT = (
 _conversation_of = partial(read_value, Conversation)
 
 
-def insert_conversation(writer: sqlite3.Connection, conversation: Conversation) -> None:
+def insert_conversation(writer: Connection, conversation: Conversation) -> None:
     """Insert within an open transaction."""
     writer.execute(_INSERT, columns_of(conversation))
 
@@ -38,13 +38,18 @@ def insert_conversation(writer: sqlite3.Connection, conversation: Conversation) 
 class SqliteConversationStore:
     """See `ConversationStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._texts = TEXT_INDEXES[database.engine]
         self.vacuum = IndexVacuum(database, "search_words")
         """Removes the words of deleted conversations from the search index while it runs."""
 
     async def create(self, conversation: Conversation) -> None:
-        await self._database.write(lambda writer: insert_conversation(writer, conversation))
+        def work(writer: Connection) -> None:
+            insert_conversation(writer, conversation)
+            self._texts.title_changed_blocking(writer, conversation.id)
+
+        await self._database.write(work)
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
         return await self._database.value(
@@ -67,14 +72,15 @@ class SqliteConversationStore:
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
     ) -> Page:
-        where, values = ["c.user_id = ?"], [str(user_id)]
+        where: list[str] = ["c.user_id = ?"]
+        values: list[Any] = [str(user_id)]
         if cursor is not None:
             where.append("(c.last_activity_at, c.id) < (?, ?)")
             values += _place_of(cursor, user_id)
 
-        def work(reader: sqlite3.Connection) -> list[sqlite3.Row]:
+        def work(reader: Connection) -> list[Row]:
             if query:
-                condition, searched = matching_blocking(reader, user_id, query)
+                condition, searched = self._texts.matching_blocking(reader, user_id, query)
                 where.append(condition)
                 values.extend(searched)
             return reader.execute(
@@ -101,15 +107,20 @@ class SqliteConversationStore:
     async def matches(
         self, conversation_ids: Sequence[ConversationId], query: str
     ) -> Mapping[ConversationId, TextMatch]:
-        return await self._database.read(
-            lambda reader: matches_blocking(reader, conversation_ids, query)
-        )
+        def work(reader: Connection) -> dict[ConversationId, TextMatch]:
+            return {
+                conversation_id: found[0]
+                for conversation_id in conversation_ids
+                if (found := self._texts.find_blocking(reader, conversation_id, query, limit=1))
+            }
+
+        return await self._database.read(work)
 
     async def find(
         self, conversation_id: ConversationId, query: str, *, limit: int
     ) -> Sequence[TextMatch]:
         return await self._database.read(
-            lambda reader: find_blocking(reader, conversation_id, query, limit=limit)
+            lambda reader: self._texts.find_blocking(reader, conversation_id, query, limit=limit)
         )
 
     async def branches(self, conversation: Conversation) -> Sequence[Branch]:
@@ -122,13 +133,14 @@ class SqliteConversationStore:
             if value is not None and name not in {"pinned", "unset"}
         } | dict.fromkeys(change.unset)
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             if values:
                 columns = ", ".join(f"{name} = :{name}" for name in values)
                 writer.execute(
                     f"UPDATE conversations SET {columns} WHERE id = :id",  # noqa: S608
                     {**values, "id": conversation_id},
                 )
+                self._texts.title_changed_blocking(writer, conversation_id)
             if change.pinned is not None:
                 writer.execute(
                     "UPDATE conversations SET pinned = ? WHERE coalesce(root_id, id) ="
@@ -157,7 +169,7 @@ class SqliteConversationStore:
 
     async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             writer.execute(
                 "UPDATE idempotency SET deleted_at = ? WHERE turn_id IN"
                 " (SELECT id FROM turns WHERE conversation_id = ?)",
@@ -180,7 +192,7 @@ _CURSOR_PARTS = 3
 _CHECK_CHARS = 12
 
 
-def _cursor(last: sqlite3.Row) -> str:
+def _cursor(last: Row) -> str:
     moment, last_id = str(last["last_activity_at"]), str(last["id"])
     text = f"{moment}|{last_id}|{_check(moment, last_id, last['user_id'])}"
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")

@@ -1,7 +1,6 @@
 """Events in SQLite."""
 
 import logging
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,7 @@ from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 from memory.errors import StoreDamaged
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import read_value
 
 _SELECT = (
@@ -27,7 +26,7 @@ _log = logging.getLogger(__name__)
 _event_of = partial(read_value, TurnEvent)
 
 
-def insert_events(writer: sqlite3.Connection, events: Sequence[TurnEvent]) -> None:
+def insert_events(writer: Connection, events: Sequence[TurnEvent]) -> None:
     """Insert within an open transaction; a deleted conversation takes no more events."""
     writer.executemany(
         "INSERT INTO events (own_seq, conversation_id, turn_id, n, type, data)"
@@ -65,19 +64,18 @@ def without_results(events: Sequence[TurnEvent], turns: Sequence[Turn]) -> list[
 class SqliteEventStore:
     """See `EventStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def last_seq(self, conversation_id: ConversationId) -> int:
-        sql = (
-            "SELECT max(0, coalesce(max(seq), 0)) FROM events"
-            " WHERE conversation_id = ? AND seq <= ?"
-        )
-        return int(await self._database.scalar(sql, (conversation_id, _HIGHEST_SEQ)))
+        sql = "SELECT max(seq) FROM events WHERE conversation_id = ? AND seq <= ?"
+        return max(0, await self._database.scalar(sql, (conversation_id, _HIGHEST_SEQ)) or 0)
 
     async def set_aside(self) -> None:
+        if self._database.engine != "sqlite":  # others give places whatever the highest one is
+            return
 
-        def work(writer: sqlite3.Connection) -> int:
+        def work(writer: Connection) -> int:
             return writer.execute(  # behind the highest one SQLite would add no row
                 "UPDATE events SET place = -place WHERE place >"
                 " (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'events')"
@@ -92,8 +90,8 @@ class SqliteEventStore:
         )
 
     async def last_n(self, turn_id: TurnId) -> int:
-        sql = "SELECT max(0, coalesce(max(n), 0)) FROM events WHERE turn_id = ? AND n <= ?"
-        return int(await self._database.scalar(sql, (turn_id, _MOST_EVENTS)))
+        sql = "SELECT max(n) FROM events WHERE turn_id = ? AND n <= ?"
+        return max(0, await self._database.scalar(sql, (turn_id, _MOST_EVENTS)) or 0)
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:
         sql = "SELECT seq FROM events WHERE turn_id = ? AND n = ?"
@@ -125,12 +123,12 @@ class SqliteEventStore:
             sql = f"{_SELECT} WHERE {where} LIMIT :limit"
             return await self._database.values(_event_of, sql, {**values, "limit": limit})
         except StoreDamaged:  # one that cannot be decoded as text would hide the others
-            sql = f"SELECT rowid AS place FROM events WHERE {where}"  # noqa: S608
+            sql = f"SELECT place FROM events WHERE {where}"  # noqa: S608
             places = [row["place"] for row in await self._database.rows(sql, values)]
             return await self._readable(places, limit)
 
     async def _readable(self, places: Sequence[int], limit: int) -> Sequence[TurnEvent]:
-        sql = f"{_SELECT} WHERE rowid = ?"
+        sql = f"{_SELECT} WHERE place = ?"
         found: list[TurnEvent] = []
         for place in places:
             try:
@@ -147,6 +145,7 @@ class SqliteEventStore:
             "SELECT * FROM events WHERE turn_id ="
             " coalesce((SELECT copy_of FROM turns WHERE id = :turn_id), :turn_id)"
             " AND type IN ('tool.started', 'tool.finished')"
-            " AND coalesce(json_extract(data, '$.index'), :index) = :index ORDER BY n",
+            " AND coalesce(CAST(json_extract(data, '$.index') AS BIGINT), :index) = :index"
+            " ORDER BY n",
             {"turn_id": turn_id, "index": index},
         )

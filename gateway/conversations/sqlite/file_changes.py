@@ -5,13 +5,13 @@ from typing import Any
 
 from gateway.ids import TurnId
 from gateway.jsonsafe import json_text
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 
 
 class SqliteFileChangeStore:
     """See `FileChangeStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:

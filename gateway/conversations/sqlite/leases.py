@@ -1,18 +1,20 @@
-"""Nodes and leases in SQLite."""
+"""Nodes and leases in a database."""
 
-import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from gateway.conversations.leases import Lease, Node
 from gateway.ids import ConversationId, NodeId
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
 
-Clock = Callable[[sqlite3.Connection], int]
+Clock = Callable[[Connection], int]
 """Returns the database's time in milliseconds."""
 
-_NOW: Final = "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+_NOW: Final = {
+    "sqlite": "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+}
 _MINE: Final = (
     "SELECT conversation_id, epoch, last_seq FROM leases"
     " WHERE node_id = :id AND incarnation = :incarnation"
@@ -36,13 +38,14 @@ _TAKE_UNFINISHED: Final = _TAKE.format(
 )
 
 
-def now_ms_blocking(connection: sqlite3.Connection) -> int:
-    """Return the database's time in milliseconds since 1970."""
-    return int(connection.execute(_NOW).fetchone()[0])
+def clock_of(database: SqlDatabase) -> Clock:
+    """Return what reads a database's time in milliseconds since 1970."""
+    sql = _NOW[database.engine]
+    return lambda connection: int(connection.execute(sql).fetchone()[0])
 
 
 def take_blocking(
-    writer: sqlite3.Connection, node: Node, conversation_id: ConversationId, now_ms: int
+    writer: Connection, node: Node, conversation_id: ConversationId, now_ms: int
 ) -> Lease | None:
     """Take a conversation within an open transaction; see `LeaseStore.take`."""
     values = columns_of(node, conversation_id=conversation_id, now=now_ms)
@@ -56,13 +59,13 @@ def take_blocking(
 class SqliteLeaseStore:
     """See `LeaseStore`."""
 
-    def __init__(self, database: Database, clock: Clock = now_ms_blocking) -> None:
+    def __init__(self, database: SqlDatabase, clock: Clock | None = None) -> None:
         self._database = database
-        self._clock = clock
+        self._clock = clock or clock_of(database)
 
     async def join(self, node: Node, *, ttl_ms: int) -> None:
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             writer.execute(
                 "INSERT INTO nodes (id, incarnation, expires_at) VALUES (:id, :incarnation, :until)"
                 " ON CONFLICT (id) DO UPDATE SET incarnation = excluded.incarnation,"
@@ -74,7 +77,7 @@ class SqliteLeaseStore:
 
     async def beat(self, node: Node, *, ttl_ms: int) -> bool:
 
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             found = writer.execute(
                 "UPDATE nodes SET expires_at = :until"
                 " WHERE id = :id AND incarnation = :incarnation RETURNING id",
@@ -92,7 +95,7 @@ class SqliteLeaseStore:
 
     async def leave(self, node: Node) -> None:
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             writer.execute(
                 "UPDATE leases SET node_id = NULL, incarnation = NULL"
                 " WHERE node_id = :id AND incarnation = :incarnation",
@@ -111,7 +114,7 @@ class SqliteLeaseStore:
 
     async def take_unfinished(self, node: Node) -> Sequence[Lease]:
 
-        def work(writer: sqlite3.Connection) -> list[sqlite3.Row]:
+        def work(writer: Connection) -> list[Any]:
             values = columns_of(node, now=self._clock(writer))
             return writer.execute(_TAKE_UNFINISHED, values).fetchall()
 
@@ -130,7 +133,7 @@ class SqliteLeaseStore:
 
     async def owner(self, conversation_id: ConversationId) -> NodeId | None:
 
-        def work(reader: sqlite3.Connection) -> NodeId | None:
+        def work(reader: Connection) -> NodeId | None:
             found = reader.execute(
                 "SELECT nodes.id FROM leases JOIN nodes ON nodes.id = leases.node_id"
                 " AND nodes.incarnation = leases.incarnation"

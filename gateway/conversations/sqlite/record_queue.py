@@ -2,7 +2,6 @@
 
 import json
 import logging
-import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,7 +9,7 @@ from gateway.conversations.store import QueuedChange
 from memory.clock import from_rfc3339
 from memory.record.index import TurnChange
 from memory.record.turn_item import RecordedTurn
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Row, SqlDatabase
 
 _log = logging.getLogger(__name__)
 
@@ -29,19 +28,26 @@ _CHANGES: Final = (
     " AND (t.copy_of IS NULL OR NOT EXISTS (SELECT 1 FROM turns o WHERE o.id = t.copy_of"
     " OR o.copy_of = t.copy_of AND o.rowid < t.rowid))"
     " LEFT JOIN conversations c ON c.id = t.conversation_id AND c.memory_enabled = 1"
-    " WHERE r.seq > :after AND (NOT :only_deleted OR is_deleted) ORDER BY r.seq DESC LIMIT :limit"
+    " WHERE r.seq > :after AND (:only_deleted = 0"
+    " OR NOT EXISTS (SELECT 1 FROM turns x WHERE x.id = r.turn_id))"
+    " ORDER BY r.seq DESC LIMIT :limit"
 )
+_LAST_SEQ: Final = {
+    "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'record_changes'",
+    "postgresql": "SELECT pg_sequence_last_value("
+    "CAST(pg_get_serial_sequence('record_changes', 'seq') AS REGCLASS))",
+}
+"""Also if that change is there no more."""
 
 
 class SqliteRecordQueue:
     """See `RecordQueue`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def last_seq(self) -> int:
-        seq = "SELECT seq FROM sqlite_sequence WHERE name = 'record_changes'"
-        return int(await self._database.scalar(seq) or 0)
+        return int(await self._database.scalar(_LAST_SEQ[self._database.engine]) or 0)
 
     async def newest(
         self, *, after: int = 0, only_deleted: bool = False, limit: int
@@ -61,7 +67,7 @@ class SqliteRecordQueue:
         )
 
 
-def _change_of(row: sqlite3.Row) -> QueuedChange:
+def _change_of(row: Row) -> QueuedChange:
     turn = None
     if row["conversation_id"] is not None:
         try:
@@ -72,7 +78,7 @@ def _change_of(row: sqlite3.Row) -> QueuedChange:
     return QueuedChange(seq=row["change_seq"], change=change)
 
 
-def _turn_of(row: sqlite3.Row) -> RecordedTurn:
+def _turn_of(row: Row) -> RecordedTurn:
     result = json.loads(row["result"])
     return RecordedTurn(
         turn_id=row["changed_id"],

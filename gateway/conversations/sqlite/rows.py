@@ -3,13 +3,13 @@
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from sqlite3 import Row
 from typing import Any, TypeVar
 
 from gateway.conversations.model import Turn
 from gateway.conversations.schedules import ScheduledRun
 from gateway.jsonsafe import json_text
 from memory.errors import StoreDamaged
+from memory.stores.database import Row
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import columns_of, read_value
 
@@ -37,6 +37,8 @@ def turn_of(row: Row | Mapping[str, Any]) -> Turn:
     result = None if row["result"] is None else json.loads(row["result"])
     if not isinstance(result, dict | None):
         raise TypeError("a turn result is an object")
+    if result is not None and row["copy_of"] is not None:  # it is kept as that of the first one
+        result |= {"turn_id": row["id"], "conversation_id": row["conversation_id"]}
     schedule = row["schedule"] and read_value(ScheduledRun, json.loads(row["schedule"]))
     return read_value(Turn, row, result=result, schedule=schedule)
 

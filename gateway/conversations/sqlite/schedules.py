@@ -1,7 +1,6 @@
 """Schedules in SQLite."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -11,7 +10,7 @@ from gateway.conversations.sqlite.rows import readable
 from gateway.ids import UserId
 from gateway.jsonsafe import json_text
 from memory.clock import from_rfc3339, rfc3339
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 _NAMES = [field.name for field in fields(Schedule)]
@@ -22,7 +21,8 @@ _ADD = (
 )
 _PUT = (
     f"UPDATE schedules SET {', '.join(f'{name} = :{name}' for name in _NAMES)}"  # noqa: S608
-    " WHERE id = :id AND user_id = :user_id AND NOT (:enabled AND :conversation_id IS NOT NULL"
+    " WHERE id = :id AND user_id = :user_id AND NOT (:enabled = 1"
+    " AND CAST(:conversation_id AS TEXT) IS NOT NULL"
     " AND NOT EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id))"
 )
 
@@ -39,11 +39,11 @@ def _row_of(schedule: Schedule, **more: int) -> dict[str, object]:
 class SqliteScheduleStore:
     """See `ScheduleStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, schedule: Schedule, *, limit: int) -> bool:
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             return bool(writer.execute(_ADD, _row_of(schedule, limit=limit)).fetchall())
 
         return await self._database.write(work)
@@ -65,7 +65,7 @@ class SqliteScheduleStore:
         await self._database.execute(_PUT, _row_of(schedule))
 
     async def delete(self, user_id: UserId, schedule_id: str) -> bool:
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             gone = writer.execute(
                 "DELETE FROM schedules WHERE id = ? AND user_id = ?", (schedule_id, user_id)
             )

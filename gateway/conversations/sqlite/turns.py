@@ -2,7 +2,6 @@
 
 import json
 import logging
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date, datetime
@@ -22,8 +21,9 @@ from gateway.conversations.model import (
 from gateway.conversations.sqlite.approvals import take_answer_blocking
 from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events, without_results
+from gateway.conversations.sqlite.excerpts import Copy
 from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
-from gateway.conversations.sqlite.search import index_copies_blocking
+from gateway.conversations.sqlite.text_index import TEXT_INDEXES
 from gateway.conversations.store import (
     MAX_SHOWN_TURNS,
     IdempotencyKey,
@@ -35,7 +35,7 @@ from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
 from memory.errors import StoreConflict, StoreDamaged
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
@@ -44,9 +44,8 @@ _log = logging.getLogger(__name__)
 
 _IN_SESSION = (
     # a fork's session begins with what was copied, unless a new one had to be begun since
-    "WITH own AS (SELECT id, copy_of, seq FROM turns WHERE conversation_id = :id AND state = "
-    "'completed'"
-    " AND :session_id IS NOT NULL AND (session_id = :session_id OR copy_of IS NOT NULL"
+    "WITH own AS (SELECT id, copy_of, seq FROM turns WHERE conversation_id = :id"
+    " AND state = 'completed' AND (session_id = :session_id OR copy_of IS NOT NULL"
     " AND NOT EXISTS (SELECT 1 FROM turns lost WHERE lost.conversation_id = :id"
     " AND lost.state = 'completed' AND lost.copy_of IS NULL AND lost.session_id != :session_id)))"
     " SELECT coalesce(own.copy_of, own.id) AS turn_id,"
@@ -59,20 +58,22 @@ _SUMMARISED = "conversation_summarised"
 """The notice of a turn after which the model does not have it, and what was before it, word for
 word.
 """
+_LATER = "last_activity_at = CASE WHEN last_activity_at < ? THEN ? ELSE last_activity_at END"
 _DAY = "SELECT turns, cost_usd FROM user_days WHERE user_id = ? AND day = ?"
 _UNFINISHED = "SELECT count(*) FROM turns WHERE user_id = ? AND state IN ('queued', 'running')"
+_TOTAL = "CAST(coalesce(sum(CAST(json_extract(result, '$.usage.{}') AS BIGINT)), 0) AS BIGINT)"
 _SPENDING = (
-    "SELECT count(*) AS turns,"
-    " CAST(total(result ->> '$.usage.input_tokens') AS INTEGER) AS input_tokens,"
-    " CAST(total(result ->> '$.usage.cache_read_input_tokens')"
-    " + total(result ->> '$.usage.cache_creation_input_tokens') AS INTEGER) AS cached_tokens,"
-    " CAST(total(result ->> '$.usage.output_tokens') AS INTEGER) AS output_tokens,"
-    " total(result ->> '$.cost_usd') AS cost_usd"
+    "SELECT count(*) AS turns,"  # noqa: S608  fixed paths
+    f" {_TOTAL.format('input_tokens')} AS input_tokens,"
+    f" {_TOTAL.format('cache_read_input_tokens')}"
+    f" + {_TOTAL.format('cache_creation_input_tokens')} AS cached_tokens,"
+    f" {_TOTAL.format('output_tokens')} AS output_tokens,"
+    " coalesce(sum(CAST(json_extract(result, '$.cost_usd') AS DOUBLE PRECISION)), 0.0) AS cost_usd"
     " FROM turns WHERE conversation_id = ? AND state = 'completed' AND copy_of IS NULL"
 )
 
 
-def _count_turn_blocking(writer: sqlite3.Connection, turn: Turn, quota: Quota) -> None:
+def _count_turn_blocking(writer: Connection, turn: Turn, quota: Quota) -> None:
     """Count a turn that is accepted. Raise `QuotaReached` if it is one too many."""
     day = turn.created_at.date().isoformat()
     if quota.running_turns is not None:
@@ -81,7 +82,8 @@ def _count_turn_blocking(writer: sqlite3.Connection, turn: Turn, quota: Quota) -
             raise QuotaReached("running_turns")
     used = writer.execute(
         "INSERT INTO user_days (user_id, day, turns) VALUES (?, ?, 1)"
-        " ON CONFLICT (user_id, day) DO UPDATE SET turns = turns + 1 RETURNING turns, cost_usd",
+        " ON CONFLICT (user_id, day) DO UPDATE SET turns = user_days.turns + 1"
+        " RETURNING turns, cost_usd",
         (turn.user_id, day),
     ).fetchall()[0]
     if quota.daily_turns is not None and used["turns"] > quota.daily_turns:
@@ -90,14 +92,15 @@ def _count_turn_blocking(writer: sqlite3.Connection, turn: Turn, quota: Quota) -
         raise QuotaReached("daily_usd")
 
 
-def _count_cost_blocking(writer: sqlite3.Connection, turn: Turn) -> None:
+def _count_cost_blocking(writer: Connection, turn: Turn) -> None:
     """Count what a turn cost that ends; once, however often its end is stored."""
     cost = (turn.result or {}).get("cost_usd")
     if cost and turn.state == "completed" and turn.finished_at is not None:
         writer.execute(
             "INSERT INTO user_days (user_id, day, cost_usd)"
             " SELECT user_id, ?, ? FROM turns WHERE id = ? AND state IN ('queued', 'running')"
-            " ON CONFLICT (user_id, day) DO UPDATE SET cost_usd = cost_usd + excluded.cost_usd",
+            " ON CONFLICT (user_id, day) DO UPDATE"
+            " SET cost_usd = user_days.cost_usd + excluded.cost_usd",
             (turn.finished_at.date().isoformat(), cost, turn.id),
         )
 
@@ -105,8 +108,9 @@ def _count_cost_blocking(writer: sqlite3.Connection, turn: Turn) -> None:
 class SqliteTurnStore:
     """See `TurnStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._texts = TEXT_INDEXES[database.engine]
 
     async def accept(
         self,
@@ -120,7 +124,7 @@ class SqliteTurnStore:
         quota: Quota = NO_QUOTA,
     ) -> Turn:
 
-        def work(writer: sqlite3.Connection) -> Turn:
+        def work(writer: Connection) -> Turn:
             _count_turn_blocking(writer, turn, quota)
             if create is not None:
                 insert_conversation(writer, create)
@@ -133,10 +137,11 @@ class SqliteTurnStore:
                 row_of_turn(turn),
             ).fetchall()
             writer.execute(
-                "UPDATE conversations SET last_activity_at = max(last_activity_at, ?),"
-                " title = CASE WHEN title = '' THEN ? ELSE title END WHERE id = ?",
-                (rfc3339(turn.created_at), title_of(turn.message), turn.conversation_id),
+                "UPDATE conversations SET title = CASE WHEN title = '' THEN ? ELSE title END,"  # noqa: S608
+                f" {_LATER} WHERE id = ?",
+                (title_of(turn.message), *[rfc3339(turn.created_at)] * 2, turn.conversation_id),
             )
+            self._texts.title_changed_blocking(writer, turn.conversation_id)
             if project_id is not None:
                 writer.execute(
                     "UPDATE conversations SET project_id = ? WHERE id = ?",
@@ -179,7 +184,7 @@ class SqliteTurnStore:
         self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
     ) -> None:
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             for turn in turns:
                 _count_cost_blocking(writer, turn)
             writer.executemany(
@@ -189,26 +194,34 @@ class SqliteTurnStore:
                 map(row_of_turn, turns),
             )
             writer.executemany(
-                "UPDATE conversations SET last_activity_at = max(last_activity_at, ?) WHERE id = ?",
+                f"UPDATE conversations SET {_LATER} WHERE id = ?",  # noqa: S608
                 [
-                    (rfc3339(turn.finished_at), turn.conversation_id)
+                    (*[rfc3339(turn.finished_at)] * 2, turn.conversation_id)
                     for turn in turns
                     if turn.finished_at is not None
                 ],
             )
+            self._texts.turns_ended_blocking(writer, turns)
             insert_events(writer, without_results(events, turns))
 
         await self._database.write(work, is_synced=is_synced)
 
     async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
 
-        def work(writer: sqlite3.Connection) -> bool:
-            changed = writer.execute(
-                "UPDATE turns SET result = json_insert(result, '$.notices[#]', json(?))"
+        def work(writer: Connection) -> bool:
+            row = writer.execute(
+                "SELECT result FROM turns"
                 " WHERE id = ? AND state = 'completed' AND result IS NOT NULL",
-                (json_text(notice), turn_id),
-            )
-            return changed.rowcount > 0
+                (turn_id,),
+            ).fetchone()
+            if row is not None:
+                with decoding_rows():
+                    result = json.loads(row["result"])
+                    result.setdefault("notices", []).append(notice)
+                writer.execute(
+                    "UPDATE turns SET result = ? WHERE id = ?", (json_text(result), turn_id)
+                )
+            return row is not None
 
         return await self._database.write(work)
 
@@ -241,7 +254,7 @@ class SqliteTurnStore:
         while (wanted := limit - len(turns)) > 0:  # a damaged one is made up for by an older one
             rows = await self._database.rows(
                 "SELECT * FROM turns WHERE conversation_id = ? AND state != 'withdrawn'"
-                " AND (? IS NULL OR seq < ?) ORDER BY seq DESC LIMIT ?",
+                " AND (CAST(? AS BIGINT) IS NULL OR seq < ?) ORDER BY seq DESC LIMIT ?",
                 (conversation_id, before_seq, before_seq, wanted),
             )
             turns += readable(rows, turn_of, "turn")
@@ -251,6 +264,8 @@ class SqliteTurnStore:
         return turns[::-1]
 
     async def in_session(self, conversation: Conversation) -> Sequence[SessionTurn]:
+        if conversation.session_id is None:
+            return []
         rows = await self._database.rows(
             _IN_SESSION, asdict(conversation) | {"most": MAX_SHOWN_TURNS}
         )
@@ -280,24 +295,24 @@ class SqliteTurnStore:
         self, source: ConversationId, until_seq: int, target: Conversation
     ) -> None:
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             insert_conversation(writer, target)
             rows = writer.execute(
                 "SELECT id FROM turns WHERE conversation_id = ? AND seq <= ?"
                 " AND state = 'completed' ORDER BY seq",
                 (source, until_seq),
             ).fetchall()
-            into = {"target": target.id, "user": target.user_id}
-            copies = [into | {"id": new_turn_id(), "copied": row["id"]} for row in rows]
+            copies = [
+                Copy(id=new_turn_id(), copied=row["id"], target=target.id, user=target.user_id)
+                for row in rows
+            ]
             writer.executemany(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, message, created_at, state,"
                 " started_at, finished_at, result, session_id, last_entry_id, schedule, copy_of,"
                 " kept_out)"
-                " SELECT :id, :target, :user, seq, message, created_at, state, started_at, "
-                "finished_at,"
-                " json_set(result, '$.turn_id', :id, '$.conversation_id', :target),"
-                " session_id, last_entry_id, schedule, coalesce(copy_of, id), kept_out FROM turns"
-                " WHERE id = :copied",
+                " SELECT :id, :target, :user, seq, message, created_at, state, started_at,"
+                " finished_at, result, session_id, last_entry_id, schedule, coalesce(copy_of, id),"
+                " kept_out FROM turns WHERE id = :copied",
                 copies,
             )
             writer.executemany(
@@ -305,6 +320,7 @@ class SqliteTurnStore:
                 " SELECT :id, data FROM file_changes WHERE turn_id = :copied",
                 copies,
             )
-            index_copies_blocking(writer, target.id)
+            self._texts.title_changed_blocking(writer, target.id)
+            self._texts.turns_copied_blocking(writer, copies)
 
         await self._database.write(work)

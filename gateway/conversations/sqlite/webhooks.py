@@ -1,7 +1,6 @@
 """Webhooks and their deliveries in SQLite; triggers of the schema add the deliveries."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
@@ -17,14 +16,14 @@ from gateway.conversations.webhooks import (
 from gateway.ids import UserId
 from gateway.jsonsafe import json_text
 from memory.clock import from_rfc3339, rfc3339
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 _SWITCHED_OFF = "The webhook was switched off."
 _MESSAGE = (
-    "SELECT w.url, w.secret, a.name, a.summary, t.result ->> '$.outcome' AS outcome,"  # noqa: S608
-    f" substr(t.result ->> '$.reply', 1, {MAX_REPLY_CHARS + 1}) AS reply"
+    "SELECT w.url, w.secret, a.name, a.summary, json_extract(t.result, '$.outcome') AS outcome,"  # noqa: S608
+    f" substr(json_extract(t.result, '$.reply'), 1, {MAX_REPLY_CHARS + 1}) AS reply"
     " FROM webhook_deliveries d JOIN webhooks w ON w.id = d.webhook_id AND w.state = 'on'"
     " LEFT JOIN turns t ON t.id = d.turn_id AND d.type = 'turn.completed' AND json_valid(t.result)"
     " LEFT JOIN approvals a ON a.id = d.approval_id WHERE d.seq = ?"
@@ -36,12 +35,12 @@ _message_of = partial(read_value, WebhookMessage)
 class SqliteWebhookStore:
     """See `WebhookStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def serve(self, now: datetime, *, is_on: bool) -> None:
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             writer.execute(
                 "UPDATE webhooks SET is_served = :on WHERE is_served != :on", {"on": is_on}
             )
@@ -56,7 +55,7 @@ class SqliteWebhookStore:
     async def add(self, webhook: Webhook, secret: str, *, most: int) -> bool:
         row = columns_of(webhook, events=json_text(webhook.events), secret=secret, most=most)
 
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             added = writer.execute(
                 "INSERT INTO webhooks (id, user_id, url, secret, events, state, created_at)"
                 " SELECT :id, :user_id, :url, :secret, :events, :state, :created_at"
@@ -91,7 +90,7 @@ class SqliteWebhookStore:
 
     async def switch(self, webhook_id: str, state: WebhookState) -> None:
 
-        def work(writer: sqlite3.Connection) -> None:
+        def work(writer: Connection) -> None:
             writer.execute("UPDATE webhooks SET state = ? WHERE id = ?", (state, webhook_id))
             if state != "on":
                 writer.execute(
@@ -116,7 +115,7 @@ class SqliteWebhookStore:
     ) -> WebhookDelivery | None:
         which = {"now": rfc3339(now), "id": delivery_id, "webhook": webhook_id}
 
-        def work(writer: sqlite3.Connection) -> WebhookDelivery | None:
+        def work(writer: Connection) -> WebhookDelivery | None:
             writer.execute(
                 "UPDATE webhook_deliveries SET status = 'pending', attempts = 0, due_at = :now,"
                 " queued_at = :now"
@@ -137,7 +136,7 @@ class SqliteWebhookStore:
         self, receiver: str, now: datetime, *, limit: int, until: datetime
     ) -> Sequence[WebhookDelivery]:
 
-        def work(writer: sqlite3.Connection) -> list[WebhookDelivery]:
+        def work(writer: Connection) -> list[WebhookDelivery]:
             rows = writer.execute(
                 "SELECT * FROM webhook_deliveries WHERE webhook_id = ? AND status = 'pending'"
                 " AND due_at <= ? ORDER BY due_at, seq LIMIT ?",

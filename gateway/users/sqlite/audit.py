@@ -1,14 +1,13 @@
 """The audit log in SQLite."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
 from gateway.jsonsafe import json_text
 from gateway.users.model import Act, Action, AuditEntry
 from memory.clock import rfc3339
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking
@@ -21,14 +20,14 @@ _PRUNE = (
 
 
 def record_blocking(
-    writer: sqlite3.Connection, act: Act, action: Action, subject: str, **details: str
+    writer: Connection, act: Act, action: Action, subject: str, **details: str
 ) -> None:
     """Append an entry in the transaction of what it is about."""
     entry = AuditEntry(at=act.at, actor=act.by, action=action, subject=subject, details=details)
     add_blocking(writer, entry)
 
 
-def add_blocking(writer: sqlite3.Connection, entry: AuditEntry) -> None:
+def add_blocking(writer: Connection, entry: AuditEntry) -> None:
     """Append an entry."""
     row = columns_of(entry, details=json_text(entry.details))
     del row["seq"]
@@ -38,7 +37,7 @@ def add_blocking(writer: sqlite3.Connection, entry: AuditEntry) -> None:
 class SqliteAuditLog:
     """See `AuditLog`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, entry: AuditEntry) -> None:
@@ -49,8 +48,8 @@ class SqliteAuditLog:
     ) -> Sequence[AuditEntry]:
         return await self._database.values(
             _entry_of,
-            "SELECT * FROM audit WHERE (:before IS NULL OR seq < :before)"
-            " AND (:actor IS NULL OR actor = :actor) ORDER BY seq DESC LIMIT :limit",
+            "SELECT * FROM audit WHERE seq < coalesce(:before, 9223372036854775807)"
+            " AND actor = coalesce(:actor, actor) ORDER BY seq DESC LIMIT :limit",
             {"before": before, "actor": actor, "limit": limit},
         )
 

@@ -1,20 +1,20 @@
 """Users and their tokens in SQLite."""
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from gateway.ids import UserId
 from gateway.users.model import Act, Action, ApiToken, Role, User
 from gateway.users.sqlite.audit import record_blocking
 from memory.clock import rfc3339
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
-from memory.stores.sqlite.statements import first_row, insert_blocking
+from memory.stores.sqlite.statements import insert_blocking
 
-_user_of: Callable[[sqlite3.Row], User] = partial(read_value, User)
-_token_of: Callable[[sqlite3.Row], ApiToken] = partial(read_value, ApiToken)
+_user_of: Callable[[Any], User] = partial(read_value, User)
+_token_of: Callable[[Any], ApiToken] = partial(read_value, ApiToken)
 _HOLDER = (
     "SELECT users.* FROM api_tokens JOIN users ON users.id = api_tokens.user_id"
     " WHERE api_tokens.digest = :digest AND api_tokens.revoked_at IS NULL"
@@ -26,11 +26,11 @@ _HOLDER = (
 class SqliteUserStore:
     """See `UserStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, user: User, act: Act) -> bool:
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             is_new = "ON CONFLICT (id) DO NOTHING RETURNING id"
             if not insert_blocking(writer, "users", columns_of(user), is_new).fetchall():
                 return False
@@ -46,7 +46,7 @@ class SqliteUserStore:
         return await self._database.values(_user_of, "SELECT * FROM users ORDER BY id")
 
     async def set_role(self, user_id: UserId, role: Role, act: Act) -> bool:
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             user = _find_blocking(writer, user_id)
             if user is not None and user.role != role:
                 writer.execute("UPDATE users SET role = ? WHERE id = ?", (role, user_id))
@@ -56,7 +56,7 @@ class SqliteUserStore:
         return await self._database.write(work)
 
     async def set_disabled(self, user_id: UserId, act: Act, *, is_disabled: bool) -> bool:
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             user = _find_blocking(writer, user_id)
             if user is not None and (user.disabled_at is not None) != is_disabled:
                 since = rfc3339(act.at) if is_disabled else None
@@ -71,11 +71,11 @@ class SqliteUserStore:
 class SqliteTokenStore:
     """See `TokenStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, token: ApiToken, digest: str, act: Act) -> bool:
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             if _find_blocking(writer, token.user_id) is None:
                 return False
             insert_blocking(writer, "api_tokens", columns_of(token) | {"digest": digest})
@@ -88,13 +88,13 @@ class SqliteTokenStore:
     async def listed(self, user_id: UserId | None = None) -> Sequence[ApiToken]:
         return await self._database.values(
             _token_of,
-            "SELECT * FROM api_tokens WHERE :user IS NULL OR user_id = :user"
+            "SELECT * FROM api_tokens WHERE user_id = coalesce(:user, user_id)"
             " ORDER BY created_at, id",
             {"user": user_id},
         )
 
     async def revoke(self, token_id: str, act: Act) -> bool:
-        def work(writer: sqlite3.Connection) -> bool:
+        def work(writer: Connection) -> bool:
             revoked = writer.execute(
                 "UPDATE api_tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
                 " RETURNING user_id, name",
@@ -112,6 +112,6 @@ class SqliteTokenStore:
         return await self._database.value(_user_of, _HOLDER, values)
 
 
-def _find_blocking(writer: sqlite3.Connection, user_id: UserId) -> User | None:
-    row = first_row(writer, "SELECT * FROM users WHERE id = ?", (user_id,))
+def _find_blocking(writer: Connection, user_id: UserId) -> User | None:
+    row = writer.execute("SELECT * FROM users WHERE id = ?", (user_id,)).fetchone()
     return None if row is None else _user_of(row)

@@ -4,12 +4,10 @@ Each piece of work is one function that runs whole in a thread, so that the even
 once and not once a statement, and nothing on the loop can leave a transaction half done.
 """
 
-import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -19,6 +17,7 @@ import anyio.to_thread
 
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.grams import grams
+from memory.stores.threads import run_to_end
 
 T = TypeVar("T")
 
@@ -58,18 +57,8 @@ class Writer:
         self._connection: sqlite3.Connection | None = None
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` on the connection, which the first call opens.
-
-        A task that is cancelled from outside of anyio leaves the function running; this returns
-        only when it has ended, so that nobody reads what is not yet decided.
-        """
-        running = asyncio.get_running_loop().run_in_executor(self._thread, self._run_blocking, work)
-        try:
-            return await asyncio.shield(running)
-        except asyncio.CancelledError:
-            with suppress(Exception):
-                await running
-            raise
+        """Run `work` on the connection, which the first call opens; see `run_to_end`."""
+        return await run_to_end(self._thread, self._run_blocking, work)
 
     async def close(self) -> None:
         """Close the connection and end the thread; idempotent."""

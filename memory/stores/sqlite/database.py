@@ -10,25 +10,24 @@ import logging
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from traceback import clear_frames
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import aiosqlite
 import anyio
 import anyio.to_thread
 
 from memory.errors import StoreDamaged, StoreUnavailable
+from memory.stores.database import Parameters, SqlDatabase
 from memory.stores.sqlite.connections import BUSY_MS, ReaderPool, Writer, connect_blocking
 from memory.stores.sqlite.driver_errors import decoding_rows, translating_errors
 
 T = TypeVar("T")
-Parameters = Sequence[Any] | Mapping[str, Any]
-"""For `?` in their order, or for `:name`."""
 
 SYNCHRONOUS: Final = "FULL"
 """What was committed survives a power cut, not only a killed process."""
@@ -66,8 +65,10 @@ def migrations_of(package: str) -> Sequence[str]:
     return [sql for _, sql in found]
 
 
-class Database:
+class Database(SqlDatabase):
     """An open SQLite file. Made by `open_database`; close it."""
+
+    engine = "sqlite"
 
     def __init__(
         self, path: Path, writer: Writer, reader: aiosqlite.Connection, identity: FileIdentity
@@ -94,18 +95,6 @@ class Database:
         """
         synchronous = SYNCHRONOUS if is_synced else _UNSYNCED
         return await self._run_writer(partial(_transact_blocking, work, synchronous))
-
-    async def execute(
-        self, sql: str, parameters: Parameters = (), *, is_synced: bool = True
-    ) -> None:
-        """Run one statement in a transaction of its own; raises as `write` does."""
-        await self.write(lambda writer: writer.execute(sql, parameters), is_synced=is_synced)
-
-    async def execute_many(
-        self, sql: str, rows: Iterable[Parameters], *, is_synced: bool = True
-    ) -> None:
-        """Run one statement with each of the rows, all or none; raises as `write` does."""
-        await self.write(lambda writer: writer.executemany(sql, rows), is_synced=is_synced)
 
     async def checkpoint(self) -> bool:
         """Move what was committed from the log into the file, and empty the log.
@@ -141,29 +130,9 @@ class Database:
                 raise
         return []
 
-    async def row(self, sql: str, parameters: Parameters = ()) -> sqlite3.Row | None:
-        """Return the first row, or None."""
-        found = await self.rows(sql, parameters)
-        return found[0] if found else None
-
-    async def scalar(self, sql: str, parameters: Parameters = ()) -> Any:
-        """Return the first column of the first row; None if there is no row."""
-        found = await self.rows(sql, parameters)
-        return found[0][0] if found else None
-
-    async def value(
-        self, decode: Callable[[sqlite3.Row], T], sql: str, parameters: Parameters = ()
-    ) -> T | None:
-        """Return the first row as a value, or None; raises as `values` does."""
-        found = await self.values(decode, sql, parameters)
-        return found[0] if found else None
-
     async def values(
         self, decode: Callable[[sqlite3.Row], T], sql: str, parameters: Parameters = ()
     ) -> list[T]:
-        """Return rows as values. Raise `StoreDamaged` if one cannot be decoded, else as `rows`
-        does.
-        """
         found = await self.rows(sql, parameters)
         with self._translating_errors("read"), decoding_rows():
             return [decode(row) for row in found]

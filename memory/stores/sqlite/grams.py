@@ -36,17 +36,24 @@ def gram_query(text: str, owner: str) -> str | None:
 
     Too unspecific is a single ASCII character, or nothing: most texts hold it.
     """
-    folded = _fold(text)
-    places = [at for at, char in enumerate(folded) if at + _length(char) <= len(folded)]
-    if places:
-        step = max(1, len(places) // _MAX_GRAMS)
-        chosen = {folded[at : at + _length(folded[at])] for at in places[::step][:_MAX_GRAMS]}
+    folded, chosen = _fold(text), grams_within(text)
+    if chosen:
         wanted = " AND ".join(f'"{gram}"' for gram in sorted(chosen))
     elif folded and not (len(folded) == 1 and _is_ascii(folded)):
         wanted = f'"{folded}" *'
     else:
         return None
     return f'"{_owner_token(owner)}" AND {wanted}'
+
+
+def grams_within(text: str) -> set[str]:
+    """Return grams that each text has that holds `text`, some if there are many; none if it is too
+    short for a whole one.
+    """
+    folded = _fold(text)
+    places = [at for at, char in enumerate(folded) if at + _length(char) <= len(folded)]
+    step = max(1, len(places) // _MAX_GRAMS)
+    return {folded[at : at + _length(folded[at])] for at in places[::step][:_MAX_GRAMS]}
 
 
 def _fold(text: str) -> str:

@@ -2,7 +2,6 @@
 of their fields.
 """
 
-import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import cache
@@ -10,10 +9,11 @@ from types import UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from memory.clock import from_rfc3339, rfc3339
+from memory.stores import database
 from memory.stores.sqlite.driver_errors import decoding_rows
 
 T = TypeVar("T")
-Row = Mapping[str, Any] | sqlite3.Row
+Row = Mapping[str, Any] | database.Row
 _Readers = Mapping[str, Callable[[Any], Any] | None]
 _READ_AS: Final[Mapping[type, Callable[[Any], Any]]] = {
     datetime: from_rfc3339,

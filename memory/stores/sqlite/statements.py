@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from memory.clock import rfc3339
 from memory.items.timespan import TimeSpan
+from memory.stores.database import Connection
 
 IN_IDS: Final = "(SELECT value FROM json_each(:ids))"
 """Follows `IN`; `:ids` is an `id_list`, because SQLite bounds the number of parameters of a
@@ -15,14 +16,14 @@ statement."""
 
 
 def insert_blocking(
-    connection: sqlite3.Connection,
+    connection: Connection,
     table: str,
     values: Mapping[str, Any],
     conflict: str = "",
     *,
     verb: str = "INSERT",
-) -> sqlite3.Cursor:
-    """Insert a row given by column; `conflict` is an `ON CONFLICT` clause."""
+) -> Any:
+    """Insert a row given by column; `conflict` is an `ON CONFLICT` clause. Return the cursor."""
     return connection.execute(_insertion(table, tuple(values), conflict, verb), values)
 
 

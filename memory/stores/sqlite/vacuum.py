@@ -8,14 +8,13 @@ the end. The request is stored in the transaction that forgets, and survives a c
 """
 
 import logging
-import sqlite3
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ _DONE: Final = 2
 """A merge with nothing to do changes fewer rows (SQLite, "The 'merge' Command")."""
 
 
-def request_vacuum_blocking(connection: sqlite3.Connection) -> None:
+def request_vacuum_blocking(connection: Connection) -> None:
     """Request a vacuum within the transaction that forgets."""
     connection.execute(
         "INSERT INTO word_purge (only_one, asked) VALUES (1, 1)"
@@ -43,7 +42,7 @@ class IndexVacuum:
     request.
     """
 
-    def __init__(self, database: Database, index: str) -> None:
+    def __init__(self, database: SqlDatabase, index: str) -> None:
         """Take the name of a full-text index; its database has a table `word_purge`."""
         self._database = database
         self._index = index
@@ -84,8 +83,8 @@ class IndexVacuum:
         return True
 
 
-def _merge_blocking(connection: sqlite3.Connection, *, index: str, pages: int) -> bool:
-    """Merge some pages; return whether there is more to merge."""
+def _merge_blocking(connection: Any, *, index: str, pages: int) -> bool:
+    """Merge some pages; return whether there is more to merge. SQLite alone has such an index."""
     before = connection.total_changes
     connection.execute(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)", (pages,))  # noqa: S608
-    return connection.total_changes - before >= _DONE
+    return bool(connection.total_changes - before >= _DONE)

@@ -1,0 +1,219 @@
+"""Connections to one PostgreSQL database, each used by one thread at a time."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+import psycopg
+from psycopg import sql
+
+from memory.errors import StoreUnavailable
+from memory.stores.postgres.translation import Row, adapt, row_factory, translated
+from memory.stores.threads import run_to_end
+
+T = TypeVar("T")
+Driver = psycopg.Connection[Any]
+Cursor = psycopg.Cursor[Any]
+
+MAX_WRITERS: Final = 4
+MAX_READERS: Final = 4
+_CANCEL_S: Final = 2.0
+_BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_PARAMETERS: Final[dict[str, Any]] = {
+    "application_name": "candor",
+    "client_encoding": "utf8",
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""A connection that leads nowhere is noticed after some ten seconds."""
+_SESSION: Final = (
+    "SET search_path TO {schema};"
+    " SET lock_timeout TO '5s';"
+    # a program that was stopped in the middle holds its locks no longer
+    " SET idle_in_transaction_session_timeout TO '10s';"
+    " SET default_transaction_read_only TO {is_reader}"
+)
+
+
+def connect_blocking(url: str, schema: str, *, is_reader: bool = False) -> Driver:
+    """Open a connection without implicit transactions; statements name tables of `schema`."""
+    connection: Driver = psycopg.connect(
+        url, autocommit=True, row_factory=row_factory, **_PARAMETERS
+    )
+    try:
+        adapt(connection)
+        session = sql.SQL(_SESSION).format(
+            schema=sql.Identifier(schema), is_reader=sql.Literal("on" if is_reader else "off")
+        )
+        connection.execute(session, prepare=False)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class Statements:
+    """A connection as the functions of transactions see it."""
+
+    def __init__(self, connection: Driver) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, parameters: Any = (), /) -> Cursor:
+        """Run a statement written for SQLite."""
+        return self._connection.execute(translated(statement), parameters)
+
+    def executemany(self, statement: str, parameters: Any, /) -> Cursor:
+        """Run a statement with each of the parameters, all sent before the first answer."""
+        cursor = self._connection.cursor()
+        cursor.executemany(translated(statement), parameters)
+        return cursor
+
+
+class _Pool:
+    """Connections that are opened when needed and kept."""
+
+    def __init__(self, connect: Callable[[], Driver]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._idle: list[Driver] = []
+        self._closed = False
+
+    def begin_blocking(self, first: Callable[[Driver], T]) -> tuple[Driver, T]:
+        """Return a connection and what `first` returned, which ran its first statement.
+
+        Connections that were lost while they were idle, as when the server restarts, are replaced.
+        """
+        while True:
+            kept = self._take_blocking()
+            connection = kept or self._connect()
+            try:
+                return connection, first(connection)
+            except BaseException:
+                was_lost = connection.closed
+                self.end_blocking(connection)
+                if kept is None or not was_lost:
+                    raise
+
+    def end_blocking(self, connection: Driver) -> None:
+        """End its transaction, if one is open, and take the connection back."""
+        with suppress(psycopg.Error):
+            connection.rollback()
+        with self._lock:
+            if not self._closed and not connection.closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def close_blocking(self) -> None:
+        """Close idle connections; a busy one is closed when its work ends. Idempotent."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _take_blocking(self) -> Driver | None:
+        with self._lock:
+            if self._closed:
+                raise StoreUnavailable("The database is closed.")
+            return self._idle.pop() if self._idle else None
+
+
+class WriterPool(_Pool):
+    """Runs transactions, each whole in a thread."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        super().__init__(partial(connect_blocking, url, schema))
+        self._threads = ThreadPoolExecutor(MAX_WRITERS, "postgres_writer")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread; see `run_to_end`."""
+        return await run_to_end(self._threads, work)
+
+    async def close(self) -> None:
+        """Wait for the work that has begun, and close; idempotent."""
+        await anyio.to_thread.run_sync(self.close_blocking)
+        await anyio.to_thread.run_sync(self._threads.shutdown)
+
+
+class _Reading:
+    """One piece of work of a reader, which may be cancelled."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: Driver | None = None
+        self.is_over = False
+
+    def use_blocking(self, connection: Driver, statement: str, parameters: Any) -> Cursor:
+        """Run the first statement on a connection; those that follow may be cancelled, too."""
+        with self._lock:
+            if self.is_over:
+                raise StoreUnavailable("Nobody waits for this any more.")
+            self._connection = connection
+        return Statements(connection).execute(statement, parameters)
+
+    def end_blocking(self) -> None:
+        """Note that the connection runs no statement any more."""
+        with self._lock:
+            self._connection = None
+            self.is_over = True
+
+    def cancel_blocking(self) -> None:
+        """Stop the statement that runs, and have its connection used no more."""
+        with self._lock:
+            self.is_over = True
+            if self._connection is not None:
+                with suppress(psycopg.Error):
+                    self._connection.cancel_safe(timeout=_CANCEL_S)
+                self._connection.close()
+
+
+class ReaderPool(_Pool):
+    """Runs work that reads, in worker threads; when cancelled, its statement is stopped."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        super().__init__(partial(connect_blocking, url, schema, is_reader=True))
+        self._limiter = anyio.CapacityLimiter(MAX_READERS)
+
+    async def rows(self, statement: str, parameters: Any) -> list[Row]:
+        """Return the rows of one statement."""
+        return await self._run(Cursor.fetchall, statement, parameters)
+
+    async def run(self, work: Callable[[Statements], T]) -> T:
+        """Run `work` on one snapshot."""
+        return await self._run(lambda begun: work(Statements(begun.connection)), _BEGIN_READING, ())
+
+    async def _run(self, work: Callable[[Cursor], T], first: str, parameters: Any) -> T:
+        reading = _Reading()
+        try:
+            return await anyio.to_thread.run_sync(
+                partial(self._run_blocking, reading, work, first, parameters),
+                abandon_on_cancel=True,
+                limiter=self._limiter,
+            )
+        finally:
+            if not reading.is_over:
+                threading.Thread(target=reading.cancel_blocking, daemon=True).start()
+
+    def _run_blocking(
+        self, reading: _Reading, work: Callable[[Cursor], T], first: str, parameters: Any
+    ) -> T:
+        try:
+            connection, begun = self.begin_blocking(
+                lambda connection: reading.use_blocking(connection, first, parameters)
+            )
+            try:
+                return work(begun)
+            finally:
+                reading.end_blocking()
+                self.end_blocking(connection)
+        finally:
+            reading.end_blocking()

