@@ -3,7 +3,9 @@
 A bridge to a running server, which has the data directory. Standard output belongs to the protocol.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import Any
 
 import anyio
@@ -18,6 +20,7 @@ from gateway.doors.mcp.server import memory_server, text_result
 
 _TIMEOUT_S = 60.0
 _GONE = "Candor does not answer. Start it, or say with --url where it runs."
+_UNKNOWN = "Candor does not know the token; name the file that holds yours with --token-file."
 
 
 class _Forwarded:
@@ -26,6 +29,12 @@ class _Forwarded:
     def __init__(self, url: str, http: httpx2.AsyncClient) -> None:
         self._url = url
         self._http = http
+        self._status = 0
+        """Of the last answer; 0: there was none."""
+        http.event_hooks["response"].append(self._note)
+
+    async def _note(self, response: httpx2.Response) -> None:
+        self._status = response.status_code
 
     async def tools(self) -> list[Tool]:
         async with self._client() as client:
@@ -35,8 +44,8 @@ class _Forwarded:
         try:
             async with self._client() as client:
                 return await client.call_tool(name, dict(arguments))
-        except (MCPError, httpx2.HTTPError, OSError, ExceptionGroup):
-            return text_result(_GONE, is_error=True)
+        except MCPError as exc:
+            return text_result(exc.error.message, is_error=True)
 
     async def read(self, uri: str) -> str:
         async with self._client() as client:
@@ -45,8 +54,29 @@ class _Forwarded:
             raise MCPError(code=INTERNAL_ERROR, message=_GONE)
         return contents.text
 
-    def _client(self) -> Client:
-        return Client(streamable_http_client(self._url, http_client=self._http), cache=None)
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[Client]:
+        """Connect; what goes wrong in the block is raised as an `MCPError` with a sentence."""
+        self._status = 0
+        try:
+            transport = streamable_http_client(self._url, http_client=self._http)
+            async with Client(transport, cache=None) as client:
+                yield client
+        except (MCPError, httpx2.HTTPError, OSError, ExceptionGroup) as exc:
+            raise self._told(exc) from None
+
+    def _told(self, exc: Exception) -> MCPError:
+        if self._status == HTTPStatus.UNAUTHORIZED:
+            return MCPError(code=INTERNAL_ERROR, message=_UNKNOWN)
+        answered = _answer_in(exc) if self._status else None
+        return answered or MCPError(code=INTERNAL_ERROR, message=_GONE)
+
+
+def _answer_in(exc: BaseException) -> MCPError | None:
+    """Return the error with which the server answered."""
+    if isinstance(exc, BaseExceptionGroup):
+        return next(filter(None, map(_answer_in, exc.exceptions)), None)
+    return exc if isinstance(exc, MCPError) else None
 
 
 def run_bridge_command(arguments: Sequence[str], address: str, program: str) -> int:
