@@ -15,6 +15,7 @@ import anyio
 
 from bench import (
     aims,
+    doors,
     first_text,
     flushes,
     growth,
@@ -29,6 +30,7 @@ from bench.person import measure as person
 from bench.report import describe_machine
 
 BENCHMARKS = {
+    "doors": doors.run,
     "first_text": first_text.run,
     "flushes": flushes.run,
     "growth": growth.run,

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +93,9 @@ async def connection(gateway: Gateway) -> AsyncIterator[Connection]:
 
 
 @asynccontextmanager
-async def running_gateway(directory: Path, **settings: str) -> AsyncIterator[Gateway]:
+async def running_gateway(
+    directory: Path, *, program: Sequence[str] = ("app.py",), **settings: str
+) -> AsyncIterator[Gateway]:
     """Run a gateway while the block runs; `settings` are environment variables."""
     environ = clean_environ(
         CANDOR_PORT="0",
@@ -104,7 +106,7 @@ async def running_gateway(directory: Path, **settings: str) -> AsyncIterator[Gat
     )
     errors = (directory / "server.log").open("wb")
     process = await anyio.open_process(
-        [sys.executable, "app.py"], cwd=ROOT, env=environ, stderr=errors
+        [sys.executable, *program], cwd=ROOT, env=environ, stderr=errors
     )
     try:
         assert process.stdout is not None
