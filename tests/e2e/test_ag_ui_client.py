@@ -1,14 +1,16 @@
 """AG-UI's own client (`HttpAgent`, npm), unchanged, against the real server with the real agent process."""
 
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import anyio
 import pytest
 
-from tests.support.live_server import LiveServer, bash, script
+from tests.support.live_server import LiveServer, bash, running_server, script
 from tests.support.npm_clients import NpmClient, needs_npm, npm_client
 
 pytestmark = [pytest.mark.e2e, needs_npm]
@@ -142,6 +144,51 @@ async def test_a_cancelled_interrupt_is_a_no_also_when_it_was_answered(
             assert outcome(told) == {"type": "success"}
             assert told["messages"][-1]["content"] == "Then not."
     assert not (asking_server.workspace / "never").exists()
+
+
+async def test_an_interrupt_that_has_expired_is_cancelled_and_the_thread_goes_on(
+    tmp_path: Path,
+) -> None:
+    """The client answers an expired one in no other way."""
+    steps = script(bash("mkdir late"), {"text": "never"})
+    async with (
+        running_server(tmp_path, approvals="on", approval_timeout_s=2) as server,
+        threads(server) as thread,
+        server.client() as candor,
+    ):
+        asked = await thread.run(steps)
+        (interrupt,) = outcome(asked)["interrupts"]
+        await candor.wait_until("/conversations", lambda shown: not running(shown))
+        refused = await thread.run(resume=[answer(interrupt, {"approved": True})])
+        assert refused["failure"]["status"] is None, "the client itself refuses"
+        told = await thread.run(resume=[{"interruptId": interrupt["id"], "status": "cancelled"}])
+        assert outcome(told) == {"type": "cancelled"}, "the turn has ended without an answer"
+        after = await thread.run(script({"text": "Next."}))
+        assert outcome(after) == {"type": "success"}
+        assert after["messages"][-1]["content"] == "Next."
+        (conversation,) = (await candor.get("/conversations"))["conversations"]
+        assert conversation["turns"] == 2
+    assert not (server.workspace / "late").exists()
+
+
+async def test_a_server_that_stops_ends_the_run_with_its_error(tmp_path: Path) -> None:
+    told: list[Any] = []
+
+    async def run(thread: Thread) -> None:
+        told.append(await thread.run(script({"text": "word " * 400, "delta_delay_ms": 200})))
+
+    async with (
+        running_server(tmp_path, shutdown_grace_s=0) as server,
+        threads(server) as thread,
+        server.client() as candor,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(run, thread)
+        await candor.wait_until("/conversations", lambda shown: bool(running(shown)))
+        server.signal(signal.SIGTERM)
+        await server.wait_ended()
+    error = told[0]["events"][-1]
+    assert (error["type"], error["code"]) == ("RUN_ERROR", "shutdown")
 
 
 async def test_a_failure_of_the_models_service_is_an_error_of_the_run(server: LiveServer) -> None:
