@@ -14,10 +14,11 @@ from unicodedata import normalize
 from memory.stores.sqlite.stems import AskedWord, Stems
 from memory.text.terms import is_character
 
-_COLUMNS: Final = (1.5, 1.0, 0.7, 0.3)
-"""Weights of title, body, the item before and the one after; those of neighbours were measured on
-dialogues.
-"""
+_TITLE: Final = 1.5
+"""Weight of the title beside the body."""
+_BEFORE: Final = 0.7
+_AFTER: Final = 0.3
+"""Weights of the item before and the one after, measured on dialogues."""
 _NONE: Final = (0, 0, 0, 0)
 _OWN_COLUMNS: Final = 2
 """The title and the body."""
@@ -105,8 +106,8 @@ def _often(text: Text, word: AskedWord) -> float:
     """Return how often a word stands in a row, in any form, weighted by column."""
     if is_character(word.stem):
         return _CHARACTER
-    counts = zip(_COLUMNS, text.counts(word), strict=True)
-    return sum(weight * count for weight, count in counts) or 1.0
+    title, body, before, after = text.counts(word)
+    return _TITLE * title + body + _BEFORE * before + _AFTER * after or 1.0
 
 
 def average_length(texts: Mapping[int, Text]) -> float:

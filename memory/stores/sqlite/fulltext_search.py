@@ -8,10 +8,11 @@ and scored by how often and where all words of the question stand in them.
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from heapq import nlargest, nsmallest
+from itertools import islice
 from typing import Final
 
 from memory.items.item import KINDS, ItemKind
@@ -116,43 +117,43 @@ class FulltextSearch:
         having = {term: words.having(term, labels) for term in asked}
         likely: dict[int, float] = {}
         for term, seqs in having.items():
-            points = presence(term, worth[term])
-            for seq in seqs:
-                likely[seq] = likely.get(seq, 0.0) + points
+            points = dict.fromkeys(seqs, presence(term, worth[term]))
+            for seq in points.keys() & likely.keys():
+                points[seq] += likely[seq]
+            likely |= points
         for seq in words.seen(self.seen):
             likely.pop(seq, None)
         if self.span.is_bounded:
             within = words.within(self.span, self.scope.readable_owners)
             likely = {seq: points for seq, points in likely.items() if seq in within}
         if is_cut or not self.scope.wanted:
-            best = _first(likely, self.limit)
+            best = list(islice(_by_points(likely), self.limit))
         else:
             best = self._first_labelled(words, likely, asked)
         texts = words.read(best)
         length = average_length(texts)
         # words that were too common to bring rows add to the score of those that have them
-        terms = [(Term(words.word(term), worth[term]), having.get(term)) for term in weights]
+        terms = [
+            (Term(words.word(term), worth[term]), having.get(term))
+            for term in weights
+            if words.count(term)
+        ]
         characters = [having[term] for term in asked if is_character(term)]
-        theirs = {
-            seq: [
-                term
-                for term, seqs in terms
-                if (text.has(term.word) if seqs is None else seq in seqs)
-            ]
-            for seq, text in texts.items()
-        }
-        beside = words.turns(
-            seq
-            for seq, text in texts.items()
-            if not (
-                any(seq in rows for rows in characters)
-                or text.has_own(term.word for term in theirs[seq])
-            )
-        )
+        turns = words.turns(texts)
         scored = [
-            (seq, score(text, theirs[seq], length))
+            (seq, score(text, theirs, length))
             for seq, text in texts.items()
-            if seq not in beside
+            for theirs in [
+                [
+                    term
+                    for term, seqs in terms
+                    if (text.has(term.word) if seqs is None else seq in seqs)
+                ]
+            ]
+            # a turn found by its neighbours alone says nothing of the matter
+            if seq not in turns
+            or any(seq in rows for rows in characters)
+            or text.has_own(term.word for term in theirs)
         ]
         return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
 
@@ -165,18 +166,16 @@ class FulltextSearch:
         index.
         """
         most = self.limit
-        some = _first(likely, _LOOKED_AT * most)
-        carrying: list[int] = []
-        for start in range(0, len(some), most):
-            part = some[start : start + most]
+        rows, carrying = _by_points(likely), list[int]()
+        for _ in range(_LOOKED_AT):
+            part = list(islice(rows, most))
             items = words.items(part)
             carrying += [seq for seq in part if seq in items and self._carries(items[seq])]
-            if len(carrying) >= most:
+            if len(carrying) >= most or len(part) < most:
                 return carrying[:most]
-        if len(some) == len(likely):
-            return carrying
         kept = words.labelled(asked, self._labels())
-        return _first({seq: points for seq, points in likely.items() if seq in kept}, most)
+        kept_points = {seq: points for seq, points in likely.items() if seq in kept}
+        return list(islice(_by_points(kept_points), most))
 
     def _carries(self, item: sqlite3.Row) -> bool:
         """Return whether an item has the wanted labels, or lacks those that it may lack."""
@@ -370,17 +369,13 @@ def _places(seqs: Iterable[int]) -> str:
     return ", ".join(str(seq) for seq in seqs)
 
 
-def _first(points: Mapping[int, float], most: int) -> list[int]:
-    """Return the rows with the most points; of equal ones, those that were written first."""
-    if len(points) <= most:
-        return sorted(points, key=lambda seq: (-points[seq], seq))
-    least = nlargest(most, points.values())[-1]
-    more = sorted(
-        (seq for seq, value in points.items() if value > least),
-        key=lambda seq: (-points[seq], seq),
-    )
-    equal = (seq for seq, value in points.items() if value == least)
-    return [*more, *nsmallest(most - len(more), equal)]
+def _by_points(points: Mapping[int, float]) -> Iterator[int]:
+    """Yield the rows, those with the most points first; of equal ones, those written first."""
+    equals: dict[float, list[int]] = defaultdict(list)
+    for seq, value in points.items():
+        equals[value].append(seq)
+    for value in sorted(equals, reverse=True):
+        yield from sorted(equals[value])
 
 
 def _affordable(counts: Mapping[str, int]) -> Iterator[str]:
