@@ -41,6 +41,7 @@ from gateway.http.openapi import ERRORS
 from gateway.http.peers import LocalUsers, PeerGuard
 from gateway.http.routes import (
     approvals,
+    audit,
     cases,
     chat,
     conversations,
@@ -127,7 +128,7 @@ def create_app(
         mcp_servers,
         webhooks,
     )
-    for section in (*work, logs, health, page):
+    for section in (*work, audit, logs, health, page):
         app.include_router(section.router)
     for door in (ag_ui, anthropic, openai, openai_responses, openai_conversations):
         app.include_router(door)

@@ -307,6 +307,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     )
 
     lanes = Lanes(runner.run, background)
+    accounts = open_accounts(parts.database, now=utc_now)
     chat = Chat(
         ChatParts(
             conversations=conversations,
@@ -326,6 +327,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             memory=parts.memory.for_conversations(tools, record),
             max_turns=settings.max_running_turns,
             now=utc_now,
+            record=accounts.record,
             on_opened=runner.wake,
             begin_trace=_traces(parts, further),
             on_created=webhooks.wake,
@@ -338,6 +340,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     on_failure = metrics.count_background_failure
     await outputs.sweep(conversations.missing)
     loops = {"events": log.run, "journal": journal.run, "outputs": outputs.run}
+    loops["audit"] = partial(accounts.prune_audit, settings.audit_days)
     for name, run in {**loops, "checks": checker.run, "webhooks": webhooks.run}.items():
         background.start_soon(keep_running, name, run, on_failure)
     readmit = chat.intake.readmit
@@ -377,7 +380,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         mcp_servers=mcp_servers,
         webhooks=webhooks,
         memory=parts.memory.memory,
-        accounts=open_accounts(parts.database, now=utc_now),
+        accounts=accounts,
         missing_memory=parts.memory.missing,
         ask_model=access.ask_model,
         makes_traces=parts.tracer is not None,

@@ -247,6 +247,7 @@ class Settings:
     tokens_file: Path | None = None
     identity_header: str | None = None
     identity_proxies: tuple[str, ...] = ()
+    audit_days: int = 400
     policy_file: Path | None = None
     mcp_file: Path | None = None
     web_fetch: WebFetch = "off"

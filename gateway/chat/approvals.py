@@ -59,6 +59,9 @@ class Approvals:
         desk = self._parts.approvals
         live = await desk.answer(user_id, approval_id, reply)
         if live is not None:
+            if reply.decision == "allow" and reply.remember == "conversation":
+                of = {"conversation": live.approval.conversation_id, "reach": reply.reach}
+                await self._parts.record(user_id, "permission.granted", approval_id, **of)
             return live.approval.turn_id
         approval = await desk.find(user_id, approval_id)
         return await self._answer_waiting(approval, reply)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import NO_QUOTA, Conversation, Quota, Turn
@@ -26,10 +26,20 @@ from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes
 from gateway.turns.turn_trace import BeginTrace, no_traces
 from gateway.turns.worktrees import Worktrees
+from gateway.users.model import Action
 from memory.clock import Now
 
 OnOpened = Callable[[Conversation], None]
 """Called with a conversation that somebody begins to look at."""
+
+
+class RecordAct(Protocol):
+    """Appends to the audit log what a user did to something."""
+
+    async def __call__(self, actor: UserId, action: Action, subject: str, **details: str) -> None:
+        """Raise `StoreUnavailable` if it cannot be stored."""
+
+
 StartFields = Callable[[Turn, Conversation], dict[str, Any]]
 """Returns the fields of `turn.started` for a turn that is accepted into a free lane."""
 
@@ -55,6 +65,7 @@ class ChatParts:
     memory: ConversationMemory
     max_turns: int
     now: Now
+    record: RecordAct
     quota: Quota = NO_QUOTA
     on_opened: OnOpened | None = None
     begin_trace: BeginTrace = no_traces

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from gateway.assemble import Services
 from gateway.chat import Chat
 from gateway.conversations.feed import Subscription
-from gateway.errors import UnprocessableEntity
+from gateway.errors import Forbidden, UnprocessableEntity
 from gateway.files.access import WorkspaceAccess
 from gateway.files.upload_journal import JOURNALS
 from gateway.files.uploads import StoredFile, Upload, store_uploads_blocking
@@ -21,6 +21,7 @@ from gateway.http.exception_handlers import StorageFailed
 from gateway.http.memory_views import health_fields, missing_health_fields
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
+from gateway.users.model import Action
 from memory.service.memory import Memory
 
 UNAVAILABLE: Final = "unavailable"
@@ -64,6 +65,15 @@ class RequestContext:
     def chat(self) -> Chat:
         """The operations on conversations."""
         return self.state.services.chat
+
+    def require_admin(self) -> None:
+        """Raise `Forbidden` unless the user is an administrator."""
+        if self.request.state.role != "admin":
+            raise Forbidden("Only an administrator of this server may see this.")
+
+    async def record(self, action: Action, subject: str, **details: str) -> None:
+        """Append to the audit log what the user did."""
+        await self.state.services.accounts.record(self.user_id, action, subject, **details)
 
     @property
     def memory(self) -> Memory:

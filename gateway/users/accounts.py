@@ -1,12 +1,13 @@
 """Who may use the server, by the database: asked anew with each request, watched for streams."""
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Final
 
 import anyio
 
 from gateway.ids import UserId
-from gateway.users.model import AuditEntry, User, digest_of
+from gateway.users.model import Action, AuditEntry, User, digest_of
 from gateway.users.sqlite.audit import SqliteAuditLog
 from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
 from gateway.users.store import AuditLog, TokenStore, UserStore
@@ -15,6 +16,8 @@ from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
 
 _LOOK_EVERY_S: Final = 0.5
+_KEPT_REFUSED: Final = 10_000
+_PRUNE_EVERY_S: Final = 3600.0
 
 
 class Accounts:
@@ -71,8 +74,21 @@ class Accounts:
 
     async def refused(self, address: str) -> None:
         """Record that an unknown token came from an address."""
-        entry = AuditEntry(at=self._now(), actor="", action="sign_in.refused", subject=address)
+        await self.record("", "sign_in.refused", address)
+
+    async def record(self, actor: str, action: Action, subject: str, **details: str) -> None:
+        """Append to the audit log what somebody does now; raises as `AuditLog.add` does."""
+        entry = AuditEntry(
+            at=self._now(), actor=actor, action=action, subject=subject, details=details
+        )
         await self.audit.add(entry)
+
+    async def prune_audit(self, days: int) -> None:
+        """Delete what is older in the audit log, now and each hour, until cancelled."""
+        while True:
+            before = self._now() - timedelta(days=days)
+            await self.audit.prune(before, refused=_KEPT_REFUSED)
+            await anyio.sleep(_PRUNE_EVERY_S)
 
     def is_disabled(self, user_id: UserId) -> bool:
         """Return whether a user is disabled, as of the last look of `watch`."""

@@ -13,6 +13,7 @@ from gateway.doors.openai import responses as openai_responses
 from gateway.doors.openai import routes as openai
 from gateway.http.routes import (
     approvals,
+    audit,
     cases,
     chat,
     conversations,
@@ -38,7 +39,7 @@ WORK = (
     *(mcp_servers, webhooks),
 )
 OPENAI = (openai, openai_responses, openai_conversations)
-SECTIONS = (*WORK, logs, health, page, ag_ui, anthropic, *OPENAI, mcp)
+SECTIONS = (*WORK, audit, logs, health, page, ag_ui, anthropic, *OPENAI, mcp)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:

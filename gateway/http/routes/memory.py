@@ -247,6 +247,7 @@ async def forget_item(context: Context, item_id: str) -> Response:
     """Delete an item everywhere; the chronicle keeps only that an item was deleted."""
     if not await context.memory.forget(item_id, Scope(owner_id=context.user_id)):
         raise _no_item()
+    await context.record("memory.deleted", item_id)
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 

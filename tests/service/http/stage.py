@@ -286,6 +286,7 @@ async def staged(
             prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         )
         store = SqliteConversationStore(database)
+        accounts_of_users = open_accounts(database, now=utc_now)
         chat = Chat(
             ChatParts(
                 conversations=store,
@@ -309,6 +310,7 @@ async def staged(
                 ),
                 max_turns=max_turns,
                 now=utc_now,
+                record=accounts_of_users.record,
                 runs_schedules=chosen.schedules == "on",
                 max_schedules=chosen.max_schedules,
                 quota=quota_of(chosen),
@@ -334,7 +336,7 @@ async def staged(
             mcp_servers=McpServers((), AcceptedTools(chosen.data_dir)),
             webhooks=webhooks,
             memory=memory,
-            accounts=open_accounts(database, now=utc_now),
+            accounts=accounts_of_users,
         )
         make_app = partial(create_app, services, limits=limits, local_users=local_users)
         app = await anyio.to_thread.run_sync(make_app)

@@ -151,6 +151,7 @@ LISTS = {
 OWN_ALONE = {
     ("GET", "/operations"),
     ("GET", "/quota"),
+    ("GET", "/audit"),
     ("GET", "/mcp-servers"),
     ("GET", "/skills"),
     ("GET", "/memory/search"),

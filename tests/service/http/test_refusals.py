@@ -12,6 +12,7 @@ from gateway.chat import Chat
 from gateway.http.bodies import UPLOADS
 from gateway.mcp_servers.servers import McpServers
 from gateway.turns.workspaces import OpenWorkspaces
+from gateway.users.accounts import Accounts
 from gateway.webhooks.desk import Webhooks
 from memory.service.memory import Memory
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, routes_of, send
@@ -101,6 +102,7 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
             workspaces=cast("OpenWorkspaces", Broken()),
             mcp_servers=cast("McpServers", Broken()),
             webhooks=cast("Webhooks", Broken()),
+            accounts=cast("Accounts", Broken()),
         )
         stage.app.state.gateway = replace(state, services=broken)
         for method, template in ROUTES:
