@@ -33,7 +33,7 @@ _STANDARD_ERROR = 2
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """Importing makes 200 000 objects that last; by default the collector visits them for a fifth of a
 start."""
-_WITH_OWN_ARGUMENTS = {"acp", "audit", "logs", "mcp", "memory", "policy", "user"}
+_WITH_OWN_ARGUMENTS = {"acp", "audit", "logs", "mcp", "memory", "policy", "quota", "user"}
 """Commands that parse their own arguments, options included."""
 _TOKEN_COMMANDS = {"add", "list", "revoke"}
 """After `token`: of tokens in the database; else it names a user of the tokens file."""
@@ -142,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         ("policy", _policy, "try the policy on calls, list its rules"),
         ("memory", _memory, "search memory, write to it, repair it"),
         ("user", partial(_users, "user"), "add, list, disable and enable users; set their roles"),
+        ("quota", partial(_users, "quota"), "show and change what single users may use"),
         ("audit", partial(_users, "audit"), "show who did what: users, tokens, deletions"),
         ("acp", _acp, "serve an editor over pipes"),
         (

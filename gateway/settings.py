@@ -227,6 +227,7 @@ class Settings:
     max_budget_usd: float | None = None
     max_running_turns: int = 500
     max_user_running_turns: int | None = None
+    max_user_live_agents: int | None = None
     max_user_daily_turns: int | None = None
     max_user_daily_usd: float | None = None
     shutdown_grace_s: float = 10.0

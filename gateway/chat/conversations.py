@@ -142,8 +142,14 @@ class Conversations:
     async def show_quota(self, user_id: UserId) -> Mapping[str, Any]:
         """Return what a user may use, and has used today, in UTC."""
         turns, today = self._parts.turns, self._parts.now().astimezone(UTC).date()
-        unfinished = await turns.count_unfinished(user_id)
-        return quota_fields(self._parts.quota, await turns.used_on(user_id, today), unfinished)
+        used = await turns.used_on(user_id, today)
+        return quota_fields(
+            await turns.quota_of(user_id, self._parts.quota),
+            running_turns=await turns.count_unfinished(user_id),
+            live_agents=await turns.count_at_work(user_id),
+            daily_turns=used.turns,
+            daily_usd=round(used.cost_usd, 6),
+        )
 
     async def spending(self, user_id: UserId, conversation_id: str) -> Spending:
         """Return what a conversation's own turns have used."""

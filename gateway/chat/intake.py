@@ -18,7 +18,7 @@ from gateway.conversations.model import (
 )
 from gateway.conversations.store import IdempotencyKey, QuotaReached
 from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
-from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
+from gateway.ids import LOCAL_USER, ConversationId, TurnId, UserId, new_turn_id
 from gateway.turns.approval_request import message_of
 from gateway.turns.approvals import answered_already
 from gateway.turns.lanes import Ticket
@@ -149,7 +149,7 @@ class Intake:
         trace = self._parts.begin_trace(turn)
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
             store = partial(self._store, create=create, key=key, project_id=request.project_id)
-            waits = self._parts.quota.is_set or self._parts.lanes.is_busy(target.id)
+            waits = await self._is_bounded(user_id) or self._parts.lanes.is_busy(target.id)
             if self._parts.start_fields is None or waits:
                 turn = await store(turn)
                 self._enqueue_new(turn, trace)
@@ -157,13 +157,24 @@ class Intake:
                 await self._start(turn, target, store, self._parts.start_fields, trace)
         return Accepted(conversation_id=target.id, turn_id=turn.id)
 
+    async def _is_bounded(self, user_id: UserId) -> bool:
+        """Return whether a message may well be refused; then its agent is not begun before it is
+        stored.
+
+        The local user's own limits are not looked up, which costs every message time; they are
+        held all the same.
+        """
+        default = self._parts.quota
+        if default.is_set or user_id == LOCAL_USER:
+            return default.is_set
+        return (await self._parts.turns.quota_of(user_id, default)).is_set
+
     async def _store(self, turn: Turn, **more: Any) -> Turn:
         """Store a turn with `more`, as `TurnStore.accept` does, if the user's quota has room."""
-        quota = self._parts.quota
         try:
-            return await self._parts.turns.accept(turn, quota=quota, **more)
+            return await self._parts.turns.accept(turn, quota=self._parts.quota, **more)
         except QuotaReached as exc:
-            raise quota_used(exc.limit, quota, turn.created_at) from exc
+            raise quota_used(exc.limit, exc.quota, turn.created_at) from exc
 
     async def _start(
         self,

@@ -300,6 +300,8 @@ class Quota:
 
     running_turns: int | None = None
     """Turns that wait or run."""
+    live_agents: int | None = None
+    """Conversations with such turns, each of which needs an agent; an idle agent is nobody's."""
     daily_turns: int | None = None
     daily_usd: float | None = None
     """A turn that is accepted below it may go beyond."""
@@ -311,6 +313,8 @@ class Quota:
 
 
 NO_QUOTA = Quota()
+QuotaLimit = Literal["running_turns", "live_agents", "daily_turns", "daily_usd"]
+"""The names of the limits of a `Quota`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

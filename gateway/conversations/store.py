@@ -9,7 +9,7 @@ method raises `memory.errors.StoreUnavailable` if the store cannot be read or wr
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from gateway.conversations.model import (
     NO_QUOTA,
@@ -23,6 +23,7 @@ from gateway.conversations.model import (
     ConversationChange,
     Page,
     Quota,
+    QuotaLimit,
     Spending,
     TextMatch,
     Turn,
@@ -155,9 +156,11 @@ class ConversationStore(Protocol):
 class QuotaReached(Exception):
     """The user may not have another turn."""
 
-    def __init__(self, limit: Literal["running_turns", "daily_turns", "daily_usd"]) -> None:
+    def __init__(self, limit: QuotaLimit, quota: Quota) -> None:
         super().__init__(limit)
         self.limit = limit
+        self.quota = quota
+        """The user's, with their own limits."""
 
 
 class TurnStore(Protocol):
@@ -181,14 +184,21 @@ class TurnStore(Protocol):
         from 1 within its conversation without gaps. The conversation's last activity moves, never
         back, and an empty title is set from the message. Raise `StoreConflict` if the key or an id
         is taken, there is no such conversation, or the approval that is answered is not open, and
-        `QuotaReached` if the user's `quota` allows no further turn.
+        `QuotaReached` if the user's quota allows no further turn: their own limits, and for the
+        others those of `quota`.
         """
 
     async def used_on(self, user_id: UserId, day: date) -> UserDay:
         """Return what a user has used on a day of UTC."""
 
+    async def quota_of(self, user_id: UserId, default: Quota) -> Quota:
+        """Return a user's quota: their own limits, and for the others those of `default`."""
+
     async def count_unfinished(self, user_id: UserId) -> int:
         """Return how many turns of a user wait or run."""
+
+    async def count_at_work(self, user_id: UserId) -> int:
+        """Return in how many conversations of a user turns wait or run."""
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         """Return the turn of a user's key, also if it was deleted; or None."""

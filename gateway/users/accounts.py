@@ -9,8 +9,9 @@ import anyio
 from gateway.ids import UserId
 from gateway.users.model import Action, AuditEntry, User, digest_of
 from gateway.users.sqlite.audit import SqliteAuditLog
+from gateway.users.sqlite.quotas import SqliteQuotaStore
 from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
-from gateway.users.store import AuditLog, TokenStore, UserStore
+from gateway.users.store import AuditLog, QuotaStore, TokenStore, UserStore
 from memory.clock import Now
 from memory.errors import StoreUnavailable
 from memory.stores.sqlite.database import Database
@@ -21,11 +22,20 @@ _PRUNE_EVERY_S: Final = 3600.0
 
 
 class Accounts:
-    """The users, tokens and audit log of a server."""
+    """The users, tokens, quotas and audit log of a server."""
 
-    def __init__(self, users: UserStore, tokens: TokenStore, audit: AuditLog, *, now: Now) -> None:
+    def __init__(
+        self,
+        users: UserStore,
+        tokens: TokenStore,
+        quotas: QuotaStore,
+        audit: AuditLog,
+        *,
+        now: Now,
+    ) -> None:
         self.users = users
         self.tokens = tokens
+        self.quotas = quotas
         self.audit = audit
         self._now = now
         self._enabled: frozenset[UserId] = frozenset()
@@ -126,5 +136,10 @@ class Accounts:
 
 def open_accounts(database: Database, *, now: Now) -> Accounts:
     """Return the accounts of a database that is open."""
-    stores = (SqliteUserStore(database), SqliteTokenStore(database), SqliteAuditLog(database))
-    return Accounts(*stores, now=now)
+    return Accounts(
+        SqliteUserStore(database),
+        SqliteTokenStore(database),
+        SqliteQuotaStore(database),
+        SqliteAuditLog(database),
+        now=now,
+    )

@@ -1,10 +1,11 @@
-"""The commands `user`, `token` and `audit`: work on the data directory, beside a running server
-or without one.
+"""The commands `user`, `token`, `quota` and `audit`: work on the data directory, beside a running
+server or without one.
 """
 
 import argparse
 import getpass
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ from typing import Final, TextIO, get_args
 import anyio
 
 from gateway.conversations import migrations
+from gateway.conversations.model import QuotaLimit
 from gateway.errors import StartError
 from gateway.ids import UserId
 from gateway.lost_data import DATABASE, refuse_lost_database_blocking
@@ -51,7 +53,7 @@ class _Call:
 def run_users_command(
     command: str, arguments: Sequence[str], settings: Settings, now: Now, out: TextIO
 ) -> int:
-    """Run `user`, `token` or `audit` and return the exit code, 2 for wrong arguments. Blocks.
+    """Run `user`, `token`, `quota` or `audit`; return the exit code, 2 for wrong arguments. Blocks.
 
     Raise `StartError` if it cannot be done, or the database cannot be opened.
     """
@@ -166,6 +168,31 @@ async def _revoke_token(call: _Call) -> None:
     call.say(f"revoked: {call.given.token}")
 
 
+async def _show_quota(call: _Call) -> None:
+    own = await call.accounts.quotas.own(call.given.user)
+    for limit in get_args(QuotaLimit):
+        told = _limit(own[limit]) if limit in own else "everybody's"
+        call.say(f"{limit}: {told}")
+
+
+async def _set_quota(call: _Call) -> None:
+    limit, most = call.given.limit, call.given.most
+    if most is not None and limit != "daily_usd" and most != int(most):
+        raise StartError(f"{limit} is a whole number.")
+    await call.accounts.quotas.set(call.given.user, limit, most, call.act)
+    call.say(f"{limit} of {call.given.user}: {_limit(most)}, from the next turn on")
+
+
+def _limit(most: float | None) -> str:
+    return "no limit" if most is None else f"{most:g}"
+
+
+async def _reset_quota(call: _Call) -> None:
+    limit = call.given.limit
+    await call.accounts.quotas.reset(call.given.user, limit, call.act)
+    call.say(f"{limit} of {call.given.user}: everybody's")
+
+
 async def _show_audit(call: _Call) -> None:
     entries = await call.accounts.audit.page(limit=call.given.limit, actor=call.given.actor)
     for entry in reversed(entries):
@@ -233,6 +260,23 @@ def _token_parser(parser: _Parser) -> None:
     revoke.set_defaults(run=_revoke_token)
 
 
+def _quota_parser(parser: _Parser) -> None:
+    commands = parser.add_subparsers(dest="does", required=True)
+    limits = get_args(QuotaLimit)
+    for name, run, told in (
+        ("show", _show_quota, "show a user's own limits"),
+        ("set", _set_quota, "set a limit of a user"),
+        ("reset", _reset_quota, "have everybody's limit count for a user again"),
+    ):
+        one = commands.add_parser(name, help=told)
+        one.set_defaults(run=run)
+        one.add_argument("user", type=_user_name)
+        if name != "show":
+            one.add_argument("limit", choices=limits)
+        if name == "set":
+            one.add_argument("most", type=_most, help="a number, or `none` for no limit")
+
+
 def _audit_parser(parser: _Parser) -> None:
     parser.add_argument("--limit", type=_number_to(_MAX_LIMIT), default=100)
     parser.add_argument("--actor", help="of one user alone")
@@ -243,6 +287,7 @@ def _audit_parser(parser: _Parser) -> None:
 _PARSERS: Mapping[str, Callable[[_Parser], None]] = {
     "user": _user_parser,
     "token": _token_parser,
+    "quota": _quota_parser,
     "audit": _audit_parser,
 }
 
@@ -259,6 +304,14 @@ def _token_name(text: str) -> str:
     if not text.isprintable() or len(text) > MAX_TOKEN_NAME_CHARS:
         raise argparse.ArgumentTypeError(f"a name has at most {MAX_TOKEN_NAME_CHARS} characters")
     return text
+
+
+def _most(text: str) -> float | None:
+    if text == "none":
+        return None
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor `none`")
+    return float(text)
 
 
 def _number_to(most: int) -> Callable[[str], int]:

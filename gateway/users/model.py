@@ -19,6 +19,7 @@ Action = Literal[
     "user.enabled",
     "token.made",
     "token.revoked",
+    "quota.changed",
     "sign_in.refused",
     "conversation.deleted",
     "memory.deleted",

@@ -6,10 +6,11 @@ audit log. Every method raises `memory.errors.StoreUnavailable` if the store can
 written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from gateway.conversations.model import QuotaLimit
 from gateway.ids import UserId
 from gateway.users.model import Act, ApiToken, AuditEntry, Role, User
 
@@ -58,6 +59,19 @@ class TokenStore(Protocol):
 
         None if there is no such token, it is revoked or has expired, or the user is disabled.
         """
+
+
+class QuotaStore(Protocol):
+    """The limits that users have instead of everybody's. A user need not be in `UserStore`."""
+
+    async def own(self, user_id: UserId) -> Mapping[QuotaLimit, float | None]:
+        """Return a user's own limits; None: there is no limit."""
+
+    async def set(self, user_id: UserId, limit: QuotaLimit, most: float | None, act: Act) -> None:
+        """Set a limit of a user, which counts from the next turn on; `most` None: no limit."""
+
+    async def reset(self, user_id: UserId, limit: QuotaLimit, act: Act) -> bool:
+        """Have everybody's limit count for a user again; return False if it does already."""
 
 
 class AuditLog(Protocol):

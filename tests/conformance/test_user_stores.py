@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.users.sqlite.audit import SqliteAuditLog
+from gateway.users.sqlite.quotas import SqliteQuotaStore
 from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
 from memory.errors import StoreConflict
 from memory.stores.database import SqlDatabase
@@ -20,7 +23,10 @@ def accounts_on(database: SqlDatabase) -> AccountStores:
     return AccountStores(
         users=SqliteUserStore(database),
         tokens=SqliteTokenStore(database),
+        quotas=SqliteQuotaStore(database),
         audit=SqliteAuditLog(database),
+        turns=SqliteTurnStore(database),
+        conversations=SqliteConversationStore(database),
     )
 
 

@@ -80,3 +80,21 @@ def test_a_wrong_name_or_id_is_told_in_a_sentence(tmp_path: Path) -> None:
     for wrong in (("user", "add", "a b"), ("token", "add", "ada", "--days", "0"), ("user",)):
         assert run_app(*wrong, directory=tmp_path, **ON).returncode == 2
     assert run_app("token", "add", "ada", directory=tmp_path).stdout.endswith("not set here.\n")
+
+
+def test_a_users_own_limits_are_set_shown_and_taken_back(tmp_path: Path) -> None:
+    run(tmp_path, "quota", "set", "ada", "daily_usd", "1.50")
+    run(tmp_path, "quota", "set", "ada", "live_agents", "none")
+    assert run(tmp_path, "quota", "show", "ada") == [
+        "running_turns: everybody's",
+        "live_agents: no limit",
+        "daily_turns: everybody's",
+        "daily_usd: 1.5",
+    ]
+    run(tmp_path, "quota", "reset", "ada", "daily_usd")
+    assert "daily_usd: everybody's" in run(tmp_path, "quota", "show", "ada")
+    for wrong, code in (("1.5", 1), ("-1", 2), ("many", 2)):
+        words = ("quota", "set", "ada", "daily_turns", wrong)
+        assert run_app(*words, directory=tmp_path, **ON).returncode == code
+    changes = [json.loads(line)["details"] for line in run(tmp_path, "audit", "--json")]
+    assert [one["most"] for one in changes] == ["1.5", "none", "default"]

@@ -9,12 +9,16 @@ from typing import Any, cast
 import anyio
 import pytest
 
+from gateway.conversations.store import QuotaReached
 from memory.errors import StoreConflict
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.opened import named, run_test
 from tests.support.tables import read_rows
 
-CAUGHT = (AssertionError, ValueError, KeyError, StoreConflict, pytest.fail.Exception)
+CAUGHT = (
+    *(AssertionError, ValueError, KeyError, StoreConflict, QuotaReached),
+    pytest.fail.Exception,
+)
 """With what a test of a suite fails; a statement that is wrong SQL is told otherwise."""
 
 

@@ -31,3 +31,12 @@ CREATE INDEX audit_by_age ON audit (action, at);
 CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit BEGIN
   SELECT raise(ABORT, 'the audit log is append only');
 END;
+
+-- The limits that a user has instead of everybody's; without a row everybody's hold.
+CREATE TABLE user_quotas (
+  user_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  -- NULL: there is no limit
+  most REAL,
+  PRIMARY KEY (user_id, name)
+) STRICT, WITHOUT ROWID;

@@ -22,6 +22,7 @@ from gateway.conversations.sqlite.approvals import take_answer_blocking
 from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events, without_results
 from gateway.conversations.sqlite.excerpts import Copy
+from gateway.conversations.sqlite.quotas import OWN_LIMITS, quota_of_blocking, with_own
 from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
 from gateway.conversations.sqlite.text_index import TEXT_INDEXES
 from gateway.conversations.store import (
@@ -62,6 +63,10 @@ _LATER = "last_activity_at = CASE WHEN last_activity_at < ? THEN ? ELSE last_act
 _DAY = "SELECT turns, cost_usd FROM user_days WHERE user_id = ? AND day = ?"
 _UNFINISHED = "SELECT count(*) FROM turns WHERE user_id = ? AND state IN ('queued', 'running')"
 _TOTAL = "CAST(coalesce(sum(CAST(json_extract(result, '$.usage.{}') AS BIGINT)), 0) AS BIGINT)"
+_AT_WORK = (
+    "SELECT count(DISTINCT conversation_id) FROM turns WHERE user_id = ? AND conversation_id != ?"
+    " AND state IN ('queued', 'running')"
+)
 _SPENDING = (
     "SELECT count(*) AS turns,"  # noqa: S608  fixed paths
     f" {_TOTAL.format('input_tokens')} AS input_tokens,"
@@ -73,13 +78,19 @@ _SPENDING = (
 )
 
 
-def _count_turn_blocking(writer: Connection, turn: Turn, quota: Quota) -> None:
+def _count_turn_blocking(writer: Connection, turn: Turn, default: Quota) -> None:
     """Count a turn that is accepted. Raise `QuotaReached` if it is one too many."""
     day = turn.created_at.date().isoformat()
+    quota = quota_of_blocking(writer, turn.user_id, default)
     if quota.running_turns is not None:
         (unfinished,) = writer.execute(_UNFINISHED, (turn.user_id,)).fetchone()
         if unfinished >= quota.running_turns:
-            raise QuotaReached("running_turns")
+            raise QuotaReached("running_turns", quota)
+    if quota.live_agents is not None:
+        others = (turn.user_id, turn.conversation_id)
+        (at_work,) = writer.execute(_AT_WORK, others).fetchone()
+        if at_work >= quota.live_agents:
+            raise QuotaReached("live_agents", quota)
     used = writer.execute(
         "INSERT INTO user_days (user_id, day, turns) VALUES (?, ?, 1)"
         " ON CONFLICT (user_id, day) DO UPDATE SET turns = user_days.turns + 1"
@@ -87,9 +98,9 @@ def _count_turn_blocking(writer: Connection, turn: Turn, quota: Quota) -> None:
         (turn.user_id, day),
     ).fetchall()[0]
     if quota.daily_turns is not None and used["turns"] > quota.daily_turns:
-        raise QuotaReached("daily_turns")
+        raise QuotaReached("daily_turns", quota)
     if quota.daily_usd is not None and used["cost_usd"] >= quota.daily_usd:
-        raise QuotaReached("daily_usd")
+        raise QuotaReached("daily_usd", quota)
 
 
 def _count_cost_blocking(writer: Connection, turn: Turn) -> None:
@@ -163,6 +174,12 @@ class SqliteTurnStore:
 
     async def count_unfinished(self, user_id: UserId) -> int:
         return int(await self._database.scalar(_UNFINISHED, (user_id,)))
+
+    async def quota_of(self, user_id: UserId, default: Quota) -> Quota:
+        return with_own(default, await self._database.rows(OWN_LIMITS, (user_id,)))
+
+    async def count_at_work(self, user_id: UserId) -> int:
+        return int(await self._database.scalar(_AT_WORK, (user_id, "")))
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         return await self._database.value(

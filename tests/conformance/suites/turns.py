@@ -204,6 +204,21 @@ class TurnStoreSuite(StoresSuite):
         assert await stores.turns.count_unfinished(ANN) == 1
         await stores.turns.accept(turn("a4"), quota=quota)
 
+    async def test_a_quota_counts_the_conversations_of_a_user_at_work(self, stores: Stores) -> None:
+        quota = Quota(live_agents=1)
+        for name, user in (("a", ANN), ("b", ANN), ("c", BOB)):
+            await stores.conversations.create(conversation(name, user))
+        first = await stores.turns.accept(turn("a1"), quota=quota)
+        await stores.turns.accept(turn("c1", "c", BOB), quota=quota)
+        second = await stores.turns.accept(turn("a2"), quota=quota)  # by the agent of the first
+        assert await stores.turns.count_at_work(ANN) == 1
+        await stores.turns.finish([ended(first)], [])
+        with pytest.raises(QuotaReached, match="live_agents"):
+            await stores.turns.accept(turn("b1", "b"), quota=quota)
+        await stores.turns.finish([ended(second)], [])
+        assert await stores.turns.count_at_work(ANN) == 0
+        await stores.turns.accept(turn("b2", "b"), quota=quota)
+
     async def test_a_quota_counts_what_a_user_used_on_a_day(self, stores: Stores) -> None:
         today, tomorrow = AT.date(), (AT + timedelta(days=1)).date()
         await stores.conversations.create(conversation())

@@ -8,9 +8,19 @@ from typing import Any
 import anyio
 import pytest
 
+from gateway.conversations.model import Quota
+from gateway.conversations.store import ConversationStore, QuotaReached, TurnStore
 from gateway.users.model import Act, Action, ApiToken, AuditEntry, User
-from gateway.users.store import AuditLog, TokenStore, UserStore
-from tests.conformance.suites.conversation_values import ANN, AT, BOB, WAIT_S, at
+from gateway.users.store import AuditLog, QuotaStore, TokenStore, UserStore
+from tests.conformance.suites.conversation_values import (
+    ANN,
+    AT,
+    BOB,
+    WAIT_S,
+    at,
+    conversation,
+    turn,
+)
 from tests.conformance.suites.opened import OpenedSuite
 
 ROOT = Act(by="command:root", at=AT)
@@ -23,7 +33,11 @@ class AccountStores:
 
     users: UserStore
     tokens: TokenStore
+    quotas: QuotaStore
     audit: AuditLog
+    turns: TurnStore
+    """Which holds the quotas."""
+    conversations: ConversationStore
 
 
 OpenAccounts = Callable[[], AbstractAsyncContextManager[AccountStores]]
@@ -144,6 +158,35 @@ class AccountStoreSuite(OpenedSuite):
                 assert sorted(done) == [False] * 7 + [True]
                 recorded = [action for _, action, _ in await acts(stores)]
                 assert recorded.count("token.revoked") == 1
+
+    async def test_a_users_own_limits_go_over_everybodys(self, stores: AccountStores) -> None:
+        everybody = Quota(daily_turns=1, daily_usd=0.5, running_turns=9)
+        quotas, turns = stores.quotas, stores.turns
+        await quotas.set(ANN, "daily_turns", 2, ROOT)
+        await quotas.set(ANN, "daily_turns", 3, ROOT)
+        await quotas.set(ANN, "daily_usd", None, ROOT)
+        assert await quotas.own(ANN) == {"daily_turns": 3, "daily_usd": None}
+        own = Quota(daily_turns=3, running_turns=9)
+        assert await turns.quota_of(ANN, everybody) == own
+        assert await turns.quota_of(BOB, everybody) == everybody
+        for name, user, most in (("a", ANN, 3), ("b", BOB, 1)):
+            await stores.conversations.create(conversation(name, user))
+            for number in range(most):
+                await turns.accept(turn(f"{name}{number}", name, user), quota=everybody)
+            with pytest.raises(QuotaReached, match="daily_turns") as reached:
+                await turns.accept(turn(f"{name}x", name, user), quota=everybody)
+            assert reached.value.quota.daily_turns == most
+        assert await quotas.reset(ANN, "daily_turns", ROOT)
+        assert not await quotas.reset(ANN, "daily_turns", ROOT)
+        assert await turns.quota_of(ANN, everybody) == replace(own, daily_turns=1)
+        entries = await stores.audit.page(limit=9)
+        assert {(one.action, one.subject) for one in entries} == {("quota.changed", "ann")}
+        assert [tuple(one.details.values()) for one in reversed(entries)] == [
+            ("daily_turns", "2"),
+            ("daily_turns", "3"),
+            ("daily_usd", "none"),
+            ("daily_turns", "default"),
+        ]
 
     async def test_the_log_is_read_page_by_page_from_its_end(self, stores: AccountStores) -> None:
         for number in range(5):

@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+from gateway.ids import LOCAL_USER, UserId
+from gateway.users.model import Act
+from memory.clock import utc_now
 from tests.service.http.client import Client
 from tests.service.http.reading import streaming
-from tests.service.http.stage import HOLD, assert_error, staged, two_clients
+from tests.service.http.stage import HOLD, assert_error, running, staged, two_clients
+from tests.service.http.test_users import accounts_of
 
 
 async def ask(client: Client, message: str = "hello", **more: Any) -> Any:
@@ -62,6 +66,51 @@ async def test_without_a_quota_there_is_no_limit(tmp_path: Path) -> None:
         assert (await ask(ada)).is_success
         assert await ada.read("/quota") == {
             "running_turns": {"used": 0, "most": None},
+            "live_agents": {"used": 0, "most": None},
             "daily_turns": {"used": 1, "most": None},
             "daily_usd": {"used": 0.0, "most": None},
         }
+
+
+async def test_so_many_conversations_of_a_user_work_at_once(tmp_path: Path) -> None:
+    users = ("ada", "bob")
+    async with staged(tmp_path, users=users, on_port=True, max_user_live_agents=1) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        async with streaming(ada, HOLD) as held:
+            await held.until("text.delta")
+            assert (await ada.read("/quota"))["live_agents"] == {"used": 1, "most": 1}
+            error = assert_error(await ask(ada), 429, "quota_used")
+            assert error["details"] == {"limit": "live_agents", "most": 1, "retry_after_s": 5}
+            assert (await ask(bob)).is_success
+            stage.release()
+            await held.rest()
+        assert (await ask(ada)).is_success
+
+
+async def test_an_administrator_sets_the_limits_of_a_single_user(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada", "bob"), max_user_daily_turns=1) as stage:
+        ada, bob = stage.client("ada"), stage.client("bob")
+        quotas, act = accounts_of(stage).quotas, Act(by="command:root", at=utc_now())
+        await quotas.set(UserId("ada"), "daily_turns", 2, act)
+        assert [(await ask(client)).status_code for client in (ada, ada, bob)] == [200] * 3
+        for client, most in ((ada, 2), (bob, 1)):
+            error = assert_error(await ask(client), 429, "quota_used")
+            assert error["details"]["most"] == most
+            assert (await client.read("/quota"))["daily_turns"] == {"used": most, "most": most}
+        await quotas.set(UserId("ada"), "daily_turns", None, act)
+        assert (await ask(ada)).is_success
+
+
+async def test_an_agent_that_began_early_is_stopped_when_its_turn_is_refused(
+    tmp_path: Path,
+) -> None:
+    """The local user's message is stored together with the start of its turn."""
+    async with running(tmp_path) as (services, client):
+        act = Act(by="command:root", at=utc_now())
+        await services.accounts.quotas.set(LOCAL_USER, "daily_turns", 1, act)
+        assert (await ask(client)).is_success
+        kept = await client.read("/conversations")
+        assert_error(await ask(client), 429, "quota_used")
+        assert await client.read("/conversations") == kept
+        await services.accounts.quotas.reset(LOCAL_USER, "daily_turns", act)
+        assert (await ask(client)).is_success

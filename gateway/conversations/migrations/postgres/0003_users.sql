@@ -29,3 +29,10 @@ CREATE FUNCTION refuse_change_of_audit() RETURNS trigger LANGUAGE plpgsql AS $$ 
 END $$;
 CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
   FOR EACH ROW EXECUTE FUNCTION refuse_change_of_audit();
+
+CREATE TABLE user_quotas (
+  user_id TEXT COLLATE "C" NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
+  most DOUBLE PRECISION,
+  PRIMARY KEY (user_id, name)
+);

@@ -1,0 +1,44 @@
+"""Quotas of users in SQLite; `gateway.conversations.sqlite.quotas` reads them for turns."""
+
+from collections.abc import Mapping
+
+from gateway.conversations.model import QuotaLimit
+from gateway.conversations.sqlite.quotas import OWN_LIMITS, limit_of
+from gateway.ids import UserId
+from gateway.users.model import Act
+from gateway.users.sqlite.audit import record_blocking
+from memory.stores.database import Connection, SqlDatabase
+
+
+class SqliteQuotaStore:
+    """See `QuotaStore`."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+
+    async def own(self, user_id: UserId) -> Mapping[QuotaLimit, float | None]:
+        rows = await self._database.rows(OWN_LIMITS, (user_id,))
+        return {row["name"]: limit_of(row) for row in rows}
+
+    async def set(self, user_id: UserId, limit: QuotaLimit, most: float | None, act: Act) -> None:
+        def work(writer: Connection) -> None:
+            writer.execute(
+                "INSERT INTO user_quotas (user_id, name, most) VALUES (?, ?, ?)"
+                " ON CONFLICT (user_id, name) DO UPDATE SET most = excluded.most",
+                (user_id, limit, most),
+            )
+            told = "none" if most is None else f"{most:g}"
+            record_blocking(writer, act, "quota.changed", user_id, limit=limit, most=told)
+
+        await self._database.write(work)
+
+    async def reset(self, user_id: UserId, limit: QuotaLimit, act: Act) -> bool:
+        def work(writer: Connection) -> bool:
+            gone = writer.execute(
+                "DELETE FROM user_quotas WHERE user_id = ? AND name = ?", (user_id, limit)
+            )
+            if gone.rowcount:
+                record_blocking(writer, act, "quota.changed", user_id, limit=limit, most="default")
+            return gone.rowcount > 0
+
+        return await self._database.write(work)
