@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
 
-from memory.stores.sqlite.database import Database
 from tests.conformance.suites.approvals import ApprovalStoreSuite
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
@@ -18,10 +17,12 @@ from tests.conformance.suites.conversations import ConversationStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
 from tests.conformance.suites.leases import LeaseStoreSuite
 from tests.conformance.suites.opened import named, run_test
+from tests.conformance.suites.rivals import RivalStoresSuite
 from tests.conformance.suites.schedules import ScheduleStoreSuite
 from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught
 from tests.support.postgres import empty_schema_blocking
+from tests.support.run_twice import RunTwice
 from tests.support.stores import open_file, postgres_stores, sqlite_stores, stores_on
 from tests.support.wrong_conversation_stores import (
     CString,
@@ -96,7 +97,41 @@ class TestPostgresSchedules(_OnPostgres, ScheduleStoreSuite):
     pass
 
 
-Replacement = Callable[[Database], Any]
+class TestRivalsOnSqlite(_OnSqlite, RivalStoresSuite):
+    pass
+
+
+class TestRivalsOnPostgres(_OnPostgres, RivalStoresSuite):
+    pass
+
+
+class _RunTwice:
+    @pytest.fixture
+    def opens(self, tmp_path: Path) -> OpenStores:
+        return cast("OpenStores", opening(tmp_path, "database", RunTwice))
+
+
+class TestConversationsRunTwice(_RunTwice, ConversationStoreSuite):
+    pass
+
+
+class TestTurnsRunTwice(_RunTwice, TurnStoreSuite):
+    pass
+
+
+class TestEventsRunTwice(_RunTwice, EventStoreSuite):
+    pass
+
+
+class TestApprovalsRunTwice(_RunTwice, ApprovalStoreSuite):
+    pass
+
+
+class TestSchedulesRunTwice(_RunTwice, ScheduleStoreSuite):
+    pass
+
+
+Replacement = Callable[[Any], Any]
 
 
 def opening(directory: Path, name: str, make: Replacement) -> Any:

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -43,12 +44,18 @@ wait $!
 rm -rf "$1"
 """.format(options=" ".join(f"-c {name}='{value}'" for name, value in _OPTIONS.items()))
 _numbers = count(1)
+_starting = threading.Lock()
 _emptied: dict[str, list[str]] = defaultdict(list)
 
 
-@cache
 def server_url() -> str:
     """Return the address of the server, which the first call starts."""
+    with _starting:
+        return _start_once()
+
+
+@cache
+def _start_once() -> str:
     directory = Path(tempfile.mkdtemp(prefix="candor-pg-"))
     as_user = {"user": _NOT_ROOT, "group": _NOT_ROOT, "extra_groups": []} if _is_root() else {}
     if as_user:

@@ -34,6 +34,9 @@ _PARAMETERS: Final[dict[str, Any]] = {
     "tcp_user_timeout": 10_000,
 }
 """A connection that leads nowhere is noticed after some ten seconds."""
+_UNREADABLE: Final = (
+    "The database cannot be opened: its address must be one such as postgresql://user@host/name."
+)
 _SESSION: Final = (
     "SET search_path TO {schema};"
     " SET lock_timeout TO '5s';"
@@ -45,9 +48,12 @@ _SESSION: Final = (
 
 def connect_blocking(url: str, schema: str, *, is_reader: bool = False) -> Driver:
     """Open a connection without implicit transactions; statements name tables of `schema`."""
-    connection: Driver = psycopg.connect(
-        url, autocommit=True, row_factory=row_factory, **_PARAMETERS
-    )
+    try:
+        connection: Driver = psycopg.connect(
+            url, autocommit=True, row_factory=row_factory, **_PARAMETERS
+        )
+    except psycopg.ProgrammingError:  # its text quotes the address, and the password in it
+        raise StoreUnavailable(_UNREADABLE) from None
     try:
         adapt(connection)
         session = sql.SQL(_SESSION).format(

@@ -1,0 +1,261 @@
+"""A database of PostgreSQL: migrations, transactions that rivals contradict, lost connections, values."""
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from traceback import format_exception
+from typing import Any
+
+import anyio
+import psycopg
+import pytest
+
+from gateway.conversations.migrations import postgres as gateway_postgres
+from memory.errors import StoreConflict, StoreUnavailable
+from memory.stores.postgres.connections import connect_blocking
+from memory.stores.postgres.database import PostgresDatabase, open_postgres
+from memory.stores.postgres.translation import translated
+from memory.stores.sqlite.database import migrations_of
+from tests.support.postgres import new_schema_blocking, open_schema, server_url
+from tests.support.stores import open_file
+
+STEPS = ["CREATE TABLE words (word TEXT PRIMARY KEY, count BIGINT NOT NULL DEFAULT 0)"]
+ENDED_BY_SERVER = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'candor'"
+)
+SQL = migrations_of(gateway_postgres.__name__)
+INDEXES = ("search_words", "search_texts")
+"""The search index is each engine's own."""
+
+
+@pytest.fixture
+def schema() -> Iterator[str]:
+    with new_schema_blocking() as name:
+        yield name
+
+
+def on_server_blocking(statement: str) -> list[Any]:
+    with psycopg.connect(server_url(), autocommit=True) as connection:
+        return connection.execute(statement).fetchall()
+
+
+async def count_words(database: PostgresDatabase) -> int:
+    return int(await database.scalar("SELECT count(*) FROM words"))
+
+
+async def test_both_engines_have_the_same_tables_and_columns(schema: str, tmp_path: Any) -> None:
+    async with open_file(tmp_path) as database:
+        rows = await database.rows(
+            "SELECT t.name AS tbl, c.name AS col FROM sqlite_schema t JOIN pragma_table_xinfo(t.name) c"
+            " WHERE t.type IN ('table', 'view') AND t.name NOT LIKE 'sqlite_%'"
+        )
+        on_sqlite = {(row["tbl"], row["col"]) for row in rows}
+    async with open_schema(schema, SQL) as other:
+        columns = await other.rows(
+            "SELECT table_name AS tbl, column_name AS col FROM information_schema.columns"
+            " WHERE table_schema = ? AND table_name != 'schema_version'",
+            (schema,),
+        )
+        on_postgres = {(row["tbl"], row["col"]) for row in columns}
+    of_both = {(table, name) for table, name in on_sqlite if not table.startswith(INDEXES)}
+    assert len(of_both) > 100
+    assert of_both <= on_postgres
+    more = {(table, name) for table, name in on_postgres - of_both if not table.startswith(INDEXES)}
+    assert {name for _, name in more} <= {"rowid"}  # each table of SQLite has it, unnamed
+
+
+async def test_programs_that_start_at_once_migrate_once(schema: str) -> None:
+    seen: list[int] = []
+    steps = [*STEPS, "INSERT INTO words SELECT 'once' FROM pg_sleep(0.2)"]
+
+    async def start() -> None:
+        async with open_schema(schema, steps) as database:
+            seen.append(await count_words(database))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(start)
+    assert seen == [1, 1, 1, 1]
+
+
+async def test_a_migration_that_fails_leaves_nothing(schema: str) -> None:
+    with pytest.raises(StoreUnavailable):
+        await open_postgres(
+            server_url(), [*STEPS, "CREATE TABLE more (a TEXT); ERROR"], schema=schema
+        )
+    async with open_schema(schema, [*STEPS, "CREATE TABLE more (a TEXT)"]) as database:
+        assert await count_words(database) == 0
+
+
+async def test_a_database_of_a_newer_program_is_refused(schema: str) -> None:
+    async with open_schema(schema, [*STEPS, "SELECT 1"]):
+        pass
+    with pytest.raises(StoreUnavailable, match="newer version"):
+        await open_postgres(server_url(), STEPS, schema=schema)
+
+
+async def test_a_function_that_a_rival_contradicts_is_run_again(schema: str) -> None:
+    """Both read before either has written, and each writes what the other read."""
+    meeting = threading.Barrier(2)
+    runs: list[str] = []
+
+    def add_one(word: str, writer: Any) -> None:
+        (total,) = writer.execute("SELECT count(*) FROM words").fetchone()
+        runs.append(word)
+        if len(runs) <= 2:
+            meeting.wait(10)
+        writer.execute("INSERT INTO words VALUES (?, ?)", (word, total + 1))
+
+    async with (
+        open_schema(schema, STEPS) as database,
+        open_schema(schema, STEPS) as other,
+    ):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(database.write, partial(add_one, "a"))
+            tasks.start_soon(other.write, partial(add_one, "b"))
+        rows = await database.rows("SELECT count FROM words ORDER BY count")
+        assert [row["count"] for row in rows] == [1, 2]
+    assert len(runs) > 2
+
+
+async def test_contradictions_without_end_are_unavailable(schema: str) -> None:
+    runs: list[int] = []
+
+    def contradicted(_: Any) -> None:
+        runs.append(1)
+        raise psycopg.errors.SerializationFailure
+
+    async with open_schema(schema, STEPS) as database:
+        with pytest.raises(StoreUnavailable):
+            await database.write(contradicted)
+        await database.execute("INSERT INTO words VALUES ('still')")
+    assert 5 < len(runs) < 50
+
+
+async def test_a_constraint_is_a_conflict_and_nothing_is_written(schema: str) -> None:
+    def both(writer: Any) -> None:
+        writer.execute("INSERT INTO words VALUES ('b')")
+        writer.execute("INSERT INTO words VALUES ('a')")
+
+    async with open_schema(schema, STEPS) as database:
+        await database.execute("INSERT INTO words VALUES ('a')")
+        with pytest.raises(StoreConflict):
+            await database.write(both)
+        assert await count_words(database) == 1
+
+
+async def test_idle_connections_that_were_lost_are_replaced(schema: str) -> None:
+    async with open_schema(schema, STEPS) as database:
+        await database.execute("INSERT INTO words VALUES ('a')")
+        assert await count_words(database) == 1
+        await anyio.to_thread.run_sync(on_server_blocking, ENDED_BY_SERVER)
+        await database.execute("INSERT INTO words VALUES ('b')")
+        assert await count_words(database) == 2
+        assert await database.ping() is None
+
+
+async def test_a_connection_that_is_lost_in_a_transaction_is_unavailable(schema: str) -> None:
+    def lost(writer: Any) -> None:
+        writer.execute("INSERT INTO words VALUES ('a')")
+        on_server_blocking(ENDED_BY_SERVER)
+        writer.execute("INSERT INTO words VALUES ('b')")
+
+    async with open_schema(schema, STEPS) as database:
+        with pytest.raises(StoreUnavailable):
+            await database.write(lost)
+        assert await count_words(database) == 0
+
+
+async def test_a_reading_that_is_cancelled_is_stopped_on_the_server(schema: str) -> None:
+    running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"
+    async with open_schema(schema, STEPS) as database:
+
+        async def sleeping() -> int:
+            rows = await anyio.to_thread.run_sync(on_server_blocking, running)
+            return int(rows[0][0])
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(database.rows, "SELECT pg_sleep(60)")
+            with anyio.fail_after(20):
+                while not await sleeping():  # noqa: ASYNC110  the server announces nothing
+                    await anyio.sleep(0.01)
+            tasks.cancel_scope.cancel()
+        with anyio.fail_after(20):
+            while await sleeping():  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+        assert await count_words(database) == 0
+
+
+async def test_texts_come_back_as_they_were_written(schema: str) -> None:
+    texts = ["", "a\0b\0", "\U0010ffff", "\U0010ffff\0\U0010fffe", "'; --\\", "長🙂"]
+    async with open_schema(schema, STEPS) as database:
+        await database.execute_many(
+            "INSERT INTO words (word) VALUES (?)", [(text,) for text in texts]
+        )
+        rows = await database.rows("SELECT word FROM words")
+        assert sorted(row["word"] for row in rows) == sorted(texts)
+        for text in texts:
+            assert (
+                await database.scalar("SELECT word FROM words WHERE word = :w", {"w": text}) == text
+            )
+        assert await database.rows("SELECT 1 FROM words WHERE word = ?", ("\ud800",)) == []
+        with pytest.raises(UnicodeEncodeError):
+            await database.execute("INSERT INTO words VALUES (?)", ("\ud800",))
+
+
+def test_statements_are_translated_outside_of_texts_alone() -> None:
+    said = "SELECT 'a?:b%' || x::text FROM t INDEXED BY i WHERE a = ? AND b = :name AND c % 2 = 0"
+    expected = "SELECT 'a?:b%%' || x::text FROM t WHERE a = %s AND b = %(name)s AND c %% 2 = 0"
+    assert translated(said) == expected
+
+
+async def test_json_is_taken_apart_also_with_a_nul_in_it(schema: str) -> None:
+    result = r'{"reply":"\\u0000 \u0000","usage":{"input_tokens":7}}'
+    async with open_schema(schema, STEPS) as database:
+        asked = (
+            "SELECT json_extract(?, '$.usage.input_tokens') AS n, json_extract(?, '$.reply') AS r"
+        )
+        row = await database.row(asked, (result, result))
+        assert dict(row) == {"n": "7", "r": "\\u0000 \ufffd"}
+        assert await database.scalar("SELECT json_extract(?, '$.a')", ("no json",)) is None
+
+
+async def test_reading_connections_write_nothing(schema: str) -> None:
+    async with open_schema(schema, STEPS) as database:
+        for statement in ("INSERT INTO words VALUES ('a')", "DELETE FROM words"):
+            with pytest.raises(StoreUnavailable, match="read-only"):
+                await database.rows(statement)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://zoe:hunter2@127.0.0.1:9/candor",
+        "postgresql://zoe:hunter2@/candor?host=/nowhere",
+        "postgresql://zoe:hunter2@127.0.0.1:9/candor?never=heard",
+        "postgresql//zoe:hunter2@nowhere",
+    ],
+)
+async def test_a_database_that_cannot_be_reached_is_told_without_its_address(url: str) -> None:
+    with pytest.raises(StoreUnavailable) as caught:
+        await open_postgres(url, STEPS, schema="s")
+    assert not any(part in str(caught.value) for part in ("zoe", "127", "nowhere", "heard"))
+    assert "hunter2" not in "".join(format_exception(caught.value))
+
+
+async def test_after_closing_nothing_is_read_or_written(schema: str) -> None:
+    async with open_schema(schema, STEPS) as database:
+        await count_words(database)
+        await database.close()
+        for work in (
+            database.execute("SELECT 1"),
+            database.rows("SELECT 1"),
+            database.read(lambda reader: reader.execute("SELECT 1")),
+        ):
+            with pytest.raises(StoreUnavailable):
+                await work
+    with connect_blocking(server_url(), schema) as connection:
+        rows = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'candor' AND pid != pg_backend_pid()"
+        ).fetchall()
+    assert rows[0][0] == 0
