@@ -19,9 +19,12 @@ from tests.support.walls import needs_boxes
 pytestmark = needs_boxes
 
 PLAN = "import gateway.engine.box.plan as plan\n"
+SEARCH = "import gateway.engine.box.search as search\n"
 COMMAND = "import gateway.engine.box.command as command\n"
 HOLES = {
     "reach the network": PLAN + "plan._NAMESPACES = tuple(w for w in plan._NAMESPACES if w != '--unshare-net')",
+    "read a secret in the workspace": SEARCH + "search.find_secret = lambda parts: None",
+    "change a protected file in the workspace": SEARCH + "search.find_acting = lambda parts: None",
     "see other processes": PLAN + "plan._NAMESPACES = tuple(w for w in plan._NAMESPACES if w != '--unshare-pid')",
     "use every system call": PLAN + "usual = plan.BoxPlan.arguments\ndef without(self):\n  words = usual(self)\n  at = words.index('--seccomp')\n  return words[:at] + words[at + 2:]\nplan.BoxPlan.arguments = without",
     "start any number of processes": PLAN + "plan._START = 'exec {shell} -c \"$1\"'",
@@ -112,7 +115,8 @@ def test_a_bubblewrap_that_starts_nothing_is_told_in_its_words(box: Box, tmp_pat
     assert str(caught.value) == (
         "CANDOR_SHELL=sandboxed cannot be kept: no command can run in a box here (bwrap: setting up "
         "uid map: Permission denied). The system has to allow user namespaces to ordinary programs, "
-        "or at least to bubblewrap. Otherwise set CANDOR_SHELL=listed."
+        "or at least to bubblewrap. Landlock alone would keep neither secrets nor protected files in "
+        "the workspace from a command. Otherwise set CANDOR_SHELL=listed."
     )
 
 
@@ -135,7 +139,8 @@ def test_without_bubblewrap_the_start_says_how_to_get_it(
         make_box_blocking(settings, shipped_rules(), tmp_path, {})
     assert str(caught.value) == (
         "CANDOR_SHELL=sandboxed cannot be kept: bubblewrap is not installed. Install bubblewrap with "
-        "the system's package manager, or as a package: pip install 'candor[sandbox]'. Otherwise set "
+        "the system's package manager, or as a package: pip install 'candor[sandbox]'. Landlock alone "
+        "would keep neither secrets nor protected files in the workspace from a command. Otherwise set "
         "CANDOR_SHELL=listed."
     )
     assert (

@@ -26,13 +26,16 @@ _KEPT: Final = "kept"
 
 _REFUSED = "CANDOR_SHELL=sandboxed cannot be kept: {reason}. {remedy}"
 _OR_LISTED = "Otherwise set CANDOR_SHELL=listed."
+_NOT_LANDLOCK = (
+    "Landlock alone would keep neither secrets nor protected files in the workspace from a command."
+)
 _INSTALL = (
     "Install bubblewrap with the system's package manager, or as a package: "
-    f"pip install 'candor[sandbox]'. {_OR_LISTED}"
+    f"pip install 'candor[sandbox]'. {_NOT_LANDLOCK} {_OR_LISTED}"
 )
 _ALLOW = (
     "The system has to allow user namespaces to ordinary programs, or at least to bubblewrap. "
-    f"{_OR_LISTED}"
+    f"{_NOT_LANDLOCK} {_OR_LISTED}"
 )
 _USER = (
     "Run Candor as an ordinary user, or put the workspace on a file system that can be mounted for "
@@ -40,9 +43,11 @@ _USER = (
 )
 
 _ATTEMPTS = """\
-outside={outside}; port={port}; processes={processes}
+outside={outside}; port={port}; processes={processes}; planted={planted}
 (echo x > "$outside/written") 2>/dev/null && echo "write outside of the workspace"
 (read -r line < "$outside/kept") 2>/dev/null && echo "read outside of the workspace"
+(read -r line < "$planted/.env") 2>/dev/null && echo "read a secret in the workspace"
+(echo x > "$planted/CLAUDE.md") 2>/dev/null && echo "change a protected file in the workspace"
 (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && echo "reach the network"
 [ "$(readlink /proc/self/ns/pid)" != "$processes" ] || echo "see other processes"
 while read -r key value; do
@@ -80,33 +85,51 @@ def try_box_blocking(box: Box, scratch: Path, before: Sequence[str] = ()) -> Non
     `scratch` is a directory of the server outside of the box. Nothing is left there or in the
     workspace. Raise `EngineUnavailable` with a sentence that says what is missing.
     """
+    with _running_broker(box):
+        could = attempt_blocking([*before, str(box.prefix)], Path(box.plan.workspace), scratch)
+    if could:
+        raise refuse(f"a program in the box could {could[0]}")
+
+
+def attempt_blocking(before: Sequence[str], workspace: Path, scratch: Path) -> list[str]:
+    """Return what a command could do that none should; `before` are the words in front of its line.
+
+    Raise `EngineUnavailable` if it could not run or not write in the workspace.
+    """
     outside = Path(tempfile.mkdtemp(prefix="box-trial-", dir=scratch))
+    planted = Path(tempfile.mkdtemp(prefix=".candor-trial-", dir=workspace))
     try:
         (outside / _KEPT).write_text("kept\n", encoding="ascii")
-        with socket.create_server(("127.0.0.1", 0)) as decoy, _running_broker(box):
-            said = _attempt(box, before, outside, decoy.getsockname()[1])
+        for name in (".env", "CLAUDE.md"):
+            (planted / name).write_text("kept\n", encoding="ascii")
+        for path in (planted, *planted.iterdir()):
+            path.chmod(0o777)  # only the box keeps a command from them
+        with socket.create_server(("127.0.0.1", 0)) as decoy:
+            line = _ATTEMPTS.format(
+                outside=shlex.quote(str(outside)),
+                planted=planted.name,
+                port=decoy.getsockname()[1],
+                processes=Path("/proc/self/ns/pid").readlink(),
+            )
+            said = _run(before, line, workspace)
     finally:
         shutil.rmtree(outside, ignore_errors=True)
+        shutil.rmtree(planted, ignore_errors=True)
     lines = said.stdout.decode("utf-8", "replace").splitlines()
     if "works" not in lines:
         words = said.stderr.decode("utf-8", "replace").strip().splitlines()
         told = words[-1] if words else "a command ended without a word"
         raise refuse(f"no command can run in a box here ({told})", _ALLOW)
     lines.remove("works")
-    if lines:
-        raise refuse(f"a program in the box could {lines[0]}")
+    return lines
 
 
-def _attempt(
-    box: Box, before: Sequence[str], outside: Path, port: int
-) -> "subprocess.CompletedProcess[bytes]":
-    processes = Path("/proc/self/ns/pid").readlink()
-    line = _ATTEMPTS.format(outside=shlex.quote(str(outside)), port=port, processes=processes)
+def _run(before: Sequence[str], line: str, workspace: Path) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run(  # noqa: S603  our own arguments
-            [*before, str(box.prefix), line],
+            [*before, line],
             env={"PATH": os.defpath, KEEPS: "PATH"},
-            cwd=box.plan.workspace,
+            cwd=workspace,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
