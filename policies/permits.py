@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Reach = Literal["exact", "folder", "files", "any"]
+Reach = Literal["exact", "folder", "files", "rule", "any"]
 """The same call; the same command and options below one folder; an unknown program with the same
-words before any files of the workspace; any call of the command or tool."""
+words before any files of the workspace; any program that the same rule denies as unknown, if a yes
+to it could be of the reach `files`; any call of the command or tool."""
 
 Parts = tuple[str, ...]
 """A path below the workspace's root, name by name."""
@@ -37,6 +38,8 @@ class Effect:
     """The line or path as a person reads it."""
     is_unknown: bool = False
     """The policy denies the call unless a person allows it."""
+    rule: str = ""
+    """The rule that denies an unknown call."""
     fixed: tuple[str, ...] | None = None
     """The words of an unknown program before its file arguments, which `paths` are; `None`: a yes
     stands for nothing but the exact line."""
@@ -55,6 +58,9 @@ class Permit:
     def covers(self, effect: Effect) -> bool:
         """Return whether a call passes unasked."""
         mine = self.effect
+        if self.reach == "rule":
+            is_same = (effect.tool, effect.rule) == (mine.tool, mine.rule)
+            return is_same and effect.is_unknown and _is_plain(effect)
         kind = (effect.tool, effect.command, effect.is_unknown)
         if kind != (mine.tool, mine.command, mine.is_unknown):
             return False
@@ -64,7 +70,7 @@ class Permit:
             case "folder":
                 return effect.options == mine.options and _is_below(effect.paths, self.folder)
             case "files":
-                return effect.fixed == mine.fixed and all(effect.paths or ())
+                return effect.fixed == mine.fixed and _is_plain(effect)
             case "any":
                 return True
 
@@ -75,6 +81,8 @@ class Permit:
             "tool": self.effect.tool,
             "command": self.effect.command,
         }
+        if self.reach == "rule":
+            fields |= {"command": None, "rule": self.effect.rule}
         if self.reach == "files":
             fields["options"] = [show(word) for word in self.effect.fixed or ()]
         if self.reach == "exact":
@@ -85,12 +93,17 @@ class Permit:
         return fields
 
 
-def permits_for(effect: Effect) -> tuple[Permit, ...]:
-    """Return the rules that a yes to a call may stand for, the narrowest first."""
+def permits_for(effect: Effect, *, is_confined: bool = False) -> tuple[Permit, ...]:
+    """Return the rules that a yes to a call may stand for, the narrowest first.
+
+    `is_confined` says that the kernel keeps an unknown program in the workspace.
+    """
     permits = [Permit(reach="exact", effect=effect)]
     if effect.is_unknown and effect.options is None:  # a program whose options nobody here knows
-        if effect.fixed is not None:
+        if _is_plain(effect):
             permits.append(Permit(reach="files", effect=effect))
+            if is_confined:
+                permits.append(Permit(reach="rule", effect=effect))
         return tuple(permits)
     if effect.paths and effect.options is not None:
         in_folder = Permit(reach="folder", effect=effect, folder=_common_folder(effect.paths))
@@ -103,6 +116,11 @@ def effect_of_input(tool: str, given: Mapping[str, Any], cwd: str) -> Effect:
     """Return the effect of a call of which no more is known than its input and where it runs."""
     shown = json.dumps(given, sort_keys=True, default=repr, ensure_ascii=False)
     return Effect(tool=tool, options=None, what=f"{cwd}\n{shown}", shown=shown)
+
+
+def _is_plain(effect: Effect) -> bool:
+    """Return whether a yes may stand for more than the exact line of an unknown program."""
+    return effect.fixed is not None and all(effect.paths or ())
 
 
 def _is_below(paths: frozenset[Parts] | None, folder: Parts) -> bool:

@@ -45,6 +45,7 @@ def ask_about(
         paths=paths,
         shown=approval.line,
         is_unknown=True,
+        rule=verdict.rule,
     )
     return Ask(
         rule=verdict.rule,
@@ -68,6 +69,7 @@ def _ask_about_program(
         paths=parts_of(map(workspace.locate, unknown.files)),
         shown=unknown.line,
         is_unknown=True,
+        rule=verdict.rule,
         fixed=unknown.fixed if unknown.may_be_remembered else None,
     )
     return Ask(

@@ -127,7 +127,10 @@ class ApprovalDesk:
                 permit=rule.shown,
                 at=rule.at,
             )
-        permits = () if asked.call.name in FOR_PERSONS else permits_for(asked.effect)
+        is_confined = asked.touches == "workspace"
+        permits = permits_for(asked.effect, is_confined=is_confined)
+        if asked.call.name in FOR_PERSONS:
+            permits = ()
         at = self._now()
         approval = Approval(
             id=new_approval_id(),

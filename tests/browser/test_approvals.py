@@ -350,6 +350,9 @@ def test_an_unlisted_program_is_asked_about_with_its_reason_its_reach_and_a_plai
     expect(card).to_contain_text("sort -r words.txt")
     button = asked.turn.at.get_by_test_id("approval-allow-conversation")
     expect(button).to_contain_text("Allow for this conversation: only this")
+    if "workspace" in (card.get_by_test_id("approval-touches").text_content() or ""):
+        asked.turn.at.get_by_test_id("approval-reach").select_option("rule")
+        expect(button).to_contain_text("Allow for this conversation: any program that is not on")
     asked.turn.at.get_by_test_id("approval-reach").select_option("files")
     expect(button).to_contain_text(
         "Allow for this conversation: sort -r, with any files of the workspace after it"

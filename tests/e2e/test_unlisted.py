@@ -41,7 +41,9 @@ async def test_a_yes_runs_an_unlisted_program_and_covers_it_with_other_files(
     assert asked["input"]["command"] == "sort -r one.txt"
     assert (asked["unlisted"], asked["touches"]) == (True, TOUCHES[wall])
     assert asked["why"].startswith("The command sort is not allowed.")
-    assert [permit["reach"] for permit in asked["permits"]] == ["exact", "files"]
+    is_confined = asked["touches"] == "workspace"
+    reaches = ["exact", "files", *(["rule"] if is_confined else [])]
+    assert [permit["reach"] for permit in asked["permits"]] == reaches
     assert asked["permits"][1]["options"] == ["-r"]
     assert [use["status"] for use in result["tools"]] == ["ok", "ok", "denied"]
     by = [use["allowed_by"] for use in result["tools"]]

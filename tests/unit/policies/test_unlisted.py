@@ -38,7 +38,7 @@ def reaches(asked: Ask) -> list[str]:
 def permit(root: Path, command: str, reach: str) -> Permit:
     effect = question(root, command).effect
     assert effect is not None
-    return next(one for one in permits_for(effect) if one.reach == reach)
+    return next(one for one in permits_for(effect, is_confined=True) if one.reach == reach)
 
 
 def covered(root: Path, rule: Permit, command: str, cwd: Path | None = None) -> bool:
@@ -137,6 +137,33 @@ def test_a_yes_to_words_covers_those_words_and_files_of_the_workspace_alone(root
     for command in (*others, "npm testing a.js", "npm test https://a.example", "npm 'test a.js'"):
         assert deny(root, command).question is None or not covered(root, rule, command), command
     assert covered(root, permit(root, "npm run a.js", "files"), "npm run sub/b.js")
+
+
+def test_a_yes_to_the_rule_covers_what_it_denies_and_a_yes_could_be_wider_to(root: Path) -> None:
+    rule = permit(root, "npm test a.js", "rule")
+    for command in ("npm publish", "make", "git status", "tool sub/b.js"):
+        assert covered(root, rule, command), command
+    narrow = (command for command, found in REACHES.items() if found == ["exact"])
+    for command in (*narrow, "cat --weird a.js", "head -5 a.js"):
+        assert not covered(root, rule, command), command
+    for command in FORBIDDEN:
+        assert deny(root, command).question is None, command
+    assert rule.fields(str) == {
+        "reach": "rule",
+        "tool": "Bash",
+        "command": None,
+        "rule": "command_not_allowed",
+    }
+
+
+def test_a_yes_to_the_rule_is_offered_where_the_kernel_confines_the_program_alone(
+    root: Path,
+) -> None:
+    for command, found in REACHES.items():
+        effect = question(root, command).effect
+        assert effect is not None
+        offered = [one.reach for one in permits_for(effect, is_confined=True)]
+        assert offered == [*found, *(["rule"] if "files" in found else [])]
 
 
 def test_a_yes_to_a_line_covers_that_line_in_that_folder_alone(root: Path) -> None:
