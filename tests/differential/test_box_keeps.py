@@ -58,6 +58,15 @@ def test_ordinary_work_is_done(bench: Bench) -> None:
     assert status.st_uid == bench.starter
 
 
+def test_make_and_npm_do_their_work(bench: Bench) -> None:
+    bench.write("Makefile", "all: part\n\tcat part > whole\npart:\n\techo made > part\n")
+    ran = bench.run(
+        "make -s -j2 && cat whole && npm init -y > /dev/null"
+        " && npm pkg set scripts.test='node -p 6*7' && npm test --silent"
+    )
+    assert (ran.code, ran.output) == (0, "made\n42\n")
+
+
 def test_the_last_working_directory_comes_back(bench: Bench) -> None:
     file = f"{bench.box.plan.temporary}/claude-1f-cwd"
     ran = bench.run(f"cd keys && pwd -P >| {file}", cwd_file=file)

