@@ -1,5 +1,6 @@
-"""Real MCP servers from the registry, each in its box: time, git, fetch."""
+"""Real MCP servers from the registries, each in its box: time, git, files, fetch."""
 
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from starlette.routing import Route
 
 from tests.support.asgi import served
 from tests.support.mcp_servers import running, settings_with
+from tests.support.npm_clients import MODULES, needs_npm
 
 BIN = Path(sys.executable).parent
 """Where the servers are installed beside the tests."""
@@ -67,6 +69,30 @@ async def test_the_git_server_works_in_the_workspace_and_with_the_tools_that_are
         assert not done.is_error, done.text
         assert "Add the heron" in (await here.call("git", "git_log", **at)).text
         assert (await here.call("git", "git_reset", **at)).is_error, "the file does not name it"
+
+
+@needs_npm
+async def test_the_filesystem_server_works_in_the_workspace_alone(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.txt"
+    outside.write_text("S3CR3T", encoding="utf-8")
+    program = f"{MODULES}/@modelcontextprotocol/server-filesystem/dist/index.js"
+    table = {
+        "command": [shutil.which("node"), program, str(tmp_path / "ws"), str(tmp_path)],
+        "reads": [MODULES],
+        "tools": ["read_text_file", "write_file"],
+        "reading": ["read_text_file"],
+        "workspace": "write",
+    }
+    settings = settings_with(tmp_path, {"files": table})
+    async with running(settings) as here:
+        assert here.offered() == {"files": ["read_text_file", "write_file"]}
+        note = str(settings.workspace / "note.md")
+        told = await here.call("files", "write_file", path=note, content="# 苍鹭\n")
+        assert not told.is_error, told.text
+        assert (await here.call("files", "read_text_file", path=note)).text == "# 苍鹭\n"
+        told = await here.call("files", "read_text_file", path=str(outside))
+        walled = here.servers.describe()[0]["box"] == "landlock"
+        assert ("S3CR3T" in told.text) != walled, "the server itself would give it"
 
 
 @asynccontextmanager
