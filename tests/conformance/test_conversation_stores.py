@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from tests.conformance.suites.approvals import ApprovalStoreSuite
+from tests.conformance.suites.beside_turns import BesideTurnsSuite
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
@@ -70,6 +71,10 @@ class TestSqliteLeases(_OnSqlite, LeaseStoreSuite):
     pass
 
 
+class TestSqliteBesideTurns(_OnSqlite, BesideTurnsSuite):
+    pass
+
+
 class _OnPostgres:
     @pytest.fixture
     def opens(self) -> Iterator[OpenStores]:
@@ -94,6 +99,10 @@ class TestPostgresApprovals(_OnPostgres, ApprovalStoreSuite):
 
 
 class TestPostgresSchedules(_OnPostgres, ScheduleStoreSuite):
+    pass
+
+
+class TestPostgresBesideTurns(_OnPostgres, BesideTurnsSuite):
     pass
 
 
@@ -128,6 +137,10 @@ class TestApprovalsRunTwice(_RunTwice, ApprovalStoreSuite):
 
 
 class TestSchedulesRunTwice(_RunTwice, ScheduleStoreSuite):
+    pass
+
+
+class TestBesideTurnsRunTwice(_RunTwice, BesideTurnsSuite):
     pass
 
 

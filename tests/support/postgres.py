@@ -126,6 +126,11 @@ def empty_schema_blocking(kind: str) -> Iterator[str]:
         names = [sql.Identifier(schema, name) for (name,) in tables]
         deletions = [sql.SQL("DELETE FROM {}").format(name) for name in names]
         _run_blocking("SET session_replication_role TO replica; {}", sql.SQL(";").join(deletions))
+        _run_blocking(
+            "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false)"
+            " FROM pg_sequences WHERE schemaname = {}",
+            sql.Literal(schema),
+        )
         schemas.append(schema)
 
 

@@ -7,11 +7,16 @@ from pathlib import Path
 from gateway.conversations import migrations
 from gateway.conversations.migrations import postgres as postgres_migrations
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
+from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
+from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
+from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
+from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
 from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.sqlite.webhooks import SqliteWebhookStore
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from tests.conformance.suites.conversation_values import OpenStores, Stores
@@ -41,6 +46,11 @@ def stores_on(database: SqlDatabase) -> Stores:
         approvals=SqliteApprovalStore(database),
         schedules=SqliteScheduleStore(database),
         leases=SqliteLeaseStore(database),
+        webhooks=SqliteWebhookStore(database),
+        client_objects=SqliteClientObjectStore(database),
+        client_turns=SqliteClientTurnStore(database),
+        file_changes=SqliteFileChangeStore(database),
+        record=SqliteRecordQueue(database),
     )
 
 

@@ -18,3 +18,7 @@ $$;
 CREATE FUNCTION json_each(source TEXT) RETURNS TABLE (value TEXT) LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT json_array_elements_text(json_readable(source))
 $$;
+
+CREATE FUNCTION json_valid(source TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT source IS JSON
+$$;

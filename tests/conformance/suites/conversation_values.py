@@ -17,7 +17,17 @@ import pytest
 from gateway.conversations.leases import LeaseStore
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
 from gateway.conversations.schedules import ScheduleStore
-from gateway.conversations.store import ApprovalStore, ConversationStore, EventStore, TurnStore
+from gateway.conversations.store import (
+    ApprovalStore,
+    ClientObjectStore,
+    ClientTurnStore,
+    ConversationStore,
+    EventStore,
+    FileChangeStore,
+    RecordQueue,
+    TurnStore,
+)
+from gateway.conversations.webhooks import WebhookStore
 from gateway.ids import ConversationId, TurnId, UserId
 from tests.conformance.suites.opened import OpenedSuite
 
@@ -44,6 +54,11 @@ class Stores:
     approvals: ApprovalStore
     schedules: ScheduleStore
     leases: LeaseStore
+    webhooks: WebhookStore
+    client_objects: ClientObjectStore
+    client_turns: ClientTurnStore
+    file_changes: FileChangeStore
+    record: RecordQueue
 
 
 OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]

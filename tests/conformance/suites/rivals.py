@@ -12,12 +12,14 @@ from gateway.conversations.model import Quota, Turn, TurnEvent, UserDay
 from gateway.conversations.store import IdempotencyKey, QuotaReached
 from memory.errors import StoreConflict
 from tests.conformance.suites.approvals import answer_to, approval
+from tests.conformance.suites.beside_turns import add_webhook
 from tests.conformance.suites.conversation_values import (
     ANN,
     AT,
     WAIT_S,
     OpenStores,
     Stores,
+    at,
     conversation,
     ended,
     event,
@@ -102,7 +104,7 @@ class RivalStoresSuite:
             same = event(2 * n, turns[0], n)
             stored = await at_once(rivals, partial(append, events={"0": same, "1": same}), count=1)
             assert sorted(stored) == ["0", "1"]
-            clashing = {str(at): event(2 * n + 1, one, 9 + n) for at, one in enumerate(turns)}
+            clashing = {str(name): event(2 * n + 1, one, 9 + n) for name, one in enumerate(turns)}
             assert len(await at_once(rivals, partial(append, events=clashing), count=1)) == 1
         found = await rivals[1].events.after(conversation().id, 0, limit=99)
         assert [stored.seq for stored in found] == list(range(2, 18))
@@ -113,6 +115,18 @@ class RivalStoresSuite:
 
         assert sum(await at_once(rivals, add)) == 3
         assert len(await rivals[1].schedules.listed(ANN)) == 3
+
+    async def test_a_delivery_is_leased_once(self, rivals: Rivals) -> None:
+        webhook = await add_webhook(rivals[0])
+        for n in range(8):
+            await rivals[0].conversations.create(conversation(str(n)))
+
+        async def lease(stores: Stores, _: str) -> list[int]:
+            due = await stores.webhooks.due(webhook.id, at(1), limit=1, until=at(9))
+            return [delivery.seq for delivery in due]
+
+        leased = [seq for seqs in await at_once(rivals, lease, count=5) for seq in seqs]
+        assert len(leased) == len(set(leased)) == 8
 
     async def test_a_deletion_leaves_nothing_of_what_is_written_meanwhile(
         self, rivals: Rivals
@@ -152,6 +166,6 @@ async def at_once(
     with anyio.fail_after(WAIT_S):
         async with anyio.create_task_group() as tasks:
             for number in range(count):
-                for at, stores in enumerate(rivals):
-                    tasks.start_soon(run, stores, str(2 * number + at))
+                for place, stores in enumerate(rivals):
+                    tasks.start_soon(run, stores, str(2 * number + place))
     return done

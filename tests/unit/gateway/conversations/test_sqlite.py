@@ -1,6 +1,5 @@
-"""Conversations in SQLite: plans, deleted words, older databases, and the queue for memory."""
+"""Conversations in SQLite: plans, deleted words, older databases, and rows that are damaged."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.conversations.model import Conversation, ConversationChange, Turn, title_of
+from gateway.conversations.model import Conversation, title_of
 from gateway.conversations.sqlite import search
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
-from gateway.conversations.store import KeyedTurn, QueuedChange
+from gateway.conversations.store import KeyedTurn
 from gateway.ids import ConversationId, TurnId
-from memory.record.turn_item import RecordedTurn
 from memory.stores.sqlite.database import open_database
 from memory.stores.sqlite.grams import gram_query, grams
+from tests.conformance.suites.beside_turns import RESULT, said, taken
 from tests.conformance.suites.conversation_values import (
     ANN,
     AT,
@@ -258,58 +256,6 @@ async def test_the_turns_and_texts_of_an_older_database_are_counted_and_found(
             assert len(page.conversations) == is_there, query
 
 
-RESULT = {"reply": "Fine.", "outcome": "answered", "memory": {"injected": [{"id": "not_1"}]}}
-
-
-async def said(stores: Stores, name: str, of: str = "a", **fields: Any) -> Turn:
-    """Complete a turn with a message."""
-    accepted = await stores.turns.accept(turn(name, of))
-    done = ended(accepted, **{"result": RESULT, **fields})
-    await stores.turns.finish([done], [])
-    return done
-
-
-async def taken(queue: SqliteRecordQueue) -> dict[str, RecordedTurn | None]:
-    """Return and drop all changes, by turn."""
-    changes: Sequence[QueuedChange] = await queue.newest(limit=99)
-    await queue.done(changes)
-    return {queued.change.turn_id: queued.change.turn for queued in changes}
-
-
-async def test_a_turn_is_noted_when_it_ends_changes_or_goes(tmp_path: Path) -> None:
-    async with open_file(tmp_path) as database:
-        stores, queue = stores_on(database), SqliteRecordQueue(database)
-        await stores.conversations.create(conversation(title="T", project_id="p"))
-        await stores.turns.accept(turn("waiting"))
-        first = await said(stores, "a1")
-        recorded = RecordedTurn(
-            turn_id=first.id,
-            conversation_id=first.conversation_id,
-            owner_id="ann",
-            title="T",
-            position=2,
-            occurred_at=AT,
-            message="message of a1",
-            reply="Fine.",
-            recalled_ids=["not_1"],
-            labels={"project_id": "p"},
-        )
-        assert await taken(queue) == {first.id: recorded}
-        await stores.conversations.change(first.conversation_id, ConversationChange(title="T"))
-        assert await taken(queue) == {}
-        await stores.conversations.change(first.conversation_id, ConversationChange(title="U"))
-        (changed,) = (await taken(queue)).values()
-        assert changed is not None
-        assert changed.title == "U"
-        await stores.conversations.delete(first.conversation_id, AT)
-        (gone,) = await queue.newest(only_deleted=True, limit=9)
-        assert (gone.change.turn_id, gone.change.turn, gone.change.is_deleted) == (
-            first.id,
-            None,
-            True,
-        )
-
-
 async def test_the_gateways_own_words_and_damaged_rows_are_not_taken(tmp_path: Path) -> None:
     untaken: dict[str, dict[str, Any]] = {
         "damaged": {"result": {"reply": "no memory"}},
@@ -317,12 +263,12 @@ async def test_the_gateways_own_words_and_damaged_rows_are_not_taken(tmp_path: P
         "never_ran": {"started_at": None},
     }
     async with open_file(tmp_path) as database:
-        stores, queue = stores_on(database), SqliteRecordQueue(database)
+        stores = stores_on(database)
         await stores.conversations.create(conversation())
         for name, fields in untaken.items():
             await said(stores, name, **fields)
         await said(stores, "a2")
-        found = await taken(queue)
+        found = await taken(stores)
         assert found.pop("trn_a2") is not None
         assert {name for name, one in found.items() if one is None or one.reply == ""} == {
             f"trn_{name}" for name in untaken
