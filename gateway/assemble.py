@@ -7,7 +7,7 @@ off, and queues those that waited.
 """
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,8 @@ from anyio.abc import TaskGroup
 from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
-from gateway.conversations.event_log import EventLog, open_event_log
+from gateway.conversations.event_log import EventLog, OnLost, open_event_log
+from gateway.conversations.leases import Node
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
@@ -26,13 +27,14 @@ from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
+from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
 from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
-from gateway.ids import UserId
+from gateway.ids import ConversationId, NodeId, UserId, new_incarnation
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
@@ -53,11 +55,12 @@ from gateway.turns.client_lease import own_servers
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.further_tools import FurtherTools
 from gateway.turns.lanes import Lanes
+from gateway.turns.ownership import Ownership
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.sanitizer import OutputSanitizer
 from gateway.turns.turn_memory import TurnMemory
-from gateway.turns.turn_recovery import TurnStores, recover_turns
+from gateway.turns.turn_recovery import TurnRecovery, TurnStores
 from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
@@ -85,6 +88,8 @@ from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)
 
+_NODE = NodeId("local")
+"""The one server of a data directory."""
 _STORE_S = 5.0
 """How long storing the last results may take beyond the graces; on a full disk it never ends."""
 _CLOSE_S = 15.0
@@ -104,6 +109,7 @@ class Services:
     pool: ClientPool
     log: EventLog
     lanes: Lanes
+    ownership: Ownership
     journal: Journal
     metrics: Metrics
     pings: Mapping[str, Ping]
@@ -152,8 +158,11 @@ async def open_services(
     *,
     memory: MemoryReader | None = None,
     open_tracer: OpenTracer | None = None,
+    node_id: NodeId = _NODE,
 ) -> AsyncIterator[Services]:
     """Open everything that serves turns; on leaving, end running turns and close it.
+
+    `node_id` is this server's among those that share the database.
 
     The directories exist already. Raise `StartError` if another server uses the data directory, or
     the policy file has a mistake; `StoreUnavailable` if the database cannot be opened.
@@ -166,6 +175,8 @@ async def open_services(
         steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
         database = await open_database(settings.data_dir / DATABASE, steps)
         stack.push_async_callback(database.close)
+        ownership = await _join(database, node_id)
+        stack.push_async_callback(ownership.end)
         metrics = Metrics()
         tracer = None
         if open_tracer is not None:
@@ -191,6 +202,7 @@ async def open_services(
             memory=remembered,
             reader=memory,
             database=database,
+            ownership=ownership,
             rules=rules,
             workspaces=workspaces,
             users=users,
@@ -223,6 +235,7 @@ class _Parts:
     reader: MemoryReader | None
     """Replaces memory's own."""
     database: Database
+    ownership: Ownership
     rules: Rules
     workspaces: Workspaces
     users: set[UserId]
@@ -251,7 +264,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         on_lost=metrics.journal_lines_lost_total.inc,
     )
     webhooks = await open_webhooks(settings, parts.database, mask, metrics.count_webhook_delivery)
-    log = await open_event_log(events, turns, webhooks.note)
+    log = await open_event_log(events, turns, webhooks.note, parts.ownership.lose)
     outputs = OutputFiles(
         settings.data_dir / "outputs", OutputSanitizer(parts.paths, mask).streamed
     )
@@ -308,6 +321,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
 
     lanes = Lanes(runner.run, background)
     accounts = open_accounts(parts.database, now=utc_now)
+    parts.ownership.on_lost = _stopping(lanes, pool, background)
     chat = Chat(
         ChatParts(
             conversations=conversations,
@@ -320,6 +334,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             outputs=outputs,
             log=log,
             lanes=lanes,
+            ownership=parts.ownership,
             pool=pool,
             engine=engine,
             approvals=approvals,
@@ -339,13 +354,21 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     )
     on_failure = metrics.count_background_failure
     await outputs.sweep(conversations.missing)
-    loops = {"events": log.run, "journal": journal.run, "outputs": outputs.run}
-    loops["audit"] = partial(accounts.prune_audit, settings.audit_days)
-    for name, run in {**loops, "checks": checker.run, "webhooks": webhooks.run}.items():
+    loops: dict[str, Callable[[], Awaitable[None]]] = {
+        "events": log.run,
+        "journal": journal.run,
+        "outputs": outputs.run,
+        "checks": checker.run,
+        "webhooks": webhooks.run,
+        "heart": parts.ownership.run,
+        "audit": partial(accounts.prune_audit, settings.audit_days),
+    }
+    for name, run in loops.items():
         background.start_soon(keep_running, name, run, on_failure)
-    readmit = chat.intake.readmit
     stores = TurnStores(turns, events, conversations, stored_approvals)
-    recovery = await recover_turns(stores, log, journal, turn_memory, readmit, utc_now)
+    await parts.ownership.take_unfinished()
+    recovery = TurnRecovery(stores, log, journal, turn_memory, utc_now)
+    await recovery.recover(chat.intake.readmit, parts.ownership.epoch_of)
     background.start_soon(pool.run, on_failure)
     if record is not None:
         await record.begin()
@@ -360,6 +383,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         pool=pool,
         log=log,
         lanes=lanes,
+        ownership=parts.ownership,
         journal=journal,
         metrics=metrics,
         pings={
@@ -448,6 +472,23 @@ async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:
     servers = await anyio.to_thread.run_sync(McpServers, parts.access.mcp_servers, accepted)
     await servers.start(background, parts.metrics.count_background_failure)
     return servers
+
+
+async def _join(database: Database, node_id: NodeId) -> Ownership:
+    node = Node(id=node_id, incarnation=new_incarnation())
+    ownership = Ownership(SqliteLeaseStore(database), node)
+    await ownership.begin()
+    return ownership
+
+
+def _stopping(lanes: Lanes, pool: ClientPool, tasks: TaskGroup) -> OnLost:
+    """Return what stops a conversation that another server runs now, and kills its agent."""
+
+    def stop(conversation_id: ConversationId) -> None:
+        lanes.lose(conversation_id)
+        tasks.start_soon(pool.discard, conversation_id)
+
+    return stop
 
 
 def _record(parts: _Parts) -> RecordWorker | None:

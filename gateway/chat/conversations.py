@@ -117,6 +117,7 @@ class Conversations:
             await self._parts.outputs.forget(known)
             await self._parts.memory.deleted(known)
             await self._parts.conversations.delete(known, self._parts.now())
+            self._parts.ownership.forget(known)
             await self._parts.record(user_id, "conversation.deleted", known)
             await self._parts.memory.changed()
             self._parts.log.feed.wake(known)  # its readers find it deleted

@@ -9,6 +9,7 @@ import anyio
 
 from gateway.chat.parts import ChatParts, ConversationAccess, StartFields
 from gateway.chat.quotas import quota_used
+from gateway.conversations.leases import LeaseLost
 from gateway.conversations.model import (
     Approval,
     ApprovalAnswer,
@@ -114,6 +115,7 @@ class Intake:
             turn = replace(
                 self._new_turn(approval.user_id, target, message_of(answered)),
                 approval_id=approval.id,
+                epoch=await self._parts.ownership.hold(target.id),
             )
             trace = self._parts.begin_trace(turn)
             with anyio.CancelScope(shield=True):
@@ -145,7 +147,11 @@ class Intake:
         key = None
         if request.idempotency_key is not None:
             key = IdempotencyKey(key=request.idempotency_key, request_hash=request.fingerprint)
-        turn = replace(self._new_turn(user_id, target, request.message), schedule=request.schedule)
+        turn = replace(
+            self._new_turn(user_id, target, request.message),
+            schedule=request.schedule,
+            epoch=0 if create else await self._parts.ownership.hold(target.id),
+        )
         trace = self._parts.begin_trace(turn)
         with anyio.CancelScope(shield=True):  # what is stored must be in its lane
             store = partial(self._store, create=create, key=key, project_id=request.project_id)
@@ -171,10 +177,16 @@ class Intake:
 
     async def _store(self, turn: Turn, **more: Any) -> Turn:
         """Store a turn with `more`, as `TurnStore.accept` does, if the user's quota has room."""
+        quota, ownership = self._parts.quota, self._parts.ownership
         try:
-            return await self._parts.turns.accept(turn, quota=self._parts.quota, **more)
+            stored = await self._parts.turns.accept(turn, quota=quota, node=ownership.node, **more)
         except QuotaReached as exc:
             raise quota_used(exc.limit, exc.quota, turn.created_at) from exc
+        except LeaseLost:
+            ownership.lose(turn.conversation_id)
+            raise
+        ownership.note(stored)
+        return stored
 
     async def _start(
         self,

@@ -24,6 +24,7 @@ from gateway.ids import ConversationId, UserId
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory
 from gateway.turns.lanes import Lanes
+from gateway.turns.ownership import Ownership
 from gateway.turns.turn_trace import BeginTrace, no_traces
 from gateway.turns.worktrees import Worktrees
 from gateway.users.model import Action
@@ -58,6 +59,7 @@ class ChatParts:
     outputs: OutputFiles
     log: EventLog
     lanes: Lanes
+    ownership: Ownership
     pool: ClientPool
     engine: Engine
     approvals: ApprovalDesk

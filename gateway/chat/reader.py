@@ -54,7 +54,9 @@ class TurnReader:
             raise StoreDamaged("The turn ran, but the database does not find it: it is damaged.")
         if turn is None or turn.user_id != user_id:
             raise NotFound("There is no such turn.")
-        return finished_result(turn, is_shutting_down=self._intake.is_shut_down)
+        is_lost = ticket is not None and ticket.events.is_lost
+        is_shut_down = self._intake.is_shut_down
+        return finished_result(turn, is_shutting_down=is_shut_down, is_lost=is_lost)
 
     async def turn(self, user_id: UserId, turn_id: str) -> Turn:
         """Return a turn. Raise `NotFound` if there is no such turn."""

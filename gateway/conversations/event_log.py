@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -30,6 +30,9 @@ from memory.errors import StoreConflict, StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
+OnLost = Callable[[ConversationId], None]
+"""Called with a conversation that another node owns now."""
+
 _WINDOW = 1024
 _BATCH = 512
 _RETRY_S = 0.5
@@ -43,7 +46,7 @@ _LAST_TRY_S = 5.0
 class _Entry:
     """A queue entry: an event, a turn's ending, both, or a flush marker."""
 
-    conversation_id: ConversationId
+    owner: "TurnEvents"
     event: TurnEvent | None
     ending: Turn | None = None
     is_synced: bool = True
@@ -54,6 +57,15 @@ class _Entry:
     """Texts of later deltas that were joined to this one."""
     sealed: bool = False
     """It was handed to the store, perhaps without success: it changes no more."""
+
+    @property
+    def conversation_id(self) -> ConversationId:
+        return self.owner.conversation_id
+
+    def give_up(self) -> None:
+        """Let the task go on that waits until it is stored."""
+        if self.stored is not None:
+            self.stored.set()
 
     def seal(self) -> TurnEvent | None:
         self.sealed = True
@@ -69,17 +81,23 @@ class TurnEvents:
     """The writing end of one turn's events. One writer; made by `EventLog.open_turn`.
 
     What is emitted before the turn is stored waits for that, and is dropped if the turn is refused.
+    So is everything once another node owns the conversation.
     """
 
     def __init__(self, log: "EventLog", turn: Turn, last_n: int) -> None:
         self._log = log
         self._turn = turn
-        self._entry = partial(_Entry, turn.conversation_id)
+        self.conversation_id = turn.conversation_id
+        self.epoch = turn.epoch
+        """Of the lease under which this writes."""
+        self._entry = partial(_Entry, self)
         self._n = last_n
         self._held: list[_Entry] | None = None
         self._decided: anyio.Event | None = None
+        self.is_lost = False
+        """True if another node owns the conversation now."""
         self.is_refused = False
-        """True if the turn could not be stored: it must not go on."""
+        """True if it is lost, or the turn could not be stored: it must not go on."""
         self._last: _Entry | None = None
         self._completed: anyio.Event | None = None
 
@@ -97,7 +115,9 @@ class TurnEvents:
         self._enqueue(self._last)
 
     def _enqueue(self, entry: _Entry) -> None:
-        if self._held is None:
+        if self.is_refused:
+            entry.give_up()
+        elif self._held is None:
             self._log.enqueue(entry)
         else:
             self._held.append(entry)
@@ -106,9 +126,10 @@ class TurnEvents:
         """Keep what is emitted until `release` or `refuse`."""
         self._held, self._decided = [], anyio.Event()
 
-    def release(self, *first: _Entry) -> None:
-        """Store `first` and what was kept: the turn is stored."""
+    def release(self, stored: Turn, *first: _Entry) -> None:
+        """Store `first` and what was kept: the turn is stored, under its epoch."""
         assert self._decided is not None, "hold first"
+        self.epoch = stored.epoch
         kept, self._held = self._held or [], None
         for entry in (*first, *kept):
             self._log.enqueue(entry)
@@ -117,8 +138,19 @@ class TurnEvents:
     def refuse(self) -> None:
         """Store nothing, now and later: the turn could not be stored."""
         assert self._decided is not None, "hold first"
+        self._refuse()
+
+    def lose(self) -> None:
+        """Store nothing more: another node owns the conversation. Whoever waits goes on."""
+        self.is_lost = True
+        self._refuse()
+
+    def _refuse(self) -> None:
         self.is_refused = True
-        self._decided.set()
+        for entry in self._held or ():
+            entry.give_up()
+        if self._decided is not None:
+            self._decided.set()
 
     async def wait_decided(self) -> bool:
         """Wait until the turn is stored or refused; return whether it is stored."""
@@ -140,7 +172,10 @@ class TurnEvents:
         return True
 
     async def flush(self) -> None:
-        """Wait until everything emitted is stored, however long the store cannot be written."""
+        """Wait until everything emitted is stored, however long the store cannot be written.
+
+        Returns also if nothing is stored because the turn `is_refused`, as the other waits do.
+        """
         await self._store(self._entry(None))
 
     async def note_ending(self, turn: Turn) -> None:
@@ -204,6 +239,7 @@ class EventLog:
         retry_s: float = _RETRY_S,
         patience_s: float = _PATIENCE_S,
         on_shown: OnShown = lambda _: None,
+        on_lost: OnLost = lambda _: None,
     ) -> None:
         self._events = events
         self._turns = turns
@@ -215,6 +251,7 @@ class EventLog:
         self._work = asyncio.Event()
         self._storing = anyio.Lock()
         """Held from the choice of `seq` numbers until what carries them is stored."""
+        self._on_lost = on_lost
         self._failing_since: float | None = None
         self._stuck = anyio.Event()
 
@@ -236,7 +273,7 @@ class EventLog:
         events: TurnEvents,
         kind: str,
         fields: dict[str, Any],
-        store: Callable[[Sequence[TurnEvent]], Awaitable[object]],
+        store: Callable[[Sequence[TurnEvent]], Awaitable[Turn]],
     ) -> None:
         """Store a new turn's first event in the transaction of `store`, which gets it, and show it.
 
@@ -249,24 +286,24 @@ class EventLog:
             async with self._storing:
                 if self._failing_since is None:
                     (first,) = await self._placed([first])
-                    await self._store_first(first, store)
-                    events.release()
+                    events.release(await self._store_first(first, store))
                     return
-            await store([])
+            stored = await store([])
         except BaseException:
             events.refuse()
             raise
-        events.release(_Entry(first.conversation_id, first))
+        events.release(stored, _Entry(events, first))
 
     async def _store_first(
-        self, event: TurnEvent, store: Callable[[Sequence[TurnEvent]], Awaitable[object]]
-    ) -> None:
+        self, event: TurnEvent, store: Callable[[Sequence[TurnEvent]], Awaitable[Turn]]
+    ) -> Turn:
         try:
-            await store([event])
+            turn = await store([event])
         except StoreConflict:
             self.feed.forget(event.conversation_id)
             raise
         self.feed.show([event])
+        return turn
 
     def enqueue(self, entry: _Entry) -> None:
         """Add an entry to the queue."""
@@ -300,8 +337,7 @@ class EventLog:
                     return False
                 for entry in batch:
                     self._queue.popleft()
-                    if entry.stored is not None:
-                        entry.stored.set()
+                    entry.give_up()
                 if self._failing_since is not None:
                     self._failing_since = None
                     if self._stuck.is_set():
@@ -383,16 +419,31 @@ class EventLog:
 
         Raise `StoreUnavailable` if, as far as can be known, it is not stored.
         """
-        sealed = [event for entry in batch if (event := entry.seal()) is not None]
+        epochs = _latest_epochs(batch)
+        kept = [entry for entry in batch if not entry.owner.is_refused]
+        sealed = [event for entry in kept if (event := entry.seal()) is not None]
         events = await self._placed(sealed)
-        endings = [entry.ending for entry in batch if entry.ending is not None]
-        is_synced = any(entry.is_synced for entry in batch)
+        endings = [entry.ending for entry in kept if entry.ending is not None]
+        is_synced = any(entry.is_synced for entry in kept)
+        lost: Collection[ConversationId] = ()
         if endings:
-            await self._turns.finish(endings, events, is_synced=is_synced)
+            lost = await self._turns.finish(endings, events, epochs=epochs, is_synced=is_synced)
         elif events:
-            await self._events.append(events, is_synced=is_synced)
+            lost = await self._events.append(events, epochs=epochs, is_synced=is_synced)
+        if lost:
+            self._lose(kept, lost)
+            events = [event for event in events if event.conversation_id not in lost]
         if events:
             self.feed.show(events)
+
+    def _lose(self, batch: Sequence[_Entry], lost: Collection[ConversationId]) -> None:
+        for entry in batch:
+            if entry.conversation_id in lost:
+                entry.owner.lose()
+        for conversation_id in lost:
+            _log.warning("conversation_lost", extra={"conversation_id": conversation_id})
+            self.feed.lose(conversation_id)
+            self._on_lost(conversation_id)
 
     def subscribe(
         self, conversation_id: ConversationId, after_seq: int, *, turn_id: TurnId | None = None
@@ -401,12 +452,28 @@ class EventLog:
         return Subscription(self.feed, conversation_id, after_seq, turn_id)
 
 
+def _latest_epochs(batch: Sequence[_Entry]) -> Mapping[ConversationId, int]:
+    """Return the epoch of each conversation; what is of an earlier one is lost."""
+    epochs: dict[ConversationId, int] = {}
+    for entry in batch:
+        latest = max(epochs.get(entry.conversation_id, 0), entry.owner.epoch)
+        epochs[entry.conversation_id] = latest
+    for entry in batch:
+        if entry.owner.epoch < epochs[entry.conversation_id]:
+            entry.owner.lose()
+    return epochs
+
+
 async def open_event_log(
-    events: EventStore, turns: TurnStore, on_shown: OnShown = lambda _: None
+    events: EventStore,
+    turns: TurnStore,
+    on_shown: OnShown = lambda _: None,
+    on_lost: OnLost = lambda _: None,
 ) -> EventLog:
     """Return the log; damage that would keep it from storing events is out of the way.
 
     `on_shown` is called with events that were stored, on the loop; it must be quick and not raise.
+    So must `on_lost`, with a conversation that another node owns now.
     """
     await events.set_aside()
-    return EventLog(events, turns, on_shown=on_shown)
+    return EventLog(events, turns, on_shown=on_shown, on_lost=on_lost)

@@ -66,6 +66,13 @@ class Channel:
         self.announced += 1
         self.ring()
 
+    def renew(self) -> None:
+        """Have the readers look into the store: somebody else has written."""
+        self._window.clear()
+        self._chars = 0
+        self.floor = None
+        self.ring()
+
     def ring(self) -> None:
         """Wake every reader that waits for the alarm, to look again."""
         self.alarm.set()
@@ -126,6 +133,12 @@ class EventFeed:
     def forget(self, conversation_id: ConversationId) -> None:
         """Ask the store for a conversation's last event again: somebody else has written."""
         self._last.pop(conversation_id, None)
+
+    def lose(self, conversation_id: ConversationId) -> None:
+        """Forget what is known of a conversation that another node writes now."""
+        self.forget(conversation_id)
+        if conversation_id in self._channels:
+            self._channels[conversation_id].renew()
 
     async def find_floor(self, conversation_id: ConversationId, channel: Channel) -> None:
         """Set a channel's floor: what is stored from now on comes into its window."""

@@ -7,11 +7,16 @@ the epoch alone may write for the conversation: each write of an owner compares 
 transaction, so that one who was taken for dead, and is not, stores nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Literal, Protocol
 
 from gateway.ids import ConversationId, NodeId
+from memory.errors import StoreUnavailable
+
+NOBODY: Final[Mapping[ConversationId, int]] = MappingProxyType({})
+"""The epochs of conversations that nobody has ever held."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,15 @@ class Lease:
     """The `seq` of the last event that was stored before this owner; 0 if there was none."""
 
 
+Beat = Literal["in_time", "late", "gone"]
+"""Of a heart. `late`: the node had expired; it lives again, but others may have taken what it held
+(see `held`). `gone`: it has left, or a later incarnation has joined; nothing was changed."""
+
+
+class LeaseLost(StoreUnavailable):
+    """Nothing was stored: another node holds the conversation, or has held it meanwhile."""
+
+
 class LeaseStore(Protocol):
     """Nodes, and the leases that they hold. Leases go with their conversation."""
 
@@ -44,12 +58,10 @@ class LeaseStore(Protocol):
         It takes conversations again, if it was draining.
         """
 
-    async def beat(self, node: Node, *, ttl_ms: int) -> bool:
+    async def beat(self, node: Node, *, ttl_ms: int) -> Beat:
         """Keep a node, and with it all its leases, alive for `ttl_ms` from now.
 
-        Return False, and change nothing, if a later incarnation has joined, or it has left. One
-        that has expired lives again; what others took meanwhile stays theirs (see `held`). A cut of
-        the power may lose it.
+        A cut of the power may lose it.
         """
 
     async def drain(self, node: Node) -> None:
@@ -62,7 +74,7 @@ class LeaseStore(Protocol):
         """Take a conversation that no living node holds; return a lease that the node has already.
 
         None if a living node has it, there is no such conversation, or `node` itself is draining or
-        has left.
+        has left. A cut of the power may lose it, with what was written under it.
         """
 
     async def take_unfinished(self, node: Node) -> Sequence[Lease]:

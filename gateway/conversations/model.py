@@ -125,6 +125,8 @@ class Turn:
     """The approval whose answer started it; None: a message did."""
     schedule: ScheduledRun | None = None
     """The schedule that sent its message; None: a client did."""
+    epoch: int = 0
+    """Of the lease under which it was accepted or ended; 0: nobody held its conversation."""
 
 
 ApprovalState = Literal["open", "answered", "withdrawn", "lost"]

@@ -6,11 +6,12 @@ independent values. Every write is atomic, whenever it is cancelled or the proce
 method raises `memory.errors.StoreUnavailable` if the store cannot be read or written.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Protocol
 
+from gateway.conversations.leases import NOBODY, Node
 from gateway.conversations.model import (
     NO_QUOTA,
     Approval,
@@ -135,11 +136,13 @@ class ConversationStore(Protocol):
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
         """Apply a change; no error if the conversation is gone."""
 
-    async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
+    async def bind_session(
+        self, conversation_id: ConversationId, session_id: str | None, *, epoch: int = 0
+    ) -> None:
         """Set the agent session that the model's memory is in; clears a pending fork.
 
         A cut of the power may lose it until a synced write follows, as that of the turn's ending
-        does.
+        does. Raise `LeaseLost` if the conversation has another epoch.
         """
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
@@ -176,6 +179,7 @@ class TurnStore(Protocol):
         answer: ApprovalAnswer | None = None,
         project_id: str | None = None,
         quota: Quota = NO_QUOTA,
+        node: Node | None = None,
     ) -> Turn:
         """Store a queued or running turn with its first events, atomically.
 
@@ -183,9 +187,11 @@ class TurnStore(Protocol):
         `project_id` as the conversation's, unless it is None. The turn's `seq` is assigned here,
         from 1 within its conversation without gaps. The conversation's last activity moves, never
         back, and an empty title is set from the message. Raise `StoreConflict` if the key or an id
-        is taken, there is no such conversation, or the approval that is answered is not open, and
-        `QuotaReached` if the user's quota allows no further turn: their own limits, and for the
-        others those of `quota`.
+        is taken, there is no such conversation, or the approval that is answered is not open,
+        `QuotaReached` if the user's quota allows no further turn (their own limits, and for the
+        others those of `quota`), and `LeaseLost` if the conversation has another epoch than the
+        turn. A `node` takes the conversation that it creates, and the turn gets its epoch; None:
+        nobody takes it.
         """
 
     async def used_on(self, user_id: UserId, day: date) -> UserDay:
@@ -206,18 +212,26 @@ class TurnStore(Protocol):
     async def get(self, turn_id: TurnId) -> Turn | None:
         """Return the turn, or None."""
 
-    async def start(self, turn_id: TurnId, at: datetime) -> None:
-        """Mark a queued turn as running; one that is not queued stays as it is."""
+    async def start(self, turn_id: TurnId, at: datetime, *, epoch: int = 0) -> None:
+        """Mark a queued turn as running; one that is not queued stays as it is, and so does one
+        whose conversation has another epoch.
+        """
 
     async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
-    ) -> None:
+        self,
+        turns: Sequence[Turn],
+        events: Sequence[TurnEvent],
+        *,
+        epochs: Mapping[ConversationId, int] = NOBODY,
+        is_synced: bool = True,
+    ) -> Collection[ConversationId]:
         """Store how turns ended (state, times, result, session) and events, all or none.
 
         The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not
         `is_synced`, a cut of the power, not the end of the process, may lose it until a synced
         write follows. Raise `StoreConflict` if an event's `seq` in its conversation, or its `n` in
-        its turn, is another's.
+        its turn, is another's. Conversations are fenced as in `EventStore.append`; turns get their
+        epoch.
         """
 
     async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
@@ -292,9 +306,9 @@ class RecordQueue(Protocol):
 class FileChangeStore(Protocol):
     """What turns changed in the workspace."""
 
-    async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:
+    async def put(self, turn_id: TurnId, changes: dict[str, Any], *, epoch: int = 0) -> None:
         """Store a turn's changes, a JSON object; replaces earlier ones. No error if the turn is
-        gone.
+        gone. Raise `LeaseLost` if its conversation has another epoch.
 
         They go with their turn, and a fork copies them. A cut of the power may lose them until the
         next `TurnStore.finish`.
@@ -338,10 +352,11 @@ class ApprovalStore(Protocol):
 
     When a turn is completed, the input of its approvals that are not open is dropped, and that of
     the approval whose answer started it. When a turn is withdrawn, the approval whose answer
-    started it is open again.
+    started it is open again. What takes an `epoch` raises `LeaseLost` if the conversation has
+    another one.
     """
 
-    async def add(self, approval: Approval) -> None:
+    async def add(self, approval: Approval, *, epoch: int = 0) -> None:
         """Store an open approval.
 
         Open ones of earlier turns of the conversation with the same fingerprint become `lost`.
@@ -353,10 +368,10 @@ class ApprovalStore(Protocol):
     async def answer(self, answer: ApprovalAnswer) -> bool:
         """Store an answer; return False, and change nothing, if the approval is not open."""
 
-    async def withdraw(self, approval_id: ApprovalId, at: datetime) -> None:
+    async def withdraw(self, approval_id: ApprovalId, at: datetime, *, epoch: int = 0) -> None:
         """Mark an open approval as withdrawn; any other stays as it is."""
 
-    async def reopen(self, approval_id: ApprovalId) -> None:
+    async def reopen(self, approval_id: ApprovalId, *, epoch: int = 0) -> None:
         """Take an answer back that had no effect; one that is not answered stays as it is."""
 
     async def listed(
@@ -377,9 +392,18 @@ class EventStore(Protocol):
     async def set_aside(self) -> None:
         """Move events out of the way whose damaged place would keep others from being stored."""
 
-    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
+    async def append(
+        self,
+        events: Sequence[TurnEvent],
+        *,
+        epochs: Mapping[ConversationId, int] = NOBODY,
+        is_synced: bool = True,
+    ) -> Collection[ConversationId]:
         """Store events, all or none; each carries its `seq`, higher than any stored before in its
         conversation.
+
+        Nothing is stored of the conversations that are returned: they have another epoch than
+        `epochs` says, which is 0 for those that it does not name.
 
         Idempotent: an event that is stored already is left as it is. Events of a conversation that
         is gone are left out. `is_synced` as in `TurnStore.finish`. Raise `StoreConflict` if an

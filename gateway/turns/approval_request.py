@@ -164,6 +164,7 @@ class ApprovalRequester:
                 turn_id=turn.id,
                 announce=lambda question: self._announce(question, masked, asked),
                 on_extended=self._extended,
+                epoch=context.events.epoch,
             )
         except StoreUnavailable:
             _log.exception("approval_not_stored")
@@ -199,7 +200,8 @@ class ApprovalRequester:
             return
         self._resolved(question.id, call, answer)
         if answer.by == "turn_ended":
-            await self._context.parts.approvals.withdraw_approval(question.id)
+            epoch = self._context.events.epoch
+            await self._context.parts.approvals.withdraw_approval(question.id, epoch)
 
     async def _wait_until_seen(self, call: ToolCall) -> None:
         """Wait until the run's reader has reached the call, so that its start comes before the

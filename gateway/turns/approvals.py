@@ -61,6 +61,7 @@ class _Open:
     permits: tuple[Permit, ...]
     deadline_s: float
     on_extended: Callable[[Question], None]
+    epoch: int
     is_shown: bool = False
     is_being_answered: bool = False
     answer: Answer | None = None
@@ -111,8 +112,9 @@ class ApprovalDesk:
         turn_id: TurnId,
         announce: Callable[[Question], None],
         on_extended: Callable[[Question], None] = lambda _: None,
+        epoch: int = 0,
     ) -> Answer:
-        """Ask a person and wait for the answer.
+        """Ask a person and wait for the answer; `epoch` is that of the conversation's lease.
 
         No question is asked about what a rule of the conversation covers. Whoever asked withdraws
         the approval after an answer by `turn_ended`, and after a cancellation. Raise
@@ -155,21 +157,21 @@ class ApprovalDesk:
             touches=asked.touches,
         )
         deadline_s = anyio.current_time() + self._timeout_s
-        waiting = _Open(question, asked, permits, deadline_s, on_extended)
+        waiting = _Open(question, asked, permits, deadline_s, on_extended, epoch)
         self._open[question.id] = waiting
         try:
-            await self._add(approval)
+            await self._add(approval, epoch)
             waiting.is_shown = True
             announce(question)
             return await waiting.wait()
         finally:
             del self._open[question.id]
 
-    async def _add(self, approval: Approval) -> None:
+    async def _add(self, approval: Approval, epoch: int) -> None:
         try:
-            await self._store.add(approval)
+            await self._store.add(approval, epoch=epoch)
         except anyio.get_cancelled_exc_class():  # it may be stored all the same, and nobody saw it
-            await self.withdraw_approval(approval.id)
+            await self.withdraw_approval(approval.id, epoch)
             raise
 
     def pending(self, user_id: UserId, conversation_id: str | None = None) -> Sequence[Question]:
@@ -252,7 +254,7 @@ class ApprovalDesk:
                 if taken and ended is not None:  # its run ended meanwhile
                     if ended.by != "waiting":
                         raise approval_over()
-                    await self._store.reopen(question.id)
+                    await self._store.reopen(question.id, epoch=waiting.epoch)
                     return None
         finally:
             waiting.is_being_answered = False
@@ -307,11 +309,11 @@ class ApprovalDesk:
             None,
         )
 
-    async def withdraw_approval(self, approval_id: ApprovalId) -> None:
+    async def withdraw_approval(self, approval_id: ApprovalId, epoch: int) -> None:
         """Note that an approval's turn was stopped; unless stored, it can still be answered."""
         with anyio.CancelScope(shield=True):
             try:
-                await self._store.withdraw(approval_id, self._now())
+                await self._store.withdraw(approval_id, self._now(), epoch=epoch)
             except StoreUnavailable:
                 _log.exception("approval_not_withdrawn")
 

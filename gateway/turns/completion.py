@@ -58,6 +58,9 @@ class TurnCompletion:
             last_entry_id=context.evidence.last_entry_id,
         )
         await context.events.note_ending(ended)
+        if context.events.is_refused:
+            await self.abandon()
+            return
         noted = len(result["notices"])
         context.chronicle.completed(result, context.evidence.text, finished_at)
         if not await context.chronicle.record():
@@ -75,6 +78,17 @@ class TurnCompletion:
         self._count(result)
         context.trace.step("reply", began_s)
         context.trace.end(result)
+
+    async def abandon(self) -> None:
+        """End without a result: the turn is not stored, or it is another server's."""
+        context = self._context
+        message = "The message could not be stored, so it was not shown to the model."
+        if context.events.is_lost:
+            message = "Another server runs this conversation now, so the turn was stopped here."
+        context.is_over = True
+        context.journal.write("error", where="store", message=message)
+        await context.journal.close()
+        context.trace.end(None)
 
     async def _result(self, memory: Mapping[str, Any], finished_at: datetime) -> dict[str, Any]:
         ending = self._ending()
@@ -124,7 +138,9 @@ class TurnCompletion:
         if not changes.files:
             return
         try:
-            await self._context.parts.file_changes.put(self._context.turn.id, asdict(changes))
+            await self._context.parts.file_changes.put(
+                self._context.turn.id, asdict(changes), epoch=self._context.events.epoch
+            )
         except StoreUnavailable:
             _log.exception("changes_not_stored")
             self._context.evidence.changes = {**NO_CHANGES, "complete": False}

@@ -143,6 +143,16 @@ class Lanes:
             lane.waiting.clear()
         return taken
 
+    def lose(self, conversation_id: ConversationId) -> None:
+        """Let go of a conversation that another server runs now: its turns are that server's."""
+        for ticket in self.take_all_back(conversation_id):
+            ticket.events.lose()
+            self.finish(ticket)
+        running = self.running(conversation_id)
+        if running is not None:
+            running.events.lose()
+            running.control.stop("shutdown", "shutdown")
+
     async def close(self, *, grace_s: float) -> None:
         """Start nothing more; running turns get `grace_s` to finish and are then stopped.
 

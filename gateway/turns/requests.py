@@ -61,15 +61,22 @@ class ConversationView:
     """Where a search found it; None if there was none, or it is in the title alone."""
 
 
-def finished_result(turn: Turn, *, is_shutting_down: bool) -> dict[str, Any]:
+def finished_result(turn: Turn, *, is_shutting_down: bool, is_lost: bool = False) -> dict[str, Any]:
     """Return the result of a turn that has ended, or raise why there is none yet.
 
     Raises:
         ShuttingDown: the server stops before the turn ran; it runs after the next start.
         NotStored: nothing could be stored for a while; the turn goes on, its result waits for that.
+            Or it `is_lost`: another server has the turn now.
     """
     if turn.result is not None:
         return turn.result
+    if is_lost:
+        raise NotStored(
+            "Another server runs this conversation now; the answer stands among its messages as"
+            " soon as it is there.",
+            details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
+        )
     if is_shutting_down:
         raise ShuttingDown(
             "The server is shutting down; the message is kept and is answered after its start.",

@@ -162,10 +162,7 @@ class TurnWork:
             self._completion.cause = "internal"
         self._turn_recall.settle()
         if not await self._context.events.wait_decided():
-            message = "The message could not be stored, so it was not shown to the model."
-            self._context.journal.write("error", where="store", message=message)
-            await self._context.journal.close()
-            self._context.trace.end(None)
+            await self._completion.abandon()
             return
         for use in self._context.evidence.settle(anyio.current_time()):
             await self._emitter.tool_finished(use)
@@ -194,7 +191,9 @@ class TurnWork:
             context.events.emit(
                 "turn.started", model=context.evidence.model, log_file=context.journal.log_file
             )
-            await context.parts.turns.start(context.turn.id, context.started_at)
+            await context.parts.turns.start(
+                context.turn.id, context.started_at, epoch=context.events.epoch
+            )
         if scheduled is not None and scheduled["missed"]:
             context.notice("runs_missed", count=scheduled["missed"])
         for picture in named:
@@ -342,7 +341,7 @@ class TurnWork:
             return
         self._conversation, self._driver.is_idle = old, False
         context.evidence.last_entry_id = None
-        await context.parts.conversations.bind_session(old.id, old.session_id)
+        await self._bind_session(old.session_id)
 
     async def _ask(self, prompt: Prompt) -> None:
         """Send a prompt, if there is a client and the turn is not being stopped."""
@@ -417,9 +416,15 @@ class TurnWork:
         if not await self._context.events.wait_decided():  # a new conversation is stored by then
             return
         try:
-            await self._context.parts.conversations.bind_session(known.id, ready.session_id)
+            await self._bind_session(ready.session_id)
         except StoreUnavailable:
             _log.exception("session_not_stored")
+
+    async def _bind_session(self, session_id: str | None) -> None:
+        context = self._context
+        await context.parts.conversations.bind_session(
+            self._conversation.id, session_id, epoch=context.events.epoch
+        )
 
     async def _stop_on_timeout(self) -> None:
         await self._clock.wait_over()

@@ -20,6 +20,7 @@ from gateway.conversations.store import (
     TurnStore,
 )
 from gateway.engine.events import NO_NAME, ToolCalled
+from gateway.ids import ConversationId
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.turns.conversation_memory import ConversationTools
 from gateway.turns.evidence import Evidence, Notice
@@ -137,44 +138,51 @@ class TurnStores:
     approvals: ApprovalStore
 
 
-async def recover_turns(
-    stores: TurnStores,
-    log: EventLog,
-    journal: Journal,
-    memory: TurnMemory,
-    readmit: Callable[[Turn], Awaitable[None]],
-    now: Now,
-) -> "Recovery":
-    """Complete the turns that ran when the server died, and readmit those that waited."""
-    recovery = Recovery()
-    for turn in await stores.turns.unfinished(recovery.add_lost):
-        try:
-            if turn.state == "running":
-                stored = await stores.events.after(
-                    turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id
-                )
-                waiting = await _waiting_approvals(turn, stored, stores.approvals)
-                opened = await log.open_turn(turn)
-                conversation = await stores.conversations.get(turn.conversation_id, turn.user_id)
-                found = CutTurn(turn, conversation, stored, waiting)
-                await _close_crashed(found, opened, journal, now(), memory)
-            else:
-                await readmit(turn)
-        except Exception as exc:
-            if isinstance(exc, StoreUnavailable) and not isinstance(exc, StoreDamaged):
-                raise
-            recovery.add_lost()
-            _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
-    return recovery
+class TurnRecovery:
+    """Completes the turns that ran when their server died, and readmits those that waited."""
 
-
-class Recovery:
-    """What a start could not recover."""
-
-    def __init__(self) -> None:
+    def __init__(
+        self, stores: TurnStores, log: EventLog, journal: Journal, memory: TurnMemory, now: Now
+    ) -> None:
+        self._stores = stores
+        self._log = log
+        self._journal = journal
+        self._memory = memory
+        self._now = now
         self._lost = 0
 
-    def add_lost(self) -> None:
+    async def recover(
+        self,
+        readmit: Callable[[Turn], Awaitable[None]],
+        epoch_of: Callable[[ConversationId], int],
+    ) -> None:
+        """Recover all turns, each under the epoch that `epoch_of` returns for its conversation.
+
+        Raise `StoreUnavailable` if the store cannot be read or written.
+        """
+        for found in await self._stores.turns.unfinished(self._add_lost):
+            turn = replace(found, epoch=epoch_of(found.conversation_id))
+            try:
+                if turn.state == "running":
+                    await self._close(turn)
+                else:
+                    await readmit(turn)
+            except Exception as exc:
+                if isinstance(exc, StoreUnavailable) and not isinstance(exc, StoreDamaged):
+                    raise
+                self._add_lost()
+                _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
+
+    async def _close(self, turn: Turn) -> None:
+        stores, where = self._stores, turn.conversation_id
+        stored = await stores.events.after(where, 0, limit=_ALL_EVENTS, turn_id=turn.id)
+        waiting = await _waiting_approvals(turn, stored, stores.approvals)
+        opened = await self._log.open_turn(turn)
+        conversation = await stores.conversations.get(where, turn.user_id)
+        found = CutTurn(turn, conversation, stored, waiting)
+        await _close_crashed(found, opened, self._journal, self._now(), self._memory)
+
+    def _add_lost(self) -> None:
         """Count a turn that could not be recovered, because what is stored of it is damaged."""
         self._lost += 1
 
@@ -210,7 +218,7 @@ async def _waiting_approvals(
         if approval.state == "answered" and approval.decision == "allow":
             if approval.id in told or turn.result is not None:
                 continue
-            await approvals.reopen(approval.id)
+            await approvals.reopen(approval.id, epoch=turn.epoch)
         elif approval.state != "open":
             continue
         waiting.append(approval)

@@ -16,7 +16,7 @@ from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
-from tests.conformance.suites.leases import LeaseStoreSuite
+from tests.conformance.suites.leases import FenceSuite, LeaseStoreSuite
 from tests.conformance.suites.opened import named, run_test
 from tests.conformance.suites.rivals import RivalStoresSuite
 from tests.conformance.suites.schedules import ScheduleStoreSuite
@@ -75,6 +75,10 @@ class TestSqliteBesideTurns(_OnSqlite, BesideTurnsSuite):
     pass
 
 
+class TestSqliteFences(_OnSqlite, FenceSuite):
+    pass
+
+
 class _OnPostgres:
     @pytest.fixture
     def opens(self) -> Iterator[OpenStores]:
@@ -106,6 +110,14 @@ class TestPostgresBesideTurns(_OnPostgres, BesideTurnsSuite):
     pass
 
 
+class TestPostgresLeases(_OnPostgres, LeaseStoreSuite):
+    pass
+
+
+class TestPostgresFences(_OnPostgres, FenceSuite):
+    pass
+
+
 class TestRivalsOnSqlite(_OnSqlite, RivalStoresSuite):
     pass
 
@@ -133,6 +145,14 @@ class TestEventsRunTwice(_RunTwice, EventStoreSuite):
 
 
 class TestApprovalsRunTwice(_RunTwice, ApprovalStoreSuite):
+    pass
+
+
+class TestFencesRunTwice(_RunTwice, FenceSuite):
+    pass
+
+
+class TestLeasesRunTwice(_RunTwice, LeaseStoreSuite):
     pass
 
 
@@ -223,7 +243,7 @@ async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
     await expect_all_caught("conversations", tmp_path, speaking, CS, TS, ES)
     await expect_all_caught("approvals", tmp_path, speaking, AS)
     await expect_all_caught("schedules", tmp_path, speaking, SS)
-    await expect_all_caught("leases", tmp_path, speaking, LeaseStoreSuite())
+    await expect_all_caught("leases", tmp_path, speaking, LeaseStoreSuite(), FenceSuite())
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))
@@ -231,7 +251,3 @@ async def test_a_wrong_store_does_not_pass(tmp_path: Path, wrong: Any) -> None:
     name, make, test, case = wrong
     with anyio.fail_after(30), pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, name, make), **case)
-
-
-class TestPostgresLeases(_OnPostgres, LeaseStoreSuite):
-    pass

@@ -14,7 +14,8 @@ from anyio.abc import TaskGroup
 
 from gateway.assemble import Services, open_services
 from gateway.conversations.model import ConversationChange, Decision, Turn, TurnEvent
-from gateway.ids import LOCAL_USER, ConversationId, TurnId
+from gateway.ids import LOCAL_USER, ConversationId, NodeId, TurnId
+from gateway.lost_data import DATABASE
 from gateway.mcp_servers.plan import ServerPlan
 from gateway.model_access import ModelAccess
 from gateway.observability.tracing import OpenTracer
@@ -219,14 +220,20 @@ async def running_services(
     ask_model: AskModel | None = None,
     mcp_servers: Sequence[ServerPlan] = (),
     open_tracer: OpenTracer | None = None,
+    node: str = "local",
+    beside: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningServices]:
     """Open the services below `root`; open them there again and they are as after a restart.
 
-    The workspace holds `a.txt` with the text `alpha`. Open it in the test's body, not in a fixture.
+    The workspace holds `a.txt` with the text `alpha`. With `beside` they share the database of the
+    services below there, as another `node`. Open it in the test's body, not in a fixture.
     """
     given = settings_below(root, **settings)
     await anyio.to_thread.run_sync(_make_directories, given)
+    if beside is not None:
+        shared = settings_below(beside).data_dir / DATABASE
+        await anyio.to_thread.run_sync((given.data_dir / DATABASE).symlink_to, shared)
 
     def make(_: TaskGroup) -> ScriptedEngine:
         return make_engine(given.workspace)
@@ -239,7 +246,7 @@ async def running_services(
         mcp_servers=mcp_servers,
     )
     async with open_services(
-        given, make, access, memory=memory, open_tracer=open_tracer
+        given, make, access, memory=memory, open_tracer=open_tracer, node_id=NodeId(node)
     ) as services:
         yield RunningServices.of(services)
 

@@ -67,7 +67,7 @@ class InTwoSteps(SqliteTurnStore):
             await self._database.write(lambda writer: insert_conversation(writer, create))
         return await super().accept(turn, key=options.get("key"))
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: Any) -> Any:
         await super().finish(turns, [])
         await super().finish([], events)
 
@@ -75,7 +75,7 @@ class InTwoSteps(SqliteTurnStore):
 class Strict(SqliteTurnStore):
     """Writes an ending once."""
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: Any) -> Any:
         for turn in turns:
             known = await self.get(turn.id)
             if known is not None and known.state == "completed":
@@ -90,7 +90,7 @@ class Remembering(SqliteTurnStore):
         super().__init__(database)
         self._held: dict[str, Turn] = {}
 
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: Any) -> Any:
         self._held |= {turn.id: turn for turn in turns}
         await super().finish(turns, events)
 
@@ -122,14 +122,14 @@ class CString(SqliteTurnStore):
 
 
 class Fragile(SqliteTurnStore):
-    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: bool) -> None:
+    async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: Any) -> Any:
         for turn in turns:
             json.dumps(turn.result, ensure_ascii=False, default=str).encode("utf-8", "strict")
         await super().finish(turns, events)
 
 
 class OneByOne(SqliteEventStore):
-    async def append(self, events: Sequence[TurnEvent], **_: bool) -> None:
+    async def append(self, events: Sequence[TurnEvent], **_: Any) -> Any:
         for event in events:
             await super().append([event])
 

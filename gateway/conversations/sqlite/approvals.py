@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gateway.conversations.model import Approval, ApprovalAnswer
+from gateway.conversations.sqlite.leases import Fence
 from gateway.conversations.sqlite.rows import readable
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
 from gateway.jsonsafe import json_text
@@ -48,8 +49,9 @@ class SqliteApprovalStore:
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._fence = Fence(database)
 
-    async def add(self, approval: Approval) -> None:
+    async def add(self, approval: Approval, *, epoch: int = 0) -> None:
         row = columns_of(
             approval,
             input=json_text(approval.input),
@@ -58,6 +60,7 @@ class SqliteApprovalStore:
         )
 
         def work(writer: Connection) -> None:
+            self._fence.require_blocking(writer, approval.conversation_id, epoch)
             writer.execute(_LOST, row)
             insert_blocking(writer, "approvals", row)
 
@@ -73,19 +76,30 @@ class SqliteApprovalStore:
     async def answer(self, answer: ApprovalAnswer) -> bool:
         return await self._database.write(lambda writer: take_answer_blocking(writer, answer))
 
-    async def withdraw(self, approval_id: ApprovalId, at: datetime) -> None:
-        await self._database.execute(
+    async def withdraw(self, approval_id: ApprovalId, at: datetime, *, epoch: int = 0) -> None:
+        await self._change(
             "UPDATE approvals SET state = 'withdrawn', ended_at = ?, input = '{}', hidden = '[]'"
-            " WHERE id = ? AND state = 'open'",
+            " WHERE id = ? AND state = 'open' RETURNING conversation_id",
             (rfc3339(at), approval_id),
+            epoch,
         )
 
-    async def reopen(self, approval_id: ApprovalId) -> None:
-        await self._database.execute(
+    async def reopen(self, approval_id: ApprovalId, *, epoch: int = 0) -> None:
+        await self._change(
             "UPDATE approvals SET state = 'open', decision = NULL, message = '', answers = NULL,"
-            " ended_at = NULL WHERE id = ? AND state = 'answered'",
+            " ended_at = NULL WHERE id = ? AND state = 'answered' RETURNING conversation_id",
             (approval_id,),
+            epoch,
         )
+
+    async def _change(self, sql: str, values: Sequence[str], epoch: int) -> None:
+        """Change an approval, unless its conversation has another epoch."""
+
+        def work(writer: Connection) -> None:
+            for row in writer.execute(sql, values).fetchall():
+                self._fence.require_blocking(writer, row["conversation_id"], epoch)
+
+        await self._database.write(work)
 
     async def listed(
         self, user_id: UserId, conversation_id: ConversationId | None, *, lost_since: datetime

@@ -11,6 +11,7 @@ from typing import Any
 
 from gateway.conversations.model import Branch, Conversation, ConversationChange, Page, TextMatch
 from gateway.conversations.sqlite.branches import branches_blocking
+from gateway.conversations.sqlite.leases import Fence
 from gateway.conversations.sqlite.rows import readable
 from gateway.conversations.sqlite.text_index import TEXT_INDEXES
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
@@ -40,6 +41,7 @@ class SqliteConversationStore:
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._fence = Fence(database)
         self._texts = TEXT_INDEXES[database.engine]
         self.vacuum = IndexVacuum(database, "search_words")
         """Removes the words of deleted conversations from the search index while it runs."""
@@ -150,9 +152,18 @@ class SqliteConversationStore:
 
         await self._database.write(work)
 
-    async def bind_session(self, conversation_id: ConversationId, session_id: str | None) -> None:
-        sql = "UPDATE conversations SET session_id = ?, fork_at = NULL WHERE id = ?"
-        await self._database.execute(sql, (session_id, conversation_id), is_synced=False)
+    async def bind_session(
+        self, conversation_id: ConversationId, session_id: str | None, *, epoch: int = 0
+    ) -> None:
+
+        def work(writer: Connection) -> None:
+            self._fence.require_blocking(writer, conversation_id, epoch)
+            writer.execute(
+                "UPDATE conversations SET session_id = ?, fork_at = NULL WHERE id = ?",
+                (session_id, conversation_id),
+            )
+
+        await self._database.write(work, is_synced=False)
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
         rows = await self._database.rows(

@@ -1,11 +1,13 @@
 """Events in SQLite."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from gateway.conversations.leases import NOBODY
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
+from gateway.conversations.sqlite.leases import Fence
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 from memory.errors import StoreDamaged
@@ -66,6 +68,7 @@ class SqliteEventStore:
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._fence = Fence(database)
 
     async def last_seq(self, conversation_id: ConversationId) -> int:
         sql = "SELECT max(seq) FROM events WHERE conversation_id = ? AND seq <= ?"
@@ -84,10 +87,22 @@ class SqliteEventStore:
         if damaged := await self._database.write(work):
             _log.error("events_set_aside", extra={"count": damaged})
 
-    async def append(self, events: Sequence[TurnEvent], *, is_synced: bool = True) -> None:
-        await self._database.write(
-            lambda writer: insert_events(writer, events), is_synced=is_synced
-        )
+    async def append(
+        self,
+        events: Sequence[TurnEvent],
+        *,
+        epochs: Mapping[ConversationId, int] = NOBODY,
+        is_synced: bool = True,
+    ) -> Collection[ConversationId]:
+
+        def work(writer: Connection) -> Collection[ConversationId]:
+            lost = self._fence.lost_blocking(
+                writer, {one.conversation_id for one in events}, epochs
+            )
+            insert_events(writer, [one for one in events if one.conversation_id not in lost])
+            return lost
+
+        return await self._database.write(work, is_synced=is_synced)
 
     async def last_n(self, turn_id: TurnId) -> int:
         sql = "SELECT max(n) FROM events WHERE turn_id = ? AND n <= ?"

@@ -3,9 +3,10 @@
 import json
 from typing import Any
 
+from gateway.conversations.sqlite.leases import Fence
 from gateway.ids import TurnId
 from gateway.jsonsafe import json_text
-from memory.stores.database import SqlDatabase
+from memory.stores.database import Connection, SqlDatabase
 
 
 class SqliteFileChangeStore:
@@ -13,14 +14,21 @@ class SqliteFileChangeStore:
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._fence = Fence(database)
 
-    async def put(self, turn_id: TurnId, changes: dict[str, Any]) -> None:
-        await self._database.execute(
-            "INSERT INTO file_changes (turn_id, data) SELECT id, ? FROM turns WHERE id = ?"
-            " ON CONFLICT (turn_id) DO UPDATE SET data = excluded.data",
-            (json_text(changes), turn_id),
-            is_synced=False,
-        )
+    async def put(self, turn_id: TurnId, changes: dict[str, Any], *, epoch: int = 0) -> None:
+
+        def work(writer: Connection) -> None:
+            sql = "SELECT conversation_id FROM turns WHERE id = ?"
+            for row in writer.execute(sql, (turn_id,)).fetchall():
+                self._fence.require_blocking(writer, row["conversation_id"], epoch)
+                writer.execute(
+                    "INSERT INTO file_changes (turn_id, data) VALUES (?, ?)"
+                    " ON CONFLICT (turn_id) DO UPDATE SET data = excluded.data",
+                    (turn_id, json_text(changes)),
+                )
+
+        await self._database.write(work, is_synced=False)
 
     async def get(self, turn_id: TurnId) -> dict[str, Any] | None:
         sql = "SELECT data FROM file_changes WHERE turn_id = ?"

@@ -1,12 +1,13 @@
 """Nodes and leases in a database."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
-from gateway.conversations.leases import Lease, Node
+from gateway.conversations.leases import Beat, Lease, LeaseLost, Node
 from gateway.ids import ConversationId, NodeId
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
+from memory.stores.sqlite.statements import placeholders
 
 Clock = Callable[[Connection], int]
 """Returns the database's time in milliseconds."""
@@ -56,6 +57,39 @@ def take_blocking(
     return None
 
 
+class Fence:
+    """Compares epochs within the transactions of owners, which must write nothing under another."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        # where transactions do not run one after another, a take-over waits for the owner's end
+        self._lock = " FOR SHARE" if database.engine == "postgresql" else ""
+
+    def lost_blocking(
+        self,
+        writer: Connection,
+        ids: Collection[ConversationId],
+        epochs: Mapping[ConversationId, int],
+    ) -> set[ConversationId]:
+        """Return those of some conversations that have another epoch than `epochs` says."""
+        if not ids:
+            return set()
+        rows = writer.execute(
+            "SELECT conversation_id, epoch FROM leases"  # noqa: S608
+            f" WHERE conversation_id IN ({placeholders(list(ids))})"
+            f" ORDER BY conversation_id{self._lock}",
+            list(ids),
+        )
+        known = {row["conversation_id"]: row["epoch"] for row in rows.fetchall()}
+        return {where for where in ids if known.get(where, 0) != epochs.get(where, 0)}
+
+    def require_blocking(
+        self, writer: Connection, conversation_id: ConversationId, epoch: int
+    ) -> None:
+        """Raise `LeaseLost` if a conversation has another epoch."""
+        if self.lost_blocking(writer, [conversation_id], {conversation_id: epoch}):
+            raise LeaseLost("Another server runs this conversation.")
+
+
 class SqliteLeaseStore:
     """See `LeaseStore`."""
 
@@ -75,15 +109,22 @@ class SqliteLeaseStore:
 
         await self._database.write(work)
 
-    async def beat(self, node: Node, *, ttl_ms: int) -> bool:
+    async def beat(self, node: Node, *, ttl_ms: int) -> Beat:
 
-        def work(writer: Connection) -> bool:
+        def work(writer: Connection) -> Beat:
+            now_ms = self._clock(writer)
+            values = columns_of(node, until=now_ms + ttl_ms)
             found = writer.execute(
+                "SELECT expires_at FROM nodes WHERE id = :id AND incarnation = :incarnation", values
+            ).fetchall()
+            writer.execute(
                 "UPDATE nodes SET expires_at = :until"
-                " WHERE id = :id AND incarnation = :incarnation RETURNING id",
-                columns_of(node, until=self._clock(writer) + ttl_ms),
+                " WHERE id = :id AND incarnation = :incarnation",
+                values,
             )
-            return bool(found.fetchall())
+            if not found:
+                return "gone"
+            return "in_time" if found[0]["expires_at"] > now_ms else "late"
 
         return await self._database.write(work, is_synced=False)
 
@@ -109,7 +150,8 @@ class SqliteLeaseStore:
 
     async def take(self, node: Node, conversation_id: ConversationId) -> Lease | None:
         return await self._database.write(
-            lambda writer: take_blocking(writer, node, conversation_id, self._clock(writer))
+            lambda writer: take_blocking(writer, node, conversation_id, self._clock(writer)),
+            is_synced=False,
         )
 
     async def take_unfinished(self, node: Node) -> Sequence[Lease]:

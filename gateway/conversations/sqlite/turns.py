@@ -2,11 +2,13 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import date, datetime
 from typing import Any
 
+from gateway.conversations.leases import NOBODY, LeaseLost, Node
 from gateway.conversations.model import (
     NO_QUOTA,
     ApprovalAnswer,
@@ -22,6 +24,7 @@ from gateway.conversations.sqlite.approvals import take_answer_blocking
 from gateway.conversations.sqlite.conversations import insert_conversation
 from gateway.conversations.sqlite.events import insert_events, without_results
 from gateway.conversations.sqlite.excerpts import Copy
+from gateway.conversations.sqlite.leases import Fence, clock_of, take_blocking
 from gateway.conversations.sqlite.quotas import OWN_LIMITS, quota_of_blocking, with_own
 from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
 from gateway.conversations.sqlite.text_index import TEXT_INDEXES
@@ -116,11 +119,37 @@ def _count_cost_blocking(writer: Connection, turn: Turn) -> None:
         )
 
 
+def _with_epoch(turn: Turn, epochs: Mapping[ConversationId, int]) -> Turn:
+    return replace(turn, epoch=epochs.get(turn.conversation_id, 0))
+
+
+def _end_blocking(writer: Connection, turns: Sequence[Turn]) -> None:
+    """Store how turns ended."""
+    for turn in turns:
+        _count_cost_blocking(writer, turn)
+    writer.executemany(
+        "UPDATE turns SET state = :state, started_at = :started_at,"
+        " finished_at = :finished_at, result = :result, session_id = :session_id,"
+        " last_entry_id = :last_entry_id, epoch = :epoch WHERE id = :id",
+        map(row_of_turn, turns),
+    )
+    writer.executemany(
+        f"UPDATE conversations SET {_LATER} WHERE id = ?",  # noqa: S608
+        [
+            (*[rfc3339(turn.finished_at)] * 2, turn.conversation_id)
+            for turn in turns
+            if turn.finished_at is not None
+        ],
+    )
+
+
 class SqliteTurnStore:
     """See `TurnStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
+        self._fence = Fence(database)
+        self._clock = clock_of(database)
         self._texts = TEXT_INDEXES[database.engine]
 
     async def accept(
@@ -133,19 +162,21 @@ class SqliteTurnStore:
         answer: ApprovalAnswer | None = None,
         project_id: str | None = None,
         quota: Quota = NO_QUOTA,
+        node: Node | None = None,
     ) -> Turn:
 
         def work(writer: Connection) -> Turn:
             _count_turn_blocking(writer, turn, quota)
             if create is not None:
                 insert_conversation(writer, create)
+            epoch = self._epoch_blocking(writer, turn, None if create is None else node)
             rows = writer.execute(
                 "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
-                " created_at, started_at, approval_id, schedule) SELECT :id, :conversation_id,"
-                " :user_id, coalesce(max(seq), 0) + 1, :state, :message, :created_at, :started_at,"
-                " :approval_id, :schedule"
+                " created_at, started_at, approval_id, schedule, epoch) SELECT :id,"
+                " :conversation_id, :user_id, coalesce(max(seq), 0) + 1, :state, :message,"
+                " :created_at, :started_at, :approval_id, :schedule, :epoch"
                 " FROM turns WHERE conversation_id = :conversation_id RETURNING seq",
-                row_of_turn(turn),
+                row_of_turn(turn) | {"epoch": epoch},
             ).fetchall()
             writer.execute(
                 "UPDATE conversations SET title = CASE WHEN title = '' THEN ? ELSE title END,"  # noqa: S608
@@ -164,9 +195,23 @@ class SqliteTurnStore:
             insert_events(writer, events)
             if answer is not None and not take_answer_blocking(writer, answer):
                 raise StoreConflict("The approval is not open.")
-            return replace(turn, seq=rows[0]["seq"])
+            return replace(turn, seq=rows[0]["seq"], epoch=epoch)
 
         return await self._database.write(work)
+
+    def _epoch_blocking(self, writer: Connection, turn: Turn, taker: Node | None) -> int:
+        """Return the epoch of a turn that is accepted; a `taker` takes its conversation, which is
+        new.
+
+        Raise `LeaseLost` if the conversation has another epoch than the turn, or cannot be taken.
+        """
+        if taker is None:
+            self._fence.require_blocking(writer, turn.conversation_id, turn.epoch)
+            return turn.epoch
+        lease = take_blocking(writer, taker, turn.conversation_id, self._clock(writer))
+        if lease is None:
+            raise LeaseLost("This server takes no more conversations.")
+        return lease.epoch
 
     async def used_on(self, user_id: UserId, day: date) -> UserDay:
         row = await self._database.row(_DAY, (user_id, day.isoformat()))
@@ -191,37 +236,41 @@ class SqliteTurnStore:
     async def get(self, turn_id: TurnId) -> Turn | None:
         return await self._database.value(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
 
-    async def start(self, turn_id: TurnId, at: datetime) -> None:
-        await self._database.execute(
-            "UPDATE turns SET state = 'running', started_at = ? WHERE id = ? AND state = 'queued'",
-            (rfc3339(at), turn_id),
-        )
-
-    async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], *, is_synced: bool = True
-    ) -> None:
+    async def start(self, turn_id: TurnId, at: datetime, *, epoch: int = 0) -> None:
 
         def work(writer: Connection) -> None:
-            for turn in turns:
-                _count_cost_blocking(writer, turn)
-            writer.executemany(
-                "UPDATE turns SET state = :state, started_at = :started_at,"
-                " finished_at = :finished_at, result = :result, session_id = :session_id,"
-                " last_entry_id = :last_entry_id WHERE id = :id",
-                map(row_of_turn, turns),
+            found = writer.execute(
+                "UPDATE turns SET state = 'running', started_at = ?"
+                " WHERE id = ? AND state = 'queued' RETURNING conversation_id",
+                (rfc3339(at), turn_id),
             )
-            writer.executemany(
-                f"UPDATE conversations SET {_LATER} WHERE id = ?",  # noqa: S608
-                [
-                    (*[rfc3339(turn.finished_at)] * 2, turn.conversation_id)
-                    for turn in turns
-                    if turn.finished_at is not None
-                ],
-            )
-            self._texts.turns_ended_blocking(writer, turns)
-            insert_events(writer, without_results(events, turns))
+            for row in found.fetchall():
+                self._fence.require_blocking(writer, row["conversation_id"], epoch)
 
-        await self._database.write(work, is_synced=is_synced)
+        with suppress(LeaseLost):
+            await self._database.write(work)
+
+    async def finish(
+        self,
+        turns: Sequence[Turn],
+        events: Sequence[TurnEvent],
+        *,
+        epochs: Mapping[ConversationId, int] = NOBODY,
+        is_synced: bool = True,
+    ) -> Collection[ConversationId]:
+
+        def work(writer: Connection) -> Collection[ConversationId]:
+            ids = {turn.conversation_id for turn in turns}
+            ids |= {event.conversation_id for event in events}
+            lost = self._fence.lost_blocking(writer, ids, epochs)
+            mine = [turn for turn in turns if turn.conversation_id not in lost]
+            _end_blocking(writer, [_with_epoch(turn, epochs) for turn in mine])
+            self._texts.turns_ended_blocking(writer, mine)
+            told = [event for event in events if event.conversation_id not in lost]
+            insert_events(writer, without_results(told, mine))
+            return lost
+
+        return await self._database.write(work, is_synced=is_synced)
 
     async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
 

@@ -1,7 +1,7 @@
 """What the suites of this package write, and how they open what they test.
 
 `ConversationStoreSuite`, `TurnStoreSuite`, `EventStoreSuite`, `ApprovalStoreSuite`,
-`ScheduleStoreSuite` and `LeaseStoreSuite`, beside this file, hold one test for each contract of the stores in
+`ScheduleStoreSuite`, `LeaseStoreSuite` and `FenceSuite`, beside this file, hold one test for each contract of the stores in
 `gateway.conversations`; any new store must pass them. A subclass supplies the fixture `opens` and nothing else: the suites never ask what they run
 on. They need pytest and pytest-asyncio; nothing that serves imports this package.
 """

@@ -1,16 +1,25 @@
 """What every store of nodes and leases must do, with two nodes that each have their own connection."""
 
-import anyio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
-from gateway.conversations.leases import Lease, Node
-from gateway.ids import ConversationId, NodeId
+import anyio
+import pytest
+
+from gateway.conversations.leases import Lease, LeaseLost, Node
+from gateway.conversations.model import Turn
+from gateway.ids import ApprovalId, ConversationId, NodeId
+from tests.conformance.suites.approvals import answer_to, approval
 from tests.conformance.suites.conversation_values import (
+    ANN,
+    AT,
     OpenStores,
     Stores,
     StoresSuite,
     conversation,
     ended,
     event,
+    last_event,
     turn,
 )
 
@@ -66,7 +75,8 @@ class LeaseStoreSuite(StoresSuite):
             assert taken is not None
             assert taken.epoch == 2
             assert await here.leases.held(HERE) == []
-            assert await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            assert await here.leases.beat(HERE, ttl_ms=LONG_MS) == "late"
+            assert await here.leases.beat(HERE, ttl_ms=LONG_MS) == "in_time"
             assert await here.leases.take(HERE, A) is None
 
     async def test_one_beat_keeps_all_leases_of_a_node(self, opens: OpenStores) -> None:
@@ -76,7 +86,7 @@ class LeaseStoreSuite(StoresSuite):
             await here.leases.join(HERE, ttl_ms=OVER_MS)
             for where in (A, ConversationId("cnv_b")):
                 await here.leases.take(HERE, where)
-            assert await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            await here.leases.beat(HERE, ttl_ms=LONG_MS)
             for where in (A, ConversationId("cnv_b")):
                 assert await there.leases.take(THERE, where) is None
 
@@ -86,7 +96,7 @@ class LeaseStoreSuite(StoresSuite):
             await here.leases.take(HERE, A)
             again = Node(id=HERE.id, incarnation="2")
             await there.leases.join(again, ttl_ms=LONG_MS)
-            assert not await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            assert await here.leases.beat(HERE, ttl_ms=LONG_MS) == "gone"
             assert await here.leases.owner(A) is None
             taken = await there.leases.take(again, A)
             assert taken is not None
@@ -119,7 +129,7 @@ class LeaseStoreSuite(StoresSuite):
             await here.leases.leave(HERE)
             await there.leases.leave(THERE)
             await there.leases.leave(THERE)
-            assert not await here.leases.beat(HERE, ttl_ms=LONG_MS)
+            assert await here.leases.beat(HERE, ttl_ms=LONG_MS) == "gone"
             assert await here.leases.take(HERE, A) is None
             await here.leases.join(HERE, ttl_ms=LONG_MS)
             taken = await here.leases.take(HERE, A)
@@ -159,8 +169,8 @@ class LeaseStoreSuite(StoresSuite):
     async def test_a_lease_knows_the_last_event_before_it(self, stores: Stores) -> None:
         await _begin(stores, stores)
         one = await stores.turns.accept(turn("1"))
-        for seq in (4, 7):
-            await stores.events.append([event(seq, one, seq)])
+        for epoch, seq in enumerate((4, 7)):
+            await stores.events.append([event(seq, one, seq)], epochs={A: epoch})
             lease = await stores.leases.take(HERE, A)
             assert lease is not None
             assert lease.last_seq == seq
@@ -182,6 +192,107 @@ class LeaseStoreSuite(StoresSuite):
         async with opens() as again:
             assert await again.leases.held(HERE) == [lease]
             assert await again.leases.owner(A) == HERE.id
+
+
+class FenceSuite(StoresSuite):
+    """That an owner whom another one has followed stores nothing."""
+
+    async def test_events_of_an_old_owner_are_left_out_and_others_stored(
+        self, opens: OpenStores
+    ) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            mine = await here.turns.accept(turn("b", "b"), create=conversation("b"), node=HERE)
+            one = await _follow(here, there)
+            events = [event(1, one, 1), event(1, mine, 1)]
+            epochs = {A: 1, mine.conversation_id: 1}
+            assert list(await here.events.append(events, epochs=epochs)) == [A]
+            assert await there.events.last_n(one.id) == 0
+            assert await there.events.last_n(mine.id) == 1
+            assert list(await there.events.append([events[0]], epochs={A: 2})) == []
+            assert list(await here.events.append([event(2, one, 2)])) == [A]
+            assert await there.events.last_n(one.id) == 1
+
+    async def test_an_old_owner_ends_no_turn(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            mine = await here.turns.accept(turn("b", "b"), create=conversation("b"), node=HERE)
+            one = await _follow(here, there)
+            last = [last_event(1, one, 1), last_event(1, mine, 1)]
+            epochs = {A: 1, mine.conversation_id: 1}
+            ends = [ended(one), ended(mine)]
+            assert list(await here.turns.finish(ends, last, epochs=epochs)) == [A]
+            assert await there.turns.get(one.id) == one
+            assert await there.events.last_n(one.id) == 0
+            assert await there.turns.get(mine.id) == replace(ended(mine), epoch=1)
+            assert list(await there.turns.finish(ends[:1], last[:1], epochs={A: 2})) == []
+            assert await there.turns.get(one.id) == replace(ended(one), epoch=2)
+
+    async def test_an_old_owner_accepts_and_starts_nothing(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            one = await _follow(here, there)
+            with pytest.raises(LeaseLost):
+                await here.turns.accept(turn("2", epoch=1))
+            await here.turns.start(one.id, AT, epoch=1)
+            assert list(await there.turns.unfinished()) == [one]
+            await there.turns.start(one.id, AT, epoch=2)
+            accepted = await there.turns.accept(turn("2", epoch=2))
+            assert (accepted.seq, accepted.epoch) == (2, 2)
+            assert [found.state for found in await there.turns.unfinished()] == [
+                "running",
+                "queued",
+            ]
+
+    async def test_an_old_owner_changes_nothing_beside_its_turn(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            one = await _follow(here, there)
+            known = approval("known", one)
+            given = approval("answered", one)
+            for kept in (approval("open", one), given):
+                await there.approvals.add(kept, epoch=2)
+            await there.approvals.answer(answer_to(given))
+            before = await there.approvals.of_turn(one.id)
+            writes: list[Callable[[int], Awaitable[None]]] = [
+                lambda epoch: here.conversations.bind_session(A, "s", epoch=epoch),
+                lambda epoch: here.file_changes.put(one.id, {"files": []}, epoch=epoch),
+                lambda epoch: here.approvals.add(known, epoch=epoch),
+                lambda epoch: here.approvals.withdraw(ApprovalId("apr_open"), AT, epoch=epoch),
+                lambda epoch: here.approvals.reopen(ApprovalId("apr_answered"), epoch=epoch),
+            ]
+            for write in writes:
+                for epoch in (0, 1):
+                    with pytest.raises(LeaseLost):
+                        await write(epoch)
+            assert await there.approvals.of_turn(one.id) == before
+            assert await there.file_changes.get(one.id) is None
+            found = await there.conversations.get(A, ANN)
+            assert found is not None
+            assert found.session_id is None
+            await there.conversations.bind_session(A, "s", epoch=2)
+            await there.file_changes.put(one.id, {"files": []}, epoch=2)
+            await there.approvals.withdraw(ApprovalId("apr_open"), AT, epoch=2)
+            await there.approvals.reopen(ApprovalId("apr_answered"), epoch=2)
+
+    async def test_who_drains_begins_no_conversation(self, stores: Stores) -> None:
+        await _begin(stores, stores)
+        await stores.leases.drain(HERE)
+        with pytest.raises(LeaseLost):
+            await stores.turns.accept(turn("b", "b"), create=conversation("b"), node=HERE)
+        assert await stores.conversations.get(ConversationId("cnv_b"), ANN) is None
+
+
+async def _follow(here: Stores, there: Stores) -> Turn:
+    """Have `HERE` hold `A`, and then `THERE`; return the turn that waits in it."""
+    await here.leases.take(HERE, A)
+    one = await here.turns.accept(turn("1", epoch=1))
+    await here.leases.beat(HERE, ttl_ms=OVER_MS)
+    lease = await there.leases.take(THERE, A)
+    assert lease is not None
+    assert lease.epoch == 2
+    await here.leases.beat(HERE, ttl_ms=LONG_MS)
+    return one
 
 
 async def _begin(here: Stores, there: Stores) -> None:

@@ -21,6 +21,7 @@ from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
+from gateway.conversations.leases import Node
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
@@ -28,6 +29,7 @@ from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
+from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import PoolLimits
@@ -36,6 +38,7 @@ from gateway.engine.protocol import ClientSpec
 from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
 from gateway.http.tokens import make_token
+from gateway.ids import NodeId
 from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import AcceptedTools
 from gateway.mcp_servers.servers import McpServers
@@ -48,6 +51,7 @@ from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
+from gateway.turns.ownership import Ownership
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from gateway.users.accounts import open_accounts
@@ -96,7 +100,7 @@ class _Players:
 
     async def play(self, ticket: Ticket) -> None:
         at = utc_now()
-        await self._turns.start(ticket.turn.id, at)
+        await self._turns.start(ticket.turn.id, at, epoch=ticket.events.epoch)
         ticket.events.emit("turn.started", model="staged", log_file=log_file_of(ticket.turn.id))
         outcome, reply = "answered", f"You said: {ticket.turn.message}"
         match ticket.turn.message.split()[0]:
@@ -138,6 +142,7 @@ class _Players:
             user_id=ticket.turn.user_id,
             conversation_id=ticket.turn.conversation_id,
             turn_id=ticket.turn.id,
+            epoch=ticket.events.epoch,
             announce=lambda one: ticket.events.emit("approval.requested", **one.fields()),
         )
         return answer.decision
@@ -219,6 +224,13 @@ async def aclosing_database(database: Database) -> AsyncIterator[None]:
         await database.close()
 
 
+async def _join(database: Database) -> Ownership:
+    node = Node(id=NodeId("stage"), incarnation="1")
+    ownership = Ownership(SqliteLeaseStore(database), node)
+    await ownership.begin()
+    return ownership
+
+
 @asynccontextmanager
 async def staged(
     directory: Path,
@@ -269,6 +281,7 @@ async def staged(
             chosen, database, mask_secrets, metrics.count_webhook_delivery
         )
         log = await open_event_log(events, turns)
+        ownership = await _join(database)
         engine = ScriptedEngine(directory / "workspace")
 
         limits_of_pool = PoolLimits(
@@ -299,6 +312,7 @@ async def staged(
                 outputs=OutputFiles(chosen.data_dir / "outputs", mask_secrets),
                 log=log,
                 lanes=lanes,
+                ownership=ownership,
                 pool=pool,
                 engine=engine,
                 approvals=approvals,
@@ -325,6 +339,7 @@ async def staged(
             pool=pool,
             log=log,
             lanes=lanes,
+            ownership=ownership,
             journal=Journal(
                 chosen.log_dir, mask=mask_secrets, on_lost=metrics.journal_lines_lost_total.inc
             ),

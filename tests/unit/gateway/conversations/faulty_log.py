@@ -1,11 +1,11 @@
 """The event log on real stores, with a disk that fails, holds or answers late as a test says."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -21,6 +21,8 @@ from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.conversation_values import Stores, conversation, ended, turn
 from tests.support.stores import open_file, stores_on
+
+T = TypeVar("T")
 
 WAIT_S = 60
 LONG_S = 1000.0
@@ -45,7 +47,7 @@ class Disk:
         while self.refused < times:
             await anyio.lowlevel.checkpoint()
 
-    async def write(self, events: Sequence[TurnEvent], work: Callable[[], Awaitable[None]]) -> None:
+    async def write(self, events: Sequence[TurnEvent], work: Callable[[], Awaitable[T]]) -> T:
         if self.held is not None:
             await self.held.wait()
         await anyio.lowlevel.checkpoint()
@@ -56,11 +58,12 @@ class Disk:
             raise StoreUnavailable("The database cannot be written: the disk is full.")
         if self.conflicts & {event.id for event in events}:
             raise StoreConflict("What is stored already contradicts this.")
-        await work()
+        done = await work()
         self.writes.append([each_event.id for each_event in events])
         if self.lost_answers:
             self.lost_answers -= 1
             raise StoreUnavailable("The database cannot be written: the disk failed or is full.")
+        return done
 
 
 class FaultyEvents(SqliteEventStore):
@@ -72,8 +75,12 @@ class FaultyEvents(SqliteEventStore):
         self.before_answer: Callable[[], Awaitable[None]] | None = None
         self.before_last: Callable[[], Awaitable[None]] | None = None
 
-    async def append(self, events: Sequence[TurnEvent], **options: bool) -> None:
-        await self._disk.write(events, lambda: super(FaultyEvents, self).append(events, **options))
+    async def append(
+        self, events: Sequence[TurnEvent], **options: Any
+    ) -> Collection[ConversationId]:
+        return await self._disk.write(
+            events, lambda: super(FaultyEvents, self).append(events, **options)
+        )
 
     async def last_seq(self, conversation_id: ConversationId) -> int:
         found = await super().last_seq(conversation_id)
@@ -98,9 +105,9 @@ class FaultyTurns(SqliteTurnStore):
         self._disk = disk
 
     async def finish(
-        self, turns: Sequence[Turn], events: Sequence[TurnEvent], **options: bool
-    ) -> None:
-        await self._disk.write(
+        self, turns: Sequence[Turn], events: Sequence[TurnEvent], **options: Any
+    ) -> Collection[ConversationId]:
+        return await self._disk.write(
             events, lambda: super(FaultyTurns, self).finish(turns, events, **options)
         )
 

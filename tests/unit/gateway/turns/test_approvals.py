@@ -67,7 +67,7 @@ class Kept:
     def __init__(self) -> None:
         self.approvals: dict[str, Approval] = {}
 
-    async def add(self, approval: Approval) -> None:
+    async def add(self, approval: Approval, **_: int) -> None:
         await anyio.lowlevel.checkpoint()
         self.approvals[approval.id] = approval
 
@@ -80,11 +80,11 @@ class Kept:
         await anyio.lowlevel.checkpoint()
         return self._move(answer.approval_id, "open", "answered")
 
-    async def withdraw(self, approval_id: str, _: datetime) -> None:
+    async def withdraw(self, approval_id: str, _: datetime, **__: int) -> None:
         await anyio.lowlevel.checkpoint()
         self._move(approval_id, "open", "withdrawn")
 
-    async def reopen(self, approval_id: str) -> None:
+    async def reopen(self, approval_id: str, **_: int) -> None:
         await anyio.lowlevel.checkpoint()
         self._move(approval_id, "answered", "open")
 
@@ -282,6 +282,8 @@ async def test_a_cancelled_question_is_withdrawn() -> None:
 
 class Events:
     """Takes events; they are stored when a test says so."""
+
+    epoch = 0
 
     def __init__(self) -> None:
         self.told: list[str] = []
