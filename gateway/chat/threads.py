@@ -74,7 +74,7 @@ class Threads:
 
         Raise `Conflict` if the turn that it goes on behind is not finished.
         """
-        behind = await self._turn_before(user_id, message)
+        behind = await self.turn_before(user_id, message)
         if behind is not None:
             return Place(await self.go_on(user_id, behind))
         named = await self.named(user_id, message) if message.thread else None
@@ -94,7 +94,7 @@ class Threads:
             )
         )
 
-    async def _turn_before(self, user_id: UserId, message: ClientMessage) -> Turn | None:
+    async def turn_before(self, user_id: UserId, message: ClientMessage) -> Turn | None:
         """Return the turn that answered the history; None if it is empty or not known."""
         if not message.asked:
             return None

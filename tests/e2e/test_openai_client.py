@@ -182,8 +182,11 @@ async def test_a_front_ends_own_question_is_no_turn(server: LiveServer, client: 
         await client.chat.completions.create(model="candor-task", messages=told(question)),
     ]
     assert [answer.choices[0].message.content for answer in answers] == ["A title"] * 3
-    stream = await client.say(question, stream=True)
-    assert text_of([chunk async for chunk in stream]) == "A title"
+    for options in ({}, {"include_usage": True}):
+        stream = await client.say(question, stream=True, stream_options=options)
+        chunks = [chunk async for chunk in stream]
+        assert text_of(chunks) == "A title"
+        assert (chunks[-1].usage is not None) == bool(options)
     async with server.client() as candor:
         assert await candor.get("/conversations") == before
 

@@ -88,6 +88,7 @@ async def test_a_response_is_the_same_whole_streamed_and_read_again(client: Any)
     assert "File exists" in str(final.output[3].error)
     assert set(final.to_dict()) >= OPEN_RESPONSES
     assert (final.temperature, final.top_p) == (1, 1), "numbers, as Open Responses wants"
+    assert final.reasoning.summary == "detailed", "reasoning is told whole"
     assert final.usage.total_tokens == final.usage.input_tokens + final.usage.output_tokens > 0
     assert await client.responses.retrieve(final.id) == final
     assert plain(await client.resumed(final.id)) == plain(events)
@@ -228,7 +229,24 @@ async def test_a_compacted_response_stands_for_its_conversation(client: Any) -> 
     assert second.output_text == "Two."
     assert second.conversation == first.conversation
     with pytest.raises(openai.UnprocessableEntityError):
-        await client.responses.compact(model="candor", input="much text")
+        await client.responses.compact(model="candor")
+
+
+async def test_a_history_is_compacted_where_it_stands_and_one_of_elsewhere_is_not(
+    client: Any,
+) -> None:
+    opening = script({"text": "A reply to be compacted."})
+    first = await client.ask(opening, store=False)
+    history = [{"role": "user", "content": opening}, *plain(first.output)]
+    compacted = await client.responses.compact(model="candor", input=history)
+    items = [*plain(compacted.output), {"role": "user", "content": script({"text": "Two."})}]
+    second = await client.ask(items)
+    assert second.conversation == first.conversation
+    again = await client.responses.compact(model="candor", input=items[:1])
+    assert again.output[0].encrypted_content != compacted.output[0].encrypted_content
+    for unknown in ("much text", [*history[:1], {"role": "assistant", "content": "elsewhere"}]):
+        with pytest.raises(openai.NotFoundError):
+            await client.responses.compact(model="candor", input=unknown)
 
 
 async def test_a_failure_of_the_models_service_is_an_error_that_is_not_repeated(

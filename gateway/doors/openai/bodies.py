@@ -72,3 +72,8 @@ class CompletionBody(_Foreign):
     messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
     stream: bool = False
     stream_options: StreamOptions | None = None
+
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a stream ends with the tokens."""
+        return self.stream_options is not None and self.stream_options.include_usage

@@ -33,15 +33,20 @@ def read_messages(messages: Sequence[Message]) -> Conversation:
     return Conversation(
         text=text,
         pictures=pictures,
-        before=[
-            Said(message.role, _text_of(message))
-            for message in earlier
-            if message.role in ("user", "assistant")
-        ],
+        before=said_in(earlier),
         instructions="\n\n".join(
             _text_of(message) for message in earlier if message.role in {"system", "developer"}
         ).strip(),
     )
+
+
+def said_in(messages: Sequence[Message]) -> list[Said]:
+    """Return what the person and the agent said."""
+    return [
+        Said(message.role, _text_of(message))
+        for message in messages
+        if message.role in ("user", "assistant")
+    ]
 
 
 def _text_of(message: Message) -> str:

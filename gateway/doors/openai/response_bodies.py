@@ -68,10 +68,7 @@ class ResponseBody(_Foreign):
     @property
     def behind(self) -> str | None:
         """The response that the new one goes on behind."""
-        compacted = _last_compaction(self.input)
-        if compacted is None:
-            return self.previous_response_id
-        return self.input[compacted].encrypted_content  # type: ignore[union-attr]
+        return _compacted_response(self.input) or self.previous_response_id
 
 
 class CompactBody(_Foreign):
@@ -79,7 +76,13 @@ class CompactBody(_Foreign):
 
     model: str = "candor"
     previous_response_id: Name | None = None
+    input: Input | None = None
     instructions: str | None = None
+
+    @property
+    def behind(self) -> str | None:
+        """The response whose conversation is meant; None if only its history says which."""
+        return self.previous_response_id or _compacted_response(self.input or "")
 
 
 class NewConversation(_Foreign):
@@ -103,6 +106,19 @@ def read_input(body: ResponseBody) -> list[Message]:
     if not items or items[-1].type != "message":
         raise UnprocessableEntity("The last item of the input must be the person's message.")
     return [*first, *_joined([_message(item) for item in items if item.type == "message"])]
+
+
+def read_history(body: CompactBody) -> list[Message]:
+    """Return the messages of a history that is to be compacted."""
+    if body.input is None or isinstance(body.input, str):
+        return [Message(role="user", content=body.input)] if body.input else []
+    return _joined([_message(item) for item in body.input if item.type == "message"])
+
+
+def _compacted_response(items: Input) -> str | None:
+    """Return the response that the last compaction in an input stands for."""
+    compacted = _last_compaction(items)
+    return None if compacted is None else items[compacted].encrypted_content  # type: ignore[union-attr]
 
 
 def _last_compaction(items: str | Sequence[InputItem]) -> int | None:

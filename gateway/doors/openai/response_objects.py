@@ -23,7 +23,7 @@ _UNCHANGING: Final[Mapping[str, Any]] = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
     "top_logprobs": 0,
-    "reasoning": None,
+    "reasoning": {"effort": None, "summary": "detailed"},
     "max_output_tokens": None,
     "max_tool_calls": None,
     "text": {"format": {"type": "text"}},

@@ -26,8 +26,13 @@ from gateway.doors.openai.acceptance import (
     store_message,
 )
 from gateway.doors.openai.chunks import failure_of
-from gateway.doors.openai.messages import read_messages
-from gateway.doors.openai.response_bodies import CompactBody, ResponseBody, read_input
+from gateway.doors.openai.messages import read_messages, said_in
+from gateway.doors.openai.response_bodies import (
+    CompactBody,
+    ResponseBody,
+    read_history,
+    read_input,
+)
 from gateway.doors.openai.response_events import ResponseStream, ResponseWriter
 from gateway.doors.openai.response_objects import (
     asked_item,
@@ -134,12 +139,7 @@ async def compact(context: Context) -> Response:
     """
     body = await context.body(CompactBody)
     check_model(context, body.model)
-    if body.previous_response_id is None:
-        raise UnprocessableEntity(
-            "Name the response whose conversation is to be compacted as `previous_response_id`;"
-            " Candor compacts what it has itself."
-        )
-    behind = await _find(context, body.previous_response_id)
+    behind = await _compacted(context, body)
     accepted = await accept_once(context, partial(_accept_compact, context, body, behind))
     result = await context.chat.reader.result(context.user_id, accepted.turn_id)
     failed = failure_of(result)
@@ -156,6 +156,27 @@ async def compact(context: Context) -> Response:
         "usage": response_usage(result),
     }
     return JsonResponse(compacted, headers=place_headers(accepted))
+
+
+async def _compacted(context: RequestContext, body: CompactBody) -> Turn:
+    """Return the turn up to which a conversation is to be compacted.
+
+    Raise `NotFound` if Candor does not have it.
+    """
+    if body.behind is not None:
+        return await _find(context, body.behind)
+    before = said_in(read_history(body))
+    if not before:
+        raise UnprocessableEntity(
+            "Name a response of the conversation that is to be compacted as"
+            " `previous_response_id`, or send its history as `input`."
+        )
+    history = Conversation(text="", pictures=(), before=before, instructions="")
+    message = client_message(history, context.request.headers)
+    found = await context.chat.threads.turn_before(context.user_id, message)
+    if found is None:
+        raise NotFound("Candor compacts conversations of its own, and has none with this history.")
+    return found
 
 
 async def _accept_compact(

@@ -94,10 +94,10 @@ async def _accept(
 def _stream(
     context: RequestContext, body: CompletionBody, accepted: Accepted, told: Mapping[str, str]
 ) -> EventStream:
-    departures, options = context.chat.departures, body.stream_options
+    departures = context.chat.departures
     chunks = Chunks(
         _head("chat.completion.chunk", accepted.turn_id, body.model),
-        with_usage=options is not None and options.include_usage,
+        with_usage=body.wants_usage,
         request_id=context.request.state.request_id,
     )
     return context.event_stream(
@@ -129,8 +129,10 @@ async def _task(context: RequestContext, body: CompletionBody) -> Response:
     delta = {"role": "assistant", "content": answer}
     choices = [{"index": 0, "delta": delta, "finish_reason": None}]
     end = [{"index": 0, "delta": {}, "finish_reason": "stop"}]
-    content = line({**head, "choices": choices}) + line({**head, "choices": end}) + DONE
-    return Response(content, media_type="text/event-stream")
+    told = [{**head, "choices": choices}, {**head, "choices": end}]
+    if body.wants_usage:
+        told.append({**head, "choices": [], "usage": counts})
+    return Response(b"".join([*map(line, told), DONE]), media_type="text/event-stream")
 
 
 def _model(name: str) -> dict[str, Any]:
