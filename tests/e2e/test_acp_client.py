@@ -176,6 +176,23 @@ async def test_a_resumed_session_goes_on_unseen_and_closing_one_stops_it(
     assert [message["text"] for message in messages[::2]] == [first, slow]
 
 
+async def test_an_editor_that_ends_in_mid_turn_stops_nothing(server: LiveServer) -> None:
+    slow = script({"thinking": "Begun."}, {"text": "Ended.", "delay_ms": 7000})
+    async with server.client() as candor:
+        async with editing(server) as (agent, editor), anyio.create_task_group() as tasks:
+            session = (await agent.new_session(cwd=str(server.workspace))).session_id
+            begun = anyio.Event()
+            editor.on_update = lambda _: begun.set()
+            blocks = [acp.text_block(slow)]
+            tasks.start_soon(lambda: agent.prompt(session_id=session, prompt=blocks))
+            await begun.wait()
+            tasks.cancel_scope.cancel()
+        found = await candor.wait_until(
+            f"/conversations/{session}/messages", lambda told: told["messages"][1]["result"]
+        )
+    assert found["messages"][1]["result"]["reply"] == "Ended."
+
+
 async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServer) -> None:
     workspace = str(server.workspace)
     async with editing(server) as (agent, _):
