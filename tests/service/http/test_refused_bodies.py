@@ -31,7 +31,9 @@ BROKEN = [
 ]
 IGNORING = ("/anthropic/", "/openai/v1/conversations")
 """Routes of other protocols whose bodies need no field."""
-BODY_OPTIONAL = {"/new-conversation", "/schedules/{schedule_id}/run"}
+BODY_OPTIONAL = {
+    *{"/new-conversation", "/schedules/{schedule_id}/run", "/webhooks/{webhook_id}/secret"}
+}
 TYPES = [None, "", "text/plain", "application/x-www-form-urlencoded", "application/jsonx"]
 
 
