@@ -22,7 +22,15 @@ from bench.warm_turns import SCRIPT, model_at
 from gateway import application, cli
 
 WITH, WITHOUT = "all doors", "no door"
-_DOORS = ("ag_ui", "anthropic", "openai", "openai_responses", "openai_conversations", "mcp")
+_DOORS = (
+    "ag_ui",
+    "anthropic",
+    "openai",
+    "openai_responses",
+    "openai_conversations",
+    "openai_files",
+    "mcp",
+)
 _ON = {"CANDOR_WEBHOOKS": "on", "CANDOR_SCHEDULES": "on"}
 _ROUNDS_BEFORE = 5
 _SETTLE_S = 0.3

@@ -22,6 +22,7 @@ from gateway.doors.anthropic.errors import write_anthropic_error
 from gateway.doors.anthropic.routes import router as anthropic
 from gateway.doors.mcp.routes import router as mcp
 from gateway.doors.openai.conversations import router as openai_conversations
+from gateway.doors.openai.files import router as openai_files
 from gateway.doors.openai.responses import router as openai_responses
 from gateway.doors.openai.routes import router as openai
 from gateway.http.auth import TokenGuard, check_exposure
@@ -130,7 +131,7 @@ def create_app(
     )
     for section in (*work, audit, logs, health, page):
         app.include_router(section.router)
-    for door in (ag_ui, anthropic, openai, openai_responses, openai_conversations):
+    for door in (ag_ui, anthropic, openai, openai_responses, openai_conversations, openai_files):
         app.include_router(door)
     app.include_router(mcp)
     return app

@@ -26,6 +26,8 @@ class Conversation:
     before: Sequence[Said]
     instructions: str
     """Its system messages."""
+    files: Sequence[str] = ()
+    """Ids of files that were sent before the new message."""
 
 
 def compose(

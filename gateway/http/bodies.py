@@ -27,7 +27,9 @@ BodyT = TypeVar("BodyT", bound=Body)
 _JSON = "application/json"
 _FORM = "multipart/form-data"
 UPLOADS = "/workspace/files"
-"""The one path that takes a form."""
+CLIENT_FILES = "/openai/v1/files"
+FORMS = frozenset({UPLOADS, CLIENT_FILES})
+"""The paths that take a form."""
 _HISTORIES = ("/ag-ui", "/anthropic/", "/openai/")
 """Paths of other protocols, whose clients send all messages again each time, pictures and all."""
 _PARSED_AT_ONCE_BYTES = 65_536
@@ -42,7 +44,7 @@ _INVALID_TEXT = re.compile("[\0\ud800-\udfff]")
 class BodyLimit:
     """Refuses bodies over `max_bytes`, by their `Content-Length` and by their real size.
 
-    A form that is sent to `UPLOADS`, and what is sent to a path of another protocol, may have
+    A form that is sent to one of `FORMS`, and what is sent to a path of another protocol, may have
     `max_upload_bytes` instead.
 
     Refuses a body with two framings as well: a proxy in front may trust the other one and take a
@@ -65,7 +67,7 @@ class BodyLimit:
             raise MalformedRequest("A body may have a length or come in pieces, not both.")
         if not (length.isascii() and length.isdigit()):
             raise UnprocessableEntity("The Content-Length is not a number.")
-        is_upload = scope["path"] == UPLOADS and _media_type(headers) == _FORM
+        is_upload = scope["path"] in FORMS and _media_type(headers) == _FORM
         is_large = is_upload or scope["path"].startswith(_HISTORIES)
         max_bytes = self._max_upload_bytes if is_large else self._max_bytes
         if len(length.lstrip("0")) > len(str(max_bytes)) or int(length) > max_bytes:
@@ -73,7 +75,7 @@ class BodyLimit:
         if scope["method"] not in _READING_METHODS and headers.get("content-type"):
             # another site can send a form without a body, too; `HostGuard` has refused that for
             # uploads
-            check_type(headers, _FORM if scope["path"] == UPLOADS else _JSON)
+            check_type(headers, _FORM if scope["path"] in FORMS else _JSON)
         seen = 0
 
         async def counted() -> Message:
@@ -148,16 +150,16 @@ def _media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_uploads(request: Request, deadline_s: float) -> FormData:
+async def read_uploads(request: Request, deadline_s: float, *, max_fields: int = 0) -> FormData:
     """Read the body as a form of files; the caller closes it.
 
     Raise `UnprocessableEntity` if it is no form, or holds something else than 1 to `MAX_UPLOADS`
-    named files; else as `read_body` does.
+    named files and `max_fields` fields; else as `read_body` does.
     """
     check_type(request.headers, _FORM)
     try:
         with anyio.fail_after(deadline_s):
-            form = await request.form(max_files=MAX_UPLOADS, max_fields=0)
+            form = await request.form(max_files=MAX_UPLOADS, max_fields=max_fields)
     except TimeoutError:
         raise BodyTimeout("The body did not arrive in time.") from None
     except HTTPException:

@@ -290,6 +290,40 @@ async def test_a_picture_is_seen_and_one_elsewhere_is_refused(
             await client.say([part])
 
 
+async def test_a_file_is_sent_by_itself_or_within_a_message(
+    server: LiveServer, client: Any
+) -> None:
+    made = await client.files.create(file=("plan ä.txt", b"Mow the lawn."), purpose="user_data")
+    assert (made.object, made.bytes, made.filename) == ("file", 13, "plan ä.txt")
+    assert (await client.files.retrieve(made.id)) == made
+    again = await client.files.create(file=("plan ä.txt", b"Other."), purpose="assistants")
+    assert again.id != made.id, "nothing is overwritten"
+    within = base64.b64encode(b"Water the roses.").decode()
+    file = {"file_data": f"data:text/plain;base64,{within}", "filename": "roses.txt"}
+    parts: list[Any] = [
+        {"type": "text", "text": "What is there to do?"},
+        {"type": "file", "file": {"file_id": made.id}},
+        {"type": "file", "file": file},
+    ]
+    await client.say(parts)
+    (asked,) = await messages_of(server, client.place[0])
+    assert asked == "What is there to do?\n\n`uploads/roses.txt` `uploads/plan ä.txt`"
+    uploads = server.workspace / "uploads"
+    assert (uploads / "plan ä.txt").read_bytes() == b"Mow the lawn."
+    assert (uploads / "roses.txt").read_bytes() == b"Water the roses."
+    content = [{"type": "input_file", "file_id": again.id}, {"type": "input_file", **file}]
+    await client.responses.create(model="candor", input=[{"role": "user", "content": content}])
+    (asked,) = await messages_of(server, client.place[0])
+    assert asked == f"`uploads/roses-2.txt` `uploads/{again.filename}`"
+    for unknown in ("file-x", "file-Li4", "file-Z29uZQ", made.filename):
+        with pytest.raises(openai.NotFoundError):
+            await client.files.retrieve(unknown)
+        with pytest.raises(openai.UnprocessableEntityError):
+            await client.say([{"type": "file", "file": {"file_id": unknown}}])
+    with pytest.raises(openai.UnprocessableEntityError):
+        await client.say([{"type": "file", "file": {"filename": "a.txt"}}])
+
+
 async def test_an_unknown_model_or_a_history_without_a_question_is_refused(client: Client) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
         await client.chat.completions.create(model="gpt-9", messages=told("hi"))

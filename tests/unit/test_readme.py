@@ -9,6 +9,7 @@ from gateway.doors.ag_ui import routes as ag_ui
 from gateway.doors.anthropic import routes as anthropic
 from gateway.doors.mcp import routes as mcp
 from gateway.doors.openai import conversations as openai_conversations
+from gateway.doors.openai import files as openai_files
 from gateway.doors.openai import responses as openai_responses
 from gateway.doors.openai import routes as openai
 from gateway.http.routes import (
@@ -38,7 +39,7 @@ WORK = (
     *(chat, conversations, schedules, approvals, cases, memory, workspace, work_trees, skills),
     *(mcp_servers, webhooks),
 )
-OPENAI = (openai, openai_responses, openai_conversations)
+OPENAI = (openai, openai_responses, openai_conversations, openai_files)
 SECTIONS = (*WORK, audit, logs, health, page, ag_ui, anthropic, *OPENAI, mcp)
 
 

@@ -1,13 +1,15 @@
 """What chat completions and responses share: models, the place of a message, and taking it once."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from gateway.chat import Accepted, ChatRequest
 from gateway.chat.threads import ClientMessage, Place
 from gateway.doors.asked import Conversation, compose
+from gateway.doors.openai.files import file_fields
 from gateway.doors.openai.tasks import TASK_MODEL
 from gateway.errors import Busy, Conflict, NotFound, UnprocessableEntity
+from gateway.files.uploads import FOLDER
 from gateway.http.context import RequestContext
 from gateway.jsonsafe import json_text
 
@@ -66,10 +68,11 @@ async def store_message(
     context: RequestContext, asked: Conversation, place: Place, key: str
 ) -> Accepted:
     """Store a message in its place; a conversation at work refuses it unless its client left."""
+    named = await _paths_of(context, asked.files) if asked.files else ()
     stored = await context.store(asked.pictures) if asked.pictures else ()
     text = compose(
         asked,
-        [file.path for file in stored],
+        [*(file.path for file in stored), *named],
         is_new=place.conversation_id is None,
         knows_history=place.knows_history,
     )
@@ -83,6 +86,17 @@ async def store_message(
         return await context.chat.intake.accept(context.user_id, request)
     except Busy as exc:  # these clients would repeat what may be repeated
         raise Conflict(exc.message, code=exc.specific_code) from exc
+
+
+async def _paths_of(context: RequestContext, ids: Sequence[str]) -> list[str]:
+    """Return where files are. Raise `UnprocessableEntity` if there is no such file."""
+    files = await context.files()
+    try:
+        return [f"{FOLDER}/{(await file_fields(files, id_))['filename']}" for id_ in ids]
+    except NotFound:
+        raise UnprocessableEntity(
+            "There is no file with the `file_id` of the message; send it to /openai/v1/files first."
+        ) from None
 
 
 def place_headers(accepted: Accepted) -> dict[str, str]:

@@ -31,6 +31,21 @@ class ImagePart(_Foreign):
     image_url: ImageUrl
 
 
+class FileContent(_Foreign):
+    """A file: one that was sent before, or a `data:` address with a name."""
+
+    file_id: Annotated[str, Field(max_length=400)] | None = None
+    file_data: str | None = None
+    filename: Annotated[str, Field(max_length=400)] = "file"
+
+
+class FilePart(_Foreign):
+    """A part of a message that is a file."""
+
+    type: Literal["file"]
+    file: FileContent
+
+
 class OtherPart(_Foreign):
     """A part of a kind that Candor does not take."""
 
@@ -41,12 +56,13 @@ def _kind(part: object) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind in {"text", "input_text", "output_text"}:
         return "text"
-    return "image" if kind == "image_url" else "other"
+    return {"image_url": "image", "file": "file"}.get(str(kind), "other")
 
 
 Part = Annotated[
     Annotated[TextPart, Tag("text")]
     | Annotated[ImagePart, Tag("image")]
+    | Annotated[FilePart, Tag("file")]
     | Annotated[OtherPart, Tag("other")],
     Discriminator(_kind),
 ]

@@ -27,6 +27,9 @@ class InputPart(_Foreign):
     type: Name
     text: str = ""
     image_url: str | None = None
+    file_id: str | None = None
+    file_data: str | None = None
+    filename: str | None = None
 
 
 class InputItem(_Foreign):
@@ -145,6 +148,9 @@ def _part(part: InputPart) -> dict[str, Any]:
     """Return a part as chat completions write it."""
     if part.type == "input_image" and part.image_url is not None:
         return {"type": "image_url", "image_url": {"url": part.image_url}}
+    if part.type == "input_file":
+        file = part.model_dump(include={"file_id", "file_data", "filename"}, exclude_none=True)
+        return {"type": "file", "file": file}
     return {"type": part.type, "text": part.text}
 
 

@@ -37,6 +37,7 @@ UNKNOWN = {
     "agent_id": "agent_unknown",
     "environment_id": "env_unknown",
     "webhook_id": "whk_unknown",
+    "file_id": "file-Z29uZQ",
     "message_id": "msg_unknown",
     "log_file": "2026-11-20/trn_unknown.jsonl",
     "response_id": "resp_trn_unknown",

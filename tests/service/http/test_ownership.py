@@ -131,6 +131,7 @@ ATTEMPTS = [
     Attempt("GET", f"{RESPONSES}/{{response_id}}/input_items"),
     Attempt("POST", f"{RESPONSES}/{{response_id}}/cancel"),
     Attempt("DELETE", f"{RESPONSES}/{{response_id}}"),
+    Attempt("GET", "/openai/v1/files/{file_id}"),
     Attempt("GET", "/openai/v1/conversations/{conversation_id}"),
     Attempt("GET", "/openai/v1/conversations/{conversation_id}/items"),
     Attempt("GET", "/openai/v1/conversations/{conversation_id}/items/{item_id}"),
@@ -169,6 +170,7 @@ OWN_ALONE = {
     ("GET", "/workspace"),
     ("GET", "/workspace/file"),
     ("POST", "/workspace/files"),
+    ("POST", "/openai/v1/files"),
     ("POST", "/openai/v1/chat/completions"),
     ("POST", "/openai/v1/conversations"),
     ("POST", "/mcp"),
@@ -195,6 +197,7 @@ UNKNOWN = {
     "agent_id": "agent_" + "a" * 26,
     "environment_id": "env_" + "a" * 26,
     "webhook_id": "whk_" + "a" * 26,
+    "file_id": "file-Z29uZQ",
     "message_id": "msg_" + "a" * 32,
     "log_file": f"2026-11-20/trn_{'a' * 26}.jsonl",
 }

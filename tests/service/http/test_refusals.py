@@ -9,7 +9,7 @@ import anyio.lowlevel
 import pytest
 
 from gateway.chat import Chat
-from gateway.http.bodies import UPLOADS
+from gateway.http.bodies import FORMS
 from gateway.mcp_servers.servers import McpServers
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.users.accounts import Accounts
@@ -106,7 +106,7 @@ async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged
         )
         stage.app.state.gateway = replace(state, services=broken)
         for method, template in ROUTES:
-            if template in OPEN | {"/readyz", "/metrics", "/logs", "/openapi.json", UPLOADS}:
+            if template in OPEN | {"/readyz", "/metrics", "/logs", "/openapi.json", *FORMS}:
                 continue
             if template == "/mcp":  # its library answers what is no message of the protocol
                 continue

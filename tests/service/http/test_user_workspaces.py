@@ -48,6 +48,10 @@ async def test_what_a_user_uploads_is_listed_found_and_given_to_them_alone(tmp_p
         assert given.content == SECRET
         missing = await ada.get("/workspace/file", params={"path": "uploads/plan.txt"})
         assert_error(missing, 404, "not_found")
+        sent = await bob.post("/openai/v1/files", files={"file": ("more.txt", SECRET)})
+        path = f"/openai/v1/files/{sent.json()['id']}"
+        assert (await bob.get(path)).json()["filename"] == "more.txt"
+        assert_error(await ada.get(path), 404, "not_found")
 
 
 async def test_no_path_leads_into_the_folder_of_another(tmp_path: Path) -> None:
