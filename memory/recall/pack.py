@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from memory.items.item import BETWEEN_HEADINGS, Item
+from memory.items.item import BETWEEN_HEADINGS, KINDS, Item
 from memory.recall.categories import categories_of
 from memory.recall.extract import extract, words_of
 from memory.recall.query import (
@@ -44,6 +44,8 @@ _OTHER_CHARS: Final = 130
 """Of the text of an item: the best one says most."""
 _TITLE_CHARS: Final = 50
 _SOURCE_CHARS: Final = 80
+_KIND_NAMES: Final = frozenset(f"{kind}s" for kind in KINDS)
+"""Categories that the lines name already."""
 _ASKED: Final = "asked about memory"
 
 
@@ -80,7 +82,8 @@ def pack(pieces: Pieces) -> ContextPack:
     lines.take_from(room)
     shown = [hit for hit, _ in lines.kept]
     items, context_items = notes.joined(lines.kept)
-    left_out = [hit for hit in (*hits, *pieces.found.more) if hit not in shown]
+    shown_ids = {hit.item.id for hit in shown}
+    left_out = [hit for hit in (*hits, *pieces.found.more) if hit.item.id not in shown_ids]
     made = ContextPack(
         categories=categories_of(items),
         items=context_items,
@@ -179,8 +182,10 @@ class _Lines:
 
 
 def _heading(item: Item) -> str:
-    day = item.occurred_at.date().isoformat()
-    return f"{item.id}, {item.kind}, {day}, {one_line(item.source, _SOURCE_CHARS)}"
+    parts = [item.id, item.kind, item.occurred_at.date().isoformat()]
+    if item.source != f"{item.kind} {item.id}":
+        parts.append(one_line(item.source, _SOURCE_CHARS))
+    return ", ".join(parts)
 
 
 def _text(item: Item, words: Collection[str], chars: int) -> str:
@@ -211,7 +216,8 @@ def _quotation(lines: Sequence[str], made: ContextPack, left_out: int) -> list[s
     query = one_line((made.next_step_query or "").replace('"', "'"), _QUERY_CHARS)
     more = _MORE.format(count=left_out, query=query) if left_out else ""
     names = "; ".join(f"{category.name} ({len(category.item_ids)})" for category in made.categories)
-    common = _CATEGORIES.format(names=one_line(names, _CATEGORIES_CHARS)) if names else ""
+    tells_more = any(category.name not in _KIND_NAMES for category in made.categories)
+    common = _CATEGORIES.format(names=one_line(names, _CATEGORIES_CHARS)) if tells_more else ""
     ends = [part for part in (common, _degraded(made.degraded), more) if part]
     return ["\n".join([_LEAD, *lines]), *ends]
 
