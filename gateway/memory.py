@@ -119,8 +119,8 @@ class ServerMemory:
             )
         memory = self.memory
 
-        def turn_ended() -> None:
-            memory.turn_ended()
+        def turn_ended(has_acted: bool) -> None:  # noqa: FBT001  a callback with one argument
+            memory.turn_ended(has_acted=has_acted)
             if record is not None:
                 record.wake()
 

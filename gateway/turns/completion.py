@@ -148,6 +148,8 @@ class TurnCompletion:
     async def _conclude_memory(self) -> None:
         context = self._context
         uses = list(context.evidence.tools.values())
+        if not context.chronicle.may_conclude(uses):
+            return
         try:
             self._told, notices = await context.chronicle.conclude(context.conversation, uses)
         except Exception:  # noqa: BLE001  memory never breaks a turn

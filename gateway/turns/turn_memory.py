@@ -21,6 +21,7 @@ from memory.cases.tools import CaseTools
 from memory.errors import StoreUnavailable
 from memory.facts.fact import to_item
 from memory.facts.keeper import FactKeeper
+from memory.facts.openings import asks_to_forget, asks_to_remember
 from memory.facts.told import ToldTurn
 from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.intents.builders import (
@@ -86,8 +87,10 @@ class TurnMemory:
     """What the agent keeps and forgets with."""
     consumed: Callable[[Sequence[str], str], Awaitable[None]] = do_nothing
     """Notes that pending context went into a turn's prompt."""
-    turn_ended: Callable[[], None] = lambda: None
-    """Called when a turn's intents are recorded and its completion is stored."""
+    turn_ended: Callable[[bool], None] = lambda _: None
+    """Called when a turn's intents are recorded and its completion is stored, with whether it
+    called tools.
+    """
     catch_up: Callable[[], Awaitable[None]] = do_nothing
     """Makes turns that ended just now searchable; may raise `StoreUnavailable`."""
     on_not_recorded: Callable[[], None] = lambda: None
@@ -214,6 +217,15 @@ class TurnChronicle:
         saved = [{"id": item.id, "kind": item.kind, "title": item.title} for item in items]
         return {"saved": saved, "forgotten": [asdict(item) for item in kept.forgotten]}, notices
 
+    def may_conclude(self, uses: Iterable[ToolUse]) -> bool:
+        """Return whether the turn may have kept or forgotten something, or was asked to."""
+        message = self._turn.message
+        return (
+            any(use.name in {_REMEMBER_CALL, _FORGET_CALL} for use in uses)
+            or asks_to_remember(message)
+            or asks_to_forget(message)
+        )
+
     @property
     def failure(self) -> str:
         """The sentence about a turn that `record` could not write."""
@@ -237,7 +249,7 @@ class TurnChronicle:
     def ended(self) -> None:
         """Notify memory that the turn's completion is stored."""
         if self._recorder is not None and self._intents:
-            self._memory.turn_ended()
+            self._memory.turn_ended(any(intent.source_kind == "tool" for intent in self._intents))
 
     def note(
         self, build: Callable[[Happening], MemoryIntent], at: datetime, *, is_logged: bool = True

@@ -64,6 +64,11 @@ class EpisodeWorker:
         self._bad: set[str] = set()
         self._woken = anyio.Event()
 
+    @property
+    def learns(self) -> bool:
+        """Whether a model learns from turns, also from those that called no tool."""
+        return self._learn is not None
+
     def wake(self) -> None:
         """Announce that a turn ended. Call it on the loop; it never waits."""
         self._woken.set()

@@ -63,12 +63,14 @@ class RecordIndex:
         mask: Mask,
         now: Now,
         on_change: Callable[[], None] = lambda: None,
+        on_removed: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self._recalled = recalled
         self._mask = mask
         self._now = now
         self._on_change = on_change
+        self._on_removed = on_removed
 
     async def apply(self, changes: Sequence[TurnChange]) -> None:
         """Make the items of some turns what the turns are now, in one transaction.
@@ -79,12 +81,12 @@ class RecordIndex:
             return
         made = [item for change in changes if (item := await self._item(change.turn)) is not None]
         found = {item.id for item in made}
-        await self.store.put(
-            made,
-            without=[change.turn_id for change in changes if change.turn_id not in found],
-            deleted=[change.turn_id for change in changes if change.is_deleted],
-        )
+        without = [change.turn_id for change in changes if change.turn_id not in found]
+        deleted = [change.turn_id for change in changes if change.is_deleted]
+        await self.store.put(made, without=without, deleted=deleted)
         self._on_change()
+        if without or deleted:
+            self._on_removed()
 
     async def _item(self, turn: RecordedTurn | None) -> Item | None:
         if turn is None:

@@ -173,10 +173,12 @@ class Memory:
             ),
         ]
 
-    def turn_ended(self) -> None:
-        """Announce a recorded turn: its episode can be written, and it may have changed notes."""
-        self.episode_worker.wake()
-        self.notes.wake()
+    def turn_ended(self, *, has_acted: bool) -> None:
+        """Announce a recorded turn. If it called tools, it left an episode, and perhaps notes."""
+        if has_acted or self.episode_worker.learns:
+            self.episode_worker.wake()
+        if has_acted:
+            self.notes.wake()
 
     def wake_deliveries(self) -> None:
         """Announce that there may be deliveries."""
