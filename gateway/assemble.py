@@ -18,8 +18,7 @@ from anyio.abc import TaskGroup
 from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
-from gateway.conversations.event_log import EventLog, OnLost, open_event_log
-from gateway.conversations.leases import Node
+from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
@@ -34,7 +33,7 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
-from gateway.ids import ConversationId, NodeId, UserId, new_incarnation
+from gateway.ids import NodeId, UserId
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.lost_data import DATABASE
@@ -55,7 +54,7 @@ from gateway.turns.client_lease import own_servers
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.further_tools import FurtherTools
 from gateway.turns.lanes import Lanes
-from gateway.turns.ownership import Ownership
+from gateway.turns.ownership import Ownership, join, stopping
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.sanitizer import OutputSanitizer
@@ -175,7 +174,7 @@ async def open_services(
         steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
         database = await open_database(settings.data_dir / DATABASE, steps)
         stack.push_async_callback(database.close)
-        ownership = await _join(database, node_id)
+        ownership = await join(SqliteLeaseStore(database), node_id)
         stack.push_async_callback(ownership.end)
         metrics = Metrics()
         tracer = None
@@ -321,7 +320,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
 
     lanes = Lanes(runner.run, background)
     accounts = open_accounts(parts.database, now=utc_now)
-    parts.ownership.on_lost = _stopping(lanes, pool, background)
+    parts.ownership.on_lost = stopping(lanes, pool, background)
     chat = Chat(
         ChatParts(
             conversations=conversations,
@@ -366,9 +365,8 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     for name, run in loops.items():
         background.start_soon(keep_running, name, run, on_failure)
     stores = TurnStores(turns, events, conversations, stored_approvals)
-    await parts.ownership.take_unfinished()
-    recovery = TurnRecovery(stores, log, journal, turn_memory, utc_now)
-    await recovery.recover(chat.intake.readmit, parts.ownership.epoch_of)
+    recovery = TurnRecovery(stores, log, journal, turn_memory, utc_now, chat.intake.readmit)
+    await parts.ownership.start(recovery)
     background.start_soon(pool.run, on_failure)
     if record is not None:
         await record.begin()
@@ -472,23 +470,6 @@ async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:
     servers = await anyio.to_thread.run_sync(McpServers, parts.access.mcp_servers, accepted)
     await servers.start(background, parts.metrics.count_background_failure)
     return servers
-
-
-async def _join(database: Database, node_id: NodeId) -> Ownership:
-    node = Node(id=node_id, incarnation=new_incarnation())
-    ownership = Ownership(SqliteLeaseStore(database), node)
-    await ownership.begin()
-    return ownership
-
-
-def _stopping(lanes: Lanes, pool: ClientPool, tasks: TaskGroup) -> OnLost:
-    """Return what stops a conversation that another server runs now, and kills its agent."""
-
-    def stop(conversation_id: ConversationId) -> None:
-        lanes.lose(conversation_id)
-        tasks.start_soon(pool.discard, conversation_id)
-
-    return stop
 
 
 def _record(parts: _Parts) -> RecordWorker | None:

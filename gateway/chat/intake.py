@@ -223,7 +223,7 @@ class Intake:
             ticket.events.emit("turn.queued", position=position)
 
     async def readmit(self, turn: Turn) -> None:
-        """Put a turn back into its lane that was queued when the server stopped."""
+        """Put a turn back into its lane that was queued when its server stopped."""
         events = await self._parts.log.open_turn(turn)
         self._enqueue(Ticket(turn=turn, events=events, trace=self._parts.begin_trace(turn)))
 

@@ -240,8 +240,13 @@ class TurnStore(Protocol):
         The turn's last event has it from then on, too.
         """
 
-    async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
-        """List all queued and running turns, for a start after a crash.
+    async def unfinished(
+        self,
+        on_damaged: Callable[[], None] = lambda: None,
+        *,
+        of: ConversationId | None = None,
+    ) -> Sequence[Turn]:
+        """List all queued and running turns, or those `of` a conversation, for recovery.
 
         Each conversation's in the order in which they were accepted, whatever the clock said. One
         that is damaged is left out, and `on_damaged` called for it; if its result alone is, it has

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from gateway.conversations.event_log import EventLog, TurnEvents
+from gateway.conversations.leases import Lease
 from gateway.conversations.model import Approval, Conversation, Turn, TurnEvent
 from gateway.conversations.store import (
     ApprovalStore,
@@ -142,36 +143,58 @@ class TurnRecovery:
     """Completes the turns that ran when their server died, and readmits those that waited."""
 
     def __init__(
-        self, stores: TurnStores, log: EventLog, journal: Journal, memory: TurnMemory, now: Now
+        self,
+        stores: TurnStores,
+        log: EventLog,
+        journal: Journal,
+        memory: TurnMemory,
+        now: Now,
+        readmit: Callable[[Turn], Awaitable[None]],
     ) -> None:
+        """Initialise; `readmit` is called with turns that waited."""
         self._stores = stores
         self._log = log
         self._journal = journal
         self._memory = memory
         self._now = now
+        self._readmit = readmit
         self._lost = 0
 
-    async def recover(
-        self,
-        readmit: Callable[[Turn], Awaitable[None]],
-        epoch_of: Callable[[ConversationId], int],
-    ) -> None:
-        """Recover all turns, each under the epoch that `epoch_of` returns for its conversation.
+    async def recover(self, lease: Lease) -> None:
+        """Recover the turns of a conversation that was taken from a dead server, or from nobody.
 
         Raise `StoreUnavailable` if the store cannot be read or written.
         """
-        for found in await self._stores.turns.unfinished(self._add_lost):
-            turn = replace(found, epoch=epoch_of(found.conversation_id))
-            try:
-                if turn.state == "running":
-                    await self._close(turn)
-                else:
-                    await readmit(turn)
-            except Exception as exc:
-                if isinstance(exc, StoreUnavailable) and not isinstance(exc, StoreDamaged):
-                    raise
-                self._add_lost()
-                _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
+        where = lease.conversation_id
+        self._log.feed.lose(where)  # what its last owner stored is in the store alone
+        for turn in await self._stores.turns.unfinished(self._add_lost, of=where):
+            await self._recover(replace(turn, epoch=lease.epoch))
+
+    async def recover_all(
+        self, leases: Sequence[Lease], is_foreign: Callable[[ConversationId], Awaitable[bool]]
+    ) -> None:
+        """Recover, at the start, the turns of conversations that were taken, and those that damage
+        has left without one.
+
+        Raise `StoreUnavailable` if the store cannot be read or written.
+        """
+        epochs = {lease.conversation_id: lease.epoch for lease in leases}
+        for turn in await self._stores.turns.unfinished(self._add_lost):
+            where = turn.conversation_id
+            if where in epochs or not await is_foreign(where):
+                await self._recover(replace(turn, epoch=epochs.get(where, 0)))
+
+    async def _recover(self, turn: Turn) -> None:
+        try:
+            if turn.state == "running":
+                await self._close(turn)
+            else:
+                await self._readmit(turn)
+        except Exception as exc:
+            if isinstance(exc, StoreUnavailable) and not isinstance(exc, StoreDamaged):
+                raise
+            self._add_lost()
+            _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
 
     async def _close(self, turn: Turn) -> None:
         stores, where = self._stores, turn.conversation_id
@@ -252,6 +275,9 @@ async def _close_crashed(
             result["notices"].append(notice)
         turn = replace(turn, finished_at=now, result=result)
         await events.note_ending(turn)
+        if events.is_refused:  # another server has taken the conversation meanwhile
+            await lines.close()
+            return
     else:
         result = turn.result or {}
     await chronicle.received(conversation, started_at)

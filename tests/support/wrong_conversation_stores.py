@@ -97,8 +97,10 @@ class Remembering(SqliteTurnStore):
     async def get(self, turn_id: TurnId) -> Turn | None:
         return self._held.get(turn_id) or await super().get(turn_id)
 
-    async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
-        found = await super().unfinished(on_damaged)
+    async def unfinished(
+        self, on_damaged: Callable[[], None] = lambda: None, **options: Any
+    ) -> Sequence[Turn]:
+        found = await super().unfinished(on_damaged, **options)
         return [turn for turn in found if turn.id in self._held]
 
 

@@ -291,10 +291,17 @@ class SqliteTurnStore:
 
         return await self._database.write(work)
 
-    async def unfinished(self, on_damaged: Callable[[], None] = lambda: None) -> Sequence[Turn]:
+    async def unfinished(
+        self,
+        on_damaged: Callable[[], None] = lambda: None,
+        *,
+        of: ConversationId | None = None,
+    ) -> Sequence[Turn]:
+        which, values = ("", ()) if of is None else (" AND conversation_id = ?", (of,))
         places = await self._database.rows(
-            "SELECT rowid AS place FROM turns WHERE state IN ('queued', 'running')"
-            " ORDER BY seq, created_at"
+            "SELECT rowid AS place FROM turns"  # noqa: S608
+            f" WHERE state IN ('queued', 'running'){which} ORDER BY seq, created_at",
+            values,
         )
         turns: list[Turn] = []
         for row in places:  # one that cannot be decoded as text would hide the others

@@ -21,7 +21,6 @@ from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
-from gateway.conversations.leases import Node
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
@@ -51,7 +50,7 @@ from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
-from gateway.turns.ownership import Ownership
+from gateway.turns.ownership import join
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from gateway.users.accounts import open_accounts
@@ -224,13 +223,6 @@ async def aclosing_database(database: Database) -> AsyncIterator[None]:
         await database.close()
 
 
-async def _join(database: Database) -> Ownership:
-    node = Node(id=NodeId("stage"), incarnation="1")
-    ownership = Ownership(SqliteLeaseStore(database), node)
-    await ownership.begin()
-    return ownership
-
-
 @asynccontextmanager
 async def staged(
     directory: Path,
@@ -281,7 +273,7 @@ async def staged(
             chosen, database, mask_secrets, metrics.count_webhook_delivery
         )
         log = await open_event_log(events, turns)
-        ownership = await _join(database)
+        ownership = await join(SqliteLeaseStore(database), NodeId("stage"))
         engine = ScriptedEngine(directory / "workspace")
 
         limits_of_pool = PoolLimits(

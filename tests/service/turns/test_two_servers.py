@@ -4,14 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 
-from gateway.conversations.leases import LeaseStore
-from gateway.conversations.model import TurnEvent
+from gateway.conversations.leases import LeaseStore, Node
+from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
-from gateway.errors import NotStored
-from gateway.ids import LOCAL_USER
-from tests.support.services import RunningServices, running_services
+from gateway.errors import NotStored, Overloaded
+from gateway.ids import LOCAL_USER, NodeId
+from tests.support.services import RunningServices, running_services, script
 from tests.support.stores import open_file
 
 
@@ -34,18 +35,28 @@ async def stored_in(services: RunningServices, conversation_id: str) -> list[Tur
         return await subscription.next(0)
 
 
+async def logs_of(services: RunningServices) -> list[anyio.Path]:
+    """List the logs of the turns that a server ran or recovered."""
+    return [path async for path in anyio.Path(services.settings.log_dir).rglob("*.jsonl")]
+
+
 @pytest.mark.parametrize("notices_by", ["writing", "beating"])
 async def test_a_server_that_was_taken_for_dead_writes_nothing_and_stops(
     tmp_path: Path, notices_by: str
 ) -> None:
-    async with two_servers(tmp_path) as (here, there, leases):
+    async with (
+        running_services(tmp_path) as here,
+        open_file(here.settings.data_dir) as database,
+    ):
+        leases, rival = SqliteLeaseStore(database), Node(id=NodeId("rival"), incarnation="1")
         accepted = await here.begin()
         where = accepted.conversation_id
         waiting = await here.send("And then?", where)
         await here.events_of(waiting, until="turn.queued")
+        await leases.join(rival, ttl_ms=3_600_000)
         await leases.beat(here.ownership.node, ttl_ms=0)
-        assert await there.ownership.hold(where) == 2
-        before = await stored_in(there, where)
+        assert await leases.take(rival, where) is not None
+        before = await stored_in(here, where)
         if notices_by == "writing":
             await here.interrupt(where)
         else:
@@ -53,9 +64,55 @@ async def test_a_server_that_was_taken_for_dead_writes_nothing_and_stops(
         for one in (accepted, waiting):
             with pytest.raises(NotStored):
                 await here.result_of(one)
+        with pytest.raises(Overloaded):
+            await here.send("And now?", where)
         await here.chat.intake.shut_down(grace_s=0)
-        assert await stored_in(there, where) == before
-        found = [turn.state for turn in await there.messages_of(where)]
+        assert await stored_in(here, where) == before
+        found = [turn.state for turn in await here.messages_of(where)]
         assert found == ["running", "queued"]
-        assert not any(client.is_alive for client in here.scripted.clients)
+        assert not any(client.is_alive() for client in here.scripted.clients)
         here.assert_nothing_is_left()
+
+
+async def test_a_server_that_starts_leaves_the_turns_of_a_living_one_alone(tmp_path: Path) -> None:
+    async with running_services(tmp_path / "a", node="a") as here:
+        accepted = await here.begin()
+        waiting = await here.send("And then?", accepted.conversation_id)
+        async with running_services(tmp_path / "b", node="b", beside=tmp_path / "a") as there:
+            await there.ownership.beat()
+            found = await there.messages_of(accepted.conversation_id)
+            assert [turn.state for turn in found] == ["running", "queued"]
+            with pytest.raises(Overloaded):
+                await there.send("From elsewhere.", accepted.conversation_id)
+            assert not there.scripted.clients
+            assert not await logs_of(there)
+        assert (await here.stop(accepted))["outcome"] == "interrupted"
+        assert (await here.result_of(waiting))["outcome"] == "answered"
+
+
+@pytest.mark.parametrize("found_by", ["a_message", "a_beat"])
+async def test_what_a_dead_server_left_is_ended_before_anything_new_and_its_queue_goes_on(
+    tmp_path: Path, found_by: str
+) -> None:
+    async with two_servers(tmp_path) as (here, there, leases):
+        accepted = await here.begin()
+        where = accepted.conversation_id
+        waiting = await here.send(script({"text": "Then this."}), where)
+        await here.events_of(waiting, until="turn.queued")
+        await leases.beat(here.ownership.node, ttl_ms=0)
+        if found_by == "a_message":
+            new = await there.send(script({"text": "Now this."}), where)
+            assert next(turn.state for turn in await there.messages_of(where)) == "completed"
+        else:
+            await there.ownership.beat()
+            new = waiting
+        assert (await there.result_of(new))["outcome"] == "answered"
+        await here.ownership.beat()
+        await here.chat.intake.shut_down(grace_s=0)
+        turns = await there.messages_of(where)
+        results = [(turn.result or {}) for turn in turns]
+        assert [result["stop_reason"] for result in results][:2] == ["engine_crash", "end_turn"]
+        assert {turn.epoch for turn in turns} == {2}
+        assert results[1]["reply"] == "Then this."
+        ends = [event for event in await stored_in(there, where) if event.type == COMPLETED]
+        assert [event.turn_id for event in ends] == [turn.id for turn in turns]
