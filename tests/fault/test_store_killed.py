@@ -36,12 +36,12 @@ def small_disk(tmp_path: Path) -> Iterator[list[str]]:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", str(disk)],
+        ["mount", "-t", "tmpfs", "-o", "size=1700k", "tmpfs", str(disk)],
         capture_output=True,
         check=False,
     )
     if mounted.returncode:
-        yield [str(disk), "700000"]
+        yield [str(disk), "900000"]
         return
     yield [str(disk)]
     subprocess.run(["umount", str(disk)], check=True, capture_output=True)
@@ -72,7 +72,7 @@ async def test_a_full_disk_refuses_keeps_and_recovers(small_disk: list[str]) -> 
 
 
 async def test_a_file_that_may_not_grow_refuses_keeps_and_recovers(tmp_path: Path) -> None:
-    await check_full([str(tmp_path), "700000"], "the disk failed or is full")
+    await check_full([str(tmp_path), "900000"], "the disk failed or is full")
 
 
 async def all_turns(stores: Stores) -> set[str]:
