@@ -329,10 +329,19 @@ class Intake:
         return self._shutting_down.is_set()
 
     async def shut_down(self, *, grace_s: float) -> None:
-        """Take nothing more; let running turns finish within the grace, then stop them."""
+        """Take nothing more; let running turns finish within the grace, then stop them.
+
+        Where other servers share the database they get the conversations in which nothing runs at
+        once, and each of the others when its turn has ended, with what waits there.
+        """
         self.is_closed = True
         with anyio.move_on_after(_ACCEPTING_S):  # a turn that is stored as running must run
             async with self.accepting:
                 pass
-        await self._parts.lanes.close(grace_s=grace_s)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._drain)  # when the lanes begin nothing more
+            await self._parts.lanes.close(grace_s=grace_s, on_idle=self._parts.ownership.release)
         self._shutting_down.set()
+
+    async def _drain(self) -> None:
+        await self._parts.ownership.drain(self._parts.lanes.running_in)

@@ -7,7 +7,7 @@ the epoch alone may write for the conversation: each write of an owner compares 
 transaction, so that one who was taken for dead, and is not, stores nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal, Protocol
@@ -64,8 +64,8 @@ class LeaseStore(Protocol):
         A cut of the power may lose it.
         """
 
-    async def drain(self, node: Node) -> None:
-        """Let a node take nothing more; what it holds it keeps."""
+    async def drain(self, node: Node, *, keep: Collection[ConversationId]) -> None:
+        """Let a node take nothing more, and release all that it holds but what it is to `keep`."""
 
     async def leave(self, node: Node) -> None:
         """Release all leases of a node and remove it; idempotent."""

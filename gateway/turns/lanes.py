@@ -35,6 +35,7 @@ class Ticket:
 
 
 RunTurn = Callable[[Ticket], Awaitable[None]]
+OnIdle = Callable[[ConversationId], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -52,12 +53,18 @@ class Lanes:
         self._lanes: dict[ConversationId, _Lane] = {}
         self._tickets: dict[TurnId, Ticket] = {}
         self._closed = False
+        self._on_idle: OnIdle | None = None
         self._empty = anyio.Event()
 
     @property
     def running_count(self) -> int:
         """Number of running turns."""
         return sum(1 for lane in self._lanes.values() if lane.running is not None)
+
+    @property
+    def running_in(self) -> list[ConversationId]:
+        """The conversations in which a turn runs."""
+        return [where for where, lane in self._lanes.items() if lane.running is not None]
 
     @property
     def queued_count(self) -> int:
@@ -153,12 +160,13 @@ class Lanes:
             running.events.lose()
             running.control.stop("shutdown", "shutdown")
 
-    async def close(self, *, grace_s: float) -> None:
+    async def close(self, *, grace_s: float, on_idle: OnIdle | None = None) -> None:
         """Start nothing more; running turns get `grace_s` to finish and are then stopped.
 
-        Returns when none runs. Waiting turns stay in the store for the next start.
+        Returns when none runs. Waiting turns stay in the store for the next start, or for another
+        server: `on_idle` is called with each conversation whose running turn has ended.
         """
-        self._closed = True
+        self._closed, self._on_idle = True, on_idle
         with anyio.move_on_after(grace_s):
             await self._wait_idle()
             return
@@ -187,3 +195,5 @@ class Lanes:
                 del self._lanes[conversation_id]
             self._empty.set()
             self._empty = anyio.Event()
+        if self._on_idle is not None:
+            await self._on_idle(conversation_id)

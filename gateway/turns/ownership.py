@@ -1,7 +1,7 @@
 """The conversations whose turns this server runs, and the beat of its heart that keeps them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, Protocol
 
 import anyio
@@ -145,6 +145,20 @@ class Ownership:
         for conversation_id, epoch in list(self._epochs.items()):
             if held.get(conversation_id) != epoch:
                 self.lose(conversation_id)
+
+    async def drain(self, keep: Collection[ConversationId]) -> None:
+        """Take nothing more, and let other servers have all but what is to be kept."""
+        try:
+            await self._leases.drain(self.node, keep=keep)
+        except StoreUnavailable as exc:
+            _log.warning("leases_not_released", extra={"reason": str(exc)})
+
+    async def release(self, conversation_id: ConversationId) -> None:
+        """Let other servers have a conversation."""
+        try:
+            await self._leases.release(self.node, conversation_id)
+        except StoreUnavailable as exc:
+            _log.warning("leases_not_released", extra={"reason": str(exc)})
 
     async def end(self) -> None:
         """Release everything; bounded by what the store takes. A failure leaves it to expire."""

@@ -7,7 +7,7 @@ from gateway.conversations.leases import Beat, Lease, LeaseLost, Node
 from gateway.ids import ConversationId, NodeId
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
-from memory.stores.sqlite.statements import placeholders
+from memory.stores.sqlite.statements import IN_IDS, id_list, placeholders
 
 Clock = Callable[[Connection], int]
 """Returns the database's time in milliseconds."""
@@ -18,6 +18,10 @@ _NOW: Final = {
 }
 _MINE: Final = (
     "SELECT conversation_id, epoch, last_seq FROM leases"
+    " WHERE node_id = :id AND incarnation = :incarnation"
+)
+_RELEASE: Final = (
+    "UPDATE leases SET node_id = NULL, incarnation = NULL"
     " WHERE node_id = :id AND incarnation = :incarnation"
 )
 _TAKE: Final = (
@@ -128,20 +132,24 @@ class SqliteLeaseStore:
 
         return await self._database.write(work, is_synced=False)
 
-    async def drain(self, node: Node) -> None:
-        await self._database.execute(
-            "UPDATE nodes SET draining = 1 WHERE id = :id AND incarnation = :incarnation",
-            columns_of(node),
-        )
+    async def drain(self, node: Node, *, keep: Collection[ConversationId]) -> None:
+
+        def work(writer: Connection) -> None:
+            writer.execute(
+                "UPDATE nodes SET draining = 1 WHERE id = :id AND incarnation = :incarnation",
+                columns_of(node),
+            )
+            writer.execute(
+                f"{_RELEASE} AND conversation_id NOT IN {IN_IDS}",
+                columns_of(node, ids=id_list(keep)),
+            )
+
+        await self._database.write(work)
 
     async def leave(self, node: Node) -> None:
 
         def work(writer: Connection) -> None:
-            writer.execute(
-                "UPDATE leases SET node_id = NULL, incarnation = NULL"
-                " WHERE node_id = :id AND incarnation = :incarnation",
-                columns_of(node),
-            )
+            writer.execute(_RELEASE, columns_of(node))
             writer.execute(
                 "DELETE FROM nodes WHERE id = :id AND incarnation = :incarnation", columns_of(node)
             )
@@ -164,8 +172,7 @@ class SqliteLeaseStore:
 
     async def release(self, node: Node, conversation_id: ConversationId) -> None:
         await self._database.execute(
-            "UPDATE leases SET node_id = NULL, incarnation = NULL WHERE node_id = :id"
-            " AND incarnation = :incarnation AND conversation_id = :conversation_id",
+            f"{_RELEASE} AND conversation_id = :conversation_id",
             columns_of(node, conversation_id=conversation_id),
         )
 

@@ -136,14 +136,21 @@ class LeaseStoreSuite(StoresSuite):
             assert taken is not None
             assert taken.epoch == 2
 
-    async def test_who_drains_takes_nothing_and_keeps_what_it_has(self, opens: OpenStores) -> None:
+    async def test_who_drains_takes_nothing_and_keeps_what_it_needs(
+        self, opens: OpenStores
+    ) -> None:
         async with opens() as here, opens() as there:
             await _begin(here, there)
-            await here.conversations.create(conversation("b"))
+            for name in "bcd":
+                await here.conversations.create(conversation(name))
             lease = await here.leases.take(HERE, A)
             await here.turns.accept(turn("1", "b"))
-            await there.leases.drain(HERE)
+            await here.leases.take(HERE, ConversationId("cnv_c"))
+            theirs = await there.leases.take(THERE, ConversationId("cnv_d"))
+            await there.leases.drain(HERE, keep=[A])
             assert await here.leases.take(HERE, A) == lease
+            assert await here.leases.held(HERE) == [lease]
+            assert await here.leases.held(THERE) == [theirs]
             assert await here.leases.take(HERE, ConversationId("cnv_b")) is None
             assert await here.leases.take_unfinished(HERE) == []
             assert await there.leases.take(THERE, A) is None
@@ -277,7 +284,7 @@ class FenceSuite(StoresSuite):
 
     async def test_who_drains_begins_no_conversation(self, stores: Stores) -> None:
         await _begin(stores, stores)
-        await stores.leases.drain(HERE)
+        await stores.leases.drain(HERE, keep=())
         with pytest.raises(LeaseLost):
             await stores.turns.accept(turn("b", "b"), create=conversation("b"), node=HERE)
         assert await stores.conversations.get(ConversationId("cnv_b"), ANN) is None

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -10,8 +11,8 @@ import pytest
 from gateway.conversations.leases import LeaseStore, Node
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
-from gateway.errors import NotStored, Overloaded
-from gateway.ids import LOCAL_USER, NodeId
+from gateway.errors import NotStored, Overloaded, ShuttingDown
+from gateway.ids import LOCAL_USER, ConversationId, NodeId
 from tests.support.services import RunningServices, running_services, script
 from tests.support.stores import open_file
 
@@ -116,3 +117,29 @@ async def test_what_a_dead_server_left_is_ended_before_anything_new_and_its_queu
         assert results[1]["reply"] == "Then this."
         ends = [event for event in await stored_in(there, where) if event.type == COMPLETED]
         assert [event.turn_id for event in ends] == [turn.id for turn in turns]
+
+
+async def test_a_server_that_drains_hands_over_what_rests_at_once_and_a_queue_with_its_turns_end(
+    tmp_path: Path,
+) -> None:
+    async with two_servers(tmp_path) as (here, there, leases):
+        resting = (await here.ask(script({"text": "Done."})))["conversation_id"]
+        accepted = await here.begin()
+        where = accepted.conversation_id
+        waiting = await here.send(script({"text": "Then this."}), where)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(partial(here.chat.intake.shut_down, grace_s=1000))
+            with anyio.fail_after(20):
+                while await leases.owner(ConversationId(resting)) is not None:  # noqa: ASYNC110  nothing tells
+                    await anyio.sleep(0.01)
+            assert (await there.ask(script({"text": "Here."}), resting))["outcome"] == "answered"
+            await there.ownership.beat()
+            assert await leases.owner(where) == here.ownership.node.id
+            with pytest.raises(ShuttingDown):
+                await here.send("Too late.", where)
+            assert (await here.stop(accepted))["outcome"] == "interrupted"
+        with anyio.fail_after(20):
+            while await leases.owner(where) is not None:  # noqa: ASYNC110  nothing tells
+                await anyio.sleep(0.01)
+        await there.ownership.beat()
+        assert (await there.result_of(waiting))["reply"] == "Then this."
