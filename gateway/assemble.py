@@ -17,7 +17,6 @@ from anyio.abc import TaskGroup
 
 from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
-from gateway.conversations import migrations
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
@@ -36,7 +35,6 @@ from gateway.engine.protocol import ClientSpec, Engine
 from gateway.ids import NodeId, UserId
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
-from gateway.lost_data import DATABASE
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from gateway.mcp_servers.servers import McpServers
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
@@ -47,6 +45,7 @@ from gateway.observability.side_query_trace import TracedModel
 from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
+from gateway.storage import open_storage, sqlite_steps
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import make_reviewer
 from gateway.turns.claim_check import ClaimChecker
@@ -80,7 +79,8 @@ from memory.intents.masking import Mask
 from memory.recall.query import MemoryReader
 from memory.remote.small_model import AskModel
 from memory.service.memory import Memory
-from memory.stores.sqlite.database import Database, migrations_of, open_database
+from memory.stores.database import SqlDatabase
+from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.integrity import check_integrity
 from policies.rules import Rules
 from policies.secrets import mask_secrets
@@ -171,8 +171,7 @@ async def open_services(
     lock = await anyio.to_thread.run_sync(InstanceLock, settings.data_dir)
     async with AsyncExitStack() as stack:
         stack.callback(lock.close)
-        steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
-        database = await open_database(settings.data_dir / DATABASE, steps)
+        database = await open_storage(settings, serves=True)
         stack.push_async_callback(database.close)
         ownership = await join(SqliteLeaseStore(database), node_id)
         stack.push_async_callback(ownership.end)
@@ -211,7 +210,8 @@ async def open_services(
             tracer=tracer,
         )
         async with anyio.create_task_group() as background:
-            await background.start(check_integrity, database, steps)
+            if isinstance(database, Database):  # PostgreSQL looks after its own files
+                await background.start(check_integrity, database, await sqlite_steps())
             services = await _build(parts, make_engine, background)
             try:
                 yield services
@@ -233,7 +233,7 @@ class _Parts:
     memory: ServerMemory
     reader: MemoryReader | None
     """Replaces memory's own."""
-    database: Database
+    database: SqlDatabase
     ownership: Ownership
     rules: Rules
     workspaces: Workspaces

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 _KEYS = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
 _PROVIDERS = (
@@ -18,6 +18,7 @@ _PROVIDERS = (
 )
 _HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 """Each holds headers, `name=value` with commas between them, the values percent-encoded."""
+_DATABASE = "CANDOR_DATABASE_URL"
 _FALSE = {"", "0", "false", "no", "off"}
 _MARKS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSPHRASE", "CREDENTIAL", "CUSTOM_HEADERS")
 _PLACES = ("_FILE", "_PATH", "_DIR")
@@ -105,4 +106,13 @@ def secrets_of(environ: Mapping[str, str]) -> list[str]:
         found += [
             unquote(entry).removeprefix("Bearer ").removeprefix("Basic ") for entry in entries
         ]
+    if password := _password_of(environ.get(_DATABASE, "")):
+        found += [password, unquote(password)]
     return [value for value in dict.fromkeys(found) if len(value) >= _SHORTEST_SECRET]
+
+
+def _password_of(address: str) -> str | None:
+    try:
+        return urlsplit(address.strip()).password
+    except ValueError:  # the settings refuse it, or the driver
+        return None

@@ -41,10 +41,11 @@ from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
+from gateway.storage import try_postgres
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
 from gateway.workspaces import load_workspaces_blocking
-from memory.errors import BackendUnavailable
+from memory.errors import BackendUnavailable, StoreUnavailable
 from policies.rules import Rules
 from policies.secrets import mask_secrets
 
@@ -180,7 +181,15 @@ def _workspace_findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _stored_findings(settings: Settings) -> Iterator[Finding]:
-    if damaged := count_damaged_blocking(settings):
+    damaged = count_damaged_blocking(settings)
+    if settings.database_url is not None:
+        try:
+            version, damaged = anyio.run(try_postgres, settings.database_url)
+        except (StartError, StoreUnavailable) as exc:
+            yield "fault", str(exc)
+            return
+        yield "ok", f"Conversations are in PostgreSQL {version}."
+    if damaged:
         yield "note", _DAMAGED.format(count=damaged)
 
 

@@ -23,6 +23,8 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
     empty, and are a warning if it is missing. Raise `StartError` if the database is missing or
     empty, and there are earlier conversations; or it is a database of something else.
     """
+    if settings.database_url is not None:
+        return
     path = settings.data_dir / DATABASE
     if _is_foreign(path):
         raise StartError(
@@ -34,8 +36,7 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
         return
     state = "empty" if path.exists() else "missing"
     has_logs = _has_any(settings.log_dir, "*/trn_*.jsonl")
-    sessions = ("sessions/projects/*/*.jsonl", "users/*/sessions/projects/*/*.jsonl")
-    if any(_has_any(settings.data_dir, pattern) for pattern in sessions):
+    if _has_sessions(settings):
         traces = "agent sessions of earlier conversations in the data directory"
     elif has_logs and state == "empty":
         traces = "logs of earlier turns"
@@ -48,6 +49,24 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
         "begin"
         " anew: move the contents of CANDOR_DATA_DIR and CANDOR_LOG_DIR to another place."
     )
+
+
+def refuse_new_database_blocking(settings: Settings) -> None:
+    """Refuse a PostgreSQL database that was just made, if there are earlier conversations.
+
+    Raise `StartError` if the data directory has conversations or their agent sessions.
+    """
+    if _has_sessions(settings) or not holds_nothing_blocking(settings.data_dir / DATABASE):
+        raise StartError(
+            "The database of CANDOR_DATABASE_URL is empty, but the data directory has "
+            "conversations or their agent sessions. Correct the address, or begin anew: give the "
+            "server an empty directory with CANDOR_DATA_DIR."
+        )
+
+
+def _has_sessions(settings: Settings) -> bool:
+    sessions = ("sessions/projects/*/*.jsonl", "users/*/sessions/projects/*/*.jsonl")
+    return any(_has_any(settings.data_dir, pattern) for pattern in sessions)
 
 
 def _has_any(directory: Path, pattern: str) -> bool:
@@ -68,21 +87,22 @@ def _is_foreign(path: Path) -> bool:
     return bool(rows) and ("conversations",) not in rows
 
 
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     "SELECT (SELECT count(*) FROM events WHERE data != '' AND NOT json_valid(data))"
-    " + (SELECT count(*) FROM turns WHERE NOT coalesce(json_valid(result), 1))"
+    " + (SELECT count(*) FROM turns WHERE result IS NOT NULL AND NOT json_valid(result))"
 )
+"""Counts the damaged events and results."""
 
 
 def count_damaged_blocking(settings: Settings) -> int:
-    """Return how many stored events and results are damaged; 0 if there is no database, or all of
-    it is.
+    """Return how many events and results in the file are damaged; 0 if there is no such database,
+    or all of it is.
     """
     path = settings.data_dir / DATABASE
-    if not path.exists():
+    if settings.database_url is not None or not path.exists():
         return 0
     try:
         with closing(look_at_blocking(path)) as connection:
-            return int(connection.execute(_UNREADABLE).fetchone()[0])
+            return int(connection.execute(UNREADABLE).fetchone()[0])
     except (sqlite3.Error, UnicodeDecodeError):  # opening it reports that
         return 0

@@ -37,6 +37,7 @@ from gateway.observability.trace_plan import plan_traces
 from gateway.private_files import make_directories_blocking
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
+from gateway.storage import where_to_look
 from gateway.trust import OWN_SKILLS
 from gateway.version import VERSION
 from gateway.web_fetch.tools import web_tools
@@ -150,15 +151,15 @@ async def serve(
         try:
             await _open_and_serve(settings, environ, plan, listener, announce)
         except (BaseExceptionGroup, StoreUnavailable) as exc:
-            raise _alone(exc) from exc
+            raise _alone(exc, settings) from exc
 
 
-def _alone(exc: BaseException) -> BaseException:
+def _alone(exc: BaseException, settings: Settings) -> BaseException:
     """Unwrap single exceptions of groups; a failed database becomes a `StartError`."""
     while isinstance(exc, BaseExceptionGroup) and len(exc.exceptions) == 1:
         exc = exc.exceptions[0]
     if isinstance(exc, StoreUnavailable):
-        return StartError(f"{exc} Look at the directory of CANDOR_DATA_DIR.")
+        return StartError(f"{exc} {where_to_look(settings)}")
     return exc
 
 

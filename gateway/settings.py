@@ -168,7 +168,14 @@ def _dollars(text: str) -> float:
     return value
 
 
+def _postgres(text: str) -> Secret:
+    if not re.match(r"postgres(ql)?://", _words(text)):
+        raise _FaultError("it is none")
+    return Secret(text)
+
+
 _SECRET = _Form("a secret", lambda text: Secret(_words(text)))
+_POSTGRES = _Form("an address such as postgresql://user@host/database", _postgres)
 _FORMS: Mapping[str, Callable[..., _Form]] = {
     "whole": lambda least, most, *unit: _between(
         least, most, " of ".join(("a whole number", *unit)), _integer
@@ -191,6 +198,7 @@ _FORMS: Mapping[str, Callable[..., _Form]] = {
     "file": lambda: _Form("a file that can be read", _path),
     "text": lambda: _Form("text", _words),
     "secret": lambda: _SECRET,
+    "postgres": lambda: _POSTGRES,
 }
 
 
@@ -214,6 +222,7 @@ class Settings:
     worktrees: Switch = "off"
     data_dir: Path = Path(".candor")
     log_dir: Path = Path("logs")
+    database_url: Secret | None = None
     model: str | None = None
     max_live_clients: int = 8
     max_live_mb: int = 0
@@ -323,7 +332,7 @@ def _read(variable: str, text: str, form: _Form) -> Any:
         return form.read(text)
     except _FaultError as fault:
         # a key may have been put into the wrong variable
-        shown = "***" if form is _SECRET else mask_secrets(text)
+        shown = "***" if form in {_SECRET, _POSTGRES} else mask_secrets(text)
         if len(shown) > _SHOWN_CHARS:
             shown = f"{shown[:_SHOWN_CHARS]}…"
         raise SettingsError(f"{variable}={shown!r}: {fault}; it takes {form.words}") from None

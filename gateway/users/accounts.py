@@ -14,7 +14,7 @@ from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
 from gateway.users.store import AuditLog, QuotaStore, TokenStore, UserStore
 from memory.clock import Now
 from memory.errors import StoreUnavailable
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 
 _LOOK_EVERY_S: Final = 0.5
 _KEPT_REFUSED: Final = 10_000
@@ -134,7 +134,7 @@ class Accounts:
         self._changed = anyio.Event()
 
 
-def open_accounts(database: Database, *, now: Now) -> Accounts:
+def open_accounts(database: SqlDatabase, *, now: Now) -> Accounts:
     """Return the accounts of a database that is open."""
     return Accounts(
         SqliteUserStore(database),

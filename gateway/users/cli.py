@@ -13,12 +13,12 @@ from typing import Final, TextIO, get_args
 
 import anyio
 
-from gateway.conversations import migrations
 from gateway.conversations.model import QuotaLimit
 from gateway.errors import StartError
 from gateway.ids import UserId
-from gateway.lost_data import DATABASE, refuse_lost_database_blocking
+from gateway.lost_data import refuse_lost_database_blocking
 from gateway.settings import Settings
+from gateway.storage import open_storage, where_to_look
 from gateway.users.accounts import Accounts, open_accounts
 from gateway.users.model import (
     MAX_TOKEN_NAME_CHARS,
@@ -34,7 +34,6 @@ from gateway.users.model import (
 from memory.clock import Now, rfc3339
 from memory.errors import StoreUnavailable
 from memory.items.ids import opaque_id
-from memory.stores.sqlite.database import migrations_of, open_database
 from policies.explain import printable
 
 _MAX_DAYS: Final = 3650
@@ -69,9 +68,7 @@ def run_users_command(
 
     async def run() -> None:
         act = Act(by=f"command:{getpass.getuser()}", at=now())
-        database = await open_database(
-            settings.data_dir / DATABASE, migrations_of(migrations.__name__)
-        )
+        database = await open_storage(settings)
         try:
             accounts = open_accounts(database, now=now)
             await given.run(_Call(accounts=accounts, given=given, act=act, say=say))
@@ -81,7 +78,7 @@ def run_users_command(
     try:
         anyio.run(run)
     except StoreUnavailable as exc:
-        raise StartError(f"{exc} Look at the directory of CANDOR_DATA_DIR.") from exc
+        raise StartError(f"{exc} {where_to_look(settings)}") from exc
     if command == "token" and given.does == "add" and settings.users == "off":
         say(_NOT_ON)
     return 0

@@ -11,12 +11,12 @@ from gateway.webhooks.sender import WebhookSender
 from memory.clock import utc_now
 from memory.intents.masking import Mask
 from memory.outbox.loop import DeliveryResult
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 
 
 async def open_webhooks(
     settings: Settings,
-    database: Database,
+    database: SqlDatabase,
     mask: Mask,
     on_result: Callable[[DeliveryResult], None],
 ) -> Webhooks:

@@ -18,6 +18,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import anyio.to_thread
 import psycopg
@@ -135,9 +136,34 @@ def empty_schema_blocking(kind: str) -> Iterator[str]:
 
 
 def _run_blocking(statement: str, part: sql.Composable) -> list[Any]:
-    with psycopg.connect(server_url()) as connection:
+    with psycopg.connect(server_url(), autocommit=True) as connection:
         cursor = connection.execute(sql.SQL(statement).format(part))
         return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def new_database_blocking(password: str) -> Iterator[str]:
+    """Lend the address of a database of its own, with a password that the server does not ask for."""
+    name = f"database_{next(_numbers)}"
+    _run_blocking("CREATE DATABASE {}", sql.Identifier(name))
+    try:
+        host = server_url().partition("?")[2]
+        yield f"postgresql://candor:{quote(password, safe='')}@/{name}?{host}"
+    finally:
+        _run_blocking("DROP DATABASE {} WITH (FORCE)", sql.Identifier(name))
+
+
+@contextmanager
+def closed_database_blocking(url: str) -> Iterator[None]:
+    """Have nobody reach a database while the block runs."""
+    name = urlsplit(url).path.removeprefix("/")
+    _run_blocking("ALTER DATABASE {} ALLOW_CONNECTIONS false", sql.Identifier(name))
+    ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {}"
+    try:
+        _run_blocking(ended, sql.Literal(name))
+        yield
+    finally:
+        _run_blocking("ALTER DATABASE {} ALLOW_CONNECTIONS true", sql.Identifier(name))
 
 
 @asynccontextmanager

@@ -28,6 +28,7 @@ from memory.stores.postgres.connections import (
     connect_blocking,
 )
 from memory.stores.postgres.driver_errors import translating_errors
+from memory.stores.postgres.sole_use import SoleUse
 from memory.stores.postgres.translation import Row
 from memory.stores.sqlite.driver_errors import decoding_rows
 
@@ -42,7 +43,14 @@ _MAX_RUNS: Final = 20
 _PAUSE_S: Final = 0.001
 """At most, before a function is run again; doubled with each run, up to 64 times as long."""
 _MAX_DOUBLINGS: Final = 6
+_NOT_ALONE: Final = (
+    "The database cannot be written: it was out of reach, or another server has begun to use it."
+)
 _NEWER: Final = "The database was written by a newer version of this program."
+
+
+class InUse(StoreUnavailable):
+    """Another program has the schema open, and would have it alone."""
 
 
 class PostgresDatabase(SqlDatabase):
@@ -50,7 +58,8 @@ class PostgresDatabase(SqlDatabase):
 
     engine = "postgresql"
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, sole_use: SoleUse | None = None) -> None:
+        self._sole_use = sole_use
         self._writers = WriterPool(url, schema)
         self._readers = ReaderPool(url, schema)
         self._closed = False
@@ -62,6 +71,8 @@ class PostgresDatabase(SqlDatabase):
         `StoreUnavailable` where the connection is lost leaves open whether it was committed.
         """
         self._require_open()
+        if self._sole_use is not None and not self._sole_use.is_held:
+            raise StoreUnavailable(_NOT_ALONE)
         begin = _BEGIN if is_synced else _BEGIN + _UNSYNCED
         transaction = partial(self._transact_blocking, work, begin)
         with translating_errors("written"):
@@ -114,6 +125,8 @@ class PostgresDatabase(SqlDatabase):
         with anyio.CancelScope(shield=True):
             await self._writers.close()
             await anyio.to_thread.run_sync(self._readers.close_blocking)
+            if self._sole_use is not None:
+                await anyio.to_thread.run_sync(self._sole_use.close_blocking)
 
     def _transact_blocking(self, work: Callable[[Connection], T], begin: str) -> T:
         was_refused = False
@@ -147,15 +160,33 @@ class PostgresDatabase(SqlDatabase):
             raise StoreUnavailable("The database is closed.")
 
 
-async def open_postgres(url: str, migrations: Sequence[str], *, schema: str) -> PostgresDatabase:
+def is_made_blocking(url: str, schema: str) -> bool:
+    """Return whether the schema has the tables of a program. Raise `StoreUnavailable` if it cannot
+    be reached.
+    """
+    with translating_errors("opened"), connect_blocking(url, schema, is_reader=True) as connection:
+        row = connection.execute("SELECT to_regclass('schema_version')").fetchone()
+        return row is not None and row[0] is not None
+
+
+async def open_postgres(
+    url: str, migrations: Sequence[str], *, schema: str, is_sole: bool = False
+) -> PostgresDatabase:
     """Open a schema of a database, created if missing, and bring it up to the last migration.
 
-    Several programs may do so at the same time. Raise `StoreUnavailable` if it cannot be opened, is
-    older than PostgreSQL 16, is not in UTF-8, or a newer program has written it.
+    Several programs may do so at the same time. If `is_sole`, only one of those that ask for it has
+    the schema open: `InUse` is raised for the others. One that the server was out of reach for
+    writes again when no other has opened it meanwhile. Raise `StoreUnavailable` if it cannot be
+    opened, is older than PostgreSQL 16, is not in UTF-8, or a newer program has written it.
     """
     with translating_errors("opened"):
         await anyio.to_thread.run_sync(_prepare_blocking, url, migrations, schema)
-    return PostgresDatabase(url, schema)
+        if not is_sole:
+            return PostgresDatabase(url, schema)
+        sole_use = SoleUse(url, schema)
+        if not await anyio.to_thread.run_sync(sole_use.take_blocking):
+            raise InUse("The database is used by another program.")
+    return PostgresDatabase(url, schema, sole_use)
 
 
 def _prepare_blocking(url: str, migrations: Sequence[str], schema: str) -> None:

@@ -115,6 +115,7 @@ def test_secrets_are_the_values_of_names_that_say_so() -> None:
         "EMPTY_KEY": "",
         "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20otel-0123456789, x-team = blue-team",
         "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "api-key=trace%2D0123456789,nonsense,x=1",
+        "CANDOR_DATABASE_URL": "postgresql://me:base%400123456789@db/candor",
     }
     assert secrets_of(environ) == [
         "key-0123456789",
@@ -124,4 +125,6 @@ def test_secrets_are_the_values_of_names_that_say_so() -> None:
         "otel-0123456789",
         "blue-team",
         "trace-0123456789",
+        "base%400123456789",
+        "base@0123456789",
     ]

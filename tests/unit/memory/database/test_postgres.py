@@ -1,7 +1,8 @@
 """A database of PostgreSQL: migrations, transactions that rivals contradict, lost connections, values."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from traceback import format_exception
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 
 from gateway.conversations.migrations import postgres as gateway_postgres
 from memory.errors import StoreConflict, StoreUnavailable
-from memory.stores.postgres.connections import connect_blocking
-from memory.stores.postgres.database import PostgresDatabase, open_postgres
+from memory.stores.postgres.connections import Driver, connect_blocking
+from memory.stores.postgres.database import InUse, PostgresDatabase, open_postgres
 from memory.stores.postgres.translation import translated
 from memory.stores.sqlite.database import migrations_of
 from tests.support.postgres import new_schema_blocking, open_schema, server_url
@@ -241,6 +242,50 @@ async def test_a_database_that_cannot_be_reached_is_told_without_its_address(url
         await open_postgres(url, STEPS, schema="s")
     assert not any(part in str(caught.value) for part in ("zoe", "127", "nowhere", "heard"))
     assert "hunter2" not in "".join(format_exception(caught.value))
+
+
+async def test_one_program_alone_opens_a_schema_for_its_sole_use(schema: str) -> None:
+    async with sole(schema) as first:
+        with pytest.raises(InUse):
+            await open_postgres(server_url(), STEPS, schema=schema, is_sole=True)
+        async with open_schema(schema, STEPS) as beside:  # a command beside the server
+            await beside.execute("INSERT INTO words VALUES ('a')")
+        await first.execute("INSERT INTO words VALUES ('b')")
+    async with sole(schema) as second:
+        assert await count_words(second) == 2
+
+
+async def test_who_loses_its_lock_writes_again_when_no_other_has_taken_it(schema: str) -> None:
+    async with sole(schema) as database:
+        await anyio.to_thread.run_sync(on_server_blocking, ENDED_BY_SERVER)
+        with connect_blocking(server_url(), schema) as rival:
+            await taken_by(rival, schema)
+            with anyio.fail_after(20):
+                while await database.ping() is None:  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
+            with pytest.raises(StoreUnavailable, match="another server"):
+                await database.execute("INSERT INTO words VALUES ('a')")
+            assert await count_words(database) == 0
+        with anyio.fail_after(20):
+            while await database.ping() is not None:  # noqa: ASYNC110
+                await anyio.sleep(0.05)
+        await database.execute("INSERT INTO words VALUES ('a')")
+
+
+@asynccontextmanager
+async def sole(schema: str) -> AsyncIterator[PostgresDatabase]:
+    url = await anyio.to_thread.run_sync(server_url)
+    database = await open_postgres(url, STEPS, schema=schema, is_sole=True)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+async def taken_by(rival: Driver, schema: str) -> None:
+    """Take the lock as soon as the server has noticed that its holder is gone."""
+    take = "SELECT pg_advisory_lock(hashtextextended('sole use of ' || %s, 0))"
+    await anyio.to_thread.run_sync(partial(rival.execute, take, (schema,)))
 
 
 async def test_after_closing_nothing_is_read_or_written(schema: str) -> None:

@@ -1,0 +1,89 @@
+"""The database of conversations and users: a file in the data directory, or PostgreSQL."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
+
+import anyio.to_thread
+
+from gateway.conversations import migrations
+from gateway.conversations.migrations import postgres
+from gateway.errors import StartError
+from gateway.lost_data import DATABASE, UNREADABLE, refuse_new_database_blocking
+from gateway.settings import Secret, Settings
+from memory.stores.database import SqlDatabase
+from memory.stores.sqlite.database import migrations_of, open_database
+
+SCHEMA: Final = "candor"
+"""In PostgreSQL."""
+_NO_DRIVER: Final = (
+    "CANDOR_DATABASE_URL takes the package psycopg: pip install 'candor[postgres]', or unset it."
+)
+_IN_USE: Final = (
+    "Another Candor server uses the database of CANDOR_DATABASE_URL; stop it, or give this one its "
+    "own."
+)
+
+
+async def open_storage(settings: Settings, *, serves: bool = False) -> SqlDatabase:
+    """Open the database, made if missing, and bring it up to date.
+
+    With `serves`, no other server has it open, and a new one in PostgreSQL is refused if there are
+    earlier conversations. Raise `StoreUnavailable` if it cannot be opened, and `StartError` if it
+    is refused or in use, or psycopg is missing.
+    """
+    if settings.database_url is None:
+        return await open_database(settings.data_dir / DATABASE, await sqlite_steps())
+    if find_spec("psycopg") is None:
+        raise StartError(_NO_DRIVER)
+    return await _open_postgres(settings, settings.database_url, serves=serves)
+
+
+async def _open_postgres(settings: Settings, url: Secret, *, serves: bool) -> SqlDatabase:
+    from memory.stores.postgres.database import (  # noqa: PLC0415  psycopg is an extra
+        InUse,
+        is_made_blocking,
+        open_postgres,
+    )
+
+    if serves and not await anyio.to_thread.run_sync(is_made_blocking, url.value, SCHEMA):
+        await anyio.to_thread.run_sync(refuse_new_database_blocking, settings)
+    steps = await anyio.to_thread.run_sync(migrations_of, postgres.__name__)
+    try:
+        return await open_postgres(url.value, steps, schema=SCHEMA, is_sole=serves)
+    except InUse as exc:
+        raise StartError(_IN_USE) from exc
+
+
+async def sqlite_steps() -> Sequence[str]:
+    """Return the migrations of the file."""
+    return await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
+
+
+def where_to_look(settings: Settings) -> str:
+    """Return what a person should look at when the database cannot be opened, as a sentence."""
+    if settings.database_url is None:
+        return "Look at the directory of CANDOR_DATA_DIR."
+    return "Look at CANDOR_DATABASE_URL and the directory of CANDOR_DATA_DIR."
+
+
+async def try_postgres(url: Secret) -> tuple[str, int]:
+    """Look at a PostgreSQL database and change nothing: return its version, and how many of the
+    stored events and results are damaged.
+
+    Raise `StoreUnavailable` if it cannot be reached, `StartError` if psycopg is missing.
+    """
+    if find_spec("psycopg") is None:
+        raise StartError(_NO_DRIVER)
+    from memory.stores.postgres.database import (  # noqa: PLC0415  psycopg is an extra
+        PostgresDatabase,
+        is_made_blocking,
+    )
+
+    is_made = await anyio.to_thread.run_sync(is_made_blocking, url.value, SCHEMA)
+    database = PostgresDatabase(url.value, SCHEMA)
+    try:
+        version = str(await database.scalar("SELECT current_setting('server_version')"))
+        return version, int(await database.scalar(UNREADABLE)) if is_made else 0
+    finally:
+        await database.close()

@@ -1,0 +1,73 @@
+"""A lock on a schema, held by one program for as long as its connection lasts."""
+
+import logging
+import threading
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from memory.stores.postgres.connections import Driver, connect_blocking
+
+_LOOK_S: Final = 1.0
+_TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended('sole use of ' || %s, 0))"
+_log = logging.getLogger(__name__)
+
+
+class SoleUse:
+    """Holds the lock, and takes it again when the server was gone for a while."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        self._url = url
+        self._schema = schema
+        self._connection: Driver | None = None
+        self._closing = threading.Event()
+        self._watcher = threading.Thread(target=self._watch_blocking, daemon=True)
+        self.is_held = False
+        """As of a second ago at most; False while the server cannot be reached."""
+
+    def take_blocking(self) -> bool:
+        """Take the lock and hold it until `close_blocking`; False if another program has it.
+
+        Raise `psycopg.Error` if the server cannot be reached.
+        """
+        self.is_held = self._try_blocking()
+        if self.is_held:
+            self._watcher.start()
+        return self.is_held
+
+    def close_blocking(self) -> None:
+        """Release the lock; idempotent."""
+        self._closing.set()
+        if self._watcher.is_alive():
+            self._watcher.join()
+        self._drop_blocking()
+
+    def _watch_blocking(self) -> None:
+        while not self._closing.wait(_LOOK_S):
+            was_held = self.is_held
+            try:
+                self.is_held = self._try_blocking()
+            except psycopg.Error:
+                self._drop_blocking()
+            if was_held and not self.is_held:
+                _log.error("database_lock_lost")
+
+    def _try_blocking(self) -> bool:
+        if self._connection is not None:
+            self._connection.execute("SELECT 1")
+            return True
+        connection = connect_blocking(self._url, self._schema)
+        row = connection.execute(_TAKE, (self._schema,)).fetchone()
+        if not (row and row[0]):
+            connection.close()
+            return False
+        self._connection = connection
+        return True
+
+    def _drop_blocking(self) -> None:
+        self.is_held = False
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()

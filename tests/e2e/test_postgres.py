@@ -1,0 +1,119 @@
+"""The real server with its conversations in PostgreSQL."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import anyio
+import pytest
+
+from tests.support.live_server import LiveClient, bash, running_server, script, started_server
+from tests.support.postgres import closed_database_blocking, new_database_blocking
+from tests.support.program import one_sentence, run_app
+
+pytestmark = pytest.mark.e2e
+
+PASSWORD = "hunter2-of-the-database"
+AT_SIGN = "p@ss-of-the-database"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with new_database_blocking(PASSWORD) as address:
+        yield address
+
+
+async def test_a_conversation_outlives_its_server(tmp_path: Path, url: str) -> None:
+    """The server is killed in the middle of a turn; the data directory has no conversations."""
+    async with running_server(tmp_path, database_url=url) as server, server.client() as client:
+        told = await client.ask("Please remember the zebra.")
+        conversation_id = told["conversation_id"]
+        server.make_pipe("pipe")
+        async with client.stream(script(bash("cat pipe")), conversation_id) as events:
+            await events.until("tool.started")
+            server.kill()
+    assert not list((tmp_path / "data").glob("candor.sqlite3*"))
+    async with running_server(tmp_path, database_url=url) as server, server.client() as client:
+        messages = (await client.get(f"/conversations/{conversation_id}/messages"))["messages"]
+        assert messages[1]["result"]["reply"] == told["reply"]
+        assert messages[-1]["result"]["cause"] == "crashed"
+        found = await client.get("/conversations?q=ZEBRA")
+        assert [one["id"] for one in found["conversations"]] == [conversation_id]
+        again = await client.ask("What did I say before?", conversation_id)
+        assert again["outcome"] == "answered"
+        assert not [notice for notice in again["notices"] if notice["code"] == "session_lost"]
+
+
+async def test_without_its_database_a_server_says_so_and_goes_on_with_it(
+    tmp_path: Path, url: str
+) -> None:
+    async with running_server(tmp_path, database_url=url) as server, server.client() as client:
+        await client.ask("Hello.")
+        server.tolerated += ["storage_unavailable", "database_lock_lost", "recall_failed"]
+        with closed_database_blocking(url):
+            parts = await ready(client, 503)
+            assert parts["database"] != "ok"
+            assert (await client.http.get("/healthz")).status_code == 200
+            refused = await client.http.post("/chat", json={"message": "Are you there?"})
+            assert refused.status_code == 503
+        await ready(client, 200)
+        assert (await client.ask("Hello again."))["outcome"] == "answered"
+
+
+async def ready(client: LiveClient, status: int) -> Any:
+    """Wait until `/readyz` has this status; return the parts."""
+    while (answer := await client.http.get("/readyz")).status_code != status:  # noqa: ASYNC110
+        await anyio.sleep(0.05)
+    return answer.json()["parts"]
+
+
+def test_a_second_server_does_not_start(tmp_path: Path, url: str) -> None:
+    with started_server(tmp_path / "one", database_url=url) as server:
+        done = run_app("demo", directory=tmp_path / "other", database_url=url)
+        assert done.returncode == 1
+        assert one_sentence(done.stderr).startswith("Another Candor server uses the database")
+        added = run_app("user", "add", "ann", directory=tmp_path / "one", database_url=url)
+        assert (added.returncode, added.stderr) == (0, "")
+        server.stop()
+    with started_server(tmp_path / "other", database_url=url):
+        pass
+    listed = run_app("user", "list", directory=tmp_path / "other", database_url=url)
+    assert listed.stdout.startswith("ann ")
+
+
+def test_a_new_database_is_refused_where_there_are_conversations(tmp_path: Path, url: str) -> None:
+    with started_server(tmp_path):
+        pass
+    done = run_app("demo", directory=tmp_path, database_url=url)
+    assert done.returncode == 1
+    assert "the data directory has conversations" in one_sentence(done.stderr)
+
+
+@pytest.mark.parametrize(
+    "address", ["postgresql://zoe:{}@127.0.0.1:9/candor", "postgresql://zoe:{}@[/candor"]
+)
+def test_an_address_that_leads_nowhere_is_one_sentence(tmp_path: Path, address: str) -> None:
+    wrong: dict[str, Any] = {"database_url": address.format(PASSWORD)}
+    done = run_app("demo", directory=tmp_path, **wrong)
+    assert done.returncode == 1
+    assert "CANDOR_DATABASE_URL" in one_sentence(done.stderr)
+    assert PASSWORD not in done.stdout + done.stderr
+
+
+async def test_the_password_reaches_no_agent_and_no_record(tmp_path: Path) -> None:
+    with new_database_blocking(AT_SIGN) as url:
+        assert quote(AT_SIGN, safe="") in url
+        told = script({"text": f"It is {AT_SIGN}, isn't it?"})
+        async with running_server(tmp_path, database_url=url) as server, server.client() as client:
+            result = await client.ask(told)
+            assert AT_SIGN not in result["reply"]
+            for process in server.agents().values():
+                assert not any("of-the-database" in value for value in process.environ().values())
+            assert server.agents()
+            assert "of-the-database" not in server.journal_text(result)
+            assert "of-the-database" not in server.said()
+        doctor = run_app("doctor", directory=tmp_path, database_url=url)
+        assert doctor.returncode == 0, doctor.stdout
+        assert "Conversations are in PostgreSQL 18" in doctor.stdout
+        assert "of-the-database" not in doctor.stdout + doctor.stderr
