@@ -38,6 +38,7 @@ from gateway.http.exception_handlers import (
 from gateway.http.hosts import HostGuard, ListedOrigins, own_hosts
 from gateway.http.identity import identity_proxies
 from gateway.http.middleware import ErrorMiddleware, IncomingTrace, ResponseHeaders
+from gateway.http.oidc import oidc_plan
 from gateway.http.openapi import ERRORS
 from gateway.http.peers import LocalUsers, PeerGuard
 from gateway.http.routes import (
@@ -52,13 +53,18 @@ from gateway.http.routes import (
     memory,
     page,
     schedules,
+    sign_in,
     skills,
     webhooks,
     work_trees,
     workspace,
 )
+from gateway.http.sign_in import SignIns
 from gateway.http.unread_body import UnreadBody
+from gateway.settings import Settings
+from gateway.users.accounts import Accounts
 from gateway.version import VERSION
+from memory.clock import utc_now
 
 _METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE")
 
@@ -79,6 +85,7 @@ def create_app(
     tokens = check_exposure(settings)
     peer_guard = []
     proxies = identity_proxies(settings)
+    sign_ins = _sign_ins_of(settings, services.accounts)
     if local_users is not None and not settings.needs_sign_in:
         peer_guard = [Middleware(PeerGuard, serves_blocking=local_users.serves_blocking)]
     own = own_hosts(settings.host, settings.allowed_hosts, settings.allowed_origins)
@@ -110,11 +117,12 @@ def create_app(
                 tokens=tokens,
                 proxies=proxies,
                 accounts=services.accounts if settings.users == "on" else None,
+                sign_ins=sign_ins,
             ),
         ],
         exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
     )
-    app.state.gateway = AppState(services=services, limits=limits)
+    app.state.gateway = AppState(services=services, limits=limits, sign_ins=sign_ins)
     app.state.tokens = tokens
     work = (
         chat,
@@ -129,12 +137,27 @@ def create_app(
         mcp_servers,
         webhooks,
     )
-    for section in (*work, audit, logs, health, page):
+    for section in (*work, sign_in, audit, logs, health, page):
         app.include_router(section.router)
     for door in (ag_ui, anthropic, openai, openai_responses, openai_conversations, openai_files):
         app.include_router(door)
     app.include_router(mcp)
     return app
+
+
+def _sign_ins_of(settings: Settings, accounts: Accounts) -> SignIns | None:
+    plan = oidc_plan(settings)
+    if plan is None:
+        return None
+    from gateway.http.oidc_provider import AuthlibProvider  # noqa: PLC0415  few servers need it
+
+    return SignIns(
+        AuthlibProvider(plan),
+        accounts,
+        hours=settings.session_hours,
+        listed_origins=frozenset(settings.allowed_origins),
+        now=utc_now,
+    )
 
 
 async def _answer(request: Request, exc: Exception) -> Response:  # noqa: RUF029  as Starlette wants

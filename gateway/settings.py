@@ -257,6 +257,14 @@ class Settings:
     tokens_file: Path | None = None
     identity_header: str | None = None
     identity_proxies: tuple[str, ...] = ()
+    oidc_issuer: str | None = None
+    oidc_client_id: str | None = None
+    oidc_client_secret: Secret | None = None
+    oidc_user_claim: str = "sub"
+    oidc_groups_claim: str = "groups"
+    oidc_admin_group: str | None = None
+    public_url: str | None = None
+    session_hours: int = 12
     audit_days: int = 400
     policy_file: Path | None = None
     mcp_file: Path | None = None

@@ -3,21 +3,22 @@
 The paths that need no user are listed here; every other path needs one.
 """
 
-import ipaddress
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from http import HTTPStatus
-from typing import Final
+from typing import Final, Literal
 
 import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.errors import GatewayError, StartError, Unauthorized
+from gateway.errors import StartError, Unauthorized
 from gateway.http.hosts import is_loopback
 from gateway.http.identity import IdentityProxies, identity_proxies
+from gateway.http.networks import TooManyAttempts, network_of
+from gateway.http.oidc import BEGIN, CALLBACK, oidc_plan
+from gateway.http.sign_in import SignIns
 from gateway.http.tokens import TokenFile
 from gateway.ids import LOCAL_USER, UserId
 from gateway.rate_limit import RateLimit
@@ -26,31 +27,30 @@ from gateway.users.accounts import Accounts
 from gateway.users.model import Role
 from gateway.version import COMMAND
 
-_OPEN_PATHS = frozenset({"/", "/healthz"})
+_OPEN_PATHS = frozenset({"/", "/healthz", BEGIN, CALLBACK})
 _OPEN_FOLDER = "/static/"
 _SCHEME = "bearer"
 _KEY_HEADER = "x-api-key"
 """Where clients of other services put their key."""
 
+SignedInBy = Literal["nothing", "proxy", "token", "session"]
+_TOKEN: SignedInBy = "token"  # noqa: S105  a word
+_SESSION: SignedInBy = "session"
+
 _BURST: Final = 10
 _EVERY_S: Final = 6.0
 _MAX_ADDRESSES: Final = 4096
-_NETWORK_BITS: Final = 64
-"""Of an IPv6 address; a client that has one address of such a network has all."""
-
-
-class TooManyAttempts(GatewayError, code="too_many_attempts", status=HTTPStatus.TOO_MANY_REQUESTS):
-    """Too many unknown tokens came from one address."""
 
 
 def check_exposure(settings: Settings) -> TokenFile | None:
     """Return the configured tokens; None without them. Blocking.
 
     Unless users sign in every client, on loopback, is the local user. Raise `StartError` if other
-    machines can reach the server then, the tokens cannot be read, or what is said of proxies is not
-    whole.
+    machines can reach the server then, the tokens cannot be read, or what is said of proxies or of
+    the provider is not whole.
     """
     proxies = identity_proxies(settings)
+    oidc_plan(settings)
     if settings.tokens_file is not None:
         return TokenFile(settings.tokens_file)
     if proxies is None and settings.users == "off" and not is_loopback(settings.host):
@@ -93,6 +93,7 @@ class _Caller:
 
     user_id: UserId
     role: Role = "user"
+    signed_in_by: SignedInBy
     wait_revoked: Callable[[], Awaitable[None]] = anyio.sleep_forever
     """Returns when it is no longer theirs to ask."""
 
@@ -114,12 +115,16 @@ class TokenGuard:
         tokens: TokenFile | None,
         proxies: IdentityProxies | None = None,
         accounts: Accounts | None = None,
+        sign_ins: SignIns | None = None,
     ) -> None:
-        """`accounts` None: users and tokens of the database do not count."""
+        """`accounts` None: users and tokens of the database do not count. `sign_ins` None: sessions
+        do not, either.
+        """
         self._app = app
         self._tokens = tokens
         self._proxies = proxies
         self._accounts = accounts
+        self._sign_ins = sign_ins
         self._unknown: RateLimit[str] = RateLimit(
             burst=_BURST, every_s=_EVERY_S, max_keys=_MAX_ADDRESSES
         )
@@ -130,32 +135,54 @@ class TokenGuard:
         if path not in _OPEN_PATHS and not path.startswith(_OPEN_FOLDER):
             caller = await self._identify(scope)
             scope["state"].update(
-                user_id=caller.user_id, role=caller.role, wait_revoked=caller.wait_revoked
+                user_id=caller.user_id,
+                role=caller.role,
+                signed_in_by=caller.signed_in_by,
+                wait_revoked=caller.wait_revoked,
             )
         await self._app(scope, receive, send)
 
     async def _identify(self, scope: Scope) -> _Caller:
         named = self._proxies.user_of(scope) if self._proxies is not None else None
         if named is not None:
-            return await self._known(_Caller(user_id=named))
+            return await self._known(_Caller(user_id=named, signed_in_by="proxy"))
         if self._tokens is not None or self._accounts is not None:
-            return await self._holder(_token_of(scope), _network(scope))
+            return await self._holder(scope)
         if self._proxies is not None:
             raise Unauthorized("Ask through the proxy in front of this server; it signs you in.")
-        return _Caller(user_id=LOCAL_USER, role="admin")
+        return _Caller(user_id=LOCAL_USER, role="admin", signed_in_by="nothing")
 
-    async def _holder(self, token: str, network: str) -> _Caller:
+    async def _holder(self, scope: Scope) -> _Caller:
+        token = _token_of(scope)
         user_id = self._tokens.user_of(token) if self._tokens is not None else None
         if self._tokens is not None and user_id is not None:
             wait_revoked = partial(self._tokens.wait_revoked, token)
-            return await self._known(_Caller(user_id=user_id, wait_revoked=wait_revoked))
+            return await self._known(
+                _Caller(user_id=user_id, signed_in_by="token", wait_revoked=wait_revoked)
+            )
         if self._accounts is not None:
-            user = await self._accounts.holder(token)
-            if user is not None:
-                wait_revoked = partial(self._accounts.wait_token_revoked, token, user.id)
-                return _Caller(user_id=user.id, role=user.role, wait_revoked=wait_revoked)
-        await self._refuse(token, network)
-        raise Unauthorized("This server needs a token: send `Authorization: Bearer …`.")
+            caller = await self._by_token_or_session(self._accounts, token, scope)
+            if caller is not None:
+                return caller
+        await self._refuse(token, network_of(scope))
+        raise Unauthorized(
+            "This server needs a token: send `Authorization: Bearer …`.",
+            details={} if self._sign_ins is None else {"sign_in": BEGIN},
+        )
+
+    async def _by_token_or_session(
+        self, accounts: Accounts, token: str, scope: Scope
+    ) -> _Caller | None:
+        """Return who signs in by the database; None: nobody. A token goes before a session."""
+        find, way = partial(accounts.holder, token), _TOKEN
+        if not token and self._sign_ins is not None:
+            secret = self._sign_ins.secret_of(scope)
+            find, way = partial(accounts.session_holder, secret or ""), _SESSION
+        user = await find()
+        if user is None:
+            return None
+        wait_revoked = partial(accounts.wait_ended, find, user.id)
+        return _Caller(user_id=user.id, role=user.role, signed_in_by=way, wait_revoked=wait_revoked)
 
     async def _known(self, caller: _Caller) -> _Caller:
         """Return a user who has signed in elsewhere, with what the database knows of them.
@@ -169,7 +196,7 @@ class TokenGuard:
             raise Unauthorized("An administrator of this server has disabled this user.")
         wait_revoked = partial(self._accounts.wait_disabled, caller.user_id, caller.wait_revoked)
         role: Role = "user" if user is None else user.role
-        return _Caller(user_id=caller.user_id, role=role, wait_revoked=wait_revoked)
+        return replace(caller, role=role, wait_revoked=wait_revoked)
 
     async def _refuse(self, token: str, network: str) -> None:
         """Note an unknown token. Raise `TooManyAttempts` if too many came from there."""
@@ -192,14 +219,3 @@ def _token_of(scope: Scope) -> str:
         return keys[0].strip()
     scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
     return token.strip() if scheme.lower() == _SCHEME else ""
-
-
-def _network(scope: Scope) -> str:
-    host = str((scope.get("client") or ("",))[0])
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return host
-    return str(ipaddress.ip_network((int(address), _NETWORK_BITS), strict=False))

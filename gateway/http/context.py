@@ -19,6 +19,7 @@ from gateway.files.uploads import StoredFile, Upload, store_uploads_blocking
 from gateway.http.bodies import BodyT, read_body
 from gateway.http.exception_handlers import StorageFailed
 from gateway.http.memory_views import health_fields, missing_health_fields
+from gateway.http.sign_in import SignIns
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
 from gateway.users.model import Action
@@ -51,6 +52,8 @@ class AppState:
 
     services: Services
     limits: HttpLimits
+    sign_ins: SignIns | None = None
+    """None without a provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

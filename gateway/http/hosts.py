@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gateway.errors import Forbidden
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _DIAGRAMS = re.compile(r"/static/(?:[\w.-]+/)?diagram/")
 """Public files of the frame that draws diagrams. The frame has no origin, so its requests say
 `null`."""
@@ -94,7 +94,7 @@ class HostGuard:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             host = self._check_host(headers.getlist("host"))
-            if scope["method"] not in _SAFE_METHODS or not _DIAGRAMS.match(scope["path"]):
+            if scope["method"] not in SAFE_METHODS or not _DIAGRAMS.match(scope["path"]):
                 self._check_page(scope["method"], headers, host)
         await self._app(scope, receive, send)
 
@@ -110,7 +110,7 @@ class HostGuard:
             is_listed = len(origins) == 1 and origins[0] in self._own.origins
             is_own = is_listed or all(self._is_own_page(origin, host) for origin in origins)
         else:
-            is_link = method in _SAFE_METHODS and headers.getlist("sec-fetch-mode") == ["navigate"]
+            is_link = method in SAFE_METHODS and headers.getlist("sec-fetch-mode") == ["navigate"]
             is_own = is_link or _OWN_SITES.issuperset(headers.getlist("sec-fetch-site"))
         if not is_own:
             raise Forbidden("This request comes from a web page that is not this server's.")

@@ -1,6 +1,7 @@
 """Who may use the server, by the database: asked anew with each request, watched for streams."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -10,8 +11,9 @@ from gateway.ids import UserId
 from gateway.users.model import Action, AuditEntry, User, digest_of
 from gateway.users.sqlite.audit import SqliteAuditLog
 from gateway.users.sqlite.quotas import SqliteQuotaStore
+from gateway.users.sqlite.sessions import SqliteSessionStore
 from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
-from gateway.users.store import AuditLog, QuotaStore, TokenStore, UserStore
+from gateway.users.store import AuditLog, QuotaStore, SessionStore, TokenStore, UserStore
 from memory.clock import Now
 from memory.errors import StoreUnavailable
 from memory.stores.database import SqlDatabase
@@ -22,12 +24,13 @@ _PRUNE_EVERY_S: Final = 3600.0
 
 
 class Accounts:
-    """The users, tokens, quotas and audit log of a server."""
+    """The users, tokens, sessions, quotas and audit log of a server."""
 
     def __init__(
         self,
         users: UserStore,
         tokens: TokenStore,
+        sessions: SessionStore,
         quotas: QuotaStore,
         audit: AuditLog,
         *,
@@ -35,6 +38,7 @@ class Accounts:
     ) -> None:
         self.users = users
         self.tokens = tokens
+        self.sessions = sessions
         self.quotas = quotas
         self.audit = audit
         self._now = now
@@ -50,22 +54,21 @@ class Accounts:
         """
         return await self.tokens.holder(digest_of(token), self._now()) if token else None
 
-    async def wait_token_revoked(self, token: str, user_id: UserId) -> None:
-        """Return when a token no longer signs a user in, or that cannot be found out.
+    async def session_holder(self, secret: str) -> User | None:
+        """Return the user of a session; raises as `holder` does."""
+        return await self.sessions.holder(digest_of(secret), self._now()) if secret else None
 
-        Looked at after each change that `watch` sees: a command's counts within a second.
+    async def wait_ended(self, find: Callable[[], Awaitable[User | None]], user_id: UserId) -> None:
+        """Return when `find`, which looks up what signed a user in, does not return the user any
+        more, or cannot.
+
+        Looked up after each change that `watch` sees: a command's counts within a second.
         """
         changed = self._changed
-        while await self._is_still(token, user_id):
-            await changed.wait()
-            changed = self._changed
-
-    async def _is_still(self, token: str, user_id: UserId) -> bool:
-        try:
-            user = await self.holder(token)
-        except StoreUnavailable:
-            return False
-        return user is not None and user.id == user_id
+        with suppress(StoreUnavailable):  # what cannot be looked up is not valid
+            while (user := await find()) is not None and user.id == user_id:
+                await changed.wait()
+                changed = self._changed
 
     async def wait_disabled(
         self, user_id: UserId, wait_revoked: Callable[[], Awaitable[None]]
@@ -125,7 +128,8 @@ class Accounts:
         before = (self._enabled, self._disabled, self._live)
         self._enabled = frozenset(one.id for one in users if one.disabled_at is None)
         self._disabled = frozenset(one.id for one in users) - self._enabled
-        self._live = frozenset(one.id for one in tokens if one.is_live(now))
+        live = {one.id for one in tokens if one.is_live(now)}
+        self._live = frozenset({*live, *await self.sessions.live(now)})
         if (self._enabled, self._disabled, self._live) != before:
             self._tell()
 
@@ -139,6 +143,7 @@ def open_accounts(database: SqlDatabase, *, now: Now) -> Accounts:
     return Accounts(
         SqliteUserStore(database),
         SqliteTokenStore(database),
+        SqliteSessionStore(database),
         SqliteQuotaStore(database),
         SqliteAuditLog(database),
         now=now,

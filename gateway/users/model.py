@@ -20,7 +20,9 @@ Action = Literal[
     "token.made",
     "token.revoked",
     "quota.changed",
+    "sign_in.done",
     "sign_in.refused",
+    "sign_out",
     "conversation.deleted",
     "memory.deleted",
     "permission.granted",
@@ -59,6 +61,16 @@ class ApiToken:
     def is_live(self, now: datetime) -> bool:
         """Return whether it is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A browser that signed in through a provider, without its secret."""
+
+    id: str
+    user_id: UserId
+    created_at: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from gateway.conversations.model import QuotaLimit
 from gateway.ids import UserId
-from gateway.users.model import Act, ApiToken, AuditEntry, Role, User
+from gateway.users.model import Act, ApiToken, AuditEntry, Role, Session, User
 
 
 class UserStore(Protocol):
@@ -59,6 +59,39 @@ class TokenStore(Protocol):
 
         None if there is no such token, it is revoked or has expired, or the user is disabled.
         """
+
+
+class SessionStore(Protocol):
+    """Sessions of browsers, and sign-ins that are on their way through a provider."""
+
+    async def begin(
+        self, digest: str, data: Mapping[str, str], *, at: datetime, expires_at: datetime
+    ) -> None:
+        """Keep what the answer of a sign-in must match, until it comes or expires.
+
+        `digest` is that of its state. Expired ones are deleted. Raise `StoreConflict` if it is
+        taken.
+        """
+
+    async def take(self, digest: str, at: datetime) -> Mapping[str, str] | None:
+        """Return what was kept for a sign-in, once; None if there is none, or it has expired."""
+
+    async def start(self, session: Session, digest: str, act: Act) -> None:
+        """Start a session; `digest` is that of its secret. Expired ones are deleted.
+
+        Raise `StoreConflict` if there is no such user.
+        """
+
+    async def holder(self, digest: str, at: datetime) -> User | None:
+        """Return the user of a session; None if there is none, it has ended or expired, or the user
+        is disabled.
+        """
+
+    async def end(self, digest: str, act: Act) -> bool:
+        """End a session; return False if there is none."""
+
+    async def live(self, at: datetime) -> Sequence[str]:
+        """Return the ids of the sessions that have not expired, in their order."""
 
 
 class QuotaStore(Protocol):

@@ -10,6 +10,7 @@ from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.users.sqlite.audit import SqliteAuditLog
 from gateway.users.sqlite.quotas import SqliteQuotaStore
+from gateway.users.sqlite.sessions import SqliteSessionStore
 from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
 from memory.errors import StoreConflict
 from memory.stores.database import SqlDatabase
@@ -23,6 +24,7 @@ def accounts_on(database: SqlDatabase) -> AccountStores:
     return AccountStores(
         users=SqliteUserStore(database),
         tokens=SqliteTokenStore(database),
+        sessions=SqliteSessionStore(database),
         quotas=SqliteQuotaStore(database),
         audit=SqliteAuditLog(database),
         turns=SqliteTurnStore(database),

@@ -24,6 +24,7 @@ from gateway.http.routes import (
     memory,
     page,
     schedules,
+    sign_in,
     skills,
     webhooks,
     work_trees,
@@ -40,7 +41,7 @@ WORK = (
     *(mcp_servers, webhooks),
 )
 OPENAI = (openai, openai_responses, openai_conversations, openai_files)
-SECTIONS = (*WORK, audit, logs, health, page, ag_ui, anthropic, *OPENAI, mcp)
+SECTIONS = (*WORK, sign_in, audit, logs, health, page, ag_ui, anthropic, *OPENAI, mcp)
 
 
 def test_the_table_of_settings_is_the_generated_one() -> None:

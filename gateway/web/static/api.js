@@ -5,9 +5,9 @@ import { currentToken, findToken, signedIn } from "/static/session.js";
 
 /** An answer that is no success, or none at all (`code` is then "network"). */
 export class ApiError extends Error {
-  constructor({ status = 0, code, message, retryable = false, requestId = null, retryAfter_s = null, files = [] }) {
+  constructor({ status = 0, code, message, retryable = false, requestId = null, retryAfter_s = null, files = [], signInPath = null }) {
     super(message);
-    Object.assign(this, { status, code, retryable, requestId, retryAfter_s, files });
+    Object.assign(this, { status, code, retryable, requestId, retryAfter_s, files, signInPath });
   }
 }
 
@@ -22,6 +22,7 @@ export function errorFromShape(shape, status = 0) {
     requestId: error.request_id ?? null,
     retryAfter_s: error.details?.retry_after_s ?? null,
     files: error.details?.files ?? [],
+    signInPath: error.details?.sign_in ?? null,
   });
 }
 
@@ -31,7 +32,7 @@ let askForToken = async () => {};
 let tokenAsked = null;
 let unreachable = () => {};
 
-/** `ask(isWrong, elsewhere)` shows the sign-in panel and resolves to a token; see `findToken`. */
+/** `ask(isWrong, elsewhere, path)` shows the sign-in panel and resolves to a token; see `findToken`. `path`: of the provider's sign-in. */
 export function onTokenNeeded(ask) {
   askForToken = ask;
 }
@@ -41,9 +42,10 @@ export function onUnreachable(hear) {
   unreachable = hear;
 }
 
-async function signIn() {
+async function signIn(path) {
   // All requests that were refused at the same time wait for the same panel.
-  tokenAsked ??= findToken(currentToken(), askForToken).finally(() => { tokenAsked = null; });
+  const ask = (isWrong, elsewhere) => askForToken(isWrong, elsewhere, path);
+  tokenAsked ??= findToken(currentToken(), ask).finally(() => { tokenAsked = null; });
   signedIn(await tokenAsked);
 }
 
@@ -100,7 +102,7 @@ export async function request(path, options = {}) {
     if (response.ok || (options.anyStatus && response.status !== 401)) return response;
     if (response.status !== 401) throw await errorFrom(response);
     // Somebody else may have signed in while this request was on its way.
-    if (currentToken() === tokenSent) await signIn();
+    if (currentToken() === tokenSent) await signIn((await errorFrom(response)).signInPath);
   }
 }
 

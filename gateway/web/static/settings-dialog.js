@@ -1,5 +1,6 @@
 // What the person prefers: language, theme, density, send key, notifications; webhooks; and signing out.
 
+import { requestJson } from "/static/api.js";
 import { openDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";
 import { t } from "/static/i18n.js";
@@ -38,13 +39,29 @@ function notificationSwitch() {
     el("span", { class: "switch-words" }, el("span", { class: "switch-name", id: "notify-name" }, t("prefer_notifications")), means), input);
 }
 
+/** Shows who is signed in, and what ends the session of one who came through the provider. */
+async function showPerson(place) {
+  const { user, signed_in_by: way } = await requestJson("/session");
+  if (way === "nothing") return;
+  const leave = async () => {
+    await requestJson("/auth/sign-out", { method: "POST" });
+    signOut();
+  };
+  place.append(el("span", { "data-testid": "signed-in-as" }, t("signed_in_as", { user })));
+  if (way === "session") place.append(el("button", { class: "button small", type: "button", "data-testid": "end-session", onclick: leave }, t("sign_out")));
+  place.hidden = false;
+}
+
 /** `changed(name)` is called after each change; another language takes a reload, which keeps drafts. */
 export function openSettings(changed = () => {}) {
   const tell = (name) => (name === "language" ? location.reload() : changed(name));
   const close = el("button", { class: "button primary", type: "button" }, t("close"));
   const out = currentToken() && el("button", { class: "button", type: "button", "data-testid": "sign-out", onclick: signOut }, t("sign_out"));
+  const person = el("div", { class: "setting", hidden: true });
+  showPerson(person).catch(() => {});
   const content = el("div", { class: "dialog-body", "data-testid": "settings" },
     el("h2", {}, t("settings")),
+    person,
     Object.keys(CHOICES).map((name) => choice(name, tell)),
     notificationSwitch(),
     el("div", { class: "setting" }, el("span", {}, t("webhooks")), el("button", { class: "button small", type: "button", "aria-label": t("webhooks_open"), "aria-haspopup": "dialog", "data-testid": "open-webhooks", onclick: openWebhooks }, t("webhooks_manage"))),

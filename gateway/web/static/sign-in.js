@@ -3,13 +3,19 @@
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 
-/** Resolves to the token typed, or to that of another tab (`elsewhere`). `isWrong`: the one before was refused. */
-export function askForToken(isWrong, elsewhere) {
+/**
+ * Resolves to the token typed, or to that of another tab (`elsewhere`). `isWrong`: the one before was refused. `path`: where the provider's
+ * sign-in begins; null without a provider.
+ */
+export function askForToken(isWrong, elsewhere, path) {
   return new Promise((resolve) => {
-    const field = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: true, "data-testid": "token-input" });
+    const field = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: !path, "data-testid": "token-input" });
+    const provider = path && el("div", { class: "dialog-actions" },
+      el("a", { class: "button primary", href: `.${path}`, autofocus: true, "data-testid": "provider-sign-in" }, t("sign_in_provider")));
     const form = el("form", { class: "dialog-body" },
       el("h2", {}, t("sign_in_title")),
-      el("p", {}, t("sign_in_body")),
+      provider,
+      el("p", {}, t(path ? "sign_in_or_token" : "sign_in_body")),
       el("label", { class: "field", for: "token" }, el("span", {}, t("token")), field),
       isWrong && el("p", { class: "field-error", role: "alert" }, t("sign_in_wrong")),
       el("div", { class: "dialog-actions" }, el("button", { class: "button primary", type: "submit", "data-testid": "token-submit" }, t("sign_in"))));

@@ -10,8 +10,8 @@ import pytest
 
 from gateway.conversations.model import Quota
 from gateway.conversations.store import ConversationStore, QuotaReached, TurnStore
-from gateway.users.model import Act, Action, ApiToken, AuditEntry, User
-from gateway.users.store import AuditLog, QuotaStore, TokenStore, UserStore
+from gateway.users.model import Act, Action, ApiToken, AuditEntry, Session, User
+from gateway.users.store import AuditLog, QuotaStore, SessionStore, TokenStore, UserStore
 from tests.conformance.suites.conversation_values import (
     ANN,
     AT,
@@ -33,6 +33,7 @@ class AccountStores:
 
     users: UserStore
     tokens: TokenStore
+    sessions: SessionStore
     quotas: QuotaStore
     audit: AuditLog
     turns: TurnStore
@@ -158,6 +159,43 @@ class AccountStoreSuite(OpenedSuite):
                 assert sorted(done) == [False] * 7 + [True]
                 recorded = [action for _, action, _ in await acts(stores)]
                 assert recorded.count("token.revoked") == 1
+
+    async def test_a_sign_in_comes_back_once_in_time(self, stores: AccountStores) -> None:
+        kept = {"nonce": "n", "code_verifier": "数"}
+        for name, minutes in (("a", 5), ("b", 5), ("c", 1)):
+            await stores.sessions.begin(name, kept, at=AT, expires_at=at(minutes))
+        assert await stores.sessions.take("a", at(4.9)) == kept
+        assert await stores.sessions.take("a", at(4.9)) is None
+        assert await stores.sessions.take("b", at(5)) is None
+        await stores.sessions.begin("d", kept, at=at(2), expires_at=at(5))
+        assert await stores.sessions.take("c", at(0)) is None  # it had expired, and was deleted
+        assert await stores.sessions.take("d", at(2)) == kept
+
+    async def test_a_session_lasts_until_it_expires_or_ends(self, stores: AccountStores) -> None:
+        ann, sessions = User(id=ANN, created_at=AT), stores.sessions
+        await stores.users.add(ann, ROOT)
+        for name in ("a", "b", "c"):
+            one = Session(
+                id=f"ses_{name}", user_id=ANN, created_at=AT, expires_at=at(1 if name == "c" else 5)
+            )
+            await sessions.start(one, name, replace(ROOT, by="ann"))
+        assert await sessions.holder("a", at(4.9)) == ann
+        assert [await sessions.holder("a", at(5)), await sessions.holder("x", AT)] == [None, None]
+        assert list(await sessions.live(at(1))) == ["ses_a", "ses_b"]
+        assert await sessions.end("a", ROOT)
+        assert not await sessions.end("a", ROOT)
+        assert await sessions.holder("a", AT) is None
+        assert await sessions.holder("b", AT) == ann
+        await stores.users.set_disabled(ANN, ROOT, is_disabled=True)
+        assert await sessions.holder("b", AT) is None
+        late = Session(id="ses_d", user_id=ANN, created_at=at(2), expires_at=at(9))
+        await sessions.start(late, "d", replace(ROOT, at=at(2)))
+        assert list(await sessions.live(AT)) == ["ses_b", "ses_d"]  # what expired is deleted
+        told = [(actor, action, subject) for actor, action, subject in await acts(stores)][1:]
+        assert told[:4] == [
+            *[("ann", "sign_in.done", f"ses_{name}") for name in "abc"],
+            ("command:root", "sign_out", "ses_a"),
+        ]
 
     async def test_a_users_own_limits_go_over_everybodys(self, stores: AccountStores) -> None:
         everybody = Quota(daily_turns=1, daily_usd=0.5, running_turns=9)
