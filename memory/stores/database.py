@@ -55,10 +55,19 @@ class Connection(Protocol):
         """Run a statement that returns no rows with each of the parameters."""
 
 
+Engine = Literal["sqlite", "postgresql"]
+
+
+def engine_of(connection: Connection) -> Engine:
+    """Return the engine of a connection: SQLite's own has no name of it."""
+    engine: Engine = getattr(connection, "engine", "sqlite")
+    return engine
+
+
 class SqlDatabase(ABC):
     """An open database. Close it."""
 
-    engine: ClassVar[Literal["sqlite", "postgresql"]]
+    engine: ClassVar[Engine]
 
     @abstractmethod
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:

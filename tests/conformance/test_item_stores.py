@@ -1,7 +1,6 @@
 """The store of items against its suite, and the suite against deliberately wrong stores."""
 
-import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -16,42 +15,66 @@ from memory.items.seen import NOTHING_SEEN, Seen
 from memory.items.store import NumberedItem, WordHit
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall import question_words
+from memory.stores.database import Connection, SqlDatabase
+from memory.stores.postgres import migrations as postgres_migrations
 from memory.stores.sqlite import fulltext_index, fulltext_search, items
-from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.database import migrations_of
+from memory.stores.sqlite.fts5_index import Fts5Index
 from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
 from tests.conformance.suites.item_search import ItemStoreSuite
 from tests.conformance.suites.item_values import Opening, OpenItems
 from tests.conformance.suites.opened import run_test
 from tests.support.episodes import open_memory
 from tests.support.other_words import CAUGHT, expect_parts_caught
+from tests.support.postgres import empty_schema_blocking, open_schema
 
-Making = Callable[[Database], SqliteItemStore]
+POSTGRES_MIGRATIONS = migrations_of(postgres_migrations.__name__)
+Making = Callable[[SqlDatabase], SqliteItemStore]
 
 
 def opening(directory: Path, make: Making = SqliteItemStore) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenItems]:
         async with open_memory(directory) as database:
-
-            async def put(new: Sequence[Item]) -> None:
-                def work(writer: sqlite3.Connection) -> None:
-                    for entry in new:
-                        items.put_item_blocking(writer, entry)
-
-                await database.write(work)
-
-            async def delete(item_id: str) -> bool:
-                return await database.write(partial(items.delete_item_blocking, item_id=item_id))
-
-            yield OpenItems(store=make(database), put=put, delete=delete)
+            yield opened_on(database, make)
 
     return opens
+
+
+def postgres_opening(schema: str, make: Making = SqliteItemStore) -> Opening:
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[OpenItems]:
+        async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+            yield opened_on(database, make)
+
+    return opens
+
+
+def opened_on(database: SqlDatabase, make: Making = SqliteItemStore) -> OpenItems:
+    async def put(new: Sequence[Item]) -> None:
+        def work(writer: Connection) -> None:
+            for entry in new:
+                items.put_item_blocking(writer, entry)
+
+        await database.write(work)
+
+    async def delete(item_id: str) -> bool:
+        return await database.write(partial(items.delete_item_blocking, item_id=item_id))
+
+    return OpenItems(store=make(database), put=put, delete=delete)
 
 
 class TestSqliteItems(ItemStoreSuite):
     @pytest.fixture
     def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
+
+
+class TestPostgresItems(ItemStoreSuite):
+    @pytest.fixture
+    def opens(self) -> Iterator[Opening]:
+        with empty_schema_blocking("memory") as schema:
+            yield postgres_opening(schema)
 
 
 class Unscoped(SqliteItemStore):
@@ -182,7 +205,7 @@ WRONG_PARTS: list[tuple[Any, str, Any, str, dict[str, Any]]] = [
     (fulltext_index, "reindex_neighbours_blocking", lambda *_: None, "comes_changes_or_goes", {}),
     (fulltext_index, "_ends", lambda words, most: words[:most], "by_its_beginning_and_its_end", {}),
     (fulltext_search, "token", lambda *_: "kx OR o", "others_items_take_no_place", {}),
-    (fulltext_search, "_phrase", lambda term: f'{term}"', "no_question_is_an_error", {}),
+    (Fts5Index, "having", lambda _, term, __: f'{term}"', "no_question_is_an_error", {}),
     (question_words, "_is_stop", lambda _: False, "none_of_the_words", {"question": "what is the"}),
     (question_words, "MAX_QUESTION_CHARS", 0, "end_of_a_long_question_counts", {}),
 ]

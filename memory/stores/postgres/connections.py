@@ -69,6 +69,8 @@ def connect_blocking(url: str, schema: str, *, is_reader: bool = False) -> Drive
 class Statements:
     """A connection as the functions of transactions see it."""
 
+    engine: Final = "postgresql"
+
     def __init__(self, connection: Driver) -> None:
         self._connection = connection
 

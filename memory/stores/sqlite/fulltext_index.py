@@ -1,37 +1,49 @@
 """The full-text index of items: their terms, and a token for each part of their scope.
 
-Texts are segmented before they are indexed; the index's own tokenizer only folds accents and stems.
+Texts are segmented before they are indexed; an engine's own index only folds accents and stems.
 """
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from memory.items.item import ItemKind
 from memory.items.scope import LABELS, Scope
-from memory.stores.sqlite.statements import insert_blocking
+from memory.stores.database import Connection, engine_of
+from memory.stores.sqlite.fts5_index import Fts5Index
+from memory.stores.sqlite.tsvector_index import TsvectorIndex
+from memory.stores.sqlite.word_index import IndexedTerms, WordIndex
 from memory.text.terms import characters, terms
 
 MAX_BODY_TERMS: Final = 4000
 """Only the beginning and the end of a longer text are searched."""
 _NEIGHBOUR_TERMS: Final = 200
+_WORD_INDEXES: Final[Mapping[str, WordIndex]] = {
+    "sqlite": Fts5Index(),
+    "postgresql": TsvectorIndex(),
+}
+"""By the engine of a database."""
 
 
-def index_item_blocking(connection: sqlite3.Connection, seq: int) -> None:
+def word_index_of(connection: Connection) -> WordIndex:
+    """Return what holds the terms of a database's items."""
+    return _WORD_INDEXES[engine_of(connection)]
+
+
+def index_item_blocking(connection: Connection, seq: int) -> None:
     """Index the item in this row, again if it was indexed before, and its neighbours."""
     row = _row(connection, seq)
     _write(connection, row)
     reindex_neighbours_blocking(connection, row)
 
 
-def unindex_item_blocking(connection: sqlite3.Connection, seq: int) -> None:
+def unindex_item_blocking(connection: Connection, seq: int) -> None:
     """Remove an item from the index."""
-    connection.execute("DELETE FROM item_words WHERE rowid = ?", (seq,))
+    word_index_of(connection).remove_blocking(connection, seq)
 
 
-def reindex_neighbours_blocking(connection: sqlite3.Connection, place: sqlite3.Row) -> None:
+def reindex_neighbours_blocking(connection: Connection, place: Any) -> None:
     """Index the items beside a place in a thread again, whether or not an item is there."""
     for row in _beside(connection, place):
         if row["position"] != place["position"]:
@@ -77,17 +89,15 @@ def token(sort: Literal["owner", "kind", "cases of owner", "label", "without"], 
     return f"{sort[0]}{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:20]}"
 
 
-def _row(connection: sqlite3.Connection, seq: int) -> sqlite3.Row:
-    cursor = connection.execute(
+def _row(connection: Connection, seq: int) -> Any:
+    return connection.execute(
         "SELECT seq, owner_id, kind, labels, title, body, tags, thread, position"
         " FROM items WHERE seq = ?",
         (seq,),
-    )
-    row: sqlite3.Row = cursor.fetchone()
-    return row
+    ).fetchone()
 
 
-def _beside(connection: sqlite3.Connection, place: sqlite3.Row) -> list[sqlite3.Row]:
+def _beside(connection: Connection, place: Any) -> list[Any]:
     """Return the items at a place in a thread and on either side of it."""
     if place["thread"] is None:
         return []
@@ -99,29 +109,27 @@ def _beside(connection: sqlite3.Connection, place: sqlite3.Row) -> list[sqlite3.
     ).fetchall()
 
 
-def _write(connection: sqlite3.Connection, row: sqlite3.Row) -> None:
+def _write(connection: Connection, row: Any) -> None:
     beside = {
         item["position"] - row["position"]: _whole_text(item) for item in _beside(connection, row)
     }
     title = [*terms(_own_title(row)), *terms(" ".join(json.loads(row["tags"])))]
-    columns = {
-        "title": title,
-        "body": _ends(terms(row["body"]), MAX_BODY_TERMS),
-        "before": _ends(terms(beside.get(-1, "")), _NEIGHBOUR_TERMS),
-        "after": _ends(terms(beside.get(1, "")), _NEIGHBOUR_TERMS),
-        "characters": characters(_whole_text(row)),
-        "scope": scope_tokens(row["owner_id"], row["kind"], json.loads(row["labels"])),
-    }
-    unindex_item_blocking(connection, row["seq"])
-    joined = {name: " ".join(words) for name, words in columns.items()}
-    insert_blocking(connection, "item_words", {"rowid": row["seq"], **joined})
+    written = IndexedTerms(
+        title=title,
+        body=_ends(terms(row["body"]), MAX_BODY_TERMS),
+        before=_ends(terms(beside.get(-1, "")), _NEIGHBOUR_TERMS),
+        after=_ends(terms(beside.get(1, "")), _NEIGHBOUR_TERMS),
+        characters=characters(_whole_text(row)),
+        scope=list(scope_tokens(row["owner_id"], row["kind"], json.loads(row["labels"]))),
+    )
+    word_index_of(connection).put_blocking(connection, row["seq"], written)
 
 
-def _whole_text(row: sqlite3.Row) -> str:
+def _whole_text(row: Any) -> str:
     return f"{_own_title(row)} {row['body']}"
 
 
-def _own_title(row: sqlite3.Row) -> str:
+def _own_title(row: Any) -> str:
     """Return the title, or nothing if it repeats the body's beginning: its words
     would count twice.
     """

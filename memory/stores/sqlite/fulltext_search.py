@@ -7,13 +7,12 @@ and scored by how often and where all words of the question stand in them.
 """
 
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from memory.items.item import KINDS, ItemKind
 from memory.items.scope import Scope
@@ -22,8 +21,9 @@ from memory.items.store import WordHit
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.coverage import Expectation, is_weak, is_weak_case, rarity
 from memory.recall.question_words import QuestionWords
+from memory.stores.database import Connection
 from memory.stores.sqlite.bm25 import Term, Text, average_length, presence, score
-from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token
+from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token, word_index_of
 from memory.stores.sqlite.owner_index import (
     MAX_COUNTED,
     OwnerIndex,
@@ -32,8 +32,9 @@ from memory.stores.sqlite.owner_index import (
     Rows,
     read_rows_blocking,
 )
-from memory.stores.sqlite.statements import placeholders, span_condition
+from memory.stores.sqlite.statements import id_list, placeholders, span_condition
 from memory.stores.sqlite.stems import AskedWord, Stems
+from memory.stores.sqlite.word_index import WordIndex
 from memory.text.terms import is_character
 
 MAX_RANKED: Final = 3000
@@ -59,17 +60,19 @@ class FulltextSearch:
     seen: Seen = NOTHING_SEEN
     span: TimeSpan = ALL_TIME
 
-    def run_blocking(self, connection: sqlite3.Connection) -> list[WordHit]:
+    def run_blocking(self, connection: Connection) -> list[WordHit]:
         """Return the rows that rank best, best first."""
         return self.run_each_blocking(connection, [self.wording])[0]
 
     def run_each_blocking(
-        self, connection: sqlite3.Connection, wordings: Sequence[QuestionWords]
+        self, connection: Connection, wordings: Sequence[QuestionWords]
     ) -> list[list[WordHit]]:
         """Answer several questions; what is read for one is not read again for another."""
         if not self.kinds:
             return [[] for _ in wordings]
-        words = _Words(connection, self._readable(), self.counts, self.stems)
+        index = word_index_of(connection)
+        index.prepare_blocking(connection)
+        words = _Words(connection, index, self._readable(index), self.counts, self.stems)
         words.own = self.owners.rows_blocking(
             connection, self.scope.readable_owners, self.kinds, words.total
         )
@@ -94,17 +97,16 @@ class FulltextSearch:
         wording = self.wording
         return [*wording.of_the_matter] or [*wording.weights] or [*wording.characters]
 
-    def _readable(self) -> str:
+    def _readable(self, index: WordIndex) -> str:
         """Return the expression that matches what the readable owners have of the kinds."""
         only_cases = tuple(self.kinds) == ("case",)
-        owners = " OR ".join(
+        owners = index.scoped(
             token("cases of owner" if only_cases else "owner", owner)
             for owner in self.scope.readable_owners
         )
         if only_cases or len(self.kinds) == len(KINDS):
-            return f"scope : ({owners})"
-        kinds = " OR ".join(token("kind", kind) for kind in self.kinds)
-        return f"scope : ({owners}) AND scope : ({kinds})"
+            return owners
+        return index.all_of([owners, index.scoped(token("kind", kind) for kind in self.kinds)])
 
     def _scored(
         self, words: "_Words", asked: Sequence[str], weights: Mapping[str, int]
@@ -113,7 +115,7 @@ class FulltextSearch:
         worth = {term: weights[term] * rarity(words.total, words.count(term)) for term in weights}
         # where a word has too many rows, the labels decide which are the newest
         is_cut = max(map(words.count, asked)) >= MAX_COUNTED
-        labels = self._labels() if is_cut else ""
+        labels = self._labels(words.index) if is_cut else ""
         having = {term: words.having(term, labels) for term in asked}
         likely: dict[int, float] = {}
         for term, seqs in having.items():
@@ -173,11 +175,11 @@ class FulltextSearch:
             carrying += [seq for seq in part if seq in items and self._carries(items[seq])]
             if len(carrying) >= most or len(part) < most:
                 return carrying[:most]
-        kept = words.labelled(asked, self._labels())
+        kept = words.labelled(asked, self._labels(words.index))
         kept_points = {seq: points for seq, points in likely.items() if seq in kept}
         return list(islice(_by_points(kept_points), most))
 
-    def _carries(self, item: sqlite3.Row) -> bool:
+    def _carries(self, item: Any) -> bool:
         """Return whether an item has the wanted labels, or lacks those that it may lack."""
         labels = json.loads(item["labels"])
         return all(
@@ -187,10 +189,9 @@ class FulltextSearch:
             for name, values in self.scope.wanted.items()
         )
 
-    def _labels(self) -> str:
-        return " AND ".join(
-            f"scope : ({' OR '.join(tokens)})" for tokens in label_tokens(self.scope)
-        )
+    def _labels(self, index: WordIndex) -> str:
+        wanted = label_tokens(self.scope)
+        return index.all_of(index.scoped(tokens) for tokens in wanted) if wanted else ""
 
     def _hits(self, words: "_Words", scored: Sequence[tuple[int, float]]) -> list[WordHit]:
         expected = self._expected()
@@ -222,15 +223,21 @@ class _Words:
     """The words of one question in what may be read, looked up once."""
 
     def __init__(
-        self, connection: sqlite3.Connection, readable: str, counts: RowCounts, stems: Stems
+        self,
+        connection: Connection,
+        index: WordIndex,
+        readable: str,
+        counts: RowCounts,
+        stems: Stems,
     ) -> None:
         self._connection = connection
+        self.index = index
         self._readable = readable
         self._counts = counts
         self._stems = stems
         self._rows: dict[str, Rows] = {}
         self._sets: dict[str, frozenset[int]] = {}
-        self._items: dict[int, sqlite3.Row] = {}
+        self._items: dict[int, Any] = {}
         self._texts: dict[int, Text] = {}
         self._seen: list[int] | None = None
         self.total = counts.total_blocking(connection, readable)
@@ -251,7 +258,7 @@ class _Words:
         for term in terms:
             if term not in self._rows:
                 self._rows[term] = self._counts.rows_blocking(
-                    self._expression(_phrase(term)), partial(self._read_term, term)
+                    self._expression(self._having(term)), partial(self._read_term, term)
                 )
 
     def within(self, span: TimeSpan, owners: Sequence[str]) -> frozenset[int]:
@@ -269,7 +276,7 @@ class _Words:
     def having(self, term: str, labels: str = "") -> frozenset[int]:
         """Return the rows that have a term and the labels; only the newest if they are too many."""
         if labels:
-            return frozenset(self._read_rows(_phrase(term), labels, count=self.count(term)))
+            return frozenset(self._read_rows(self._having(term), labels, count=self.count(term)))
         if term not in self._sets:
             known = self._rows[term]
             seqs = known.seqs
@@ -280,7 +287,7 @@ class _Words:
 
     def labelled(self, terms: Sequence[str], labels: str) -> frozenset[int]:
         """Return the rows that have one of the terms, and the labels."""
-        return frozenset(self._read_rows(" OR ".join(map(_phrase, terms)), labels))
+        return frozenset(self._read_rows(self.index.one_of(map(self._having, terms)), labels))
 
     def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
         """Return those of some rows, whose texts were read, that have a term."""
@@ -296,16 +303,13 @@ class _Words:
         """Return the texts of some rows, in their order; each is read once."""
         missing = [seq for seq in seqs if seq not in self._texts]
         if missing:
-            rows = self._connection.execute(
-                "SELECT id, c4, c0, c1, c2, c3 FROM item_words_content"  # noqa: S608  numbers of our own
-                f" WHERE id IN ({_places(missing)})"
-            )
+            rows = self.index.terms_blocking(self._connection, missing)
             self._texts |= {
                 seq: Text(columns, characters, self._stems) for seq, characters, *columns in rows
             }
         return {seq: self._texts[seq] for seq in sorted(seqs) if seq in self._texts}
 
-    def items(self, seqs: Sequence[int]) -> Mapping[int, sqlite3.Row]:
+    def items(self, seqs: Sequence[int]) -> Mapping[int, Any]:
         """Return the items of some rows; each is read once."""
         missing = [seq for seq in seqs if seq not in self._items]
         if missing:
@@ -329,13 +333,17 @@ class _Words:
         if self._seen is not None:
             return self._seen
         rows = self._connection.execute(
-            "SELECT seq FROM json_each(?) AS shown CROSS JOIN items ON items.id = shown.key"
-            " WHERE revision <= shown.value UNION SELECT seq FROM json_each(?) AS turn"
-            " CROSS JOIN items ON turn_id = turn.value WHERE kind IN ('turn', 'episode') OR "
-            "revision = 1",
-            (json.dumps(dict(seen.shown)), json.dumps(list(seen.turns))),
+            "SELECT seq, id, revision, 0 AS was_said FROM items"
+            " WHERE id IN (SELECT value FROM json_each(?)) UNION ALL"
+            " SELECT seq, id, revision, 1 FROM items WHERE turn_id IN"
+            " (SELECT value FROM json_each(?)) AND (kind IN ('turn', 'episode') OR revision = 1)",
+            (id_list(seen.shown), id_list(seen.turns)),
         )
-        self._seen = [row[0] for row in rows]
+        self._seen = [
+            row["seq"]
+            for row in rows
+            if row["was_said"] or row["revision"] <= seen.shown[row["id"]]
+        ]
         return self._seen
 
     def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
@@ -343,26 +351,21 @@ class _Words:
         rows.
         """
         if self.own is not None and count < MAX_COUNTED:
-            every = read_rows_blocking(self._connection, _phrase(term))
+            every = read_rows_blocking(self._connection, self._having(term))
             theirs = self.own.among(every)
             if len(every) < MAX_COUNTED or len(theirs) == len(every):
                 return theirs
-        return self._read_rows(_phrase(term), count=count)
+        return self._read_rows(self._having(term), count=count)
 
     def _read_rows(self, *parts: str, count: int = 0) -> Sequence[int]:
         return read_rows_blocking(self._connection, self._expression(*parts), count=count)
 
     def _expression(self, *parts: str) -> str:
-        return " AND ".join([self._readable, *(f"({part})" for part in parts)])
+        return self.index.all_of([self._readable, *(part for part in parts if part)])
 
-
-def _phrase(term: str) -> str:
-    """Return the expression for a term; terms are letters and digits, so nothing needs escaping."""
-    return (
-        f'characters : "{term}"'
-        if is_character(term)
-        else f'{{title body before after}} : "{term}"'
-    )
+    def _having(self, term: str) -> str:
+        """Return the expression for a term."""
+        return self.index.having(term, self.word(term).stem)
 
 
 def _places(seqs: Iterable[int]) -> str:

@@ -1,8 +1,7 @@
-"""Pages of items in SQLite, latest first, read off the index of each readable owner."""
+"""Pages of items, latest first, read off the index of each readable owner."""
 
 import heapq
 import re
-import sqlite3
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,21 +12,23 @@ from memory.clock import rfc3339
 from memory.items.item import KINDS, Item, ItemKind
 from memory.items.scope import Scope
 from memory.items.store import ItemPage, ListedItem, UnknownCursor
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.case_rows import read_case
-from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import COLUMNS, item_of
 from memory.stores.sqlite.statements import placeholders
 
 _Place = tuple[str, int]
 """Moment and row, which order the items; a hidden case has the negative row of the case."""
 _BEFORE_ALL: Final[_Place] = ("~", 0)
+_BATCH: Final = 200
+"""Items that are read at once of an owner; most pages need no more."""
 _CURSOR: Final = re.compile(r"(\d{4}-[0-9T:.\-]{1,24}Z)_(-?\d{1,18})")
 
 
 class SqliteItemPages:
     """Lists items page by page."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def page(
@@ -59,7 +60,7 @@ class _Reading:
     limit: int
     after: _Place
 
-    def run_blocking(self, connection: sqlite3.Connection) -> ItemPage:
+    def run_blocking(self, connection: Connection) -> ItemPage:
         streams = [
             *(self._items(connection, owner_id) for owner_id in self.scope.readable_owners),
             iter(self._hidden_cases(connection) if "case" in self.kinds else ()),
@@ -75,20 +76,23 @@ class _Reading:
             last = place
         return ItemPage(items=listed, next_cursor=None)
 
-    def _items(
-        self, connection: sqlite3.Connection, owner_id: str
-    ) -> Iterator[tuple[_Place, Item, str]]:
-        rows = connection.execute(
-            f"SELECT seq, {COLUMNS} FROM items WHERE owner_id = ?"  # noqa: S608  names of our own
-            f" AND +kind IN ({placeholders(self.kinds)}) AND (occurred_at, seq) < (?, ?)"
-            " ORDER BY occurred_at DESC, seq DESC",
-            (owner_id, *self.kinds, *self.after),
-        )
-        for row in rows:
-            why = "remembered" if row["valid_until"] is None else "superseded"
-            yield (row["occurred_at"], row["seq"]), item_of(row), why
+    def _items(self, connection: Connection, owner_id: str) -> Iterator[tuple[_Place, Item, str]]:
+        after = self.after
+        while True:
+            rows = connection.execute(
+                f"SELECT seq, {COLUMNS} FROM items INDEXED BY items_newest"  # noqa: S608  our own
+                f" WHERE owner_id = ? AND kind IN ({placeholders(self.kinds)})"
+                " AND (occurred_at, seq) < (?, ?) ORDER BY occurred_at DESC, seq DESC LIMIT ?",
+                (owner_id, *self.kinds, *after, _BATCH),
+            ).fetchall()
+            for row in rows:
+                after = row["occurred_at"], row["seq"]
+                why = "remembered" if row["valid_until"] is None else "superseded"
+                yield after, item_of(row), why
+            if len(rows) < _BATCH:
+                return
 
-    def _hidden_cases(self, connection: sqlite3.Connection) -> list[tuple[_Place, Item, str]]:
+    def _hidden_cases(self, connection: Connection) -> list[tuple[_Place, Item, str]]:
         rows = connection.execute(
             "SELECT rowid AS id, value FROM cases WHERE owner_id = ? AND is_findable = 0",
             (self.scope.owner_id,),

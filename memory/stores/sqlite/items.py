@@ -1,17 +1,17 @@
-"""Items in SQLite: written within a caller's transaction, read and searched by anyone."""
+"""Items: written within a caller's transaction, read and searched by anyone."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from typing import Any, Final
 
+from memory.errors import StoreConflict
 from memory.items.item import KINDS, Item, ItemKind
 from memory.items.scope import Scope
 from memory.items.seen import NOTHING_SEEN, Seen
 from memory.items.store import NumberedItem, WordHit
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.question_words import QuestionWords
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.fulltext_index import (
     index_item_blocking,
@@ -50,7 +50,7 @@ _DATED: Final = (
 _ON_CONFLICT: Final = (
     f"ON CONFLICT (id) DO UPDATE SET ({', '.join(_CHANGING)})"
     f" = ({', '.join(f'excluded.{name}' for name in _CHANGING)})"
-    " WHERE owner_id = excluded.owner_id AND kind = excluded.kind"
+    " WHERE items.owner_id = excluded.owner_id AND items.kind = excluded.kind"
 )
 
 
@@ -67,11 +67,11 @@ def _row_of(item: Item) -> dict[str, Any]:
     return row | {"owner_id": row.pop("scope").owner_id}
 
 
-def put_item_blocking(connection: sqlite3.Connection, item: Item) -> None:
+def put_item_blocking(connection: Connection, item: Item) -> None:
     """Write an item or its new state and index it; an id keeps its owner and its kind."""
     before = _place_blocking(connection, item.id)
     if insert_blocking(connection, "items", _row_of(item), _ON_CONFLICT).rowcount != 1:
-        raise sqlite3.IntegrityError("the id belongs to another item")
+        raise StoreConflict("The id belongs to another item.")
     now = _place_blocking(connection, item.id)
     assert now is not None, "it was written"
     index_item_blocking(connection, now["seq"])
@@ -79,7 +79,7 @@ def put_item_blocking(connection: sqlite3.Connection, item: Item) -> None:
         reindex_neighbours_blocking(connection, before)
 
 
-def delete_item_blocking(connection: sqlite3.Connection, item_id: str) -> bool:
+def delete_item_blocking(connection: Connection, item_id: str) -> bool:
     """Remove an item from the store and the index; return whether it was there."""
     row = _place_blocking(connection, item_id)
     if row is None:
@@ -90,22 +90,36 @@ def delete_item_blocking(connection: sqlite3.Connection, item_id: str) -> bool:
     return True
 
 
-def item_blocking(connection: sqlite3.Connection, item_id: str) -> Item | None:
+def item_blocking(connection: Connection, item_id: str) -> Item | None:
     """Return an item, whoever owns it; None if there is none."""
     row = connection.execute(f"SELECT {COLUMNS} FROM items WHERE id = ?", (item_id,)).fetchone()  # noqa: S608
     return None if row is None else item_of(row)
 
 
-def _place_blocking(connection: sqlite3.Connection, item_id: str) -> sqlite3.Row | None:
+def _place_blocking(connection: Connection, item_id: str) -> Any:
     return first_row(
         connection, "SELECT seq, owner_id, thread, position FROM items WHERE id = ?", (item_id,)
     )
 
 
+def _labels_condition(scope: Scope) -> tuple[str, list[str]]:
+    """Return what limits items to the labels of a query, as a continued condition, and its
+    values.
+    """
+    conditions, given = "", list[str]()
+    for name, values in scope.wanted.items():
+        label = f"json_extract(labels, '$.{name}')"
+        known = [value for value in values if value is not None]
+        or_none = f" OR {label} IS NULL" if None in values else ""
+        conditions += f" AND ({label} IN ({placeholders(known)}){or_none})"
+        given += known
+    return conditions, given
+
+
 class SqliteItemStore:
     """Items in the memory's database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
         self._counts = RowCounts()
         self._owners = OwnerIndex()
@@ -177,8 +191,8 @@ class SqliteItemStore:
         limit: int,
         span: TimeSpan = ALL_TIME,
     ) -> list[Item]:
-        labels = json.dumps(scope.wanted, ensure_ascii=False)
-        if not is_storable(labels):
+        labelled, labels = _labels_condition(scope)
+        if not all(map(is_storable, labels)):
             return []
         within, bounds = span_condition(span)
         # one owner at a time, so that each is read off the index in its order, however many there
@@ -189,10 +203,7 @@ class SqliteItemStore:
             " AND (kind NOT IN ('turn', 'episode') OR NOT EXISTS (SELECT 1 FROM items AS told"
             " WHERE told.turn_id = items.turn_id AND told.kind = 'fact'"
             " AND told.valid_until IS NOT NULL))"
-            " AND NOT EXISTS (SELECT 1 FROM json_each(?) AS wanted"
-            " WHERE NOT EXISTS (SELECT 1 FROM json_each(wanted.value) AS fitting"
-            " WHERE json_extract(labels, '$.' || wanted.key) IS fitting.value))"
-            " ORDER BY occurred_at DESC, seq DESC LIMIT ?)"
+            f"{labelled} ORDER BY occurred_at DESC, seq DESC LIMIT ?)"
         )
         owners = scope.readable_owners
         return await self._database.values(
@@ -200,7 +211,7 @@ class SqliteItemStore:
             f"{' UNION ALL '.join([of_one_owner] * len(owners))}"
             " ORDER BY occurred_at DESC, seq DESC LIMIT ?",
             (
-                *(value for owner in owners for value in (owner, *kinds, *bounds, labels, limit)),
+                *(value for owner in owners for value in (owner, *kinds, *bounds, *labels, limit)),
                 limit,
             ),
         )
@@ -208,11 +219,11 @@ class SqliteItemStore:
     async def after(
         self, seq: int, limit: int, *, owner_ids: Sequence[str] = ()
     ) -> list[NumberedItem]:
-        # `+owner_id` keeps the order of the rows: sorting an owner's items for each batch takes
-        # longer
-        owned = f" AND +owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
+        # in the order of the rows: sorting an owner's items for each batch takes longer
+        owned = f" AND owner_id IN ({placeholders(owner_ids)})" if owner_ids else ""
         return await self._database.values(
             lambda row: NumberedItem(seq=row["seq"], item=item_of(row)),
-            f"SELECT seq, {COLUMNS} FROM items WHERE seq > ?{owned} ORDER BY seq LIMIT ?",  # noqa: S608
+            f"SELECT seq, {COLUMNS} FROM items NOT INDEXED WHERE seq > ?{owned}"  # noqa: S608
+            " ORDER BY seq LIMIT ?",
             (seq, *owner_ids, limit),
         )

@@ -5,12 +5,13 @@ answer.
 """
 
 import json
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from memory.items.item import ItemKind
+from memory.stores.database import Connection, engine_of
+from memory.stores.sqlite.fulltext_index import word_index_of
 from memory.stores.sqlite.statements import placeholders
 
 COMMON: Final = 4000
@@ -61,17 +62,15 @@ class RowCounts:
             self._remember(expression, len(found))
         return Rows(len(found), found if len(found) < MAX_COUNTED else None)
 
-    def total_blocking(self, connection: sqlite3.Connection, expression: str) -> int:
+    def total_blocking(self, connection: Connection, expression: str) -> int:
         """Count all rows that match, however many."""
         known = self._take(expression)
         if known is not None:
             return known
-        row = connection.execute(
-            "SELECT count(*) FROM item_words WHERE item_words MATCH ?", (expression,)
-        ).fetchone()
-        if int(row[0]) >= COMMON:
-            self._remember(expression, int(row[0]))
-        return int(row[0])
+        count = word_index_of(connection).count_blocking(connection, expression)
+        if count >= COMMON:
+            self._remember(expression, count)
+        return count
 
     def _take(self, expression: str) -> int | None:
         count, uses = self._remembered.get(expression, (0, 0))
@@ -106,7 +105,8 @@ class OwnerIndex:
     For them it is quicker to read all rows with a term and leave out those of others here than to
     intersect posting lists in the index. A row's owner and kind never change and its number is
     never used again, so only what was written since is read: each search knows all that was there
-    when it began.
+    when it began. On SQLite alone: elsewhere numbers are given before the commit, so that a lower
+    one may come after a higher one.
     """
 
     def __init__(self) -> None:
@@ -114,12 +114,16 @@ class OwnerIndex:
 
     def rows_blocking(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         owners: Sequence[str],
         kinds: Sequence[ItemKind],
         total: int,
     ) -> OwnRows | None:
-        """Return the owners' rows of the kinds, `total` in all; None if they are too few."""
+        """Return the owners' rows of the kinds, `total` in all; None if they are too few, or in
+        another engine than SQLite.
+        """
+        if engine_of(connection) != "sqlite":
+            return None
         key = (tuple(owners), tuple(kinds))
         last = connection.execute("SELECT ifnull(max(seq), 0) FROM items").fetchone()[0]
         if total < LEAST_ROWS or total * _LEAST_SHARE < last:
@@ -137,7 +141,7 @@ class OwnerIndex:
 
 
 def _written_blocking(
-    connection: sqlite3.Connection, owners: Sequence[str], kinds: Sequence[ItemKind], since: int
+    connection: Connection, owners: Sequence[str], kinds: Sequence[ItemKind], since: int
 ) -> list[int]:
     """Return the rows of the owners and kinds from a row number on."""
     row = connection.execute(
@@ -150,20 +154,11 @@ def _written_blocking(
     return found
 
 
-def read_rows_blocking(
-    connection: sqlite3.Connection, expression: str, *, count: int = 0
-) -> Sequence[int]:
+def read_rows_blocking(connection: Connection, expression: str, *, count: int = 0) -> Sequence[int]:
     """Return the rows that match, `MAX_COUNTED` at most.
 
     If `count` says that there are more, the newest ones, which takes twice as long; else those that
-    come first in the index. They come as one JSON value, which is twice as quick as one row after
-    another.
+    come first in the index.
     """
-    order = " ORDER BY rowid DESC" if count >= MAX_COUNTED else ""
-    row = connection.execute(
-        "SELECT json_group_array(rowid) FROM (SELECT rowid FROM item_words"  # noqa: S608
-        f" WHERE item_words MATCH ?{order} LIMIT ?)",
-        (expression, MAX_COUNTED),
-    ).fetchone()
-    found: list[int] = json.loads(row[0])
-    return found
+    index = word_index_of(connection)
+    return index.rows_blocking(connection, expression, MAX_COUNTED, newest=count >= MAX_COUNTED)

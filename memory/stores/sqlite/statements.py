@@ -28,7 +28,7 @@ def insert_blocking(
 
 
 def first_row(
-    connection: sqlite3.Connection, sql: str, values: Sequence[Any] | Mapping[str, Any]
+    connection: Connection, sql: str, values: Sequence[Any] | Mapping[str, Any]
 ) -> sqlite3.Row | None:
     """Return the first row of a statement; None if it has none."""
     row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
@@ -42,8 +42,8 @@ def _insertion(table: str, columns: tuple[str, ...], conflict: str, verb: str) -
 
 
 def placeholders(values: Sequence[Any]) -> str:
-    """Return a `?` for each value, to stand between parentheses."""
-    return ", ".join("?" * len(values))
+    """Return a `?` for each value, to stand between parentheses; without any, what is in no row."""
+    return ", ".join("?" * len(values)) or "NULL"
 
 
 def span_condition(span: TimeSpan) -> tuple[str, list[str]]:
@@ -54,12 +54,12 @@ def span_condition(span: TimeSpan) -> tuple[str, list[str]]:
 
 
 def id_list(ids: Iterable[str]) -> str:
-    """Return ids as the value of `:ids`."""
-    return json.dumps(list(ids))
+    """Return ids as the value of `:ids`, without those that no row can have."""
+    return json.dumps([given for given in ids if is_storable(given)])
 
 
 def is_storable(text: str) -> bool:
-    """Return whether SQLite can hold a text: one with half a surrogate pair has no encoding."""
+    """Return whether a database can hold a text: one with half a surrogate pair has no encoding."""
     try:
         text.encode()
     except UnicodeEncodeError:

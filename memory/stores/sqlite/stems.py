@@ -16,7 +16,9 @@ TOKENIZER: Final = "porter unicode61 remove_diacritics 2"
 """Of `item_words`."""
 _MAX_REMEMBERED: Final = 20_000
 _WITHOUT_FORMS: Final = "\u1100"
-"""Words that begin with a later character have no other forms for the tokenizer."""
+"""Words that begin with a later character have no other forms for the tokenizer, but for these."""
+_ACCENTED: Final = range(0x1E00, 0x2000)
+"""Latin and Greek letters with accents, such as those of Vietnamese."""
 _KEPT: Final = 2
 """A stem keeps so many letters of a word, and all of its own but the last, without accents."""
 
@@ -46,7 +48,7 @@ class Stems:
     def of_blocking(self, words: Iterable[str]) -> dict[str, str]:
         """Return the stem of each word."""
         stems = {word: word for word in words}
-        formed = [word for word in stems if word < _WITHOUT_FORMS]
+        formed = [word for word in stems if word < _WITHOUT_FORMS or ord(word[0]) in _ACCENTED]
         with self._lock:
             missing = [word for word in formed if word not in self._remembered]
             if missing:

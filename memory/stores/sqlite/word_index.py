@@ -1,0 +1,68 @@
+"""What holds the terms of items, and finds the rows that have some; each engine has its own.
+
+What is looked for is an expression in the engine's language, made of words, and of tokens that
+stand for a part of an item's scope. Both are letters and digits, so nothing needs escaping.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from memory.stores.database import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedTerms:
+    """What is indexed of an item: terms in their order, and what else finds it."""
+
+    title: Sequence[str]
+    body: Sequence[str]
+    before: Sequence[str]
+    """Of the item before it in its thread."""
+    after: Sequence[str]
+    """Of the item after it."""
+    characters: Sequence[str]
+    """Each Chinese, Japanese or Korean character of the title and the body once."""
+    scope: Sequence[str]
+    """A token for each part of its scope."""
+
+
+class WordIndex(Protocol):
+    """The terms of items by their rows. An expression finds the same rows on every engine."""
+
+    def put_blocking(self, writer: Connection, seq: int, terms: IndexedTerms) -> None:
+        """Index a row, again if it was indexed before."""
+
+    def remove_blocking(self, writer: Connection, seq: int) -> None:
+        """Remove a row; one that is not there is fine."""
+
+    def prepare_blocking(self, reader: Connection) -> None:
+        """Have the rest of a transaction read by the index; call it before the others."""
+
+    def scoped(self, tokens: Iterable[str]) -> str:
+        """Return the expression for rows with one of the tokens."""
+
+    def having(self, term: str, stem: str) -> str:
+        """Return the expression for rows with a term in some form; `stem` is that of the term.
+
+        A single character is found in the title and the body.
+        """
+
+    def all_of(self, parts: Iterable[str]) -> str:
+        """Return the expression for rows that fit all of one or several expressions."""
+
+    def one_of(self, parts: Iterable[str]) -> str:
+        """Return the expression for rows that fit one of one or several expressions."""
+
+    def count_blocking(self, reader: Connection, expression: str) -> int:
+        """Return how many rows fit."""
+
+    def rows_blocking(
+        self, reader: Connection, expression: str, limit: int, *, newest: bool
+    ) -> list[int]:
+        """Return so many of the rows that fit, the newest or any, in no certain order."""
+
+    def terms_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterable[Sequence[Any]]:
+        """Yield of each of the rows its number, its characters, and the terms of its title, its
+        body and the items before and after, each a text of terms with spaces between them.
+        """
