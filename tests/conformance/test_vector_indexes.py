@@ -1,16 +1,23 @@
 """Every vector index through the one suite, and the suite through wrong ones."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memory.embeddings.protocol import Vector
+from memory.stores.database import Connection
+from memory.stores.postgres import vector_index
+from memory.stores.postgres.database import PostgresDatabase
+from memory.stores.postgres.vector_index import PgvectorIndex
 from memory.vectors import chroma
 from memory.vectors.chroma import ChromaVectorIndex
-from memory.vectors.protocol import VectorEntry, VectorHit, VectorIndex
-from tests.conformance.suites.vectors import DIMENSION, EAST, VectorIndexSuite, entry
+from memory.vectors.protocol import DimensionMismatch, VectorEntry, VectorHit, VectorIndex
+from tests.conformance.suites.vectors import DIMENSION, EAST, NORTH, VectorIndexSuite, entry
+from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS
 from tests.support.exact_index import ExactVectorIndex
+from tests.support.postgres import empty_schema_blocking, open_schema
 
 
 class TestExact(VectorIndexSuite):
@@ -25,6 +32,27 @@ class TestChroma(VectorIndexSuite):
         index = ChromaVectorIndex(tmp_path / "vectors", model_id="test-1", dimension=DIMENSION)
         yield index
         await index.close()
+
+
+@pytest.fixture
+def schema() -> Iterator[str]:
+    with empty_schema_blocking("vectors") as name:
+        yield name
+
+
+class TestPgvector(VectorIndexSuite):
+    @pytest.fixture
+    async def index(self, schema: str) -> AsyncIterator[VectorIndex]:
+        async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+            yield PgvectorIndex(database, dimension=DIMENSION)
+
+
+class TestPgvectorAmongMany(TestPgvector):
+    """Every owner is taken for one with many entries, so that the graph is followed."""
+
+    @pytest.fixture(autouse=True)
+    def _many(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(vector_index, "_MOST_COMPARED", -1)
 
 
 class Unforgetful(ExactVectorIndex):
@@ -104,3 +132,78 @@ async def test_chroma_tells_nobody_that_it_is_used(tmp_path: Path) -> None:
         assert settings.anonymized_telemetry is False
     finally:
         await index.close()
+
+
+class _Explained:
+    """A database that writes down how its server finds what is near."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self.plans: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._database, name)
+
+    async def read(self, work: Callable[[Any], Any]) -> Any:
+        return await self._database.read(lambda reader: work(_Explaining(reader, self.plans)))
+
+
+class _Explaining:
+    def __init__(self, reader: Connection, plans: list[str]) -> None:
+        self._reader = reader
+        self._plans = plans
+
+    def execute(self, sql: str, parameters: Any = ()) -> Any:
+        if "distance" in sql:
+            rows = self._reader.execute(f"EXPLAIN {sql}", parameters).fetchall()
+            self._plans.append("\n".join(row[0] for row in rows))
+        return self._reader.execute(sql, parameters)
+
+
+async def test_pgvector_follows_the_graph_for_owners_with_many_and_compares_few(
+    schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "_MOST_COMPARED", 20)
+    async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+        explained: Any = _Explained(database)
+        index = PgvectorIndex(explained, dimension=DIMENSION)
+        for owner, count in (("ada", 20), ("bob", 400)):
+            await index.put(
+                [entry(f"{owner}{n}", [1.0, n / 10, 0.0], owner_id=owner) for n in range(count)]
+            )
+        hits = await index.nearest(EAST, ["ada"], limit=3)
+        assert [hit.item_id for hit in hits] == ["ada0", "ada1", "ada2"]
+        await index.put([entry(f"eve{n}", [0.0, 1.0, n / 10], owner_id="eve") for n in range(21)])
+        for owner in ("bob", "eve"):  # the graph leads to all of Bob's before it does to Eve's
+            hits = await index.nearest(EAST, [owner, "nobody"], limit=3)
+            assert {hit.item_id[:3] for hit in hits} == {owner}
+            assert len(hits) == 3
+    few, *many = explained.plans
+    assert "item_vectors_near" not in few
+    assert ["item_vectors_near" in plan for plan in many] == [True, True]
+
+
+async def test_pgvector_finds_an_owners_entries_however_many_of_others_are_nearer(
+    schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_index, "_MOST_COMPARED", 1)
+    monkeypatch.setattr(vector_index, "_MOST_SCANNED", 1)
+    async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+        index = PgvectorIndex(database, dimension=DIMENSION)
+        others = [entry(f"bob{n}", [1.0, n / 1e4, 0.0], owner_id="bob") for n in range(500)]
+        await index.put([*others, entry("near", [0.6, 0.8, 0.0]), entry("far", NORTH)])
+        hits = await index.nearest(EAST, ["ada"], limit=2)
+        assert [hit.item_id for hit in hits] == ["near", "far"]
+
+
+async def test_pgvector_takes_vectors_of_another_dimension_once_it_is_cleared(schema: str) -> None:
+    async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+        await PgvectorIndex(database, dimension=DIMENSION).put([entry("a", EAST)])
+        other = PgvectorIndex(database, dimension=2500)
+        with pytest.raises(DimensionMismatch):
+            await other.count()
+        await other.clear()
+        await other.put([entry("b", [1.0] * 2500)])
+        hits = await other.nearest([1.0] * 2500, ["ada"], limit=2)
+        assert [hit.item_id for hit in hits] == ["b"]
+        await PgvectorIndex(database, dimension=DIMENSION).clear()
