@@ -1,11 +1,13 @@
-"""What SQLite knows of the vector index: its state, and items to deliver to it again."""
+"""What the database knows of the vector index: its state, and items to deliver to it again."""
 
 import sqlite3
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from memory.clock import Now
 from memory.outbox.delivery import NewDelivery
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import enqueue_again_blocking
 from memory.stores.sqlite.row_values import columns_of, read_value
@@ -13,22 +15,28 @@ from memory.stores.sqlite.statements import insert_blocking, placeholders
 from memory.vectors.indexer import BACKEND
 from memory.vectors.protocol import IndexState
 
+_STATE: Final = "model_id, dimension, built_to, complete"
+_REPLACING: Final = (
+    f"ON CONFLICT (only_one) DO UPDATE SET ({_STATE})"
+    " = (excluded.model_id, excluded.dimension, excluded.built_to, excluded.complete)"
+)
+
 
 class SqliteIndexState:
     """The state of the vector index, in the memory's database; see `IndexStateStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def get(self) -> IndexState | None:
         return await self._database.value(
             partial(read_value, IndexState),
-            "SELECT model_id, dimension, built_to, complete FROM vector_index",
+            f"SELECT {_STATE} FROM vector_index",  # noqa: S608  names of our own
         )
 
     async def put(self, state: IndexState) -> None:
         row = columns_of(state, only_one=1)
-        put = partial(insert_blocking, table="vector_index", values=row, verb="INSERT OR REPLACE")
+        put = partial(insert_blocking, table="vector_index", values=row, conflict=_REPLACING)
         await self._database.write(put)
 
     async def remove(self) -> None:
@@ -48,7 +56,7 @@ class SqliteIndexState:
         return max(0, int(expected or 0))
 
 
-def _remove_blocking(connection: sqlite3.Connection) -> None:
+def _remove_blocking(connection: Connection) -> None:
     connection.execute("DELETE FROM vector_index")
     connection.execute("DELETE FROM outbox WHERE backend = ?", (BACKEND,))
 
