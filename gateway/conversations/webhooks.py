@@ -17,6 +17,8 @@ WebhookEvent = Literal["turn.completed", "approval.requested", "conversation.cre
 WebhookState = Literal["on", "off", "gone"]
 """`gone`: its receiver answered that it is, and it was switched off."""
 
+SECRET_CHARS = 50
+"""Of a secret: `whsec_` and the Base64 of 32 bytes."""
 MAX_REPLY_CHARS = 4000
 """Of a reply that is delivered."""
 

@@ -8,6 +8,7 @@ from functools import partial
 from gateway.conversations.sqlite.rows import readable
 from gateway.conversations.webhooks import (
     MAX_REPLY_CHARS,
+    SECRET_CHARS,
     Webhook,
     WebhookDelivery,
     WebhookMessage,
@@ -83,9 +84,14 @@ class SqliteWebhookStore:
 
     async def rotate(self, webhook_id: str, secret: str, until: datetime) -> None:
         await self._database.execute(
-            "UPDATE webhooks SET secret = :secret || ' '"
-            " || substr(secret, 1, instr(secret || ' ', ' ') - 1) || ' ' || :until WHERE id = :id",
-            {"secret": secret, "until": rfc3339(until), "id": webhook_id},
+            "UPDATE webhooks SET secret ="
+            " :secret || ' ' || substr(secret, 1, :chars) || ' ' || :until WHERE id = :id",
+            {
+                "secret": secret,
+                "chars": SECRET_CHARS,
+                "until": rfc3339(until),
+                "id": webhook_id,
+            },
         )
 
     async def switch(self, webhook_id: str, state: WebhookState) -> None:

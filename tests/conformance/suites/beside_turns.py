@@ -11,8 +11,14 @@ from gateway.conversations.model import (
     Spending,
     Turn,
 )
-from gateway.conversations.webhooks import MAX_REPLY_CHARS, Webhook, WebhookMessage
+from gateway.conversations.webhooks import (
+    MAX_REPLY_CHARS,
+    SECRET_CHARS,
+    Webhook,
+    WebhookMessage,
+)
 from gateway.ids import ConversationId, TurnId
+from memory.clock import rfc3339
 from memory.record.turn_item import RecordedTurn
 from tests.conformance.suites.approvals import approval
 from tests.conformance.suites.conversation_values import (
@@ -149,6 +155,19 @@ class BesideTurnsSuite(StoresSuite):
         await store.prune(at(5))
         left = await store.deliveries(webhook.id, limit=9)
         assert [one.conversation_id for one in left] == ["cnv_2", "cnv_1"]
+
+    async def test_a_new_secret_stands_before_the_one_in_use(self, stores: Stores) -> None:
+        webhook, other = await add_webhook(stores), await add_webhook(stores, "other")
+        first, second, third = (f"{n}" * SECRET_CHARS for n in range(1, 4))
+        await stores.webhooks.rotate(webhook.id, first, at(1))
+        await stores.webhooks.rotate(webhook.id, second, at(2))
+        kept = f"{second} {first} {rfc3339(at(2))}"
+        assert await stores.webhooks.secret_of(webhook.id) == kept
+        await stores.webhooks.rotate(webhook.id, third, at(3))
+        kept = f"{third} {second} {rfc3339(at(3))}"
+        assert await stores.webhooks.secret_of(webhook.id) == kept
+        assert await stores.webhooks.secret_of(other.id) == "secret of other"
+        await stores.webhooks.rotate("whk_gone", first, at(1))
 
     async def test_without_webhooks_no_deliveries_are_added(self, stores: Stores) -> None:
         webhook = await add_webhook(stores)

@@ -9,7 +9,12 @@ import pytest
 from standardwebhooks import Webhook as Verifier
 from standardwebhooks import WebhookVerificationError
 
-from gateway.conversations.webhooks import MAX_REPLY_CHARS, WebhookDelivery, WebhookMessage
+from gateway.conversations.webhooks import (
+    MAX_REPLY_CHARS,
+    SECRET_CHARS,
+    WebhookDelivery,
+    WebhookMessage,
+)
 from gateway.ids import ApprovalId, ConversationId, TurnId
 from gateway.webhooks.message import body_of, new_secret, signed_headers
 from memory.clock import rfc3339
@@ -56,6 +61,7 @@ def test_the_known_example_of_the_scheme_has_its_signature() -> None:
 
 def test_a_signature_holds_for_this_body_id_and_secret_alone() -> None:
     secret, body = new_secret(), '{"a":"é"}'.encode()
+    assert len(secret) == SECRET_CHARS
     headers = signed_headers(secret, "msg_1", datetime.now(UTC), body)
     assert Verifier(secret).verify(body, headers) == {"a": "é"}
     for wrong, other, changed in [
