@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import acp
 import anyio
 import pytest
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 
+from tests.support.asgi import served
 from tests.support.live_server import LiveServer, bash, script, started_server
 
 pytestmark = pytest.mark.e2e
@@ -206,6 +211,33 @@ async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServ
         with pytest.raises(acp.RequestError) as picture:
             await agent.prompt(session_id=session, prompt=[acp.image_block("AAAA", "image/png")])
         assert "takes no image" in str(picture.value)
+
+
+@pytest.mark.parametrize("answer", ["<h1>It works!</h1>", "{}", "[1]", '"text"'])
+async def test_an_answer_that_is_not_candors_is_said_so_without_an_exception(
+    server: LiveServer, answer: str
+) -> None:
+    methods = ["GET", "POST"]
+    other = [Route("/{path:path}", lambda _: PlainTextResponse(answer), methods=methods)]
+    async with (
+        served(Starlette(routes=other)) as port,
+        editing(server, "--url", f"http://127.0.0.1:{port}") as (agent, _),
+    ):
+        blocks = [acp.text_block("hello")]
+        for call in (
+            partial(agent.new_session, cwd=str(server.workspace)),
+            agent.list_sessions,
+            partial(agent.load_session, cwd=str(server.workspace), session_id="cnv_1"),
+            partial(agent.prompt, session_id="cnv_1", prompt=blocks),
+        ):
+            with pytest.raises(acp.RequestError) as told:
+                await call()
+            assert str(told.value).endswith((_NOT_OURS, _CUT))
+            assert told.value.data is None
+
+
+_NOT_OURS = "The server gave an answer that is not Candor's."
+_CUT = "The server ended in mid-turn; load the session again."
 
 
 async def test_a_server_that_is_not_there_is_said_so(server: LiveServer) -> None:

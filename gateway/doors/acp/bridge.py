@@ -31,7 +31,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from gateway.doors.acp.server_api import ServerApi, ServerRefused, connect
+from gateway.doors.acp.server_api import NOT_OURS, ServerApi, ServerRefused, connect
 from gateway.doors.acp.updates import (
     ALLOW_ALWAYS,
     OPTIONS,
@@ -52,25 +52,30 @@ _PAGE: Final = 100
 _NOT_FOUND: Final = -32002
 _REFUSED: Final = -32603
 _INVALID: Final = -32602
+_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
+"""What reading an answer of another form raises."""
 
 
 @contextmanager
 def _telling() -> Iterator[None]:
-    """Turn a refusal of the server into its sentence."""
+    """Turn a refusal of the server into its sentence, and an answer that is not Candor's into one;
+    the library would show an exception to the editor.
+    """
     try:
         yield
-    except ServerRefused as exc:
+    except (ServerRefused, *_UNREADABLE) as exc:
         raise _told(exc) from None
     except ExceptionGroup as group:
-        refusals = group.subgroup(ServerRefused)
+        refusals = group.subgroup((ServerRefused, *_UNREADABLE))
         if refusals is None:
             raise
         raise _told(next(iter(_leaves(refusals)))) from None
 
 
 def _told(exc: BaseException) -> acp.RequestError:
-    is_missing = isinstance(exc, ServerRefused) and exc.is_missing
-    return acp.RequestError(_NOT_FOUND if is_missing else _REFUSED, str(exc))
+    if not isinstance(exc, ServerRefused):
+        return acp.RequestError(_REFUSED, NOT_OURS)
+    return acp.RequestError(_NOT_FOUND if exc.is_missing else _REFUSED, str(exc))
 
 
 def _leaves(group: BaseExceptionGroup[Any]) -> Iterator[BaseException]:

@@ -61,6 +61,7 @@ def connect(address: str, token: str | None) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=address, headers=headers, timeout=_TIMEOUT, trust_env=False)
 
 
+NOT_OURS: Final = "The server gave an answer that is not Candor's."
 _GONE: Final = "Candor does not answer. Start it, or say with --url where it runs."
 
 
@@ -68,7 +69,7 @@ def _refusal(answer: httpx.Response) -> ServerRefused:
     try:
         message = str(answer.json()["error"]["message"])
     except (ValueError, KeyError, TypeError):
-        message = "The server gave an answer that is not Candor's."
+        message = NOT_OURS
     return ServerRefused(message, is_missing=answer.status_code == HTTPStatus.NOT_FOUND)
 
 
