@@ -63,6 +63,19 @@ async def test_a_secret_in_a_turn_is_nowhere_in_the_database(tmp_path: Path) -> 
     assert secret.encode() not in stored
 
 
+@pytest.mark.parametrize(("message", "woken"), [(WROTE, {"episodes", "notes"}), ("Hi", set())])
+async def test_only_a_turn_that_called_a_tool_can_have_left_an_episode_or_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, message: str, woken: set[str]
+) -> None:
+    seen: set[str] = set()
+    async with running_services(tmp_path) as services:
+        memory = services.open_memory
+        monkeypatch.setattr(memory.episode_worker, "wake", lambda: seen.add("episodes"))
+        monkeypatch.setattr(memory.notes, "wake", lambda: seen.add("notes"))
+        await services.ask(message)
+    assert seen == woken
+
+
 async def test_what_was_done_is_shown_to_the_next_conversation(tmp_path: Path) -> None:
     async with running_services(tmp_path, record="off") as services:
         first = await services.ask(WROTE)

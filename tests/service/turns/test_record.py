@@ -14,6 +14,7 @@ from gateway.turns.conversation_memory import ConversationMemory
 from memory.items.scope import Scope
 from memory.recall.query import ContextPack, QueryPack
 from memory.record.turn_item import REPLY
+from memory.stores.sqlite.vacuum import IndexVacuum
 from tests.service.turns.test_memory import intents_of
 from tests.support.builders import codes
 from tests.support.services import RunningServices, of_kind, running_services, script
@@ -72,6 +73,20 @@ async def test_a_deletion_that_a_crash_cut_off_is_finished_before_the_next_turn(
     async with running_services(tmp_path / "later", **QUIET) as services:
         assert await recorded(services) == set()
         assert TOLD not in repr(await intents_of(services))
+
+
+async def test_words_are_vacuumed_when_turns_are_deleted_and_not_when_they_are_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    woken: set[IndexVacuum] = set()
+    monkeypatch.setattr(IndexVacuum, "wake", lambda vacuum: woken.add(vacuum))  # noqa: PLW0108  bound
+    async with running_services(tmp_path, **QUIET) as services:
+        told = await tell(services)
+        await shown(services, told["conversation_id"])
+        assert told["turn_id"] in await recorded(services)
+        assert services.open_memory.vacuum not in woken
+        await services.delete(told["conversation_id"])
+        assert services.open_memory.vacuum in woken
 
 
 async def test_a_deleted_conversation_leaves_no_word_in_the_chronicle(tmp_path: Path) -> None:
