@@ -101,6 +101,16 @@ def test_each_text_stands_there_once_by_what_the_question_asks_for() -> None:
     assert line.endswith(" …")
 
 
+def test_what_the_line_of_an_item_says_is_not_said_again() -> None:
+    items = [
+        replace(make_item(f"epi_{n}", "x"), kind="episode", title=title, source=f"episode epi_{n}")
+        for n, title in enumerate(("tea", "rain"))
+    ]
+    text = packed(items).text
+    assert "> - [epi_0, episode, 2026-11-20] tea: x" in text.splitlines()
+    assert "In common: " not in text
+
+
 def test_what_the_items_have_in_common_is_one_bounded_line() -> None:
     items = [
         make_item(f"not_{n}", "x", tags=tuple(f"tag {t} " * 9 for t in range(9))) for n in range(3)
