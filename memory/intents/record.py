@@ -7,8 +7,8 @@ and bounded: the chronicle keeps a text and the masked payload (each text of at 
 characters, 16 000 in all), from which episodes are made.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import anyio
 import anyio.to_thread
@@ -22,10 +22,12 @@ from memory.intents.policy import (
     validate_memory_policy,
 )
 from memory.intents.registry import MemoryIntent, validate_intent_contract
-from memory.intents.templates import SinkName, render_memory_template, render_payload
+from memory.intents.templates import SinkName, render_payload
 
 _MOST_AT_ONCE: Final = 2
 """Batches that are masked at the same time; masking needs the processor alone."""
+_MAX_MASKED: Final = 500
+"""Payloads that are kept from a turn's log until they are recorded."""
 
 
 class IntentRecorder:
@@ -45,6 +47,7 @@ class IntentRecorder:
         self._policy = policy or default_memory_policy()
         validate_memory_policy(self._policy)
         self._threads = anyio.CapacityLimiter(_MOST_AT_ONCE)
+        self._masked: dict[str, tuple[MemoryIntent, Mapping[str, Any]]] = {}
 
     def decide(self, intent: MemoryIntent) -> MemoryDecision:
         """Return what the policy does with an intent."""
@@ -77,14 +80,19 @@ class IntentRecorder:
         rule = self.decide(intent).sinks
         if not rule.to_runtime_log:
             return None
-        return render_memory_template(
-            intent, "runtime_log", rule, self._policy.templates, self._mask
-        )
+        payload = masked_payload(intent.payload, self._mask)
+        if len(self._masked) >= _MAX_MASKED:  # of turns that were not recorded
+            self._masked.clear()
+        self._masked[intent.id] = intent, payload
+        templates = self._policy.templates
+        return render_payload(intent, "runtime_log", rule, templates, payload, self._mask)
 
     def recording(self, intent: MemoryIntent) -> Recording:
         """Return what an intent leaves in the stores, to be written within another transaction."""
         rule = self.decide(intent).sinks
-        payload = masked_payload(intent.payload, self._mask)
+        known, payload = self._masked.pop(intent.id, (None, {}))
+        if known is not intent:
+            payload = masked_payload(intent.payload, self._mask)
         templates = self._policy.templates
 
         def text(sink: SinkName) -> str:

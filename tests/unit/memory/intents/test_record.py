@@ -57,6 +57,27 @@ async def test_each_sink_is_switched_by_itself(tmp_path: Path, sinks: Sequence[s
     assert found == {sink: [words] if sink in sinks else nothing[sink] for sink in SINKS}
 
 
+async def test_a_message_is_masked_once_for_the_log_and_the_chronicle(tmp_path: Path) -> None:
+    read: list[str] = []
+
+    def noted(text: str) -> str:
+        read.append(text)
+        return mask(text)
+
+    intent = received(f"It is {KNOWN}")
+    other = replace(received(f"Now it is {KNOWN}"), id=intent.id)
+    async with open_chronicle(tmp_path) as chronicle:
+        told = IntentRecorder(chronicle, noted)
+        line = told.runtime_line(intent)
+        await told.record_intents([intent])
+        (record,) = (await chronicle.page("ann", limit=9)).records
+        told.runtime_line(intent)
+        changed = told.recording(other)
+    assert record.text == line == f"The person said: {mask(intent.payload['message'])}"
+    assert read.count(intent.payload["message"]) == 2, "once before each of the two lines"
+    assert "Now it is" in str(changed.text), "not what an equal id had before"
+
+
 async def test_a_turns_intents_are_one_transaction_and_recording_again_changes_nothing(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
