@@ -69,9 +69,25 @@ class AuthlibProvider:
                 },
                 leeway=_LEEWAY_S,
             )
-        if claims is None:
-            raise SignInRefused("The provider sent no identity.")
-        return signed_in(claims, self.plan)
+            if claims is None:
+                raise SignInRefused("The provider sent no identity.")
+            told = await self._told_further(app, token, claims)
+        return signed_in(told, self.plan)
+
+    async def _told_further(
+        self, app: Any, token: Mapping[str, Any], claims: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """Return the claims, with those that the provider keeps for its second answer.
+
+        Many put names and groups only there. What the signed identity says goes over it.
+        """
+        wanted = {self.plan.user_claim, "email_verified", self.plan.groups_claim}
+        if wanted <= claims.keys() or "userinfo_endpoint" not in app.server_metadata:
+            return claims
+        further = await app.userinfo(token=token)
+        if further.get("sub") != claims["sub"]:
+            raise SignInRefused("The provider speaks of another user than it signed in.")
+        return {**further, **claims}
 
     async def _open(self) -> Any:
         """Return Authlib's client, with what the provider says of itself now."""

@@ -69,6 +69,8 @@ class Provider:
     """Further claims of everybody."""
     change: Callable[[Claims], Claims] = lambda claims: claims
     sign: Sign = sign_rightly
+    further: Claims = field(default_factory=dict)
+    """What it says of everybody beside the identity."""
     metadata: Claims = field(default_factory=dict)
     """Replaces what it says of itself."""
     key: Any = None
@@ -100,6 +102,8 @@ class Provider:
             return self._token(told)
         if path == "/.well-known/openid-configuration":
             return {**told, **self.metadata}
+        if path == "/userinfo":
+            return {**told, **self.further}
         if path == "/jwks" and self.key is not None:
             return {"keys": [self.key.as_dict(private=False)]}
         return told

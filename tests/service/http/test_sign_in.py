@@ -267,6 +267,23 @@ async def test_an_address_is_a_name_only_if_the_provider_verified_it(
         assert (await browser.read("/session"))["user"] == "ada@example.org"
 
 
+async def test_what_the_identity_lacks_is_asked_of_the_same_user_alone(
+    tmp_path: Path, provider: Provider
+) -> None:
+    chosen = {"oidc_user_claim": "email", "oidc_admin_group": "ops"}
+    async with signing(tmp_path, provider, **chosen) as stage:
+        provider.change = changing(email=None)
+        provider.further = {"email": "ada@x.org", "email_verified": True, "groups": ["ops"]}
+        browser = await sign_in(stage, provider)
+        told = await browser.read("/session")
+        assert (told["user"], told["role"]) == ("ada@x.org", "admin")
+        provider.change = changing(email="bob@x.org", groups=[])  # what is signed goes over it
+        assert (await (await sign_in(stage, provider)).read("/session"))["user"] == "bob@x.org"
+        provider.further["sub"] = "other"
+        browser, back = await comes_back(stage, provider)
+        await refused(stage, await browser.get(back))
+
+
 async def test_a_disabled_user_has_no_session_and_gets_none(
     tmp_path: Path, provider: Provider
 ) -> None:
