@@ -272,6 +272,11 @@ def _folder_of(settings: Settings, token: str | None) -> Path:
         return settings.workspace
     tokens = load_tokens(settings.tokens_file) if settings.tokens_file is not None else None
     user_id = tokens.user_of(token or "") if tokens is not None else None
+    if user_id is None and token and settings.users == "on":
+        from gateway.users.cli import holder_blocking  # noqa: PLC0415
+        from memory.clock import utc_now  # noqa: PLC0415
+
+        user_id = holder_blocking(token, settings, utc_now)
     if user_id is None:
         raise StartError(
             "Each user has a workspace: give a token of the server's with --token-file."

@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TextIO, get_args
+from typing import Final, TextIO, TypeVar, get_args
 
 import anyio
 
@@ -36,6 +36,7 @@ from memory.errors import StoreUnavailable
 from memory.items.ids import opaque_id
 from policies.explain import printable
 
+T = TypeVar("T")
 _MAX_DAYS: Final = 3650
 _MAX_LIMIT: Final = 10_000
 _NOT_ON: Final = "A server takes such tokens with CANDOR_USERS=on, which is not set here."
@@ -60,28 +61,48 @@ def run_users_command(
         given = _parser_of(command).parse_args(arguments)
     except SystemExit as exc:  # help or a usage error was printed
         return int(exc.code or 0)
-    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    refuse_lost_database_blocking(settings)
 
     def say(line: str) -> None:
         out.write(f"{printable(line)}\n")
 
-    async def run() -> None:
+    async def run(accounts: Accounts) -> None:
         act = Act(by=f"command:{getpass.getuser()}", at=now())
+        await given.run(_Call(accounts=accounts, given=given, act=act, say=say))
+
+    _run_on_accounts(run, settings, now)
+    if command == "token" and given.does == "add" and settings.users == "off":
+        say(_NOT_ON)
+    return 0
+
+
+def holder_blocking(token: str, settings: Settings, now: Now) -> UserId | None:
+    """Return the user of a token of the database; None if it signs nobody in now.
+
+    Raises as `run_users_command` does.
+    """
+
+    async def find(accounts: Accounts) -> UserId | None:
+        user = await accounts.holder(token)
+        return None if user is None else user.id
+
+    return _run_on_accounts(find, settings, now)
+
+
+def _run_on_accounts(work: Callable[[Accounts], Awaitable[T]], settings: Settings, now: Now) -> T:
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    refuse_lost_database_blocking(settings)
+
+    async def run() -> T:
         database = await open_storage(settings)
         try:
-            accounts = open_accounts(database, now=now)
-            await given.run(_Call(accounts=accounts, given=given, act=act, say=say))
+            return await work(open_accounts(database, now=now))
         finally:
             await database.close()
 
     try:
-        anyio.run(run)
+        return anyio.run(run)
     except StoreUnavailable as exc:
         raise StartError(f"{exc} {where_to_look(settings)}") from exc
-    if command == "token" and given.does == "add" and settings.users == "off":
-        say(_NOT_ON)
-    return 0
 
 
 async def _add_user(call: _Call) -> None:

@@ -98,3 +98,22 @@ def test_a_users_own_limits_are_set_shown_and_taken_back(tmp_path: Path) -> None
         assert run_app(*words, directory=tmp_path, **ON).returncode == code
     changes = [json.loads(line)["details"] for line in run(tmp_path, "audit", "--json")]
     assert [one["most"] for one in changes] == ["1.5", "none", "default"]
+
+
+def test_an_editor_opens_the_folder_of_a_user_of_the_database(tmp_path: Path) -> None:
+    run(tmp_path, "user", "add", "ada")
+    sentence, token = run(tmp_path, "token", "add", "ada")
+    file = tmp_path / "token"
+    file.write_text(token, encoding="utf-8")
+
+    def opens() -> tuple[int, str]:
+        given: dict[str, Any] = {"given": "", "environ": {"PYTHONUNBUFFERED": "1"}}  # by a pipe
+        words = ("acp", "--token-file", str(file))
+        done = run_app(*words, directory=tmp_path, workspaces="per_user", **given, **ON)
+        return done.returncode, done.stderr
+
+    assert opens() == (0, "")
+    run(tmp_path, "token", "revoke", sentence.split()[2])
+    code, told = opens()
+    assert code == 1
+    assert one_sentence(told).startswith("Each user has a workspace: give a token")
