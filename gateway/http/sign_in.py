@@ -2,7 +2,7 @@
 
 import math
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -20,8 +20,6 @@ from gateway.users.model import Act, Session, User, digest_of, new_secret
 from memory.clock import Now
 from memory.items.ids import opaque_id
 
-_BURST: Final = 30
-_EVERY_S: Final = 2.0
 _MAX_ADDRESSES: Final = 4096
 _WAY: Final = timedelta(minutes=10)
 """How long a browser may be away at the provider."""
@@ -87,9 +85,9 @@ class SignIns:
         self._lasts = timedelta(hours=hours)
         self._listed = listed_origins
         self._now = now
-        bounds: dict[str, Any] = {"burst": _BURST, "every_s": _EVERY_S, "max_keys": _MAX_ADDRESSES}
-        self._begun: RateLimit[str] = RateLimit(**bounds)
-        self._finished: RateLimit[str] = RateLimit(**bounds)
+        # wide, because behind a proxy all browsers have one address
+        self._begun: RateLimit[str] = RateLimit(burst=100, every_s=0.2, max_keys=_MAX_ADDRESSES)
+        self._refused: RateLimit[str] = RateLimit(burst=10, every_s=6.0, max_keys=_MAX_ADDRESSES)
         self.cookies = Cookies(is_secure=provider.plan.is_secure)
         self.home = f"{provider.plan.public_url}/"
 
@@ -98,7 +96,12 @@ class SignIns:
 
         Raises as `Provider.send_away` does, and `TooManyAttempts`.
         """
-        _take(self._begun, request)
+        network = network_of(request.scope)
+        if not self._begun.take(network):
+            raise TooManyAttempts(
+                "Too many sign-ins were begun from this address; try again in a moment.",
+                retry_after_s=math.ceil(self._begun.wait_s(network)),
+            )
         sent, at = await self._provider.send_away(), self._now()
         await self._accounts.sessions.begin(
             digest_of(sent.state), sent.kept, at=at, expires_at=at + _WAY
@@ -108,16 +111,17 @@ class SignIns:
     async def finish(self, request: Request) -> tuple[str, int]:
         """Start the session of a browser that comes back; return its secret and its seconds.
 
-        Raise `SignInRefused`, which is recorded, `ProviderUnavailable` or `TooManyAttempts`.
+        Raise `ProviderUnavailable`, or `SignInRefused`, which is recorded unless many were lately:
+        strangers can cause it.
         """
-        _take(self._finished, request)
         try:
             user = await self._user_of(request)
             await self._admit(user)
         except SignInRefused as exc:
-            why = exc.__cause__.__class__.__name__ if exc.__cause__ is not None else exc.message
             network = network_of(request.scope)
-            await self._accounts.record("", "sign_in.refused", network, reason=why)
+            if self._refused.take(network):
+                why = exc.message if exc.__cause__ is None else type(exc.__cause__).__name__
+                await self._accounts.record("", "sign_in.refused", network, reason=why)
             raise
         secret, at = new_secret(), self._now()
         session = Session(
@@ -170,12 +174,3 @@ class SignIns:
         """End a session."""
         act = Act(by=user_id, at=self._now())
         await self._accounts.sessions.end(digest_of(secret), act)
-
-
-def _take(limit: RateLimit[str], request: Request) -> None:
-    network = network_of(request.scope)
-    if not limit.take(network):
-        raise TooManyAttempts(
-            "Too many sign-ins came from this address; try again in a moment.",
-            retry_after_s=math.ceil(limit.wait_s(network)),
-        )
