@@ -1,7 +1,7 @@
 """The chronicle against its suite, and the suite against deliberately wrong chronicles."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from memory.intents.chronicle import IntentPage, IntentRecord, Recording
+from memory.stores.database import Connection
 from memory.stores.sqlite import chronicle as sqlite_chronicle
 from memory.stores.sqlite.chronicle import (
     SqliteChronicle,
@@ -22,16 +23,15 @@ from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.chronicle import AT, ChronicleSuite, OpenChronicle, Opening
 from tests.conformance.suites.opened import run_test
-from tests.support.episodes import open_memory
+from tests.support.episodes import open_memory_in
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught, expect_parts_caught
+from tests.support.postgres import empty_schema_blocking
 
 
-def opening(
-    directory: Path, make: Callable[[Database], SqliteChronicle] = SqliteChronicle
-) -> Opening:
+def opening(place: Path | str, make: Callable[[Any], SqliteChronicle] = SqliteChronicle) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenChronicle]:
-        async with open_memory(directory) as database:
+        async with open_memory_in(place) as database:
 
             async def mark(turn_id: str) -> None:
                 await database.write(partial(mark_remembered_blocking, turn_id=turn_id, now=AT))
@@ -55,6 +55,13 @@ class TestSqliteChronicle(ChronicleSuite):
         return opening(tmp_path)
 
 
+class TestPostgresChronicle(ChronicleSuite):
+    @pytest.fixture
+    def opens(self) -> Iterator[Opening]:
+        with empty_schema_blocking("memory") as schema:
+            yield opening(schema)
+
+
 class OneByOne(SqliteChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         return [*await super().record(recordings[:1]), *await super().record(recordings[1:])]
@@ -62,7 +69,7 @@ class OneByOne(SqliteChronicle):
 
 class Overwriting(SqliteChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        def work(writer: sqlite3.Connection) -> list[str]:
+        def work(writer: Connection) -> list[str]:
             for recording in recordings:
                 writer.execute("DELETE FROM intents WHERE id = ?", (recording.intent_id,))
                 writer.execute(

@@ -1,6 +1,6 @@
 """The outbox against its suite, and the suite against deliberately wrong ones."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -10,22 +10,23 @@ from typing import Any
 import pytest
 
 from memory.outbox.delivery import Delivery, Link, NewDelivery
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
 from tests.conformance.suites.opened import run_test
 from tests.conformance.suites.outbox import Opening, OpenOutbox, OutboxStoreSuite
-from tests.support.episodes import open_memory
+from tests.support.episodes import open_memory_in
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught
+from tests.support.postgres import empty_schema_blocking
 
 
 def opening(
-    directory: Path,
-    make: Callable[[Database], SqliteOutboxStore] = SqliteOutboxStore,
-    speaking: Callable[[Database], Database] = lambda database: database,
+    place: Path | str,
+    make: Callable[[SqlDatabase], SqliteOutboxStore] = SqliteOutboxStore,
+    speaking: Callable[[Any], Any] = lambda database: database,
 ) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenOutbox]:
-        async with open_memory(directory) as plain:
+        async with open_memory_in(place) as plain:
             database = speaking(plain)
 
             async def enqueue(deliveries: Sequence[NewDelivery], now: datetime) -> None:
@@ -40,6 +41,13 @@ class TestSqliteOutbox(OutboxStoreSuite):
     @pytest.fixture
     def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
+
+
+class TestPostgresOutbox(OutboxStoreSuite):
+    @pytest.fixture
+    def opens(self) -> Iterator[Opening]:
+        with empty_schema_blocking("memory") as schema:
+            yield opening(schema)
 
 
 class ForgettingLinks(SqliteOutboxStore):

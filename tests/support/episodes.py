@@ -17,6 +17,8 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import MemoryIntent
+from memory.stores.database import SqlDatabase
+from memory.stores.postgres import migrations as postgres_migrations
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.chronicle import SqliteChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
@@ -24,9 +26,11 @@ from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.items import SqliteItemStore
 from policies.secrets import mask_secrets
 from tests.conformance.suites.episodes import OpenEpisodes
+from tests.support.postgres import open_schema
 
 FILE = "memory.sqlite3"
 MIGRATIONS = migrations_of(migrations.__name__)
+POSTGRES_MIGRATIONS = migrations_of(postgres_migrations.__name__)
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
@@ -38,6 +42,17 @@ async def open_memory(directory: Path) -> AsyncIterator[Database]:
         yield database
     finally:
         await database.close()
+
+
+@asynccontextmanager
+async def open_memory_in(place: Path | str) -> AsyncIterator[SqlDatabase]:
+    """Open a memory in a directory, or in a schema of PostgreSQL, while the block runs."""
+    if isinstance(place, Path):
+        async with open_memory(place) as file:
+            yield file
+    else:
+        async with open_schema(place, POSTGRES_MIGRATIONS) as database:
+            yield database
 
 
 async def dump(database: Database) -> str:

@@ -22,3 +22,13 @@ $$;
 CREATE FUNCTION json_valid(source TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT source IS JSON
 $$;
+
+-- Whether a value matches a pattern with * and ?; one in brackets stands for itself, as [ does.
+CREATE FUNCTION glob(pattern TEXT, value TEXT) RETURNS BOOLEAN LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT value LIKE
+    replace(replace(replace(translate(
+      regexp_replace(
+        replace(replace(replace(pattern, '[*]', chr(1)), '[?]', chr(2)), '[[]', chr(3)),
+        '([\\%_])', '\\\1', 'g'),
+      '*?', '%_'), chr(1), '*'), chr(2), '?'), chr(3), '[')
+$$;

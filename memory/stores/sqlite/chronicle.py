@@ -2,7 +2,6 @@
 
 import json
 import re
-import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -12,7 +11,7 @@ from typing import Final
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
 from memory.intents.chronicle import IntentPage, IntentRecord, PendingIntent, Recording
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import forgotten_at_blocking
 from memory.stores.sqlite.row_values import Row, read_value
@@ -30,12 +29,12 @@ _PLACE: Final = re.compile(r"\{\w+\}")
 _MAX_CURSOR_DIGITS: Final = 18
 
 
-def record_blocking(connection: sqlite3.Connection, recordings: Sequence[Recording]) -> list[str]:
+def record_blocking(connection: Connection, recordings: Sequence[Recording]) -> list[str]:
     """Write intents within the caller's transaction; return the ids that were new."""
     return [recording.intent_id for recording in recordings if _is_new(connection, recording)]
 
 
-def mark_talk_blocking(connection: sqlite3.Connection, recordings: Sequence[Recording]) -> None:
+def mark_talk_blocking(connection: Connection, recordings: Sequence[Recording]) -> None:
     """Mark ended turns without a tool call, of which no episode is made."""
     acted = {recording.turn_id for recording in recordings if recording.source_kind == "tool"}
     for ended in recordings:
@@ -44,7 +43,7 @@ def mark_talk_blocking(connection: sqlite3.Connection, recordings: Sequence[Reco
             mark_remembered_blocking(connection, ended.turn_id, ended.occurred_at)
 
 
-def mark_remembered_blocking(connection: sqlite3.Connection, turn_id: str, now: datetime) -> None:
+def mark_remembered_blocking(connection: Connection, turn_id: str, now: datetime) -> None:
     """Mark a turn: its episode is stored, or there is nothing of it to remember."""
     connection.execute(
         "UPDATE ended_turns SET remembered_at = ? WHERE turn_id = ? AND remembered_at IS NULL",
@@ -53,7 +52,7 @@ def mark_remembered_blocking(connection: sqlite3.Connection, turn_id: str, now: 
 
 
 def scrub_blocking(
-    connection: sqlite3.Connection,
+    connection: Connection,
     intent_ids: Sequence[str],
     now: datetime,
     *,
@@ -65,12 +64,13 @@ def scrub_blocking(
     for intent_id in intent_ids:
         connection.execute(
             "UPDATE intents SET text = NULL, payload = NULL, forgotten_at = :now"
-            " WHERE id = :intent AND text IS NOT NULL AND (:owner IS NULL OR owner_id = :owner)",
+            " WHERE id = :intent AND text IS NOT NULL"
+            " AND (CAST(:owner AS TEXT) IS NULL OR owner_id = :owner)",
             {"now": rfc3339(now), "intent": intent_id, "owner": owner_id},
         )
         connection.execute(
             "DELETE FROM pending_context"
-            " WHERE intent_id = :intent AND (:owner IS NULL OR owner_id = :owner)",
+            " WHERE intent_id = :intent AND (CAST(:owner AS TEXT) IS NULL OR owner_id = :owner)",
             {"intent": intent_id, "owner": owner_id},
         )
 
@@ -78,7 +78,7 @@ def scrub_blocking(
 class SqliteChronicle:
     """Intents in the memory's database."""
 
-    def __init__(self, database: Database, *, talk_waits: bool = True) -> None:
+    def __init__(self, database: SqlDatabase, *, talk_waits: bool = True) -> None:
         """`talk_waits`: also turns without a tool call wait to be remembered; a model learns from
         them.
         """
@@ -86,7 +86,7 @@ class SqliteChronicle:
         self._talk_waits = talk_waits
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        def work(writer: sqlite3.Connection) -> list[str]:
+        def work(writer: Connection) -> list[str]:
             new = record_blocking(writer, recordings)
             if not self._talk_waits:
                 mark_talk_blocking(writer, recordings)
@@ -110,13 +110,13 @@ class SqliteChronicle:
             conditions.append("conversation_id = ?")
             values.append(conversation_id)
         if key is not None and key.endswith("."):
-            conditions.append("substr(key, 1, ?) = ?")
+            conditions.append("substr(key, 1, CAST(? AS INTEGER)) = ?")
             values += [str(len(key)), key]
         elif key is not None:
-            conditions.append("key GLOB ?")
+            conditions.append("glob(?, key)")
             values.append(_PLACE.sub("*", _GLOB_MARKS.sub(r"[\g<0>]", key)))
         if cursor is not None:
-            conditions.append("seq < CAST(? AS INTEGER)")
+            conditions.append("seq < CAST(? AS BIGINT)")
             values.append(cursor)
         rows = await self._database.rows(
             f"SELECT {_COLUMNS} FROM intents WHERE {' AND '.join(conditions)}"  # noqa: S608
@@ -171,7 +171,7 @@ class SqliteChronicle:
             await self._database.checkpoint()
 
 
-def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
+def _is_new(connection: Connection, new: Recording) -> bool:
     """Write an intent unless it was recorded before; return whether it was written.
 
     This looks for an earlier row instead of leaving it to a conflict, which would use up a number
@@ -184,7 +184,7 @@ def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
     content = _content_of(connection, new)
     columns = ("key", "source_kind", "owner_id", "conversation_id", "turn_id")
     row = {name: getattr(new, name) for name in columns} | {"id": new.intent_id, "occurred_at": at}
-    seq = insert_blocking(connection, "intents", row | content).lastrowid
+    inserted = insert_blocking(connection, "intents", row | content, "RETURNING seq").fetchall()
     is_forgotten = content["forgotten_at"] is not None
     if new.context is not None and new.conversation_id is not None and not is_forgotten:
         waiting = {
@@ -193,16 +193,16 @@ def _is_new(connection: sqlite3.Connection, new: Recording) -> bool:
             "conversation_id": new.conversation_id,
             "text": new.context,
             "occurred_at": at,
-            "seq": seq,
+            "seq": inserted[0]["seq"],
         }
         insert_blocking(connection, "pending_context", waiting)
     if new.key == "turn.completed" and new.turn_id is not None:
-        ended = {"turn_id": new.turn_id, "seq": seq}
-        insert_blocking(connection, "ended_turns", ended, verb="INSERT OR IGNORE")
+        ended = {"turn_id": new.turn_id, "seq": inserted[0]["seq"]}
+        insert_blocking(connection, "ended_turns", ended, "ON CONFLICT DO NOTHING")
     return True
 
 
-def _content_of(connection: sqlite3.Connection, new: Recording) -> dict[str, str | None]:
+def _content_of(connection: Connection, new: Recording) -> dict[str, str | None]:
     """Return the columns that hold what an intent says.
 
     They are empty if the policy keeps the intent out of the chronicle, so that its row only

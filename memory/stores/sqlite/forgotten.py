@@ -6,14 +6,13 @@ recognised by these ids and recorded as forgotten, too.
 
 import json
 import re
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from memory.clock import rfc3339
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 
 _ID: Final = re.compile(r"(?:epi|not|cas|fac|trn)_[0-9A-Za-z]{1,100}")
 _TOOLS: Final = ("tool.mcp__memory__", "tool.mcp__memory_case__")
@@ -37,7 +36,7 @@ class Mentions:
 
 
 async def find_mentions(
-    database: Database, item_ids: Sequence[str], owner_id: str | None = None
+    database: SqlDatabase, item_ids: Sequence[str], owner_id: str | None = None
 ) -> Mentions:
     """Return the intents of an owner, or of all, that mention items.
 
@@ -46,14 +45,14 @@ async def find_mentions(
     """
     if not item_ids:
         return Mentions(intent_ids=(), up_to=0)
-    up_to = int(await database.scalar("SELECT ifnull(max(seq), 0) FROM intents"))
+    up_to = int(await database.scalar("SELECT coalesce(max(seq), 0) FROM intents"))
     sql, values = _mentions("<=", up_to, item_ids, owner_id)
     rows = await database.rows(sql, values)
     return Mentions(intent_ids=tuple(row["id"] for row in rows), up_to=up_to)
 
 
 def mentions_since_blocking(
-    connection: sqlite3.Connection,
+    connection: Connection,
     known: Mentions,
     item_ids: Sequence[str],
     owner_id: str | None = None,
@@ -70,23 +69,22 @@ def _mentions(
 ) -> tuple[str, dict[str, object]]:
     sql = (
         f"SELECT id FROM intents WHERE seq {than} :up_to"  # noqa: S608  words of our own
-        f" AND (:owner IS NULL OR owner_id = :owner) AND {_MENTION}"
+        f" AND (CAST(:owner AS TEXT) IS NULL OR owner_id = :owner) AND {_MENTION}"
     )
     return sql, {"up_to": up_to, "owner": owner_id, "ids": json.dumps(item_ids)}
 
 
-def note_forgotten_blocking(
-    connection: sqlite3.Connection, item_ids: Sequence[str], now: datetime
-) -> None:
+def note_forgotten_blocking(connection: Connection, item_ids: Sequence[str], now: datetime) -> None:
     """Store the ids of forgotten items, within the caller's transaction."""
     connection.executemany(
-        "INSERT OR REPLACE INTO forgotten_items (item_id, forgotten_at) VALUES (?, ?)",
+        "INSERT INTO forgotten_items (item_id, forgotten_at) VALUES (?, ?)"
+        " ON CONFLICT (item_id) DO UPDATE SET forgotten_at = excluded.forgotten_at",
         [(item_id, rfc3339(now)) for item_id in item_ids],
     )
 
 
 def forgotten_at_blocking(
-    connection: sqlite3.Connection,
+    connection: Connection,
     key: str,
     payload: str,
     turn_id: str | None,
@@ -112,7 +110,7 @@ def forgotten_at_blocking(
     return None if row["at"] is None else str(row["at"])
 
 
-async def is_any_forgotten(database: Database, item_ids: Sequence[str]) -> bool:
+async def is_any_forgotten(database: SqlDatabase, item_ids: Sequence[str]) -> bool:
     """Return whether one of these was forgotten and has not come back."""
     found = await database.scalar(
         "SELECT 1 FROM forgotten_items WHERE item_id IN (SELECT value FROM json_each(?))"

@@ -1,6 +1,5 @@
 """The outbox in SQLite: deliveries that wait, were made, or were given up."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -11,7 +10,7 @@ from memory.clock import from_rfc3339, rfc3339
 from memory.items.item import Item
 from memory.items.scope import WORKSPACE_OWNER
 from memory.outbox.delivery import Delivery, DeliveryStatus, Link, NewDelivery, deliveries_of
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import read_value
 from memory.stores.sqlite.statements import insert_blocking
 
@@ -22,7 +21,7 @@ _COLUMNS: Final = (
 
 
 def enqueue_blocking(
-    connection: sqlite3.Connection, deliveries: Iterable[NewDelivery], now: datetime
+    connection: Connection, deliveries: Iterable[NewDelivery], now: datetime
 ) -> None:
     """Add deliveries within the transaction that changes their items; skip those that are there.
 
@@ -33,7 +32,7 @@ def enqueue_blocking(
     for new in deliveries:
         connection.execute(
             "DELETE FROM outbox WHERE item_id = ? AND backend = ? AND operation = 'put'"
-            " AND status != 'delivered' AND (revision < ? OR ?)",
+            " AND status != 'delivered' AND (revision < ? OR ? = 1)",
             (new.item_id, new.backend, new.revision, new.operation == "forget"),
         )
         row = asdict(new) | {
@@ -46,7 +45,7 @@ def enqueue_blocking(
 
 
 def enqueue_again_blocking(
-    connection: sqlite3.Connection, deliveries: Sequence[NewDelivery], now: datetime
+    connection: Connection, deliveries: Sequence[NewDelivery], now: datetime
 ) -> None:
     """Add deliveries even if they were made before: the backend may have lost what it had."""
     connection.executemany(
@@ -57,14 +56,14 @@ def enqueue_again_blocking(
 
 
 def deliver_item_blocking(
-    connection: sqlite3.Connection, item: Item, backends: Iterable[str], now: datetime
+    connection: Connection, item: Item, backends: Iterable[str], now: datetime
 ) -> None:
     """Enqueue an item for each backend, within the transaction that writes it."""
     deliveries = deliveries_of("put", item.id, item.scope.owner_id, item.revision, backends)
     enqueue_again_blocking(connection, deliveries, now)  # it may have been forgotten before
 
 
-def backends_of_blocking(connection: sqlite3.Connection, item_id: str) -> Sequence[str]:
+def backends_of_blocking(connection: Connection, item_id: str) -> Sequence[str]:
     """Return the backends that have an item, or may have it."""
     rows = connection.execute(
         "SELECT backend FROM outbox WHERE item_id = ? AND operation = 'put'"
@@ -77,14 +76,14 @@ def backends_of_blocking(connection: sqlite3.Connection, item_id: str) -> Sequen
 class SqliteOutboxStore:
     """Deliveries in the memory's database; see `OutboxStore`."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def due(
         self, backend: str, now: datetime, *, limit: int, until: datetime
     ) -> Sequence[Delivery]:
 
-        def take(connection: sqlite3.Connection) -> list[Delivery]:
+        def take(connection: Connection) -> list[Delivery]:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM outbox WHERE backend = ? AND status = 'pending'"  # noqa: S608
                 " AND due_at <= ? ORDER BY due_at, id LIMIT ?",
@@ -102,7 +101,7 @@ class SqliteOutboxStore:
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
     ) -> None:
 
-        def note(connection: sqlite3.Connection) -> None:
+        def note(connection: Connection) -> None:
             connection.execute(
                 "UPDATE outbox SET status = 'delivered', delivered_at = ?, last_error = NULL,"
                 " attempts = attempts + 1 WHERE id = ? AND status = 'pending'",
@@ -151,14 +150,15 @@ class SqliteOutboxStore:
         return await self._database.values(
             partial(read_value, Delivery),
             f"SELECT {_COLUMNS} FROM outbox WHERE owner_id IN (?, ?)"  # noqa: S608
-            " AND (? IS NULL OR status = ?) AND (? IS NULL OR id < ?) ORDER BY id DESC LIMIT ?",
+            " AND (CAST(? AS TEXT) IS NULL OR status = ?)"
+            " AND (CAST(? AS BIGINT) IS NULL OR id < ?) ORDER BY id DESC LIMIT ?",
             (owner_id, WORKSPACE_OWNER, status, status, before_id, before_id, limit),
         )
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
         whose = (delivery_id, owner_id, WORKSPACE_OWNER)
 
-        def again(connection: sqlite3.Connection) -> Delivery | None:
+        def again(connection: Connection) -> Delivery | None:
             connection.execute(
                 "UPDATE outbox SET status = 'pending', attempts = 0, due_at = ?"
                 " WHERE id = ? AND owner_id IN (?, ?) AND status != 'delivered'",
@@ -190,9 +190,7 @@ class SqliteOutboxStore:
         return None if at is None else from_rfc3339(at)
 
 
-def _link_blocking(
-    connection: sqlite3.Connection, delivery: Delivery, links: Sequence[Link]
-) -> None:
+def _link_blocking(connection: Connection, delivery: Delivery, links: Sequence[Link]) -> None:
     """Replace an item's links to a backend.
 
     Links of a withdrawn delivery are kept, too: what a backend has must be known to be forgotten.
@@ -202,4 +200,4 @@ def _link_blocking(
         (delivery.item_id, delivery.backend),
     )
     for link in links:
-        insert_blocking(connection, "memory_links", asdict(link), verb="INSERT OR IGNORE")
+        insert_blocking(connection, "memory_links", asdict(link), "ON CONFLICT DO NOTHING")

@@ -4,6 +4,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 from traceback import format_exception
 from typing import Any
 
@@ -11,22 +12,22 @@ import anyio
 import psycopg
 import pytest
 
-from gateway.conversations.migrations import postgres as gateway_postgres
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.postgres.connections import Driver, connect_blocking
 from memory.stores.postgres.database import InUse, PostgresDatabase, open_postgres
 from memory.stores.postgres.translation import translated
-from memory.stores.sqlite.database import migrations_of
+from tests.support.episodes import POSTGRES_MIGRATIONS as MEMORY_MIGRATIONS
+from tests.support.episodes import open_memory
 from tests.support.postgres import new_schema_blocking, open_schema, server_url
-from tests.support.stores import open_file
+from tests.support.stores import POSTGRES_MIGRATIONS, open_file
 
 STEPS = ["CREATE TABLE words (word TEXT PRIMARY KEY, count BIGINT NOT NULL DEFAULT 0)"]
 ENDED_BY_SERVER = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'candor'"
 )
-SQL = migrations_of(gateway_postgres.__name__)
-INDEXES = ("search_words", "search_texts")
-"""The search index is each engine's own."""
+SQL = {"conversations": POSTGRES_MIGRATIONS, "memory": MEMORY_MIGRATIONS}
+INDEXES = ("search_words", "search_texts", "item_words")
+"""What finds texts is each engine's own."""
 
 
 @pytest.fixture
@@ -44,14 +45,19 @@ async def count_words(database: PostgresDatabase) -> int:
     return int(await database.scalar("SELECT count(*) FROM words"))
 
 
-async def test_both_engines_have_the_same_tables_and_columns(schema: str, tmp_path: Any) -> None:
-    async with open_file(tmp_path) as database:
+@pytest.mark.parametrize("part", ["conversations", "memory"])
+async def test_both_engines_have_the_same_tables_and_columns(
+    schema: str, tmp_path: Path, part: str
+) -> None:
+    opens = open_file if part == "conversations" else open_memory
+    async with opens(tmp_path) as database:
         rows = await database.rows(
-            "SELECT t.name AS tbl, c.name AS col FROM sqlite_schema t JOIN pragma_table_xinfo(t.name) c"
+            "SELECT t.name AS tbl, c.name AS col FROM sqlite_schema t"
+            " JOIN pragma_table_xinfo(t.name) c"
             " WHERE t.type IN ('table', 'view') AND t.name NOT LIKE 'sqlite_%'"
         )
         on_sqlite = {(row["tbl"], row["col"]) for row in rows}
-    async with open_schema(schema, SQL) as other:
+    async with open_schema(schema, SQL[part]) as other:
         columns = await other.rows(
             "SELECT table_name AS tbl, column_name AS col FROM information_schema.columns"
             " WHERE table_schema = ? AND table_name != 'schema_version'",
@@ -219,6 +225,29 @@ async def test_json_is_taken_apart_also_with_a_nul_in_it(schema: str) -> None:
         row = await database.row(asked, (result, result))
         assert dict(row) == {"n": "7", "r": "\\u0000 \ufffd"}
         assert await database.scalar("SELECT json_extract(?, '$.a')", ("no json",)) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "matches"),
+    [
+        ("a.*.c", "a.b.c", True),
+        ("a.*.c", "a.b.d", False),
+        ("a?c", "abc", True),
+        ("a[*]", "a*", True),
+        ("a[*]", "ab", False),
+        ("a[?][[]", "a?[", True),
+        ("a%_\\\\", "a%_\\\\", True),
+        ("a_%", "abc", False),
+        ("A", "a", False),
+    ],
+)
+async def test_both_engines_match_patterns_alike(
+    schema: str, tmp_path: Path, pattern: str, value: str, *, matches: bool
+) -> None:
+    async with open_schema(schema, STEPS) as database, open_file(tmp_path) as file:
+        for engine in (database, file):
+            found = await engine.scalar("SELECT glob(?, ?)", (pattern, value))
+            assert bool(found) is matches
 
 
 async def test_reading_connections_write_nothing(schema: str) -> None:
