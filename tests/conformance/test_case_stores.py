@@ -1,6 +1,6 @@
 """The store of cases against its suite, and the suite against deliberately wrong stores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,20 @@ from tests.conformance.suites.case_values import ANN, Opening
 from tests.conformance.suites.opened import named, run_test
 from tests.support.cases import cases_on, opening
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught, expect_parts_caught
+from tests.support.postgres import empty_schema_blocking
 
 
 class TestSqliteCases(CaseStoreSuite):
     @pytest.fixture
     def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
+
+
+class TestPostgresCases(CaseStoreSuite):
+    @pytest.fixture
+    def opens(self) -> Iterator[Opening]:
+        with empty_schema_blocking("memory") as schema:
+            yield opening(schema)
 
 
 S = CaseStoreSuite()

@@ -1,6 +1,6 @@
 """The store of episodes against its suite, and the suite against deliberately wrong stores."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,16 +19,15 @@ from memory.stores.sqlite.episodes import SqliteEpisodeStore, read_episode
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
 from tests.conformance.suites.opened import run_test
-from tests.support.episodes import open_memory, opened_on
+from tests.support.episodes import open_memory_in, opened_on
 from tests.support.other_words import CAUGHT, expect_parts_caught
+from tests.support.postgres import empty_schema_blocking
 
 
-def opening(
-    directory: Path, make: Callable[[Database], SqliteEpisodeStore] | None = None
-) -> Opening:
+def opening(place: Path | str, make: Callable[[Any], SqliteEpisodeStore] | None = None) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenEpisodes]:
-        async with open_memory(directory) as database:
+        async with open_memory_in(place) as database:
             opened = opened_on(database)
             yield replace(opened, store=make(database)) if make is not None else opened
 
@@ -39,6 +38,13 @@ class TestSqliteEpisodes(EpisodeStoreSuite):
     @pytest.fixture
     def opens(self, tmp_path: Path) -> Opening:
         return opening(tmp_path)
+
+
+class TestPostgresEpisodes(EpisodeStoreSuite):
+    @pytest.fixture
+    def opens(self) -> Iterator[Opening]:
+        with empty_schema_blocking("memory") as schema:
+            yield opening(schema)
 
 
 class Unscoped(SqliteEpisodeStore):

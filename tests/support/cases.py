@@ -16,14 +16,15 @@ from memory.cases.relations import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
 from memory.clock import Now
 from memory.items.scope import Scope
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqliteItemStore
 from tests.conformance.suites.case_values import AT, BACKENDS, OpenCases, Opening
-from tests.support.episodes import deliveries_in, open_memory
+from tests.support.episodes import deliveries_in, open_memory, open_memory_in
 
-Making = Callable[[Database, Now], SqliteCaseStore]
+Making = Callable[[Any, Now], SqliteCaseStore]
 
 
 def ticking() -> Now:
@@ -32,17 +33,17 @@ def ticking() -> Now:
     return lambda: AT + timedelta(seconds=next(ticks))
 
 
-def cases_on(database: Database, now: Now) -> SqliteCaseStore:
+def cases_on(database: SqlDatabase, now: Now) -> SqliteCaseStore:
     """Put the store of cases onto an open database."""
     return SqliteCaseStore(database, now, deliver_to=BACKENDS)
 
 
-def opening(directory: Path, make: Making = cases_on) -> Opening:
-    """Return a factory of stores in a directory."""
+def opening(place: Path | str, make: Making = cases_on) -> Opening:
+    """Return a factory of stores in a directory, or in a schema of PostgreSQL."""
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenCases]:
-        async with open_memory(directory) as database:
+        async with open_memory_in(place) as database:
 
             async def forget(case_id: str) -> bool:
                 return await database.write(partial(delete_case_blocking, case_id=case_id))

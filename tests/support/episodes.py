@@ -68,7 +68,7 @@ async def dump(database: Database) -> str:
     return "\n".join(repr(tuple(row)) for row in rows)
 
 
-def recorder_on(database: Database) -> IntentRecorder:
+def recorder_on(database: SqlDatabase) -> IntentRecorder:
     """Return a recorder of intents on an open database."""
     return IntentRecorder(SqliteChronicle(database), mask_secrets)
 
@@ -98,13 +98,13 @@ def make_turn(**fields: Any) -> Turn:
     return replace(turn, **fields)
 
 
-async def deliveries_in(database: Database, item_id: str) -> Sequence[str]:
+async def deliveries_in(database: SqlDatabase, item_id: str) -> Sequence[str]:
     """Return the keys of all deliveries of an item."""
     sql = "SELECT idempotency_key FROM outbox WHERE item_id = ? ORDER BY idempotency_key"
     return [row["idempotency_key"] for row in await database.rows(sql, (item_id,))]
 
 
-def opened_on(database: Database) -> OpenEpisodes:
+def opened_on(database: SqlDatabase) -> OpenEpisodes:
     """Put the store of episodes onto an open database, with what looks at its neighbours."""
 
     async def end_turn(turn_id: str) -> None:

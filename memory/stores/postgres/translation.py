@@ -23,6 +23,7 @@ _PART: Final = re.compile(
     r"'[^']*'"  # a text, in which a name or a `?` is none
     r"|\?|%"
     r"|(?<!:):(?P<name>[A-Za-z_]\w*)"
+    r"|(?<=\s)\+(?=[A-Za-z_])"  # keeps SQLite from using an index
     r"|\s+(?:NOT\s+INDEXED|INDEXED\s+BY\s+\w+)"  # PostgreSQL chooses its indexes itself
 )
 

@@ -5,7 +5,6 @@ Lists that grow with use are bounded here: a voter has one vote, of votes in the
 stay, and of relations the nearest.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -14,8 +13,10 @@ from typing import Any, Final
 from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase
 from memory.cases.store import MAX_KEPT_JUDGEMENTS, MAX_KEPT_RELATIONS, CaseChange
 from memory.clock import rfc3339
+from memory.errors import StoreConflict
 from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
+from memory.stores.database import Connection
 from memory.stores.sqlite.case_rows import row_of_history, write_case
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import (
@@ -26,6 +27,8 @@ from memory.stores.sqlite.outbox import (
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
 
+_ALL: Final = 2**40
+"""As a limit."""
 _PLACES: Final = " ".join(
     f"WHEN '{relation}' THEN {place}" for place, relation in enumerate(RELATIONS)
 )
@@ -34,20 +37,24 @@ PLACE: Final = f"CASE relation {_PLACES} END"
 
 
 def apply_case_change_blocking(
-    connection: sqlite3.Connection,
+    connection: Connection,
     change: CaseChange,
     deliver_to: Sequence[str],
     now: datetime,
 ) -> None:
     """Write a change within the caller's transaction.
 
-    Raise `sqlite3.IntegrityError` if the case is not what the decision was made on, or its scope
+    Raise `StoreConflict` if the case is not what the decision was made on, or its scope
     would change.
     """
     _put_case(connection, change)
     case = change.case
     if change.vote is not None:
-        insert_blocking(connection, "case_votes", columns_of(change.vote), verb="INSERT OR REPLACE")
+        vote = columns_of(change.vote)
+        connection.execute(
+            "DELETE FROM case_votes WHERE case_id = :case_id AND voter = :voter", vote
+        )
+        insert_blocking(connection, "case_votes", vote)
     if change.relations is not None:
         _put_relations(connection, case, change.relations)
     for entry in change.history:
@@ -70,12 +77,12 @@ def apply_case_change_blocking(
         _hide(connection, case, deliver_to, now)
 
 
-def delete_case_blocking(connection: sqlite3.Connection, case_id: str) -> bool:
+def delete_case_blocking(connection: Connection, case_id: str) -> bool:
     """Delete a case with all that belongs to it, but not its item; return whether it was there."""
     return connection.execute("DELETE FROM cases WHERE case_id = ?", (case_id,)).rowcount == 1
 
 
-def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
+def _put_case(connection: Connection, change: CaseChange) -> None:
     case = change.case
     row: dict[str, Any] = {
         "case_id": case.case_id,
@@ -97,12 +104,10 @@ def _put_case(connection: sqlite3.Connection, change: CaseChange) -> None:
         row | {"expected": change.expected_revision},
     ).rowcount
     if written != 1:
-        raise sqlite3.IntegrityError("the case is not what the decision was made on")
+        raise StoreConflict("The case is not what the decision was made on.")
 
 
-def _put_relations(
-    connection: sqlite3.Connection, case: Case, relations: Sequence[RelatedCase]
-) -> None:
+def _put_relations(connection: Connection, case: Case, relations: Sequence[RelatedCase]) -> None:
     """Replace a case's relations; skip those to a case that is gone or has another owner."""
     connection.execute(
         "DELETE FROM case_relations WHERE lesser = ? OR greater = ?", (case.case_id, case.case_id)
@@ -110,7 +115,8 @@ def _put_relations(
     # `+owner_id` keeps SQLite from reading all cases of the owner to find one by its id
     connection.executemany(
         "INSERT INTO case_relations (lesser, greater, relation, score)"
-        " SELECT min(:case, case_id), max(:case, case_id), :relation, :score FROM cases"
+        " SELECT CASE WHEN :case < case_id THEN :case ELSE case_id END,"
+        " CASE WHEN :case < case_id THEN case_id ELSE :case END, :relation, :score FROM cases"
         " WHERE case_id = :case_id AND +owner_id = :owner AND case_id != :case"
         " ON CONFLICT DO NOTHING",
         [
@@ -122,25 +128,23 @@ def _put_relations(
         connection.execute(
             "DELETE FROM case_relations WHERE (lesser, greater) IN"  # noqa: S608  a text of our own
             " (SELECT lesser, greater FROM case_relations WHERE lesser = :case OR greater = :case"
-            f" ORDER BY {PLACE}, score DESC, lesser, greater LIMIT -1 OFFSET :kept)",
-            {"case": case_id, "kept": MAX_KEPT_RELATIONS},
+            f" ORDER BY {PLACE}, score DESC, lesser, greater LIMIT :most OFFSET :kept)",
+            {"case": case_id, "most": _ALL, "kept": MAX_KEPT_RELATIONS},
         )
 
 
-def _append_history(connection: sqlite3.Connection, case_id: str, entry: HistoryEntry) -> None:
+def _append_history(connection: Connection, case_id: str, entry: HistoryEntry) -> None:
     insert_blocking(connection, "case_history", row_of_history(case_id, entry))
     if entry.event in {"feedback", "lifecycle"}:
         connection.execute(
             "DELETE FROM case_history WHERE seq IN (SELECT seq FROM case_history"
             " WHERE case_id = ? AND event IN ('feedback', 'lifecycle')"
-            " ORDER BY seq DESC LIMIT -1 OFFSET ?)",
-            (case_id, MAX_KEPT_JUDGEMENTS),
+            " ORDER BY seq DESC LIMIT ? OFFSET ?)",
+            (case_id, _ALL, MAX_KEPT_JUDGEMENTS),
         )
 
 
-def _show(
-    connection: sqlite3.Connection, item: Item, deliver_to: Sequence[str], now: datetime
-) -> None:
+def _show(connection: Connection, item: Item, deliver_to: Sequence[str], now: datetime) -> None:
     """Write the item; write nothing if what is searched did not change."""
     before = item_blocking(connection, item.id)
     if before is not None and _searched(before) == _searched(item):
@@ -149,9 +153,7 @@ def _show(
     deliver_item_blocking(connection, item, deliver_to, now)
 
 
-def _hide(
-    connection: sqlite3.Connection, case: Case, deliver_to: Sequence[str], now: datetime
-) -> None:
+def _hide(connection: Connection, case: Case, deliver_to: Sequence[str], now: datetime) -> None:
     """Remove the item from search and from all backends that may have it."""
     if not delete_item_blocking(connection, case.case_id):
         return

@@ -7,9 +7,9 @@ from typing import Final
 from memory.cases.case import Case, HistoryEntry, RelatedCase, Vote
 from memory.cases.store import CaseChange
 from memory.clock import Now, rfc3339
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.case_rows import history_of, read_case, related_of, vote_of
 from memory.stores.sqlite.case_writes import PLACE, apply_case_change_blocking
-from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.statements import IN_IDS, id_list, is_storable, placeholders
 
 _RELATIONS: Final = (
@@ -28,7 +28,7 @@ class SqliteCaseStore:
     get their items.
     """
 
-    def __init__(self, database: Database, now: Now, *, deliver_to: Sequence[str]) -> None:
+    def __init__(self, database: SqlDatabase, now: Now, *, deliver_to: Sequence[str]) -> None:
         self._database = database
         self._now = now
         self._deliver_to = tuple(deliver_to)
@@ -92,7 +92,7 @@ class SqliteCaseStore:
         for row in await self._database.rows(
             f"SELECT one, count(*) AS count FROM ({_RELATIONS}) JOIN cases ON case_id = other"  # noqa: S608
             " WHERE lifecycle IN ('draft', 'accepted')"
-            " AND ifnull(json_extract(value, '$.scope.app_code') = :app, 1) GROUP BY one",
+            " AND (json_extract(value, '$.scope.app_code') = :app) IS NOT FALSE GROUP BY one",
             {"ids": id_list(case_ids), "app": app_code},
         ):
             counted[row["one"]] = row["count"]
@@ -128,11 +128,11 @@ class SqliteCaseStore:
         rows = await self._database.rows(
             "SELECT case_id FROM case_views JOIN cases USING (case_id)"
             " WHERE case_views.voter = ? AND own = 0 AND +owner_id = ?"
-            " AND ifnull(json_extract(value, '$.scope.app_code') = ?, 1)"
+            " AND (json_extract(value, '$.scope.app_code') = ?) IS NOT FALSE"
             " AND is_findable = 1 AND NOT EXISTS (SELECT 1 FROM case_votes"
             " WHERE case_votes.case_id = cases.case_id AND case_votes.voter = case_views.voter"
             " AND case_votes.content_revision"
-            " >= ifnull(json_extract(value, '$.content_revision'), 1))"
+            " >= coalesce(CAST(json_extract(value, '$.content_revision') AS BIGINT), 1))"
             " ORDER BY shown_at DESC, case_id LIMIT ?",
             (voter, owner_id, app_code, max(0, limit)),
         )

@@ -6,7 +6,6 @@ time. So a write costs the same among a hundred and a million.
 """
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -19,8 +18,8 @@ from memory.episodes.item import to_item
 from memory.episodes.store import MERGE_WINDOW, NewEpisode, Put
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
+from memory.stores.database import Connection, Row, SqlDatabase
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
-from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import is_any_forgotten
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
@@ -35,7 +34,7 @@ _FIRST_MOMENT, _LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.rep
 class SqliteEpisodeStore:
     """Keeps episodes in the memory's database."""
 
-    def __init__(self, database: Database, now: Now) -> None:
+    def __init__(self, database: SqlDatabase, now: Now) -> None:
         self._database = database
         self._now = now
 
@@ -71,7 +70,7 @@ class SqliteEpisodeStore:
         return [f"{item.title}\n{item.summary}\n{item.body}" for item in items]
 
 
-def put_episode_blocking(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
+def put_episode_blocking(connection: Connection, new: NewEpisode, now: datetime) -> Put:
     """Store or merge one episode with all that goes with it, within the caller's transaction."""
     put = _put_back(connection, new, now) if new.comes_back else _put(connection, new, now)
     if new.remembers_turn is not None:
@@ -79,7 +78,7 @@ def put_episode_blocking(connection: sqlite3.Connection, new: NewEpisode, now: d
     return put
 
 
-def _put(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
+def _put(connection: Connection, new: NewEpisode, now: datetime) -> Put:
     episode = new.episode
     if _owner_of(connection, episode.episode_id) is not None:
         return Put(status="stored", episode_id=episode.episode_id)
@@ -95,7 +94,7 @@ def _put(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
     return Put(status="merged", episode_id=kept.episode_id)
 
 
-def _put_back(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
+def _put_back(connection: Connection, new: NewEpisode, now: datetime) -> Put:
     """Store an exported episode unless it, or an equal one, is there."""
     episode, owner_id = new.episode, new.episode.scope.owner_id
     if _owner_of(connection, episode.episode_id) not in {None, owner_id}:
@@ -109,20 +108,20 @@ def _put_back(connection: sqlite3.Connection, new: NewEpisode, now: datetime) ->
     return _store(connection, replace(new, episode=episode), now)
 
 
-def _owner_of(connection: sqlite3.Connection, episode_id: str) -> str | None:
+def _owner_of(connection: Connection, episode_id: str) -> str | None:
     row = first_row(connection, "SELECT owner_id FROM episodes WHERE episode_id = ?", (episode_id,))
     return row[0] if row is not None else None
 
 
 def _publish(
-    connection: sqlite3.Connection, episode: Episode, deliver_to: Sequence[str], now: datetime
+    connection: Connection, episode: Episode, deliver_to: Sequence[str], now: datetime
 ) -> None:
     item = to_item(episode)
     put_item_blocking(connection, item)
     deliver_item_blocking(connection, item, deliver_to, now)
 
 
-def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Put:
+def _store(connection: Connection, new: NewEpisode, now: datetime) -> Put:
     episode = new.episode
     moments = (episode.occurred_at, *(variant.occurred_at for variant in episode.variants))
     row = {
@@ -135,16 +134,13 @@ def _store(connection: sqlite3.Connection, new: NewEpisode, now: datetime) -> Pu
         "room": room_of(episode),
         "value": write_episode(episode),
     }
-    number = insert_blocking(connection, "episodes", row).lastrowid
-    assert number is not None, "a row was inserted"
+    ((number,),) = insert_blocking(connection, "episodes", row, "RETURNING id").fetchall()
     _publish(connection, episode, new.deliver_to, now)
     _note_form(connection, number, new.fingerprint, episode.source_refs)
     return Put(status="stored", episode_id=episode.episode_id)
 
 
-def _update(
-    connection: sqlite3.Connection, row: sqlite3.Row, kept: Episode, new: NewEpisode
-) -> None:
+def _update(connection: Connection, row: Row, kept: Episode, new: NewEpisode) -> None:
     last_at = max(row["last_at"], rfc3339(new.episode.occurred_at))
     connection.execute(
         "UPDATE episodes SET last_at = ?, room = ?, value = ? WHERE id = ?",
@@ -153,26 +149,26 @@ def _update(
 
 
 def _note_form(
-    connection: sqlite3.Connection, number: int, fingerprint: bytes, source_refs: Sequence[str]
+    connection: Connection, number: int, fingerprint: bytes, source_refs: Sequence[str]
 ) -> None:
     connection.execute(
-        "INSERT OR IGNORE INTO episode_forms (fingerprint, episode) VALUES (?, ?)",
+        "INSERT INTO episode_forms (fingerprint, episode) VALUES (?, ?) ON CONFLICT DO NOTHING",
         (fingerprint, number),
     )
     connection.executemany(
-        "INSERT OR IGNORE INTO episode_sources (episode, intent_id) VALUES (?, ?)",
+        "INSERT INTO episode_sources (episode, intent_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
         [(number, intent_id) for intent_id in source_refs],
     )
 
 
-def _like_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
+def _like_row(connection: Connection, new: NewEpisode) -> Row | None:
     """Return the row to merge into: an equal text, or the same type and tags at about the same
     time.
     """
     return _same_row(connection, new) or _like_by_tags(connection, new.episode)
 
 
-def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | None:
+def _same_row(connection: Connection, new: NewEpisode) -> Row | None:
     return first_row(
         connection,
         "SELECT episodes.* FROM episode_forms JOIN episodes ON episodes.id = episode"
@@ -181,7 +177,7 @@ def _same_row(connection: sqlite3.Connection, new: NewEpisode) -> sqlite3.Row | 
     )
 
 
-def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> sqlite3.Row | None:
+def _like_by_tags(connection: Connection, episode: Episode) -> Row | None:
     tags_key = tags_key_of(episode)
     if tags_key is None:
         return None
@@ -196,9 +192,7 @@ def _like_by_tags(connection: sqlite3.Connection, episode: Episode) -> sqlite3.R
     )
 
 
-def delete_episode_blocking(
-    connection: sqlite3.Connection, episode_id: str
-) -> Sequence[str] | None:
+def delete_episode_blocking(connection: Connection, episode_id: str) -> Sequence[str] | None:
     """Delete an episode, but not its item; return the ids of the intents that it was made of.
 
     These include the intents of what was merged into it. None if there is no such episode.

@@ -1,14 +1,13 @@
 """Small parts of SQL statements that several stores need."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 from memory.clock import rfc3339
 from memory.items.timespan import TimeSpan
-from memory.stores.database import Connection
+from memory.stores.database import Connection, Row
 
 IN_IDS: Final = "(SELECT value FROM json_each(:ids))"
 """Follows `IN`; `:ids` is an `id_list`, because SQLite bounds the number of parameters of a
@@ -29,9 +28,9 @@ def insert_blocking(
 
 def first_row(
     connection: Connection, sql: str, values: Sequence[Any] | Mapping[str, Any]
-) -> sqlite3.Row | None:
+) -> Row | None:
     """Return the first row of a statement; None if it has none."""
-    row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
+    row: Row | None = connection.execute(sql, values).fetchone()
     return row
 
 

@@ -211,8 +211,10 @@ async def test_texts_come_back_as_they_were_written(schema: str) -> None:
 
 
 def test_statements_are_translated_outside_of_texts_alone() -> None:
-    said = "SELECT 'a?:b%' || x::text FROM t INDEXED BY i WHERE a = ? AND b = :name AND c % 2 = 0"
-    expected = "SELECT 'a?:b%%' || x::text FROM t WHERE a = %s AND b = %(name)s AND c %% 2 = 0"
+    said = (
+        "SELECT 'a?:b%' || x::text FROM t INDEXED BY i WHERE a = ? AND +b = :name AND c % 2 = 0 + d"
+    )
+    expected = "SELECT 'a?:b%%' || x::text FROM t WHERE a = %s AND b = %(name)s AND c %% 2 = 0 + d"
     assert translated(said) == expected
 
 
