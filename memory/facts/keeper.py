@@ -4,7 +4,6 @@ Each change is one transaction with its intent, the searchable item, its deliver
 profile.
 """
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -32,7 +31,7 @@ from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import Scope, SearchScope
 from memory.items.store import ItemStore
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.text.lines import flat
 
 MAX_IDS: Final = 50
@@ -44,7 +43,7 @@ class ForgetAll(Protocol):
     """Forgets items; see `Forgetting.forget_all`."""
 
     def __call__(
-        self, item_ids: Sequence[str], owner_id: str, first: Callable[[sqlite3.Connection], object]
+        self, item_ids: Sequence[str], owner_id: str, first: Callable[[Connection], object]
     ) -> Awaitable[bool]:
         """Forget items of an owner in one transaction, in which `first` is called before."""
 
@@ -54,7 +53,7 @@ class FactKeeper:
 
     def __init__(
         self,
-        database: Database,
+        database: SqlDatabase,
         *,
         items: ItemStore,
         deliver_to: Sequence[str],

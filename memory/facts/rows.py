@@ -1,7 +1,6 @@
 """Facts and profiles in SQLite, written within a caller's transaction."""
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -13,12 +12,12 @@ from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
 from memory.facts.told import Forgotten, ToldTurn
 from memory.items.scope import Scope
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import deliver_item_blocking
 from memory.stores.sqlite.row_values import Row, read_value
-from memory.stores.sqlite.statements import insert_blocking, placeholders
+from memory.stores.sqlite.statements import insert_blocking, placeholders, upsert_blocking
 
 MAX_HELD: Final = 2_000
 """Facts of one owner that are compared with a new one: the newest."""
@@ -38,7 +37,7 @@ _SELECT: Final = (
 class SqliteFactStore:
     """Reads facts and profiles of the memory's database."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def get(self, fact_id: str, scope: Scope) -> Fact | None:
@@ -104,19 +103,19 @@ class SqliteFactStore:
         return {row["owner_id"]: read_value(Profile, row) for row in rows}
 
 
-def holding_blocking(connection: sqlite3.Connection, owner_id: str) -> list[Fact]:
+def holding_blocking(connection: Connection, owner_id: str) -> list[Fact]:
     """Return the facts of an owner that hold, newest first, at most 2 000."""
     return [fact_of(row) for row in connection.execute(*_holding(owner_id))]
 
 
-def fact_blocking(connection: sqlite3.Connection, fact_id: str) -> Fact | None:
+def fact_blocking(connection: Connection, fact_id: str) -> Fact | None:
     """Return a fact, whoever owns it."""
     row = connection.execute(f"{_SELECT} WHERE fact_id = ?", (fact_id,)).fetchone()
     return None if row is None else fact_of(row)
 
 
 def put_fact_blocking(
-    connection: sqlite3.Connection, fact: Fact, deliver_to: Sequence[str], now: datetime
+    connection: Connection, fact: Fact, deliver_to: Sequence[str], now: datetime
 ) -> None:
     """Write a fact or its new state, with its item and its deliveries."""
     own = {name: getattr(fact, name) for name in _OWN}
@@ -128,7 +127,7 @@ def put_fact_blocking(
 
 
 def take_fact_blocking(
-    connection: sqlite3.Connection, fact_id: str, deliver_to: Sequence[str], now: datetime
+    connection: Connection, fact_id: str, deliver_to: Sequence[str], now: datetime
 ) -> Fact | None:
     """Delete a fact and its line in the profile, but not its item; return it, None if there is
     none.
@@ -155,7 +154,7 @@ def take_fact_blocking(
 
 
 def forgotten_on_request_blocking(
-    connection: sqlite3.Connection, *, turn: ToldTurn, told: Sequence[Forgotten]
+    connection: Connection, *, turn: ToldTurn, told: Sequence[Forgotten]
 ) -> None:
     """Add to what was forgotten in a turn, and keep the turn out of the record: it names what is
     forgotten.
@@ -165,25 +164,23 @@ def forgotten_on_request_blocking(
     before = [] if row is None else json.loads(row["told"])
     after = json.dumps([*before, *(asdict(fact) for fact in told)])
     values = {"turn_id": turn.turn_id, "told": after}
-    insert_blocking(connection, "forgotten_on_request", values, verb="INSERT OR REPLACE")
+    upsert_blocking(connection, "forgotten_on_request", values, "turn_id")
     note_forgotten_blocking(connection, [turn.turn_id], turn.occurred_at)
 
 
-def profile_blocking(connection: sqlite3.Connection, owner_id: str) -> str:
+def profile_blocking(connection: Connection, owner_id: str) -> str:
     """Return the text of a person's profile."""
     row = connection.execute("SELECT text FROM profiles WHERE owner_id = ?", (owner_id,)).fetchone()
     return "" if row is None else str(row["text"])
 
 
-def put_profile_blocking(
-    connection: sqlite3.Connection, owner_id: str, text: str, now: datetime
-) -> None:
+def put_profile_blocking(connection: Connection, owner_id: str, text: str, now: datetime) -> None:
     """Replace a person's profile."""
     row = {"owner_id": owner_id, "text": text, "updated_at": rfc3339(now)}
-    insert_blocking(connection, "profiles", row, verb="INSERT OR REPLACE")
+    upsert_blocking(connection, "profiles", row, "owner_id")
 
 
-def _superseded(connection: sqlite3.Connection, fact_id: str) -> list[Fact]:
+def _superseded(connection: Connection, fact_id: str) -> list[Fact]:
     sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
     return [fact_of(row) for row in connection.execute(sql, (fact_id,))]
 

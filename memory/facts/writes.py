@@ -2,7 +2,6 @@
 the person's profile, deliveries and the intent.
 """
 
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,6 +22,7 @@ from memory.intents.chronicle import Recording
 from memory.intents.registry import MemoryIntent
 from memory.items.ids import derived_id, opaque_id
 from memory.items.scope import Scope
+from memory.stores.database import Connection
 from memory.stores.sqlite.chronicle import record_blocking
 
 
@@ -34,7 +34,7 @@ class FactWrites:
     recording: Callable[[MemoryIntent], Recording]
 
     def write_blocking(
-        self, connection: sqlite3.Connection, new: NewFact, source: Fact, now: datetime
+        self, connection: Connection, new: NewFact, source: Fact, now: datetime
     ) -> tuple[Fact, bool]:
         """Write a fact, and end those that it replaces; return it, and whether it is new.
 
@@ -69,7 +69,7 @@ class FactWrites:
         return fact, known is None
 
     def _put(
-        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[Fact], now: datetime
+        self, connection: Connection, fact: Fact, replaced: Sequence[Fact], now: datetime
     ) -> None:
         owner_id = fact.scope.owner_id
         profile = text = profile_blocking(connection, owner_id)
@@ -86,7 +86,7 @@ class FactWrites:
         put_fact_blocking(connection, fact, self.deliver_to, now)
 
     def _put_earlier(
-        self, connection: sqlite3.Connection, fact: Fact, texts: Sequence[str], now: datetime
+        self, connection: Connection, fact: Fact, texts: Sequence[str], now: datetime
     ) -> None:
         for text in reversed(texts):
             old = replace(fact, id=opaque_id("fac"), text=text).until(fact.valid_from, fact.id)
@@ -95,7 +95,7 @@ class FactWrites:
             fact = old
 
     def restore_blocking(
-        self, connection: sqlite3.Connection, fact: Fact, now: datetime, *, with_line: bool
+        self, connection: Connection, fact: Fact, now: datetime, *, with_line: bool
     ) -> bool:
         """Write an exported fact, under its id if that is free; return False if it is held.
 
@@ -115,9 +115,7 @@ class FactWrites:
         self._record(connection, replace(fact, conversation_id=None, turn_id=None))
         return True
 
-    def _record(
-        self, connection: sqlite3.Connection, fact: Fact, replaced: Sequence[str] = ()
-    ) -> None:
+    def _record(self, connection: Connection, fact: Fact, replaced: Sequence[str] = ()) -> None:
         happening = Happening(
             owner_id=fact.scope.owner_id,
             occurred_at=fact.updated_at,
@@ -138,7 +136,7 @@ class FactWrites:
 
     def edit_blocking(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         fact_id: str,
         scope: Scope,
         changes: Mapping[str, Any],

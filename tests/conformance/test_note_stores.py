@@ -1,6 +1,6 @@
 """Where it is kept which notes are indexed: the contract, the store against it, and it against wrong ones."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,8 @@ from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote, NoteStore
 from memory.stores.sqlite.notes import SqliteNoteStore
 from tests.conformance.suites.opened import OpenedSuite, run_test
-from tests.support.episodes import AT, open_memory, recorder_on
+from tests.support.episodes import AT, open_memory_in, recorder_on
+from tests.support.postgres import empty_schema_blocking
 from tests.support.recall import make_item
 
 NAMES = ["memory/ops.md", "memory/部署/a b.yaml", "memory/%_'\";--.md"]
@@ -112,22 +113,33 @@ class NoteStoreSuite(OpenedSuite):
 class TestSqlite(NoteStoreSuite):
     @pytest.fixture
     def opens(self, tmp_path: Path) -> Opening:
-        @asynccontextmanager
-        async def opens() -> AsyncIterator[OpenNotes]:
-            async with open_memory(tmp_path) as database:
+        return opening(tmp_path)
 
-                async def item_ids() -> set[str]:
-                    return {row["id"] for row in await database.rows("SELECT id FROM items")}
 
-                store = SqliteNoteStore(
-                    database,
-                    deliver_to=["vectors"],
-                    recording=recorder_on(database).recording,
-                    now=lambda: AT,
-                )
-                yield OpenNotes(store=store, item_ids=item_ids)
+class TestPostgresNotes(NoteStoreSuite):
+    @pytest.fixture
+    def opens(self) -> Iterator[Opening]:
+        with empty_schema_blocking("memory") as schema:
+            yield opening(schema)
 
-        return opens
+
+def opening(place: Path | str) -> Opening:
+    @asynccontextmanager
+    async def opens() -> AsyncIterator[OpenNotes]:
+        async with open_memory_in(place) as database:
+
+            async def item_ids() -> set[str]:
+                return {row["id"] for row in await database.rows("SELECT id FROM items")}
+
+            store = SqliteNoteStore(
+                database,
+                deliver_to=["vectors"],
+                recording=recorder_on(database).recording,
+                now=lambda: AT,
+            )
+            yield OpenNotes(store=store, item_ids=item_ids)
+
+    return opens
 
 
 Kept = dict[str, tuple[IndexedNote, list[str]]]

@@ -55,16 +55,21 @@ async def open_memory_in(place: Path | str) -> AsyncIterator[SqlDatabase]:
             yield database
 
 
-async def dump(database: Database) -> str:
+async def dump(database: SqlDatabase) -> str:
     """Write out all rows of all tables, the full text's own included.
 
     Its index drops the words of deleted rows when it merges its parts: have it do so now.
     """
-    merge = "INSERT INTO item_words (item_words) VALUES ('optimize')"
-    await database.write(lambda writer: writer.execute(merge))
-    names = await database.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
-    tables = [row["name"] for row in names]
-    rows = [row for name in tables for row in await database.rows(f'SELECT * FROM "{name}"')]
+    tables = "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()"
+    if database.engine == "sqlite":
+        await database.execute("INSERT INTO item_words (item_words) VALUES ('optimize')")
+        tables = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    names = await database.rows(tables)
+    rows = [
+        row
+        for name in [row["name"] for row in names]
+        for row in await database.rows(f'SELECT * FROM "{name}"')
+    ]
     return "\n".join(repr(tuple(row)) for row in rows)
 
 

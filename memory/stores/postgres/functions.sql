@@ -32,3 +32,14 @@ CREATE FUNCTION glob(pattern TEXT, value TEXT) RETURNS BOOLEAN LANGUAGE sql IMMU
         '([\\%_])', '\\\1', 'g'),
       '*?', '%_'), chr(1), '*'), chr(2), '?'), chr(3), '[')
 $$;
+
+-- The entries of the list of texts at a path; none if there is no list.
+CREATE FUNCTION json_each(source TEXT, path TEXT) RETURNS TABLE (value TEXT)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT json_array_elements_text(CASE WHEN json_typeof(found) = 'array' THEN found ELSE '[]' END)
+  FROM (SELECT json_readable(source) #> string_to_array(substr(path, 3), '.') AS found) AS one
+$$;
+
+CREATE FUNCTION instr(value TEXT, part TEXT) RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+  SELECT strpos(value, part)
+$$;

@@ -20,7 +20,7 @@ _WORDS_OF_TURN: Final = ("turn.", "llm.")
 _MENTION: Final = (
     "(key LIKE 'memory.%' AND EXISTS (SELECT 1 FROM json_each(payload, '$.ids') AS one"
     " WHERE one.value IN (SELECT value FROM json_each(:ids)))"
-    " OR (key GLOB 'tool.mcp__memory__*' OR key GLOB 'tool.mcp__memory_case__*')"
+    " OR (glob('tool.mcp__memory__*', key) OR glob('tool.mcp__memory_case__*', key))"
     " AND EXISTS (SELECT 1 FROM json_each(:ids) AS one WHERE instr(payload, one.value) > 0))"
 )
 """An intent mentions an item by its id: it went into a prompt, or a tool of memory wrote or showed

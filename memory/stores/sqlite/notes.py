@@ -1,7 +1,6 @@
 """Indexed notes in SQLite: a file's items change together, with their deliveries."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -17,8 +16,8 @@ from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import FOLDER, NoteFile
 from memory.notes.index import IndexedNote
 from memory.outbox.delivery import Operation, deliveries_of
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
-from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import (
     Mentions,
     find_mentions,
@@ -29,7 +28,7 @@ from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
 from memory.stores.sqlite.record import answers_after_blocking, cut_replies_blocking
 from memory.stores.sqlite.row_values import columns_of, read_value
-from memory.stores.sqlite.statements import insert_blocking
+from memory.stores.sqlite.statements import upsert_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 _FOLDER: Final = f"{FOLDER}/"
@@ -43,7 +42,7 @@ class SqliteNoteStore:
 
     def __init__(
         self,
-        database: Database,
+        database: SqlDatabase,
         *,
         deliver_to: Sequence[str],
         recording: Callable[[MemoryIntent], Recording],
@@ -111,7 +110,7 @@ class SqliteNoteStore:
 
     def _put(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         note: IndexedNote,
         items: Sequence[Item] | None,
         now: datetime,
@@ -132,13 +131,14 @@ class SqliteNoteStore:
             put_item_blocking(connection, replace(item, revision=revision))
             self._deliver(connection, ("put", item.id, owner_id), revision, now)
         row = columns_of(
-            replace(note.file, name=name), digest=note.digest, item_ids=json.dumps(kept)
+            replace(note.file, name=name),
+            digest=note.digest,
+            item_ids=json.dumps(kept),
+            forgotten_by=None,
         )
-        insert_blocking(connection, "note_files", row, verb="INSERT OR REPLACE")
+        upsert_blocking(connection, "note_files", row, "name")
 
-    def _remove(
-        self, connection: sqlite3.Connection, name: str, mentions: Mentions, now: datetime
-    ) -> None:
+    def _remove(self, connection: Connection, name: str, mentions: Mentions, now: datetime) -> None:
         item_ids = _items_of(connection, name)
         for item_id in item_ids:
             delete_item_blocking(connection, item_id)
@@ -151,7 +151,7 @@ class SqliteNoteStore:
 
     def _forget(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         item_ids: Sequence[str],
         owner_id: str,
         mentions: Mentions,
@@ -172,7 +172,7 @@ class SqliteNoteStore:
 
     def _deliver(
         self,
-        connection: sqlite3.Connection,
+        connection: Connection,
         what: tuple[Operation, str, str],
         revision: int,
         now: datetime,
@@ -205,6 +205,6 @@ def _owner_of(name: str) -> str:
     return unquote(owner) if is_a_users and "/" not in owner else WORKSPACE_OWNER
 
 
-def _items_of(connection: sqlite3.Connection, name: str) -> list[str]:
+def _items_of(connection: Connection, name: str) -> list[str]:
     row = connection.execute("SELECT item_ids FROM note_files WHERE name = ?", (name,)).fetchone()
     return [] if row is None else [str(item_id) for item_id in json.loads(row["item_ids"])]

@@ -1,17 +1,17 @@
 """The items of conversations' turns in SQLite."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from memory.clock import Now
 from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
 from memory.record.turn_item import without_reply
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.chronicle import scrub_blocking
-from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.forgotten import (
     find_mentions,
     mentions_since_blocking,
@@ -26,11 +26,14 @@ from memory.stores.sqlite.outbox import (
 from memory.stores.sqlite.statements import first_row
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
+_TAKEN: Final = "SELECT 1 FROM items WHERE owner_id = ? AND thread = ? AND position = ? AND id != ?"
+"""An imported dialogue has the place in the thread."""
+
 
 class SqliteRecordStore:
     """See `RecordStore`."""
 
-    def __init__(self, database: Database, now: Now, *, deliver_to: Sequence[str]) -> None:
+    def __init__(self, database: SqlDatabase, now: Now, *, deliver_to: Sequence[str]) -> None:
         self._database = database
         self._now = now
         self._deliver_to = deliver_to
@@ -41,7 +44,9 @@ class SqliteRecordStore:
 
     async def switched(self, *, on: bool) -> None:
         await self._database.execute(
-            "INSERT OR REPLACE INTO record_switch (only_one, is_on) VALUES (1, ?)", (on,)
+            "INSERT INTO record_switch (only_one, is_on) VALUES (1, ?)"
+            " ON CONFLICT (only_one) DO UPDATE SET is_on = excluded.is_on",
+            (on,),
         )
 
     async def put(
@@ -50,7 +55,7 @@ class SqliteRecordStore:
         now = self._now()
         mentions = await find_mentions(self._database, deleted)
 
-        def work(connection: sqlite3.Connection) -> None:
+        def work(connection: Connection) -> None:
             removed = [
                 turn_id for turn_id in without if remove_turn_blocking(connection, turn_id, now)
             ]
@@ -66,7 +71,7 @@ class SqliteRecordStore:
 
         await self._database.write(work)
 
-    def _put_blocking(self, connection: sqlite3.Connection, item: Item, now: datetime) -> None:
+    def _put_blocking(self, connection: Connection, item: Item, now: datetime) -> None:
         sql = "SELECT 1 FROM forgotten_items WHERE item_id = ?"
         if first_row(connection, sql, (item.id,)) is not None:
             return
@@ -75,14 +80,14 @@ class SqliteRecordStore:
             item = replace(item, revision=known.revision + 1)
             if item == replace(known, revision=item.revision, updated_at=item.updated_at):
                 return
-        try:
-            put_item_blocking(connection, item)
-        except sqlite3.IntegrityError:  # an imported dialogue has taken the place in the thread
-            put_item_blocking(connection, replace(item, thread=None, position=None))
+        place = (item.scope.owner_id, item.thread, item.position, item.id)
+        if first_row(connection, _TAKEN, place) is not None:
+            item = replace(item, thread=None, position=None)
+        put_item_blocking(connection, item)
         deliver_item_blocking(connection, item, self._deliver_to, now)
 
 
-def remove_turn_blocking(connection: sqlite3.Connection, turn_id: str, now: datetime) -> bool:
+def remove_turn_blocking(connection: Connection, turn_id: str, now: datetime) -> bool:
     """Remove a turn's item and have backends forget it; return False if it has none."""
     item = item_blocking(connection, turn_id)
     if item is None or item.kind != "turn":
@@ -94,13 +99,13 @@ def remove_turn_blocking(connection: sqlite3.Connection, turn_id: str, now: date
     return True
 
 
-def intents_of_turn_blocking(connection: sqlite3.Connection, turn_id: str) -> Sequence[str]:
+def intents_of_turn_blocking(connection: Connection, turn_id: str) -> Sequence[str]:
     """Return the ids of a turn's intents."""
     rows = connection.execute("SELECT id FROM intents WHERE turn_id = ?", (turn_id,))
     return [row["id"] for row in rows]
 
 
-def words_of_turns_blocking(connection: sqlite3.Connection, turn_ids: Sequence[str]) -> list[str]:
+def words_of_turns_blocking(connection: Connection, turn_ids: Sequence[str]) -> list[str]:
     """Return the intents with the messages and answers of turns."""
     rows = connection.execute(
         "SELECT id FROM intents WHERE turn_id IN (SELECT value FROM json_each(?))"
@@ -110,7 +115,7 @@ def words_of_turns_blocking(connection: sqlite3.Connection, turn_ids: Sequence[s
     return [row["id"] for row in rows]
 
 
-def answers_after_blocking(connection: sqlite3.Connection, intent_ids: Sequence[str]) -> list[str]:
+def answers_after_blocking(connection: Connection, intent_ids: Sequence[str]) -> list[str]:
     """Return the intents with the answers of the turns of some intents."""
     rows = connection.execute(
         "SELECT id FROM intents WHERE (key LIKE 'llm.%' OR key = 'turn.completed') AND turn_id IN"
@@ -120,9 +125,7 @@ def answers_after_blocking(connection: sqlite3.Connection, intent_ids: Sequence[
     return [row["id"] for row in rows]
 
 
-def forget_turns_blocking(
-    connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
-) -> None:
+def forget_turns_blocking(connection: Connection, intent_ids: Sequence[str], now: datetime) -> None:
     """Remove the turns of some intents for good: what was made of them is forgotten."""
     rows = connection.execute(
         "SELECT DISTINCT turn_id FROM intents WHERE turn_id IS NOT NULL"
@@ -135,9 +138,7 @@ def forget_turns_blocking(
     note_forgotten_blocking(connection, turn_ids, now)
 
 
-def cut_replies_blocking(
-    connection: sqlite3.Connection, intent_ids: Sequence[str], now: datetime
-) -> None:
+def cut_replies_blocking(connection: Connection, intent_ids: Sequence[str], now: datetime) -> None:
     """Leave only the message of the turns that were shown something, or found it, by some intents:
     the reply may repeat it.
     """

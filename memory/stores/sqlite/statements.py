@@ -19,11 +19,17 @@ def insert_blocking(
     table: str,
     values: Mapping[str, Any],
     conflict: str = "",
-    *,
-    verb: str = "INSERT",
 ) -> Any:
     """Insert a row given by column; `conflict` is an `ON CONFLICT` clause. Return the cursor."""
-    return connection.execute(_insertion(table, tuple(values), conflict, verb), values)
+    return connection.execute(_insertion(table, tuple(values), conflict), values)
+
+
+def upsert_blocking(
+    connection: Connection, table: str, values: Mapping[str, Any], key: str
+) -> None:
+    """Insert a row given by column, or set these columns of the one that has its `key`."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in values)
+    insert_blocking(connection, table, values, f"ON CONFLICT ({key}) DO UPDATE SET {changed}")
 
 
 def first_row(
@@ -35,9 +41,9 @@ def first_row(
 
 
 @lru_cache(maxsize=200)
-def _insertion(table: str, columns: tuple[str, ...], conflict: str, verb: str) -> str:
+def _insertion(table: str, columns: tuple[str, ...], conflict: str) -> str:
     places = ", ".join(f":{name}" for name in columns)
-    return f"{verb} INTO {table} ({', '.join(columns)}) VALUES ({places}) {conflict}"
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) {conflict}"  # noqa: S608  names of our own
 
 
 def placeholders(values: Sequence[Any]) -> str:

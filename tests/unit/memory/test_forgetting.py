@@ -89,8 +89,9 @@ async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> N
     )
     assert WORD in await dump(database)
     assert await forgetting_on(database).forget(gone, ANN)
-    found = "SELECT rowid FROM item_words WHERE item_words MATCH ?"
-    assert await database.rows(found, (WORD,)) == []
+    if database.engine == "sqlite":  # its index has no rows that `dump` would find it in
+        found = "SELECT rowid FROM item_words WHERE item_words MATCH ?"
+        assert await database.rows(found, (WORD,)) == []
     assert WORD not in await dump(database)
     assert await ids(database) == [kept]
     assert await opened_on(database).store.get(gone, ANN) is None
