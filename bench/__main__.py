@@ -4,6 +4,8 @@
 
 `python -m bench warm` measures of `first_text` the warm turns alone, in two to five minutes.
 
+`python -m bench boxes --path CLI` puts the box of shell commands beside sandbox-runtime.
+
 `python -m bench locomo --path FILE` needs data that are not kept here.
 """
 
@@ -15,6 +17,7 @@ import anyio
 
 from bench import (
     aims,
+    boxes,
     doors,
     first_text,
     flushes,
@@ -45,10 +48,12 @@ BENCHMARKS = {
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench")
     parser.add_argument(
-        "names", nargs="*", choices=[*BENCHMARKS, "aims", "locomo", "warm", []], default=[]
+        "names", nargs="*", choices=[*BENCHMARKS, "aims", "boxes", "locomo", "warm", []], default=[]
     )
     parser.add_argument("--rounds", type=int, default=30, help="samples of each kind")
-    parser.add_argument("--path", type=Path, help="LoCoMo's file, locomo10.json")
+    parser.add_argument(
+        "--path", type=Path, help="LoCoMo's file, locomo10.json; or cli.js of sandbox-runtime"
+    )
     parser.add_argument(
         "--items", type=int, default=first_text.ITEMS, help="of the filled memory of first_text"
     )
@@ -62,6 +67,8 @@ def main() -> None:
     for name in options.names or BENCHMARKS:
         if name == "locomo":
             anyio.run(locomo.run, options.path)
+        elif name == "boxes":
+            anyio.run(boxes.run, options.rounds, options.path)
         elif name == "warm":
             anyio.run(warm_turns.run, options.rounds, options.items)
         elif name in {"aims", "first_text"}:
