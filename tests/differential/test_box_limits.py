@@ -74,6 +74,17 @@ def test_what_uses_too_much_is_ended_with_a_reason(bench: Bench, line: str, reas
     assert bench.run("echo still here").output == "still here\n"
 
 
+def test_the_reason_stands_before_a_long_output_and_behind_a_short_one(bench: Bench) -> None:
+    """Of a long one the agent and the person get the beginning alone."""
+    for begun, is_first in (("seq 5", False), ("seq 5000", True)):
+        whole = bench.run(begun).output
+        ran = bench.run(f"{begun}; for i in $(seq 300); do sleep 60 & done; wait")
+        reason = f"{ENDED}it started more than 100 processes and threads.\n"
+        at = 0 if is_first else len(ran.output) - len(reason)
+        assert ran.output[at:].startswith(reason)
+        assert ran.output.replace(reason, "").startswith(whole)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -114,6 +114,18 @@ async def test_what_a_command_writes_is_seen_while_it_runs_without_its_secrets(
     pipe.unlink()
 
 
+async def test_a_command_that_uses_too_much_fails_with_its_reason_and_the_next_one_runs(
+    server: LiveServer,
+) -> None:
+    hogs = (bash("yes"), bash("bomb() { bomb | bomb & }; bomb; sleep 60"))
+    result = await play(server, *hogs, bash("echo on"))
+    assert statuses(result) == ["failed", "failed", "ok"]
+    told = [tool["error"] for tool in result["tools"][:2]]
+    ended = "The sandbox ended this command: it"
+    assert f"{ended} wrote more than 8 MB of output." in told[0]
+    assert f"{ended} started more than 512 processes and threads." in told[1]
+
+
 async def test_an_interrupt_ends_the_command_and_the_next_one_runs(server: LiveServer) -> None:
     pipe = server.make_pipe("never")
     conversation = server.new_conversation()

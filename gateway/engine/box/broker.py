@@ -12,7 +12,7 @@ import select
 import socket
 import struct
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +37,8 @@ _CWD_FILE: Final = "claude-"
 _NOT_STARTED: Final = 126
 _CREDENTIALS: Final = struct.Struct("3i")  # struct ucred
 _MOST_SHOWN: Final = 5
+_SHORT_BYTES: Final = 8_000
+"""Of a longer output the agent gets the beginning alone, and a person sees no more at first."""
 _INSTALLED_ABOVE: Final = 2
 """So many folders above the program its libraries are found, where it came as a package."""
 
@@ -131,39 +133,51 @@ class Broker:
             searchers = [*own, *searchers[1:]]
         searches = [searcher.search_blocking() for searcher in searchers]
         if unclear := next((why for _, why in searches if why), ""):
-            _tell(request, f"This command did not run: {unclear}.")
+            _tell(request, [f"This command did not run: {unclear}."])
             return Outcome(code=_NOT_STARTED)
         before = [found for found, _ in searches]
         outcome = run_blocking(around, request, before)
+        sentences = []
         if outcome.reason:
-            _tell(request, f"The sandbox ended this command: {outcome.reason}.")
+            sentences.append(f"The sandbox ended this command: {outcome.reason}.")
         for folder, searcher, found in zip(around.folders, searchers, before, strict=True):
             if folder.is_writable:
-                self._restore(request, Path(folder.source), searcher, found)
+                sentences += _restore(Path(folder.source), searcher, found)
+        _tell(request, sentences, outcome.written)
         return outcome
 
-    def _restore(
-        self, request: Request, root: Path, searcher: Search, before: Sequence[Protected]
-    ) -> None:
-        """Take away what a command left in a folder under protected names."""
-        after, unclear = searcher.search_blocking()
-        try:
-            taken = restore_blocking(root, before, after)
-        except OSError as fault:
-            report({"fault": f"not removed: {fault}"})
-            _tell(request, "What this command made under protected names could not be removed.")
-            return
-        if unclear:
-            _tell(request, f"No further command runs: {unclear}. Remove it.")
-        if taken:
-            more = f" and {len(taken) - _MOST_SHOWN} more" if len(taken) > _MOST_SHOWN else ""
-            shown = ", ".join(taken[:_MOST_SHOWN]) + more
-            _tell(request, f"Protected names cannot be made here; the sandbox removed {shown}.")
+
+def _restore(root: Path, searcher: Search, before: Sequence[Protected]) -> Iterator[str]:
+    """Take away what a command left in a folder under protected names; yield what to say of it."""
+    after, unclear = searcher.search_blocking()
+    try:
+        taken = restore_blocking(root, before, after)
+    except OSError as fault:
+        report({"fault": f"not removed: {fault}"})
+        yield "What this command made under protected names could not be removed."
+        return
+    if unclear:
+        yield f"No further command runs: {unclear}. Remove it."
+    if taken:
+        more = f" and {len(taken) - _MOST_SHOWN} more" if len(taken) > _MOST_SHOWN else ""
+        shown = ", ".join(taken[:_MOST_SHOWN]) + more
+        yield f"Protected names cannot be made here; the sandbox removed {shown}."
 
 
-def _tell(request: Request, sentence: str) -> None:
+def _tell(request: Request, sentences: Sequence[str], written: bytes = b"") -> None:
+    """Write sentences at the end of the output, or before it if it is long and in a file."""
+    if not sentences:
+        return
+    target = request.outputs[-1]
+    text = "".join(f"{sentence}\n" for sentence in sentences).encode("utf-8", "replace")
     with suppress(OSError):
-        os.write(request.outputs[-1], f"{sentence}\n".encode("utf-8", "replace"))
+        if len(written) > _SHORT_BYTES:
+            begin = os.fstat(target).st_size - len(written)
+            os.ftruncate(target, begin)
+            os.lseek(target, begin, os.SEEK_SET)
+            text += written
+        while text:
+            text = text[os.write(target, text) :]
 
 
 def report(told: Mapping[str, object]) -> None:

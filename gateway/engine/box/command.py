@@ -94,6 +94,8 @@ class Outcome:
     ended_in: str = ""
     reason: str = ""
     """Why it was ended, as the end of a sentence; empty: it ended by itself."""
+    written: bytes = field(default=b"", repr=False)
+    """What it wrote to the last of its outputs, if that is a file."""
 
 
 def run_blocking(
@@ -151,6 +153,7 @@ def run_blocking(
         outcome = _attend(box, outputs, watch, around.limits, request.speaker)
         box.end_blocking()
         outcome.ended_in = ended_in.read_waiting()
+        outcome.written = bytes(outputs.kept)
         return outcome
 
 
@@ -240,7 +243,10 @@ class _Outputs:
         kept = targets[:1] if is_one else targets
         self.pipes = [_Pipe(stack) for _ in kept]
         self._open = {pipe.reader: target for pipe, target in zip(self.pipes, kept, strict=True)}
+        self._last = kept[-1]
         self.written = 0
+        self.kept = bytearray()
+        """What was written to the last of the targets, if that is a file."""
         self.live = live
 
     @property
@@ -264,7 +270,9 @@ class _Outputs:
         self.written += len(data)
         self.live.add(data)
         with suppress(OSError):  # nobody reads it any more
-            os.write(target, data)
+            count = os.write(target, data)
+            if is_file and target == self._last:
+                self.kept += data[:count]
 
 
 class _Box:
