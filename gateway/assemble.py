@@ -173,7 +173,8 @@ async def open_services(
         stack.callback(lock.close)
         database = await open_storage(settings, serves=True)
         stack.push_async_callback(database.close)
-        ownership = await join(SqliteLeaseStore(database), node_id)
+        is_shared = database.engine != "sqlite"
+        ownership = await join(SqliteLeaseStore(database), node_id, is_shared=is_shared)
         stack.push_async_callback(ownership.end)
         metrics = Metrics()
         tracer = None

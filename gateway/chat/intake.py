@@ -179,13 +179,16 @@ class Intake:
         """Store a turn with `more`, as `TurnStore.accept` does, if the user's quota has room."""
         quota, ownership = self._parts.quota, self._parts.ownership
         try:
-            stored = await self._parts.turns.accept(turn, quota=quota, node=ownership.node, **more)
+            with ownership.creating(turn.conversation_id):
+                stored = await self._parts.turns.accept(
+                    turn, quota=quota, node=ownership.node, **more
+                )
+                ownership.note(stored)
         except QuotaReached as exc:
             raise quota_used(exc.limit, exc.quota, turn.created_at) from exc
         except LeaseLost:
             ownership.lose(turn.conversation_id)
             raise
-        ownership.note(stored)
         return stored
 
     async def _start(

@@ -1,7 +1,10 @@
 """The conversations whose turns this server runs, and the beat of its heart that keeps them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import math
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import anyio
@@ -35,18 +38,44 @@ class Recovery(Protocol):
         """Recover the turns of all of them, at the start."""
 
 
-_TTL_MS: Final = 15_000
-"""A server that has been silent for so long is dead for the others."""
-_BEAT_S: Final = 5.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heart:
+    """How a server keeps what it holds."""
+
+    ttl_s: float = 15.0
+    """A server that has been silent for so long is dead for the others."""
+    beat_s: float = 5.0
+    margin_s: float = 3.0
+    """How long before that a server whose beats fail stops its turns; to kill agents takes less."""
+
+    @property
+    def ttl_ms(self) -> int:
+        """`ttl_s` in milliseconds."""
+        return round(self.ttl_s * 1000)
+
+
+_HEART: Final = Heart()
 
 
 class Ownership:
     """What this server holds. `run` keeps it; a conversation is held until the server stops."""
 
-    def __init__(self, leases: LeaseStore, node: Node) -> None:
+    def __init__(
+        self, leases: LeaseStore, node: Node, *, is_shared: bool = False, heart: Heart = _HEART
+    ) -> None:
+        """Initialise; `is_shared` if other servers may use the database."""
         self._leases = leases
         self.node = node
+        self._is_shared = is_shared
+        self._heart = heart
+        self._lets_go_at_s = math.inf
+        self._beaten = anyio.Event()
+        """Set, and replaced, at each beat that was stored."""
+        self._is_unsure = False
+        """The store may have leases of this server that it does not use."""
         self._epochs: dict[ConversationId, int] = {}
+        self._coming: set[ConversationId] = set()
+        """Conversations that are being created."""
         self._taking = anyio.Lock()
         """Held from the taking of conversations until their turns are recovered."""
         self._recovery: Recovery | None = None
@@ -55,7 +84,9 @@ class Ownership:
 
     async def begin(self) -> None:
         """Let the server join."""
-        await self._leases.join(self.node, ttl_ms=_TTL_MS)
+        began_s = anyio.current_time()
+        await self._leases.join(self.node, ttl_ms=self._heart.ttl_ms)
+        self._note_beat(began_s)
 
     async def start(self, recovery: Recovery) -> None:
         """Take over from the dead, the server's last process among them, before the first
@@ -70,8 +101,11 @@ class Ownership:
     async def adopt(self) -> None:
         """Take the conversations with unfinished turns whose servers are dead, and recover them."""
         async with self._taking:
-            for lease in await self._leases.take_unfinished(self.node):
+            leases = await self._leases.take_unfinished(self.node)
+            self._is_unsure |= bool(leases)  # until all of them are recovered
+            for lease in leases:
                 await self._take(lease)
+            self._is_unsure = False
 
     async def _is_foreign(self, conversation_id: ConversationId) -> bool:
         return await self._leases.owner(conversation_id) not in {None, self.node.id}
@@ -82,14 +116,15 @@ class Ownership:
         What the last owner left unfinished is recovered then. Raise `Overloaded` if another server
         runs it, and `StoreUnavailable`.
         """
-        if conversation_id not in self._epochs:
-            async with self._taking:
-                await self._hold(conversation_id)
-        return self._epochs[conversation_id]
+        known = self._epochs.get(conversation_id)
+        if known is not None:
+            return known
+        async with self._taking:
+            return await self._hold(conversation_id)
 
-    async def _hold(self, conversation_id: ConversationId) -> None:
+    async def _hold(self, conversation_id: ConversationId) -> int:
         if conversation_id in self._epochs:
-            return
+            return self._epochs[conversation_id]
         lease = await self._leases.take(self.node, conversation_id)
         if lease is None:
             raise Overloaded(
@@ -97,12 +132,22 @@ class Ownership:
                 retry_after_s=RETRY_AFTER_S,
             )
         await self._take(lease)
+        return lease.epoch
 
     async def _take(self, lease: Lease) -> None:
         """Recover a conversation that was taken; it counts as held when that is done."""
         if self._recovery is not None:
             await self._recovery.recover(lease)
         self._epochs[lease.conversation_id] = lease.epoch
+
+    @contextmanager
+    def creating(self, conversation_id: ConversationId) -> Iterator[None]:
+        """Note that a conversation is being created with its lease; `note` its turn within."""
+        self._coming.add(conversation_id)
+        try:
+            yield
+        finally:
+            self._coming.discard(conversation_id)
 
     def note(self, turn: Turn) -> None:
         """Note the epoch of a turn that was accepted."""
@@ -119,32 +164,64 @@ class Ownership:
 
     async def run(self) -> None:
         """Beat until cancelled. A beat that cannot be stored is followed by the next one."""
-        while True:
-            await anyio.sleep(_BEAT_S)
-            try:
-                await self.beat()
-            except StoreUnavailable as exc:  # the log of events reports the disk
-                _log.warning("heart_not_beating", extra={"reason": str(exc)})
+        async with anyio.create_task_group() as tasks:
+            if self._is_shared:
+                tasks.start_soon(self._let_go_in_time)
+            while True:
+                await anyio.sleep(self._heart.beat_s)
+                try:
+                    await self.beat()
+                except StoreUnavailable as exc:  # the log of events reports the disk
+                    _log.warning("heart_not_beating", extra={"reason": str(exc)})
 
     async def beat(self) -> None:
         """Keep what is held, and take over from the dead; if the beat came too late, find out what
         others took and stop it.
         """
-        beat = await self._leases.beat(self.node, ttl_ms=_TTL_MS)
-        if beat == "in_time":
-            await self.adopt()
+        began_s = anyio.current_time()
+        beat = await self._leases.beat(self.node, ttl_ms=self._heart.ttl_ms)
+        if beat != "in_time":
+            _log.warning("heart_beat_late", extra={"beat": beat})
+        if beat == "gone":
+            self._lose_all()
             return
-        _log.warning("heart_beat_late", extra={"beat": beat})
-        held = (
-            {}
-            if beat == "gone"
-            else {
-                lease.conversation_id: lease.epoch for lease in await self._leases.held(self.node)
-            }
-        )
-        for conversation_id, epoch in list(self._epochs.items()):
-            if held.get(conversation_id) != epoch:
-                self.lose(conversation_id)
+        self._note_beat(began_s)
+        if beat == "late" or self._is_unsure:
+            await self._reconcile()
+        await self.adopt()
+
+    def _note_beat(self, began_s: float) -> None:
+        self._lets_go_at_s = began_s + self._heart.ttl_s - self._heart.margin_s
+        self._beaten.set()
+        self._beaten = anyio.Event()
+
+    async def _let_go_in_time(self) -> None:
+        """Stop all turns whenever the beats fail for so long that others may soon take over."""
+        while True:
+            left_s = self._lets_go_at_s - anyio.current_time()
+            if left_s > 0:
+                await anyio.sleep(left_s)
+                continue
+            _log.error("conversations_let_go", extra={"count": len(self._epochs)})
+            self._is_unsure = True
+            self._lose_all()
+            await self._beaten.wait()
+
+    def _lose_all(self) -> None:
+        for conversation_id in list(self._epochs):
+            self.lose(conversation_id)
+
+    async def _reconcile(self) -> None:
+        """Lose what others have taken, and release what this server has let go."""
+        async with self._taking:
+            leases = await self._leases.held(self.node)
+            held = {lease.conversation_id: lease.epoch for lease in leases}
+            for conversation_id, epoch in list(self._epochs.items()):
+                if held.get(conversation_id) != epoch:
+                    self.lose(conversation_id)
+            for conversation_id in held.keys() - self._epochs.keys() - self._coming:
+                await self._leases.release(self.node, conversation_id)
+            self._is_unsure = False
 
     async def drain(self, keep: Collection[ConversationId]) -> None:
         """Take nothing more, and let other servers have all but what is to be kept."""
@@ -168,9 +245,13 @@ class Ownership:
             _log.warning("leases_not_released", extra={"reason": str(exc)})
 
 
-async def join(leases: LeaseStore, node_id: NodeId) -> Ownership:
-    """Let this process join as a node; what its last process held is anyone's then."""
-    ownership = Ownership(leases, Node(id=node_id, incarnation=new_incarnation()))
+async def join(leases: LeaseStore, node_id: NodeId, *, is_shared: bool = False) -> Ownership:
+    """Let this process join as a node; what its last process held is anyone's then.
+
+    `is_shared` if other servers may use the database.
+    """
+    node = Node(id=node_id, incarnation=new_incarnation())
+    ownership = Ownership(leases, node, is_shared=is_shared)
     await ownership.begin()
     return ownership
 

@@ -1,0 +1,100 @@
+"""A server that keeps its conversations by its heart, and lets go of them in time."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from gateway.conversations.leases import Beat, Node
+from gateway.conversations.sqlite.leases import SqliteLeaseStore
+from gateway.ids import ConversationId, NodeId
+from gateway.turns.ownership import Heart, Ownership
+from memory.errors import StoreUnavailable
+from tests.conformance.suites.conversation_values import Stores, conversation, turn
+from tests.support.stores import open_file, stores_on
+
+HERE = Node(id=NodeId("here"), incarnation="1")
+LONG_S = 60
+SOON = Heart(ttl_s=LONG_S + 0.3, beat_s=0.02, margin_s=LONG_S)
+"""It lets go soon, and long before others may take."""
+QUICK = Heart(ttl_s=0.3, beat_s=0.02, margin_s=0.1)
+A = ConversationId("cnv_a")
+
+
+class Failing(SqliteLeaseStore):
+    """Stores no beat while it is told to fail."""
+
+    fails = False
+
+    async def beat(self, node: Node, *, ttl_ms: int) -> Beat:
+        if self.fails:
+            raise StoreUnavailable("The database cannot be reached.")
+        return await super().beat(node, ttl_ms=ttl_ms)
+
+
+@asynccontextmanager
+async def holding(
+    directory: Path, heart: Heart, *, is_shared: bool
+) -> AsyncIterator[tuple[Ownership, Failing, Stores, anyio.Event]]:
+    """Give a server that holds `A` while its heart beats, and what is set when it lost that."""
+    async with open_file(directory) as database:
+        stores, leases, lost = stores_on(database), Failing(database), anyio.Event()
+        await stores.conversations.create(conversation())
+        ownership = Ownership(leases, HERE, is_shared=is_shared, heart=heart)
+        ownership.on_lost = lambda _: lost.set()
+        await ownership.begin()
+        assert await ownership.hold(A) == 1
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ownership.run)
+                yield ownership, leases, stores, lost
+                tasks.cancel_scope.cancel()
+
+
+async def test_a_server_whose_beats_fail_lets_go_before_another_one_may_take(
+    tmp_path: Path,
+) -> None:
+    async with holding(tmp_path, SOON, is_shared=True) as (_, leases, _, lost):
+        leases.fails = True
+        await lost.wait()
+        assert await leases.owner(A) == HERE.id
+
+
+async def test_what_was_let_go_is_taken_with_another_epoch_when_the_heart_beats_again(
+    tmp_path: Path,
+) -> None:
+    async with holding(tmp_path, SOON, is_shared=True) as (ownership, leases, stores, lost):
+        await stores.turns.accept(turn("1", epoch=1))
+        leases.fails = True
+        await lost.wait()
+        leases.fails = False
+        while [lease.epoch for lease in await leases.held(HERE)] != [2]:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+        assert await ownership.hold(A) == 2
+
+
+async def test_the_one_server_of_a_database_goes_on_while_its_beats_fail(tmp_path: Path) -> None:
+    async with holding(tmp_path, QUICK, is_shared=False) as (ownership, leases, _, lost):
+        leases.fails = True
+        while await leases.owner(A) is not None:  # noqa: ASYNC110  the time of the database
+            await anyio.sleep(0.01)
+        leases.fails = False
+        while await leases.owner(A) is None:  # noqa: ASYNC110  the time of the database
+            await anyio.sleep(0.01)
+        assert await ownership.hold(A) == 1
+        assert not lost.is_set()
+
+
+async def test_a_conversation_that_is_being_created_is_not_let_go(tmp_path: Path) -> None:
+    async with open_file(tmp_path) as database:
+        stores, leases = stores_on(database), SqliteLeaseStore(database)
+        await stores.conversations.create(conversation())
+        ownership = Ownership(leases, HERE, heart=Heart(ttl_s=0))
+        await ownership.begin()
+        with ownership.creating(A):
+            await leases.take(HERE, A)
+            await ownership.beat()
+            assert await leases.held(HERE)
+        await ownership.beat()
+        assert not await leases.held(HERE)
