@@ -60,6 +60,11 @@ class Fts5Index:
         found: list[int] = json.loads(row[0])
         return found
 
+    def rows_of_each_blocking(
+        self, reader: Connection, expressions: Sequence[str], limit: int
+    ) -> list[list[int]]:
+        return [self.rows_blocking(reader, part, limit, newest=False) for part in expressions]
+
     def terms_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterable[Sequence[Any]]:
         places = ", ".join(map(str, seqs))
         return reader.execute(

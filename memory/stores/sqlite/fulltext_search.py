@@ -8,9 +8,8 @@ and scored by how often and where all words of the question stand in them.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -22,18 +21,11 @@ from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.coverage import Expectation, is_weak, is_weak_case, rarity
 from memory.recall.question_words import QuestionWords
 from memory.stores.database import Connection
-from memory.stores.sqlite.bm25 import Term, Text, average_length, presence, score
+from memory.stores.sqlite.asked_words import AskedWords
+from memory.stores.sqlite.bm25 import Term, average_length, presence, score
 from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token, word_index_of
-from memory.stores.sqlite.owner_index import (
-    MAX_COUNTED,
-    OwnerIndex,
-    OwnRows,
-    RowCounts,
-    Rows,
-    read_rows_blocking,
-)
-from memory.stores.sqlite.statements import id_list, placeholders, span_condition
-from memory.stores.sqlite.stems import AskedWord, Stems
+from memory.stores.sqlite.owner_index import MAX_COUNTED, OwnerIndex, RowCounts
+from memory.stores.sqlite.stems import Stems
 from memory.stores.sqlite.word_index import WordIndex
 from memory.text.terms import is_character
 
@@ -72,14 +64,14 @@ class FulltextSearch:
             return [[] for _ in wordings]
         index = word_index_of(connection)
         index.prepare_blocking(connection)
-        words = _Words(connection, index, self._readable(index), self.counts, self.stems)
+        words = AskedWords(connection, index, self._readable(index), self.counts, self.stems)
         words.own = self.owners.rows_blocking(
             connection, self.scope.readable_owners, self.kinds, words.total
         )
         words.ask(wordings)
         return [replace(self, wording=wording).answer_blocking(words) for wording in wordings]
 
-    def answer_blocking(self, words: "_Words") -> list[WordHit]:
+    def answer_blocking(self, words: AskedWords) -> list[WordHit]:
         """Return the rows that rank best by the words that were looked up."""
         weights = {
             term: max(1, min(_MAX_REPEATS, round(weight)))
@@ -109,13 +101,15 @@ class FulltextSearch:
         return index.all_of([owners, index.scoped(token("kind", kind) for kind in self.kinds)])
 
     def _scored(
-        self, words: "_Words", asked: Sequence[str], weights: Mapping[str, int]
+        self, words: AskedWords, asked: Sequence[str], weights: Mapping[str, int]
     ) -> list[tuple[int, float]]:
         """Return the best rows with their scores, best first."""
         worth = {term: weights[term] * rarity(words.total, words.count(term)) for term in weights}
         # where a word has too many rows, the labels decide which are the newest
         is_cut = max(map(words.count, asked)) >= MAX_COUNTED
         labels = self._labels(words.index) if is_cut else ""
+        if not labels:
+            words.fetch(asked)
         having = {term: words.having(term, labels) for term in asked}
         likely: dict[int, float] = {}
         for term, seqs in having.items():
@@ -160,7 +154,7 @@ class FulltextSearch:
         return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
 
     def _first_labelled(
-        self, words: "_Words", likely: Mapping[int, float], asked: Sequence[str]
+        self, words: AskedWords, likely: Mapping[int, float], asked: Sequence[str]
     ) -> list[int]:
         """Return the rows with the most points that carry the labels.
 
@@ -193,7 +187,7 @@ class FulltextSearch:
         wanted = label_tokens(self.scope)
         return index.all_of(index.scoped(tokens) for tokens in wanted) if wanted else ""
 
-    def _hits(self, words: "_Words", scored: Sequence[tuple[int, float]]) -> list[WordHit]:
+    def _hits(self, words: AskedWords, scored: Sequence[tuple[int, float]]) -> list[WordHit]:
         expected = self._expected()
         words.look_up(expected)
         expectation = Expectation.of(expected, words.count, words.total)
@@ -217,159 +211,6 @@ class FulltextSearch:
                     )
                 )
         return hits
-
-
-class _Words:
-    """The words of one question in what may be read, looked up once."""
-
-    def __init__(
-        self,
-        connection: Connection,
-        index: WordIndex,
-        readable: str,
-        counts: RowCounts,
-        stems: Stems,
-    ) -> None:
-        self._connection = connection
-        self.index = index
-        self._readable = readable
-        self._counts = counts
-        self._stems = stems
-        self._rows: dict[str, Rows] = {}
-        self._sets: dict[str, frozenset[int]] = {}
-        self._items: dict[int, Any] = {}
-        self._texts: dict[int, Text] = {}
-        self._seen: list[int] | None = None
-        self.total = counts.total_blocking(connection, readable)
-        self.own: OwnRows | None = None
-        self._asked: dict[str, AskedWord] = {}
-        """The words of all questions."""
-
-    def ask(self, wordings: Iterable[QuestionWords]) -> None:
-        """Take the questions; call it before the others."""
-        self._asked = self._stems.asked_blocking(
-            term for wording in wordings for term in (*wording.weights, *wording.characters)
-        )
-
-    def word(self, term: str) -> AskedWord:
-        return self._asked[term]
-
-    def look_up(self, terms: Iterable[str]) -> None:
-        for term in terms:
-            if term not in self._rows:
-                self._rows[term] = self._counts.rows_blocking(
-                    self._expression(self._having(term)), partial(self._read_term, term)
-                )
-
-    def within(self, span: TimeSpan, owners: Sequence[str]) -> frozenset[int]:
-        """Return the rows of a span."""
-        condition, bounds = span_condition(span)
-        rows = self._connection.execute(
-            f"SELECT seq FROM items WHERE owner_id IN ({placeholders(owners)}){condition}",  # noqa: S608
-            (*owners, *bounds),
-        )
-        return frozenset(row[0] for row in rows)
-
-    def count(self, term: str) -> int:
-        return self._rows[term].count
-
-    def having(self, term: str, labels: str = "") -> frozenset[int]:
-        """Return the rows that have a term and the labels; only the newest if they are too many."""
-        if labels:
-            return frozenset(self._read_rows(self._having(term), labels, count=self.count(term)))
-        if term not in self._sets:
-            known = self._rows[term]
-            seqs = known.seqs
-            if seqs is None:
-                seqs = self._read_term(term, known.count)
-            self._sets[term] = frozenset(seqs)
-        return self._sets[term]
-
-    def labelled(self, terms: Sequence[str], labels: str) -> frozenset[int]:
-        """Return the rows that have one of the terms, and the labels."""
-        return frozenset(self._read_rows(self.index.one_of(map(self._having, terms)), labels))
-
-    def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
-        """Return those of some rows, whose texts were read, that have a term."""
-        if self.count(term) < MAX_COUNTED:
-            known = self._sets.get(term, self._rows[term].seqs)
-            if known is not None:
-                return frozenset(seqs).intersection(known)
-        if is_character(term):
-            return frozenset(seq for seq in seqs if term in self._texts[seq].characters)
-        return frozenset(seq for seq in seqs if self._texts[seq].has(self.word(term)))
-
-    def read(self, seqs: Sequence[int]) -> dict[int, Text]:
-        """Return the texts of some rows, in their order; each is read once."""
-        missing = [seq for seq in seqs if seq not in self._texts]
-        if missing:
-            rows = self.index.terms_blocking(self._connection, missing)
-            self._texts |= {
-                seq: Text(columns, characters, self._stems) for seq, characters, *columns in rows
-            }
-        return {seq: self._texts[seq] for seq in sorted(seqs) if seq in self._texts}
-
-    def items(self, seqs: Sequence[int]) -> Mapping[int, Any]:
-        """Return the items of some rows; each is read once."""
-        missing = [seq for seq in seqs if seq not in self._items]
-        if missing:
-            rows = self._connection.execute(
-                "SELECT seq, id, kind, labels FROM items"  # noqa: S608  numbers of our own
-                f" WHERE seq IN ({_places(missing)})"
-            )
-            self._items |= {row["seq"]: row for row in rows}
-        return self._items
-
-    def turns(self, seqs: Iterable[int]) -> frozenset[int]:
-        """Return those of some rows that are turns."""
-        wanted = list(seqs)
-        items = self.items(wanted)
-        return frozenset(seq for seq in wanted if seq in items and items[seq]["kind"] == "turn")
-
-    def seen(self, seen: Seen) -> list[int]:
-        """Return the rows of items that need not be found, the same for all questions."""
-        if not seen.turns and not seen.shown:
-            return []
-        if self._seen is not None:
-            return self._seen
-        rows = self._connection.execute(
-            "SELECT seq, id, revision, 0 AS was_said FROM items"
-            " WHERE id IN (SELECT value FROM json_each(?)) UNION ALL"
-            " SELECT seq, id, revision, 1 FROM items WHERE turn_id IN"
-            " (SELECT value FROM json_each(?)) AND (kind IN ('turn', 'episode') OR revision = 1)",
-            (id_list(seen.shown), id_list(seen.turns)),
-        )
-        self._seen = [
-            row["seq"]
-            for row in rows
-            if row["was_said"] or row["revision"] <= seen.shown[row["id"]]
-        ]
-        return self._seen
-
-    def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
-        """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered
-        rows.
-        """
-        if self.own is not None and count < MAX_COUNTED:
-            every = read_rows_blocking(self._connection, self._having(term))
-            theirs = self.own.among(every)
-            if len(every) < MAX_COUNTED or len(theirs) == len(every):
-                return theirs
-        return self._read_rows(self._having(term), count=count)
-
-    def _read_rows(self, *parts: str, count: int = 0) -> Sequence[int]:
-        return read_rows_blocking(self._connection, self._expression(*parts), count=count)
-
-    def _expression(self, *parts: str) -> str:
-        return self.index.all_of([self._readable, *(part for part in parts if part)])
-
-    def _having(self, term: str) -> str:
-        """Return the expression for a term."""
-        return self.index.having(term, self.word(term).stem)
-
-
-def _places(seqs: Iterable[int]) -> str:
-    return ", ".join(str(seq) for seq in seqs)
 
 
 def _by_points(points: Mapping[int, float]) -> Iterator[int]:

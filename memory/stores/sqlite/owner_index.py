@@ -32,6 +32,11 @@ _LEAST_SHARE: Final = 4
 are."""
 
 
+def is_many(count: int) -> bool:
+    """Return whether so many rows are not read, or not all of them."""
+    return count >= MAX_COUNTED
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The rows that have a term."""
@@ -61,6 +66,10 @@ class RowCounts:
         if len(found) >= _LEAST_REMEMBERED:
             self._remember(expression, len(found))
         return Rows(len(found), found if len(found) < MAX_COUNTED else None)
+
+    def knows(self, expression: str) -> bool:
+        """Return whether a count is remembered, so that no rows will be read for it."""
+        return self._remembered.get(expression, (0, 0))[1] > 0
 
     def total_blocking(self, connection: Connection, expression: str) -> int:
         """Count all rows that match, however many."""
@@ -162,3 +171,11 @@ def read_rows_blocking(connection: Connection, expression: str, *, count: int = 
     """
     index = word_index_of(connection)
     return index.rows_blocking(connection, expression, MAX_COUNTED, newest=count >= MAX_COUNTED)
+
+
+def read_each_blocking(
+    connection: Connection, expressions: Sequence[str]
+) -> Sequence[Sequence[int]]:
+    """Return the rows that match each of the expressions, `MAX_COUNTED` at most."""
+    index = word_index_of(connection)
+    return index.rows_of_each_blocking(connection, expressions, MAX_COUNTED)

@@ -76,6 +76,18 @@ class TsvectorIndex:
         found: list[int] = json.loads(f"[{row[0] or ''}]")
         return found
 
+    def rows_of_each_blocking(
+        self, reader: Connection, expressions: Sequence[str], limit: int
+    ) -> list[list[int]]:
+        """See `WordIndex`. One statement, because each is a way to the server and back."""
+        rows = reader.execute(
+            "SELECT (SELECT string_agg(seq::text, ',') FROM (SELECT seq FROM item_words"
+            " WHERE words @@ asked.query::tsquery LIMIT ?) AS found)"
+            " FROM unnest(?::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY place",
+            (limit, list(expressions)),
+        )
+        return [json.loads(f"[{row[0] or ''}]") for row in rows]
+
     def terms_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterator[Sequence[Any]]:
         rows = reader.execute(
             "SELECT seq, terms FROM item_words WHERE seq IN"

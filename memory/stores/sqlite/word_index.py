@@ -62,6 +62,11 @@ class WordIndex(Protocol):
     ) -> list[int]:
         """Return so many of the rows that fit, the newest or any, in no certain order."""
 
+    def rows_of_each_blocking(
+        self, reader: Connection, expressions: Sequence[str], limit: int
+    ) -> list[list[int]]:
+        """Return so many of the rows that fit each of the expressions, in no certain order."""
+
     def terms_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterable[Sequence[Any]]:
         """Yield of each of the rows its number, its characters, and the terms of its title, its
         body and the items before and after, each a text of terms with spaces between them.
