@@ -13,10 +13,17 @@ from memory.stores.postgres.database import PostgresDatabase
 from memory.stores.postgres.vector_index import PgvectorIndex
 from memory.vectors import chroma
 from memory.vectors.chroma import ChromaVectorIndex
-from memory.vectors.protocol import DimensionMismatch, VectorEntry, VectorHit, VectorIndex
+from memory.vectors.protocol import (
+    DimensionMismatch,
+    IndexUnavailable,
+    VectorEntry,
+    VectorHit,
+    VectorIndex,
+)
 from tests.conformance.suites.vectors import DIMENSION, EAST, NORTH, VectorIndexSuite, entry
 from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS
 from tests.support.exact_index import ExactVectorIndex
+from tests.support.other_words import OtherWords
 from tests.support.postgres import empty_schema_blocking, open_schema
 
 
@@ -207,3 +214,15 @@ async def test_pgvector_takes_vectors_of_another_dimension_once_it_is_cleared(sc
         hits = await other.nearest([1.0] * 2500, ["ada"], limit=2)
         assert [hit.item_id for hit in hits] == ["b"]
         await PgvectorIndex(database, dimension=DIMENSION).clear()
+
+
+async def test_a_server_without_pgvector_or_with_an_old_one_is_told(
+    schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+        without: Any = OtherWords(database, "name = 'vector'", "name = 'absent'")  # type: ignore[arg-type]
+        with pytest.raises(IndexUnavailable, match="install pgvector"):
+            await PgvectorIndex(without, dimension=DIMENSION).clear()
+        monkeypatch.setattr(vector_index, "_OLDEST", (1000, 0))
+        with pytest.raises(IndexUnavailable, match="ALTER EXTENSION"):
+            await PgvectorIndex(database, dimension=DIMENSION).clear()
