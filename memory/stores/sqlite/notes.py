@@ -74,9 +74,10 @@ class SqliteNoteStore:
         """Remove the items of all notes of users, or of all that are everybody's; whoever the owner
         here is. No file is touched.
         """
+        differs = "!=" if of_users else "="
         rows = await self._database.rows(
-            "SELECT name FROM note_files WHERE (substr(name, 1, ?) != ?) = ?",
-            (len(_FOLDER), _FOLDER, of_users),
+            f"SELECT name FROM note_files WHERE substr(name, 1, ?) {differs} ?",  # noqa: S608
+            (len(_FOLDER), _FOLDER),
         )
         for row in rows:
             await self._remove_stored(row["name"])

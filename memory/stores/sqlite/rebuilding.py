@@ -4,24 +4,23 @@ has.
 It works in small transactions, so that a server running beside it never waits long.
 """
 
-import sqlite3
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from memory.clock import Now
 from memory.outbox.delivery import deliveries_of
-from memory.stores.sqlite.database import Database
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.fulltext_index import index_item_blocking
 from memory.stores.sqlite.outbox import enqueue_again_blocking
 from memory.stores.sqlite.vectors import SqliteIndexState
 from memory.vectors.protocol import IndexState
 
 _BATCH: Final = 100
-_Work = Callable[[sqlite3.Connection, list[sqlite3.Row]], None]
+_Work = Callable[[Connection, list[Any]], None]
 
 
-async def rebuild(database: Database) -> int:
+async def rebuild(database: SqlDatabase) -> int:
     """Index all items again and have the vectors rebuilt; return the number of items.
 
     The server rebuilds the vectors, while it runs or at its next start. Raise `StoreUnavailable` if
@@ -35,13 +34,13 @@ async def rebuild(database: Database) -> int:
     return count
 
 
-async def redeliver(database: Database, backend: str, now: Now) -> int:
+async def redeliver(database: SqlDatabase, backend: str, now: Now) -> int:
     """Deliver all items to a backend again; return the number of items.
 
     Raise `StoreUnavailable` if the database cannot be written; what was done before stays done.
     """
 
-    def deliver_blocking(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
+    def deliver_blocking(connection: Connection, rows: list[Any]) -> None:
         for row in rows:
             new = deliveries_of("put", row["id"], row["owner_id"], row["revision"], [backend])
             enqueue_again_blocking(connection, new, now())
@@ -49,14 +48,14 @@ async def redeliver(database: Database, backend: str, now: Now) -> int:
     return await _for_all_items(database, deliver_blocking)
 
 
-async def _for_all_items(database: Database, work: _Work) -> int:
+async def _for_all_items(database: SqlDatabase, work: _Work) -> int:
     seq = count = 0
     while done := await database.write(partial(_batch_blocking, after=seq, work=work)):
         seq, count = done[-1], count + len(done)
     return count
 
 
-def _batch_blocking(connection: sqlite3.Connection, after: int, work: _Work) -> list[int]:
+def _batch_blocking(connection: Connection, after: int, work: _Work) -> list[int]:
     rows = connection.execute(
         "SELECT seq, id, owner_id, revision FROM items WHERE seq > ? ORDER BY seq LIMIT ?",
         (after, _BATCH),
@@ -65,6 +64,6 @@ def _batch_blocking(connection: sqlite3.Connection, after: int, work: _Work) -> 
     return [row["seq"] for row in rows]
 
 
-def _index_blocking(connection: sqlite3.Connection, rows: list[sqlite3.Row]) -> None:
+def _index_blocking(connection: Connection, rows: list[Any]) -> None:
     for row in rows:
         index_item_blocking(connection, row["seq"])

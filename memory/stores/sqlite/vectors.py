@@ -1,6 +1,5 @@
 """What the database knows of the vector index: its state, and items to deliver to it again."""
 
-import sqlite3
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -8,7 +7,6 @@ from typing import Final
 from memory.clock import Now
 from memory.outbox.delivery import NewDelivery
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.outbox import enqueue_again_blocking
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking, placeholders
@@ -61,14 +59,14 @@ def _remove_blocking(connection: Connection) -> None:
     connection.execute("DELETE FROM outbox WHERE backend = ?", (BACKEND,))
 
 
-async def deliver_vectors_again(database: Database, now: Now, item_ids: Sequence[str]) -> int:
+async def deliver_vectors_again(database: SqlDatabase, now: Now, item_ids: Sequence[str]) -> int:
     """Enqueue those of the items that still exist for the vector index; return how many.
 
     What waits already is not enqueued twice. What was given up stays so: a search does not retry
     it.
     """
 
-    def work(connection: sqlite3.Connection) -> int:
+    def work(connection: Connection) -> int:
         rows = connection.execute(
             "SELECT id AS item_id, owner_id, revision FROM items WHERE id IN"  # noqa: S608  placeholders
             f" ({placeholders(item_ids)}) AND NOT EXISTS (SELECT 1 FROM outbox"
