@@ -124,12 +124,12 @@ class Accounts:
             await anyio.sleep(_LOOK_EVERY_S)
 
     async def _look(self) -> None:
-        users, tokens, now = await self.users.listed(), await self.tokens.listed(), self._now()
+        users, now = await self.users.listed(), self._now()
+        live = [*await self.tokens.live(now), *await self.sessions.live(now)]
         before = (self._enabled, self._disabled, self._live)
         self._enabled = frozenset(one.id for one in users if one.disabled_at is None)
         self._disabled = frozenset(one.id for one in users) - self._enabled
-        live = {one.id for one in tokens if one.is_live(now)}
-        self._live = frozenset({*live, *await self.sessions.live(now)})
+        self._live = frozenset(live)
         if (self._enabled, self._disabled, self._live) != before:
             self._tell()
 

@@ -60,6 +60,9 @@ class TokenStore(Protocol):
         None if there is no such token, it is revoked or has expired, or the user is disabled.
         """
 
+    async def live(self, at: datetime) -> Sequence[str]:
+        """Return the ids of the tokens that are neither revoked nor expired, in their order."""
+
 
 class SessionStore(Protocol):
     """Sessions of browsers, and sign-ins that are on their way through a provider."""

@@ -111,6 +111,14 @@ class SqliteTokenStore:
         values = {"digest": digest, "at": rfc3339(at)}
         return await self._database.value(_user_of, _HOLDER, values)
 
+    async def live(self, at: datetime) -> Sequence[str]:
+        rows = await self._database.rows(
+            "SELECT id FROM api_tokens WHERE revoked_at IS NULL"
+            " AND (expires_at IS NULL OR expires_at > ?) ORDER BY id",
+            (rfc3339(at),),
+        )
+        return [row["id"] for row in rows]
+
 
 def _find_blocking(writer: Connection, user_id: UserId) -> User | None:
     row = writer.execute("SELECT * FROM users WHERE id = ?", (user_id,)).fetchone()

@@ -111,6 +111,8 @@ class AccountStoreSuite(OpenedSuite):
         assert await stores.tokens.holder(KEY, at(4.9)) == ann
         for digest, moment in ((KEY, at(5)), ("c" * 64, AT), ("", AT)):
             assert await stores.tokens.holder(digest, moment) is None
+        assert list(await stores.tokens.live(at(4.9))) == ["tok_a", "tok_b"]
+        assert list(await stores.tokens.live(at(5))) == ["tok_b"]
         assert await stores.tokens.listed(ANN) == [token(expires_at=at(5))]
         assert await stores.tokens.listed() == [token(expires_at=at(5)), token("b", BOB)]
 
@@ -130,6 +132,7 @@ class AccountStoreSuite(OpenedSuite):
         assert await stores.tokens.revoke("tok_a", replace(ROOT, at=at(1)))
         assert await stores.tokens.holder(KEY, AT) is None
         assert await stores.tokens.holder("b" * 64, AT) is not None
+        assert list(await stores.tokens.live(AT)) == ["tok_b"]
         for name in ("tok_a", "tok_c"):
             assert not await stores.tokens.revoke(name, replace(ROOT, at=at(2)))
         assert await stores.tokens.listed() == [token(revoked_at=at(1)), token("b")]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import httpx
 import pytest
 
@@ -19,7 +20,8 @@ from gateway.ids import UserId
 from gateway.settings import Secret, Settings
 from gateway.users.model import Session, User, digest_of
 from memory.clock import utc_now
-from tests.service.http.stage import Stage, assert_error, staged
+from tests.service.http.reading import streaming
+from tests.service.http.stage import HOLD, LIMIT_S, Stage, assert_error, staged
 from tests.service.http.test_users import accounts_of, act
 from tests.support.oidc_provider import (
     Claims,
@@ -326,6 +328,26 @@ async def test_a_session_ends_in_time(tmp_path: Path, provider: Provider) -> Non
             cookie = {"Cookie": f"candor_session={secret}"}
             answer = await stage.client().get("/conversations", headers=cookie)
             assert answer.status_code == status
+
+
+async def test_an_open_stream_ends_with_its_session(tmp_path: Path, provider: Provider) -> None:
+    async with signing(tmp_path, provider, on_port=True) as stage:
+        now, accounts = utc_now(), accounts_of(stage)
+        await accounts.users.add(User(id=UserId("ada"), created_at=now), act())
+        one = Session(
+            id="ses_a", user_id=UserId("ada"), created_at=now, expires_at=now + timedelta(hours=1)
+        )
+        await accounts.sessions.start(one, digest_of("hush"), act())
+        ada = stage.client()
+        ada.headers.update({"Cookie": "candor_session=hush", "Origin": stage.base_url})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(accounts.watch)
+            async with streaming(ada, HOLD) as stream:
+                await stream.until("text.delta")
+                await accounts.sessions.end(digest_of("hush"), act())
+                with anyio.fail_after(LIMIT_S):
+                    assert "turn.completed" not in [event.type for event in await stream.rest()]
+            tasks.cancel_scope.cancel()
 
 
 async def test_over_tls_the_cookies_belong_to_this_host_alone(
