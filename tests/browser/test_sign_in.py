@@ -64,7 +64,16 @@ def test_a_person_signs_in_sees_their_name_works_and_signs_out(
     assert httpx.get(f"{server.url}/session", headers=headers, trust_env=False).status_code == 401
 
 
-def test_the_way_in_is_told_in_chinese(open_page: OpenPage, server: LiveServer) -> None:
+def test_a_sign_in_that_fails_is_told_on_the_page(open_page: OpenPage, server: LiveServer) -> None:
     chat = open_page(url=server.url, locale="zh-CN")
     expect(chat.get("provider-sign-in")).to_have_text("使用您的账号登录")
+    chat.get("provider-sign-in").click()
+    chat.page.get_by_role("button", name="Deny").click()
+    expect(chat.get("sign-in-failed")).to_have_text(
+        "登录被拒绝。请重新登录，或询问此服务器的管理者。"
+    )
+    expect(chat.get("provider-sign-in")).to_be_visible()
+    assert "sign_in" not in chat.page.url
+    assert chat.witness.complaints == []
+    chat.witness.forget()
     chat.witness.network_may_fail = True

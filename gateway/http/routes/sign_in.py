@@ -6,9 +6,10 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from gateway.errors import NotFound
+from gateway.errors import GatewayError, NotFound
 from gateway.http.context import Context, State
 from gateway.http.json_response import JsonResponse
+from gateway.http.oidc import ProviderUnavailable, SignInRefused
 from gateway.http.sign_in import SignIns
 
 router = APIRouter()
@@ -26,7 +27,10 @@ async def show_session(context: Context) -> Response:
 async def begin_sign_in(state: State, request: Request) -> Response:
     """Send the browser to the provider."""
     sign_ins = _sign_ins_of(state.sign_ins)
-    url, value = await sign_ins.begin(request)
+    try:
+        url, value = await sign_ins.begin(request)
+    except (SignInRefused, ProviderUnavailable) as exc:
+        return _told_by_page(sign_ins, request, exc)
     response = RedirectResponse(url, HTTPStatus.SEE_OTHER)
     sign_ins.cookies.set_state(response, value)
     return response
@@ -36,7 +40,10 @@ async def begin_sign_in(state: State, request: Request) -> Response:
 async def finish_sign_in(state: State, request: Request) -> Response:
     """Start the session of a browser that comes back from the provider."""
     sign_ins = _sign_ins_of(state.sign_ins)
-    secret, max_age_s = await sign_ins.finish(request)
+    try:
+        secret, max_age_s = await sign_ins.finish(request)
+    except (SignInRefused, ProviderUnavailable) as exc:
+        return _told_by_page(sign_ins, request, exc)
     response = RedirectResponse(sign_ins.home, HTTPStatus.SEE_OTHER)
     sign_ins.cookies.set_session(response, secret, max_age_s)
     sign_ins.cookies.drop(response, sign_ins.cookies.state)
@@ -53,6 +60,13 @@ async def sign_out(context: Context) -> Response:
         await sign_ins.end(secret, context.user_id)
         sign_ins.cookies.drop(response, sign_ins.cookies.session)
     return response
+
+
+def _told_by_page(sign_ins: SignIns, request: Request, error: GatewayError) -> Response:
+    """Send a person back to the page, which tells the error; raise it for a program."""
+    if request.headers.get("sec-fetch-mode") != "navigate":
+        raise error
+    return RedirectResponse(f"{sign_ins.home}?sign_in={error.code}", HTTPStatus.SEE_OTHER)
 
 
 def _sign_ins_of(sign_ins: SignIns | None) -> SignIns:

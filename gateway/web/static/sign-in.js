@@ -3,6 +3,16 @@
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 
+const REASONS = new Set(["sign_in_refused", "provider_unavailable"]);
+
+/** Why the provider's sign-in failed from which the person comes back; told once. */
+function takeReason() {
+  const reason = new URLSearchParams(location.search).get("sign_in");
+  if (!REASONS.has(reason)) return null;
+  history.replaceState(history.state, "", `${location.pathname}${location.hash}`);
+  return reason;
+}
+
 /**
  * Resolves to the token typed, or to that of another tab (`elsewhere`). `isWrong`: the one before was refused. `path`: where the provider's
  * sign-in begins; null without a provider.
@@ -10,10 +20,12 @@ import { t } from "/static/i18n.js";
 export function askForToken(isWrong, elsewhere, path) {
   return new Promise((resolve) => {
     const field = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: !path, "data-testid": "token-input" });
+    const reason = takeReason();
     const provider = path && el("div", { class: "dialog-actions" },
       el("a", { class: "button primary", href: `.${path}`, autofocus: true, "data-testid": "provider-sign-in" }, t("sign_in_provider")));
     const form = el("form", { class: "dialog-body" },
       el("h2", {}, t("sign_in_title")),
+      reason && el("p", { class: "field-error", role: "alert", "data-testid": "sign-in-failed" }, t(reason)),
       provider,
       el("p", {}, t(path ? "sign_in_or_token" : "sign_in_body")),
       el("label", { class: "field", for: "token" }, el("span", {}, t("token")), field),

@@ -483,6 +483,8 @@ export default {
   sign_out: "Sign out",
   sign_in_provider: "Sign in with your account",
   sign_in_or_token: "Or use a token. It is kept in the open tabs of this browser, and forgotten when the last one is closed.",
+  sign_in_refused: "The sign-in was refused. Begin it again, or ask the person who runs this server.",
+  provider_unavailable: "The sign-in service does not answer as it should. Try again in a moment.",
   signed_in_as: "Signed in as {user}",
   operations: "Server",
   ops_live: "Live conversations",

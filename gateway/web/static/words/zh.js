@@ -478,6 +478,8 @@ export default {
   sign_out: "退出登录",
   sign_in_provider: "使用您的账号登录",
   sign_in_or_token: "或使用令牌。令牌只保存在此浏览器打开的标签页中，全部关闭后即忘记。",
+  sign_in_refused: "登录被拒绝。请重新登录，或询问此服务器的管理者。",
+  provider_unavailable: "登录服务没有正常响应。请稍后再试。",
   signed_in_as: "已登录：{user}",
   operations: "服务器",
   ops_live: "活动对话",
