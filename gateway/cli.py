@@ -360,7 +360,10 @@ def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[st
     from gateway.http.tokens import add_line_blocking, make_token  # noqa: PLC0415
 
     if settings.tokens_file is None:
-        raise StartError("Set CANDOR_TOKENS_FILE to the file that holds the tokens.")
+        raise StartError(
+            "Set CANDOR_TOKENS_FILE to the file that holds the tokens, or make one in the database"
+            f" with `{COMMAND} token add NAME`."
+        )
     token, line = make_token(options.name)
     try:
         add_line_blocking(settings.tokens_file, options.name, line)
