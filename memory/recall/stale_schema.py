@@ -6,7 +6,8 @@ quoted. The gateway's own records of a conversation are no memory, and are not f
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from hashlib import blake2b
+from typing import Final, Protocol
 
 import anyio.to_thread
 
@@ -17,9 +18,35 @@ from policies.content.tool_usage import ActiveTools
 _MOST_TOOL_SETS: Final = 32
 _JUDGED_CHARS: Final = 20_000
 """Characters of a text that are judged; far more than a prompt ever gets of it."""
+_MOST_JUDGED: Final = 2_000
+"""Texts whose judgement is remembered for one set of tools."""
 
 
-def hold_back(item: Item, tools: ActiveTools) -> HeldBack | None:
+class Judge(Protocol):
+    """Judges texts for the tools in use; see `ActiveTools`."""
+
+    def is_stale(self, title: str, text: str) -> bool:
+        """Return whether a text describes a call of a tool and nothing of lasting use."""
+
+
+class _RememberingJudge:
+    """Judges each text once; a conversation finds much the same in each of its turns."""
+
+    def __init__(self, tools: ActiveTools) -> None:
+        self._tools = tools
+        self._judged: dict[bytes, bool] = {}
+
+    def is_stale(self, title: str, text: str) -> bool:
+        key = blake2b(f"{title}\0{text}".encode("utf-8", "surrogatepass")).digest()
+        known = self._judged.get(key)
+        if known is None:
+            if len(self._judged) >= _MOST_JUDGED:
+                self._judged.clear()
+            known = self._judged[key] = self._tools.is_stale(title, text)
+        return known
+
+
+def hold_back(item: Item, tools: Judge) -> HeldBack | None:
     """Return why an item must not be shown while tools are in use, or None."""
     title = f"{item.title}\n{' '.join(item.tags)}"
     # the summary runs the heading and the first sentence together, as nobody wrote them
@@ -53,6 +80,6 @@ def split_stale_blocking(
 
 
 @lru_cache(_MOST_TOOL_SETS)
-def _tools_of(active_tools: tuple[str, ...]) -> ActiveTools:
+def _tools_of(active_tools: tuple[str, ...]) -> Judge:
     """Return the tools ready to be found; most conversations use the same ones."""
-    return ActiveTools.of(active_tools)
+    return _RememberingJudge(ActiveTools.of(active_tools))

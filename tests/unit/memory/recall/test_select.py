@@ -111,6 +111,23 @@ def told(*words: str) -> Hit:
     return make_hit(turn, 1.0)
 
 
+def test_a_text_is_judged_once_for_the_same_tools_and_again_when_it_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged: list[str] = []
+
+    def is_stale(_: ActiveTools, title: str, text: str) -> bool:
+        judged.append(f"{title}: {text}")
+        return "schema" in text
+
+    monkeypatch.setattr(ActiveTools, "is_stale", is_stale)
+    before, after = make_item("not_a", "parameter schema"), make_item("not_a", "the tea is green")
+    for tools in (["once"], ["once"], ["other"]):
+        assert [held.id for held in split_stale_blocking([before], tools)[1]] == ["not_a"]
+        assert split_stale_blocking([after], tools)[0] == [after]
+    assert len(judged) == 4
+
+
 def test_a_turn_that_says_little_beside_its_fact_is_left_out() -> None:
     hits = [told("remember that my locker is number 12"), make_hit(FACT, 0.5)]
     assert distinct(hits) == hits[1:]
