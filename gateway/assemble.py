@@ -33,7 +33,7 @@ from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
 from gateway.ids import NodeId, UserId
-from gateway.instance import InstanceLock
+from gateway.instance import InstanceLock, node_of_blocking
 from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from gateway.mcp_servers.servers import McpServers
@@ -87,8 +87,6 @@ from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)
 
-_NODE = NodeId("local")
-"""The one server of a data directory."""
 _STORE_S = 5.0
 """How long storing the last results may take beyond the graces; on a full disk it never ends."""
 _CLOSE_S = 15.0
@@ -157,11 +155,11 @@ async def open_services(
     *,
     memory: MemoryReader | None = None,
     open_tracer: OpenTracer | None = None,
-    node_id: NodeId = _NODE,
+    node_id: NodeId | None = None,
 ) -> AsyncIterator[Services]:
     """Open everything that serves turns; on leaving, end running turns and close it.
 
-    `node_id` is this server's among those that share the database.
+    `node_id` is this server's among those of the database; None: that of the data directory.
 
     The directories exist already. Raise `StartError` if another server uses the data directory, or
     the policy file has a mistake; `StoreUnavailable` if the database cannot be opened.
@@ -173,7 +171,9 @@ async def open_services(
         stack.callback(lock.close)
         database = await open_storage(settings, serves=True)
         stack.push_async_callback(database.close)
-        is_shared = database.engine != "sqlite"
+        is_shared, given = database.engine != "sqlite", (settings.data_dir, database.engine)
+        if node_id is None:
+            node_id = await anyio.to_thread.run_sync(node_of_blocking, *given)
         ownership = await join(SqliteLeaseStore(database), node_id, is_shared=is_shared)
         stack.push_async_callback(ownership.end)
         metrics = Metrics()

@@ -8,7 +8,10 @@ from pathlib import Path
 from time import sleep
 from typing import TextIO
 
+from gateway.atomic import write_atomically_blocking
 from gateway.errors import StartError
+from gateway.ids import NodeId
+from memory.items.ids import opaque_id
 
 
 class InstanceLock:
@@ -63,6 +66,30 @@ def _takes(*descriptors: int) -> bool:
     return False
 
 
+def node_of_blocking(data_dir: Path, engine: str) -> NodeId:
+    """Return the id of a data directory's server among those that may use its database.
+
+    A SQLite file has one. For another engine a directory without an id gets one; the caller holds
+    the directory's lock. Raise `StartError` if it cannot be read or written.
+    """
+    if engine == "sqlite":
+        return _ONLY
+    path = data_dir / "node"
+    try:
+        known = path.read_text("utf-8").strip() if path.exists() else ""
+        if not known:
+            known = opaque_id("nod")
+            write_atomically_blocking(path, known.encode(), mode=_MODE)
+    except OSError as exc:
+        raise StartError(
+            f"The file node in the data directory cannot be read or made ({exc.strerror}); "
+            "set CANDOR_DATA_DIR to a directory that can be written."
+        ) from exc
+    return NodeId(known)
+
+
+_ONLY = NodeId("local")
+"""The one server of a SQLite file."""
 _HOLDER_CHARS = 300
 _MODE = 0o600
 _TRIES = 20

@@ -6,13 +6,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from gateway import instance
 from gateway.errors import StartError
-from gateway.instance import InstanceLock, holder_of
+from gateway.instance import InstanceLock, holder_of, node_of_blocking
 
 ROOT = Path(__file__).resolve().parents[4]
 HOLDER = """
@@ -146,3 +147,20 @@ def test_only_its_owner_reads_the_lock(tmp_path: Path) -> None:
         InstanceLock(tmp_path).close()
         assert file.stat().st_mode & 0o777 == 0o600
         file.chmod(0o644)  # as an earlier release left it
+
+
+def test_a_data_directory_keeps_the_id_of_its_server(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for directory in (one, two):
+        directory.mkdir()
+    node_of = partial(node_of_blocking, engine="postgresql")
+    known = node_of(one)
+    assert node_of(one) == known
+    assert node_of(two) != known
+    (one / "node").write_text("", encoding="utf-8")
+    assert node_of(one) not in {"", known}
+
+
+def test_where_one_server_has_the_database_no_id_is_stored(tmp_path: Path) -> None:
+    assert node_of_blocking(tmp_path, "sqlite") == "local"
+    assert not list(tmp_path.iterdir())
