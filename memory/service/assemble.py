@@ -52,6 +52,7 @@ from memory.remote.breaker import Breaker, BreakerLimits, ReadingBreakers
 from memory.service.forgetting import Forgetting
 from memory.service.memory import Memory
 from memory.service.plan import MemoryEvents, MemoryPlan, recorded_in
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.cases import SqliteCaseStore
 from memory.stores.sqlite.chronicle import SqliteChronicle
@@ -98,10 +99,12 @@ async def open_memory(
     if plan.serves_vectors and plan.backends:
         await anyio.to_thread.run_sync(_import_shared_blocking)
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
-    database = await open_database(plan.data_dir / FILE, steps)
+    opening = plan.open_database or partial(open_database, plan.data_dir / FILE, steps)
+    database: SqlDatabase = await opening()
     try:
         async with anyio.create_task_group() as loops:
-            await loops.start(check_integrity, database, steps)
+            if isinstance(database, Database):  # PostgreSQL looks after its own files
+                await loops.start(check_integrity, database, steps)
             memory = await _build(plan, database, policy, now, draw, told)
             for name, run in _loops(memory, tends=plan.tends).items():
                 await loops.start(keep_running, name, run, told.on_loop_failure)
@@ -150,7 +153,7 @@ async def _policy(plan: MemoryPlan) -> MemoryPolicy | None:
 
 async def _build(
     plan: MemoryPlan,
-    database: Database,
+    database: SqlDatabase,
     policy: MemoryPolicy | None,
     now: Now,
     draw: Callable[[], float],
@@ -334,7 +337,7 @@ async def _notes(
 
 async def _vectors(
     plan: MemoryPlan,
-    database: Database,
+    database: SqlDatabase,
     items: SqliteItemStore,
     now: Now,
     reading: ReadingBreakers,

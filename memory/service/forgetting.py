@@ -5,7 +5,6 @@ What can be done here is done in one transaction; backends are told by the deliv
 writes. The chronicle keeps that something was forgotten, and no word of what it was.
 """
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -19,10 +18,10 @@ from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.outbox.delivery import deliveries_of
+from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.case_rows import read_case
 from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
-from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import delete_episode_blocking
 from memory.stores.sqlite.forgotten import (
     Mentions,
@@ -50,7 +49,7 @@ class Forgetting:
 
     def __init__(
         self,
-        database: Database,
+        database: SqlDatabase,
         *,
         backends: Sequence[str],
         recording: Callable[[MemoryIntent], Recording],
@@ -85,7 +84,7 @@ class Forgetting:
         self,
         item_ids: Iterable[str],
         owner_id: str,
-        first: Callable[[sqlite3.Connection], object] = lambda _: None,
+        first: Callable[[Connection], object] = lambda _: None,
     ) -> bool:
         """Forget items of one owner, none of them a note, in one transaction; return whether there
         was one.
@@ -103,7 +102,7 @@ class Forgetting:
         mentions = await find_mentions(self._database, ids, owner_id)
         forget = partial(self._forget_blocking, mentions=mentions, now=self._now())
 
-        def work(connection: sqlite3.Connection) -> bool:
+        def work(connection: Connection) -> bool:
             first(connection)
             forgotten = [forget(connection, target=target) for target in targets]
             return any(forgotten)
@@ -118,7 +117,7 @@ class Forgetting:
         return await self._database.read(partial(item_blocking, item_id=item_id))
 
     def _forget_blocking(
-        self, connection: sqlite3.Connection, *, target: Item, mentions: Mentions, now: datetime
+        self, connection: Connection, *, target: Item, mentions: Mentions, now: datetime
     ) -> bool:
         was_case = delete_case_blocking(connection, target.id)
         fact_intents = self._forget_fact_blocking(connection, target.id, now)
@@ -144,7 +143,7 @@ class Forgetting:
         return True
 
     def _forget_fact_blocking(
-        self, connection: sqlite3.Connection, fact_id: str, now: datetime
+        self, connection: Connection, fact_id: str, now: datetime
     ) -> Sequence[str]:
         """Delete a fact and its line in the profile; return the intents of the messages that told
         it or had it kept, and of their answers.

@@ -32,7 +32,7 @@ from memory.record.index import RecordIndex
 from memory.remote.breaker import ReadingBreakers
 from memory.service.forgetting import Forgetting
 from memory.service.transfer import Entry, ToldProfile, export_lines, profile_line, read_entries
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.episodes import SqliteEpisodeStore
 from memory.stores.sqlite.item_pages import SqliteItemPages
 from memory.stores.sqlite.outbox import SqliteOutboxStore
@@ -62,7 +62,7 @@ class Memory:
     fact_tools: FactTools | None
     """The tools with which agents keep and forget; None if nothing is to become a fact."""
     queue: IntentQueue
-    database: Database
+    database: SqlDatabase
     episode_worker: EpisodeWorker
     vectors: VectorIndexer | None
     backfill: VectorBackfill | None

@@ -1,6 +1,6 @@
 """The configuration of memory, and the callbacks for what happens in it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,7 @@ from memory.outbox.loop import DeliveryResult
 from memory.recall.retrievers import SearchEvents
 from memory.remote.breaker import BreakerState
 from memory.remote.small_model import AskModel
+from memory.stores.database import SqlDatabase
 
 _CHANGES: Final[Mapping[BreakerState, BreakerChange]] = {
     "open": "opened",
@@ -41,6 +42,8 @@ class MemoryPlan:
     """The configuration of memory."""
 
     data_dir: Path
+    open_database: Callable[[], Awaitable[SqlDatabase]] | None = None
+    """Opens the database, with its tables; None: it is a file of `data_dir`."""
     workspace: Path
     user_notes: UserNotes | None = None
     """Where the notes of each user are; None: those of `workspace` are everybody's."""

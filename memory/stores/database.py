@@ -68,6 +68,8 @@ class SqlDatabase(ABC):
     """An open database. Close it."""
 
     engine: ClassVar[Engine]
+    loss: str | None = None
+    """What was lost before it was opened, in words for the operator."""
 
     @abstractmethod
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:

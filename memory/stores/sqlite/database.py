@@ -81,8 +81,6 @@ class Database(SqlDatabase):
         self._writing = anyio.Lock(fast_acquire=True)
         self._closed = False
         self._damage: str | None = None
-        self.loss: str | None = None
-        """What was lost before it was opened, in words for the operator."""
 
     async def write(self, work: Callable[[sqlite3.Connection], T], *, is_synced: bool = True) -> T:
         """Run `work` in one transaction and commit it; on any exception nothing is written.
