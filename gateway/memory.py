@@ -19,6 +19,7 @@ from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Memu, Settings
+from gateway.storage import memory_storage, where_to_look
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools, do_nothing
 from gateway.turns.record import RecordWorker
 from gateway.turns.turn_memory import TurnMemory
@@ -191,6 +192,7 @@ async def open_server_memory(
     """
     plan = MemoryPlan(
         data_dir=settings.data_dir,
+        open_database=memory_storage(settings),
         workspace=settings.workspace,
         user_notes=user_notes,
         mask=mask,
@@ -205,17 +207,19 @@ async def open_server_memory(
     )
     file = plan.data_dir / FILE
     async with AsyncExitStack() as stack:
+        is_file = plan.open_database is None
         may_be_empty = not has_history or not await anyio.Path(file).exists()
         try:
-            if not may_be_empty:
+            if is_file and not may_be_empty:
                 await anyio.to_thread.run_sync(_refuse_emptied_blocking, file)
             memory = await stack.enter_async_context(
                 open_memory(plan, now=utc_now, draw=_draw, events=_events(metrics))
             )
         except StoreUnavailable as exc:
-            reason = f"Memory is off since the server's start. {exc} {_WHAT_TO_DO}"
+            what_to_do = _WHAT_TO_DO if is_file else where_to_look(settings)
+            reason = f"Memory is off since the server's start. {exc} {what_to_do}"
             _log.exception("memory_not_opened", extra={"reason": reason})
-            if may_be_empty:
+            if is_file and may_be_empty:
                 await anyio.to_thread.run_sync(_remove_empty_blocking, file)
             yield ServerMemory(
                 memory=None,
@@ -310,6 +314,7 @@ def memory_command(
     """Return the command `memory`; it leaves a server's work to the server."""
     plan = MemoryPlan(
         data_dir=settings.data_dir,
+        open_database=memory_storage(settings),
         workspace=settings.workspace,
         mask=partial(mask_secrets, known=secrets),
         known_secrets=secrets,

@@ -1,6 +1,7 @@
 """The database of conversations and users: a file in the data directory, or PostgreSQL."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from typing import Final
 
@@ -15,7 +16,8 @@ from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import migrations_of, open_database
 
 SCHEMA: Final = "candor"
-"""In PostgreSQL."""
+_MEMORY_SCHEMA: Final = "candor_memory"
+"""Both in PostgreSQL."""
 _NO_DRIVER: Final = (
     "CANDOR_DATABASE_URL takes the package psycopg: pip install 'candor[postgres]', or unset it."
 )
@@ -53,6 +55,27 @@ async def _open_postgres(settings: Settings, url: Secret, *, serves: bool) -> Sq
         return await open_postgres(url.value, steps, schema=SCHEMA, is_sole=serves)
     except InUse as exc:
         raise StartError(_IN_USE) from exc
+
+
+def memory_storage(settings: Settings) -> Callable[[], Awaitable[SqlDatabase]] | None:
+    """Return what opens memory's database in PostgreSQL; None if it is a file.
+
+    The server opens its own database first, which no other server then uses.
+    """
+    url = settings.database_url
+    return None if url is None else partial(_open_memory, url)
+
+
+async def _open_memory(url: Secret) -> SqlDatabase:
+    if find_spec("psycopg") is None:
+        raise StartError(_NO_DRIVER)
+    from memory.stores.postgres import (  # noqa: PLC0415  psycopg is an extra
+        migrations as memory_migrations,
+    )
+    from memory.stores.postgres.database import open_postgres  # noqa: PLC0415
+
+    steps = await anyio.to_thread.run_sync(migrations_of, memory_migrations.__name__)
+    return await open_postgres(url.value, steps, schema=_MEMORY_SCHEMA)
 
 
 async def sqlite_steps() -> Sequence[str]:

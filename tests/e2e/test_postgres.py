@@ -29,17 +29,19 @@ async def test_a_conversation_outlives_its_server(tmp_path: Path, url: str) -> N
     async with running_server(tmp_path, database_url=url) as server, server.client() as client:
         told = await client.ask("Please remember the zebra.")
         conversation_id = told["conversation_id"]
+        await client.wait_until("/memory/search?q=zebra", lambda found: found["items"])
         server.make_pipe("pipe")
         async with client.stream(script(bash("cat pipe")), conversation_id) as events:
             await events.until("tool.started")
             server.kill()
-    assert not list((tmp_path / "data").glob("candor.sqlite3*"))
+    assert not list((tmp_path / "data").glob("*.sqlite3*"))
     async with running_server(tmp_path, database_url=url) as server, server.client() as client:
         messages = (await client.get(f"/conversations/{conversation_id}/messages"))["messages"]
         assert messages[1]["result"]["reply"] == told["reply"]
         assert messages[-1]["result"]["cause"] == "crashed"
         found = await client.get("/conversations?q=ZEBRA")
         assert [one["id"] for one in found["conversations"]] == [conversation_id]
+        assert (await client.get("/memory/search?q=zebra"))["items"]
         again = await client.ask("What did I say before?", conversation_id)
         assert again["outcome"] == "answered"
         assert not [notice for notice in again["notices"] if notice["code"] == "session_lost"]
