@@ -14,11 +14,11 @@ import anyio.lowlevel
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.items.item import ItemKind
+from memory.items.item import Item, ItemKind
 from memory.items.seen import Seen
 from memory.items.timespan import TimeSpan
 from tests.conformance.suites.item_storage import ItemKeepingSuite
-from tests.conformance.suites.item_values import ANN, BOB, OpenItems, dialogue, found, item
+from tests.conformance.suites.item_values import ANN, BOB, Opening, OpenItems, dialogue, found, item
 
 QUESTIONS = (
     "",
@@ -258,6 +258,22 @@ class ItemStoreSuite(ItemKeepingSuite):
         assert await found(opened, "lighthouse") == ["0"]
         assert await found(opened, "ferry", BOB) == ["1"]
         assert sorted(await found(opened, "harbour")) == ["2", "alone"]
+
+    async def test_lines_that_two_programs_write_at_once_are_neighbours(
+        self, opens: Opening
+    ) -> None:
+        words = "lighthouse ferry harbour tunnel bridge canal island airport station market".split()
+
+        async def put(opened: OpenItems, line: Item) -> None:
+            await opened.put([line])
+
+        async with opens() as one, opens() as other, anyio.create_task_group() as tasks:
+            for place, line in enumerate(dialogue(words)):
+                tasks.start_soon(put, (one, other)[place % 2], line)
+        async with opens() as opened:
+            for place, word in enumerate(words):
+                beside = {str(place + n) for n in (-1, 0, 1) if 0 <= place + n < len(words)}
+                assert set(await found(opened, word)) == beside, word
 
     async def test_a_search_that_is_given_up_leaves_the_store_usable(
         self, opened: OpenItems
