@@ -115,10 +115,10 @@ def could(place: Path, version: int) -> set[str]:
     return set(done.stdout.splitlines()) - (set() if left else {"leave a process behind"})
 
 
-@pytest.mark.parametrize("version", [1, 4, 6, 7])
+@pytest.mark.parametrize(
+    "version", [version for version in (1, 4, 6, 7) if version <= landlock.landlock_version()]
+)
 def test_what_a_version_keeps_from_a_command(place: Path, version: int) -> None:
-    if version > landlock.landlock_version():
-        pytest.skip("this kernel has no such version")
     kept = {what for what, since in SINCE.items() if since <= version}
     assert could(place, version) == ATTEMPTS.keys() - kept
 
