@@ -31,7 +31,7 @@ THROUGH_WRITER = 2000
 IDLE_S = 10
 
 
-def _item(corpus: Corpus, number: int) -> Item:
+def made_item(corpus: Corpus, number: int) -> Item:
     at = START + timedelta(minutes=number)
     body = corpus.sentence(40)
     return Item(
@@ -79,7 +79,7 @@ async def _fill(memory: Memory, corpus: Corpus, count: int) -> tuple[float, floa
         for start in range(0, count, BATCH):
             items = await anyio.to_thread.run_sync(
                 lambda start=start: [
-                    _item(corpus, n) for n in range(start, min(start + BATCH, count))
+                    made_item(corpus, n) for n in range(start, min(start + BATCH, count))
                 ]
             )
             await memory.database.write(lambda writer, items=items: _write(writer, items))
