@@ -63,7 +63,7 @@ class _Entry:
         return self.owner.conversation_id
 
     def give_up(self) -> None:
-        """Let the task go on that waits until it is stored."""
+        """Wake the task that waits until it is stored."""
         if self.stored is not None:
             self.stored.set()
 

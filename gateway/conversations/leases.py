@@ -65,7 +65,7 @@ class LeaseStore(Protocol):
         """
 
     async def drain(self, node: Node, *, keep: Collection[ConversationId]) -> None:
-        """Let a node take nothing more, and release all that it holds but what it is to `keep`."""
+        """Mark a node as draining, and release everything it holds except `keep`."""
 
     async def leave(self, node: Node) -> None:
         """Release all leases of a node and remove it; idempotent."""

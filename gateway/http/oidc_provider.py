@@ -109,7 +109,7 @@ class AuthlibProvider:
             raise SignInRefused("The provider calls itself by another name than the settings.")
         signs = told.get("id_token_signing_alg_values_supported") or ["RS256"]
         told["id_token_signing_alg_values_supported"] = [
-            one for one in signs if one in _SIGNATURES
+            name for name in signs if name in _SIGNATURES
         ] or ["RS256"]
         return app
 

@@ -83,7 +83,7 @@ class Ownership:
         """Called with a conversation that another server holds now; its turns must stop."""
 
     async def begin(self) -> None:
-        """Let the server join."""
+        """Join the nodes of the database."""
         began_s = anyio.current_time()
         await self._leases.join(self.node, ttl_ms=self._heart.ttl_ms)
         self._note_beat(began_s)
@@ -231,7 +231,7 @@ class Ownership:
             _log.warning("leases_not_released", extra={"reason": str(exc)})
 
     async def release(self, conversation_id: ConversationId) -> None:
-        """Let other servers have a conversation."""
+        """Release a conversation to other servers."""
         try:
             await self._leases.release(self.node, conversation_id)
         except StoreUnavailable as exc:
@@ -246,7 +246,7 @@ class Ownership:
 
 
 async def join(leases: LeaseStore, node_id: NodeId, *, is_shared: bool = False) -> Ownership:
-    """Let this process join as a node; what its last process held is anyone's then.
+    """Join as a node; what its last process held may be taken by any node then.
 
     `is_shared` if other servers may use the database.
     """

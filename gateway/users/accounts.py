@@ -127,8 +127,8 @@ class Accounts:
         users, now = await self.users.listed(), self._now()
         live = [*await self.tokens.live(now), *await self.sessions.live(now)]
         before = (self._enabled, self._disabled, self._live)
-        self._enabled = frozenset(one.id for one in users if one.disabled_at is None)
-        self._disabled = frozenset(one.id for one in users) - self._enabled
+        self._enabled = frozenset(user.id for user in users if user.disabled_at is None)
+        self._disabled = frozenset(user.id for user in users) - self._enabled
         self._live = frozenset(live)
         if (self._enabled, self._disabled, self._live) != before:
             self._tell()

@@ -132,7 +132,7 @@ class Webhooks:
     async def rotate(
         self, user_id: UserId, webhook_id: str, *, overlap_s: int
     ) -> tuple[Webhook, str, datetime]:
-        """Give a webhook a new secret; return it with that, which nothing shows again, and the time
+        """Rotate a webhook's secret; return it with that, which nothing shows again, and the time
         until which messages are signed with the one before it, too.
         """
         webhook = await self._find(user_id, webhook_id)

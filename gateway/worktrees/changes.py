@@ -38,11 +38,11 @@ def read_changes_blocking(tree: WorkTree, raw: bytes) -> FileChanges:
     blobs = {blob for change in shown for blob in (change.before, change.after) if blob.strip("0")}
     sizes = _sizes(tree, sorted(blobs))
     left, wanted = MAX_KEPT_BYTES, []
-    for one in shown:
-        pair = [blob for blob in (one.before, one.after) if blob in sizes]
+    for change in shown:
+        pair = [blob for blob in (change.before, change.after) if blob in sizes]
         size = sum(sizes[blob] for blob in pair)
         if (
-            find_secret(one.path.split("/")) is None
+            find_secret(change.path.split("/")) is None
             and all(sizes[blob] <= MAX_FILE_BYTES for blob in pair)
             and size <= left
         ):

@@ -97,9 +97,10 @@ class SqliteEventStore:
 
         def work(writer: Connection) -> Collection[ConversationId]:
             lost = self._fence.lost_blocking(
-                writer, {one.conversation_id for one in events}, epochs
+                writer, {event.conversation_id for event in events}, epochs
             )
-            insert_events(writer, [one for one in events if one.conversation_id not in lost])
+            kept = [event for event in events if event.conversation_id not in lost]
+            insert_events(writer, kept)
             return lost
 
         return await self._database.write(work, is_synced=is_synced)

@@ -42,14 +42,14 @@ def restore_blocking(
     new = [entry for entry in after if entry.path not in old and _acts(entry)]
     now = {entry.path: entry for entry in after}
     links = [entry for entry in before if entry.kind == "link" and now.get(entry.path) != entry]
-    for one in (*new, *links):
+    for entry in (*new, *links):
         try:
-            if one in links:
-                _remove(root / one.path)
-                (root / one.path).symlink_to(one.target)
-                taken.append(one.path)
-            elif _take_away(root / one.path):
-                taken.append(one.path)
+            if entry in links:
+                _remove(root / entry.path)
+                (root / entry.path).symlink_to(entry.target)
+                taken.append(entry.path)
+            elif _take_away(root / entry.path):
+                taken.append(entry.path)
         except OSError as exc:
             faults.append(exc)
     if faults:

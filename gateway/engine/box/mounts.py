@@ -74,11 +74,11 @@ def _with_targets(found: Sequence[Protected]) -> Iterator[Protected]:
     """Yield what can be mounted: in place of a link what it leads to, if that is in the
     workspace.
     """
-    for one in found:
-        if one.kind != "link":
-            yield one
-        elif (path := _target(one)) is not None:
-            yield replace(one, path=path, kind="secret_file" if one.is_secret else "acting")
+    for entry in found:
+        if entry.kind != "link":
+            yield entry
+        elif (path := _target(entry)) is not None:
+            yield replace(entry, path=path, kind="secret_file" if entry.is_secret else "acting")
 
 
 def _target(link: Protected) -> str | None:

@@ -103,10 +103,10 @@ class Proxy:
         """Close every connection."""
         self._closed = True
         with self._lock:
-            for one in (self._listener, *self._open):
+            for connection in (self._listener, *self._open):
                 with suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
-                one.close()
+                    connection.shutdown(socket.SHUT_RDWR)
+                connection.close()
 
     def _accept(self) -> None:
         while not self._closed:
@@ -163,8 +163,8 @@ class Proxy:
             self._keep(opened[0])
             opened.append(self._encrypt(opened[0], host))
             self._keep(opened[1])
-            for one in (client, opened[1]):
-                one.settimeout(_IDLE_S)
+            for connection in (client, opened[1]):
+                connection.settimeout(_IDLE_S)
             self._report(host, "connected_with_secret")
             return opened[1]
 
@@ -230,8 +230,8 @@ def _asked_host(line: bytes) -> str | None:
 
 def _pass_on(client: socket.socket, server: socket.socket) -> None:
     """Pass bytes in both directions until one side closes or nothing comes for long."""
-    for one in (client, server):
-        one.settimeout(_IDLE_S)
+    for connection in (client, server):
+        connection.settimeout(_IDLE_S)
     back = threading.Thread(target=_pump, args=(server, client), daemon=True)
     back.start()
     _pump(client, server)

@@ -20,4 +20,5 @@ async def list_audit_entries(
     entries = await audit.page(limit=limit + 1, before=cursor, actor=actor or None)
     shown, is_more = entries[:limit], len(entries) > limit
     next_before = str(shown[-1].seq) if is_more else None
-    return JsonResponse({"entries": [one.fields() for one in shown], "next_before": next_before})
+    fields = [entry.fields() for entry in shown]
+    return JsonResponse({"entries": fields, "next_before": next_before})
