@@ -50,6 +50,8 @@ class SoleUse:
                 self.is_held = self._try_blocking()
             except psycopg.Error:
                 self._drop_blocking()
+                with suppress(psycopg.Error):  # the server may be back already
+                    self.is_held = self._try_blocking()
             if was_held and not self.is_held:
                 _log.error("database_lock_lost")
 
@@ -58,12 +60,17 @@ class SoleUse:
             self._connection.execute("SELECT 1")
             return True
         connection = connect_blocking(self._url, self._schema)
-        row = connection.execute(_TAKE, (self._schema,)).fetchone()
-        if not (row and row[0]):
+        try:
+            row = connection.execute(_TAKE, (self._schema,)).fetchone()
+            is_taken = bool(row and row[0])
+        except BaseException:
             connection.close()
-            return False
-        self._connection = connection
-        return True
+            raise
+        if is_taken:
+            self._connection = connection
+        else:
+            connection.close()
+        return is_taken
 
     def _drop_blocking(self) -> None:
         self.is_held = False
