@@ -4,7 +4,7 @@ COPY . .
 # The exact versions of the lock file; its hashes cannot be used beside a local directory.
 RUN python -m venv /opt/candor \
     && sed -e '/--hash/d' -e 's/ \\$//' constraints.txt > /tmp/versions.txt \
-    && /opt/candor/bin/pip install --no-cache-dir --constraint /tmp/versions.txt .
+    && /opt/candor/bin/pip install --no-cache-dir --constraint /tmp/versions.txt '.[postgres]'
 
 FROM python:3.13-slim-bookworm
 # tini reaps processes that agents leave; bubblewrap and socat are the wall where Landlock is missing.
