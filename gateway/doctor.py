@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import shutil
+import tempfile
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
@@ -295,7 +296,11 @@ def _box_finding(
         wanted = replace(settings, shell="sandboxed")  # noqa: S604  a setting
         box = make_box_blocking(wanted, rules, temporary_of(settings), environ)
         assert box is not None
-        find_wall_blocking(wanted, environ, plan, setup, rules, box)
+        # apart from the folder of a server that runs, whose agents reach its broker there
+        with tempfile.TemporaryDirectory(prefix="box-", dir=settings.data_dir) as folder:
+            tried = replace(box, folder=Path(folder).resolve())
+            tried.write_script_blocking()
+            find_wall_blocking(wanted, environ, plan, setup, rules, tried)
     except StartError as exc:
         if is_wanted:
             return "fault", str(exc)

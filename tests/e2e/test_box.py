@@ -2,16 +2,18 @@
 
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import psutil
 import pytest
 
 from tests.support.engine_talk import step
 from tests.support.live_server import LiveServer, bash, let_go, script, started_server
-from tests.support.program import environment, one_sentence, run_program
+from tests.support.program import environment, one_sentence, run_app, run_program
 from tests.support.walls import needs_boxes
 
 pytestmark = [pytest.mark.e2e, needs_boxes]
@@ -93,6 +95,22 @@ async def test_a_program_is_written_tested_mended_and_committed_in_two_languages
     assert log.startswith("Candor agent Add numbers")
     assert set(PYTHON) | set(JAVASCRIPT) <= set(log.split())
     assert ".env" not in log.split()
+
+
+async def test_the_doctor_of_a_server_that_runs_leaves_its_box_alone(server: LiveServer) -> None:
+    found = await anyio.to_thread.run_sync(
+        partial(
+            run_app,
+            "doctor",
+            directory=server.data_dir.parent,
+            shell="sandboxed",
+            workspace=server.workspace,
+            data_dir=server.data_dir,
+        )
+    )
+    assert "Shell commands run in a box of their own" in found.stdout
+    assert statuses(await play(server, bash("pwd"))) == ["ok"]
+    assert not list(server.data_dir.glob("box-*"))
 
 
 async def test_what_a_command_writes_is_seen_while_it_runs_without_its_secrets(
