@@ -166,12 +166,13 @@ export class Inbox {
 
   /** Put the focus on what waits longest: on its card in the open conversation, or in the dialog. */
   review() {
-    if (this.#waiting.size === 0 || this.#dialog) return;
+    if (this.#dialog) return;
+    // The card of the open conversation may be there before the list of what waits.
     const shown = document.querySelector("#transcript .approval-asked :is(.choice input, .choice-own, .approval-actions button):enabled");
     if (shown) {
       shown.focus({ preventScroll: true });
       shown.scrollIntoView({ block: "center" });
-    } else {
+    } else if (this.#waiting.size > 0) {
       this.#open();
     }
   }
