@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields, replace
 from functools import partial
 from http.client import HTTPException
@@ -37,7 +38,7 @@ from gateway.errors import StartError
 from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
 from gateway.lost_data import count_damaged_blocking
-from gateway.memory import try_embedder
+from gateway.memory import embedder_choice, try_embedder
 from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
@@ -46,7 +47,9 @@ from gateway.storage import try_postgres
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
 from gateway.workspaces import load_workspaces_blocking
+from memory.embeddings.choice import has_embedder
 from memory.errors import BackendUnavailable, StoreUnavailable
+from memory.service.index_place import place_sentence
 from policies.rules import Rules
 from policies.secrets import mask_secrets
 
@@ -185,11 +188,14 @@ def _stored_findings(settings: Settings) -> Iterator[Finding]:
     damaged = count_damaged_blocking(settings)
     if settings.database_url is not None:
         try:
-            version, damaged = anyio.run(try_postgres, settings.database_url)
+            version, damaged, hindrance = anyio.run(try_postgres, settings.database_url)
         except (StartError, StoreUnavailable) as exc:
             yield "fault", str(exc)
             return
         yield "ok", f"Conversations are in PostgreSQL {version}."
+        with suppress(StartError):  # the embedder's finding reports it
+            if has_embedder(embedder_choice(settings)):
+                yield "ok" if hindrance is None else "note", place_sentence(hindrance)
     if damaged:
         yield "note", _DAMAGED.format(count=damaged)
 

@@ -95,8 +95,9 @@ class ServerMemory:
             healths = await self.memory.health()
         except StoreUnavailable as exc:
             return {"state": "unavailable", "detail": str(exc)}
-        loss = self.memory.database.loss
-        told = {} if loss is None else {"detail": loss}
+        place = self.memory.vectors.place if self.memory.vectors is not None else None
+        details = " ".join(filter(None, (self.memory.database.loss, place)))
+        told = {"detail": details} if details else {}
         return {
             "state": "ok",
             **told,

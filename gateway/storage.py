@@ -13,6 +13,7 @@ from gateway.errors import StartError
 from gateway.lost_data import DATABASE, UNREADABLE, refuse_new_database_blocking
 from gateway.settings import Secret, Settings
 from memory.stores.database import SqlDatabase
+from memory.stores.postgres.vector_index import hindrance
 from memory.stores.sqlite.database import migrations_of, open_database
 
 SCHEMA: Final = "candor"
@@ -90,9 +91,9 @@ def where_to_look(settings: Settings) -> str:
     return "Look at CANDOR_DATABASE_URL and the directory of CANDOR_DATA_DIR."
 
 
-async def try_postgres(url: Secret) -> tuple[str, int]:
-    """Look at a PostgreSQL database and change nothing: return its version, and how many of the
-    stored events and results are damaged.
+async def try_postgres(url: Secret) -> tuple[str, int, str | None]:
+    """Look at a PostgreSQL database and change nothing: return its version, how many of the stored
+    events and results are damaged, and why it cannot have memory's vectors, if it cannot.
 
     Raise `StoreUnavailable` if it cannot be reached, `StartError` if psycopg is missing.
     """
@@ -107,6 +108,7 @@ async def try_postgres(url: Secret) -> tuple[str, int]:
     database = PostgresDatabase(url.value, SCHEMA)
     try:
         version = str(await database.scalar("SELECT current_setting('server_version')"))
-        return version, int(await database.scalar(UNREADABLE)) if is_made else 0
+        damaged = int(await database.scalar(UNREADABLE)) if is_made else 0
+        return version, damaged, await hindrance(database)
     finally:
         await database.close()

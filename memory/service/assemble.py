@@ -7,7 +7,6 @@
 `open_memory` yields the `Memory`; its loops run while the block runs.
 """
 
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -24,7 +23,6 @@ from memory.cases.case_reader import CaseReader
 from memory.cases.finder import CaseFinder
 from memory.cases.tools import CaseTools
 from memory.clock import Now
-from memory.embeddings.choice import make_embedder
 from memory.episodes.episode import Written
 from memory.episodes.episode_worker import EpisodeWorker, Extract, Learn
 from memory.episodes.extract import Extractor
@@ -50,6 +48,7 @@ from memory.recall.select import Selector
 from memory.record.index import RecordIndex
 from memory.remote.breaker import Breaker, BreakerLimits, ReadingBreakers
 from memory.service.forgetting import Forgetting
+from memory.service.index_place import open_vectors
 from memory.service.memory import Memory
 from memory.service.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.stores.database import SqlDatabase
@@ -65,16 +64,12 @@ from memory.stores.sqlite.notes import SqliteNoteStore
 from memory.stores.sqlite.outbox import SqliteOutboxStore
 from memory.stores.sqlite.record import SqliteRecordStore
 from memory.stores.sqlite.vacuum import IndexVacuum
-from memory.stores.sqlite.vectors import SqliteIndexState, deliver_vectors_again
+from memory.stores.sqlite.vectors import deliver_vectors_again
 from memory.vectors.backfill import VectorBackfill
-from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import BACKEND as VECTORS
-from memory.vectors.indexer import IndexFiles, VectorIndexer, VectorRetriever
-from memory.vectors.probe import is_sound_blocking
-from memory.vectors.protocol import VectorIndex
+from memory.vectors.indexer import VectorRetriever
 
 FILE: Final = "memory.sqlite3"
-_VECTORS_DIR: Final = "vectors"
 _CLOSE_S: Final = 10.0
 NO_EMBEDDER: Final = "No embedder is set: memory is searched by words."
 _OFF: Final = BackendHealth(name=VECTORS, state="off", detail=NO_EMBEDDER)
@@ -166,7 +161,7 @@ async def _build(
     told = recorded_in(queue, events, now)
     outbox = SqliteOutboxStore(database)
     reading = ReadingBreakers(told.on_breaker)
-    vectors = await _vectors(plan, database, items, now, reading) if plan.serves_vectors else None
+    vectors = await open_vectors(plan, database, items, now, reading)
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
     deliver_to = [*(backend.name for backend in served), *plan.served_elsewhere]
     deliveries = [
@@ -333,45 +328,6 @@ async def _notes(
         return NoteIndex(workspace, stored, plan.mask, owner_id=owner_id, on_change=on_change)
 
     return Notebooks(plan.workspace, plan.user_notes, open_index)
-
-
-async def _vectors(
-    plan: MemoryPlan,
-    database: SqlDatabase,
-    items: SqliteItemStore,
-    now: Now,
-    reading: ReadingBreakers,
-) -> VectorIndexer | None:
-    """Return the vector index; None without an embedder, and then what an earlier one left is
-    removed.
-    """
-    directory = plan.data_dir / _VECTORS_DIR
-    embedder = await make_embedder(
-        plan.embedder,
-        mask=plan.mask,
-        now=now,
-        on_breaker=reading.watch(VECTORS),
-    )
-    states = SqliteIndexState(database)
-    if embedder is None:
-        await states.remove()
-        await anyio.to_thread.run_sync(partial(shutil.rmtree, directory, ignore_errors=True))
-        return None
-
-    async def is_sound(model_id: str, dimension: int) -> bool:
-        return await anyio.to_thread.run_sync(
-            is_sound_blocking, directory, model_id, dimension, abandon_on_cancel=True
-        )
-
-    def open_index(model_id: str, dimension: int) -> VectorIndex:
-        return ChromaVectorIndex(directory, model_id=model_id, dimension=dimension)
-
-    return VectorIndexer(
-        IndexFiles(open=open_index, is_sound=is_sound),
-        embedder,
-        items,
-        states,
-    )
 
 
 def _extract(plan: MemoryPlan, now: Now) -> Extract | None:

@@ -65,6 +65,8 @@ class IndexFiles:
     open: Callable[[str, int], VectorIndex]
     is_sound: Callable[[str, int], Awaitable[bool]]
     """Return whether it can be opened and searched."""
+    place: str | None = None
+    """Where it is, as a sentence, if that is to be reported."""
 
 
 class VectorIndexer:
@@ -93,6 +95,11 @@ class VectorIndexer:
         self._unanswered: str | None = None
         """Why the last question got no vector; None if it got one."""
 
+    @property
+    def place(self) -> str | None:
+        """Where the index is, as a sentence, if that is to be reported."""
+        return self._files.place
+
     async def run(self) -> None:
         """Open the index and rebuild it whenever that is needed, until cancelled."""
         while True:
@@ -107,7 +114,7 @@ class VectorIndexer:
                 with anyio.move_on_after(_RETRY_S):
                     await self._broken.wait()
                 continue
-            self._set("ok", None)
+            self._set("ok", self.place)
             await self._broken.wait()
 
     async def wait_settled(self) -> None:

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.e2e
 
 PASSWORD = "hunter2-of-the-database"
 AT_SIGN = "p@ss-of-the-database"
+IN_POSTGRES = "Memory's vectors are in PostgreSQL."
 
 
 @pytest.fixture
@@ -45,6 +46,24 @@ async def test_a_conversation_outlives_its_server(tmp_path: Path, url: str) -> N
         again = await client.ask("What did I say before?", conversation_id)
         assert again["outcome"] == "answered"
         assert not [notice for notice in again["notices"] if notice["code"] == "session_lost"]
+
+
+async def test_what_is_near_in_meaning_is_found_in_the_database_after_a_restart(
+    tmp_path: Path, url: str
+) -> None:
+    """The question shares no word with what was remembered."""
+    options: dict[str, Any] = {"database_url": url, "embedder": "auto"}
+    async with running_server(tmp_path, **options) as server, server.client() as client:
+        await client.ask("Please remember that the cat sleeps on the sofa.")
+        await client.wait_until("/memory/search?q=sofa", lambda found: found["items"])
+    async with running_server(tmp_path, **options) as server, server.client() as client:
+        found = await client.wait_until("/memory/search?q=猫在睡觉", lambda found: found["items"])
+        assert "meaning" in found["items"][0]["why"]
+        parts = (await client.http.get("/readyz")).json()["parts"]
+        assert parts["memory"]["detail"] == IN_POSTGRES
+        assert not (server.data_dir / "vectors").exists()
+    doctor = run_app("doctor", directory=tmp_path, **options)
+    assert IN_POSTGRES in doctor.stdout
 
 
 async def test_without_its_database_a_server_says_so_and_goes_on_with_it(

@@ -19,6 +19,7 @@ from memory.embeddings.protocol import Vector
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.statements import id_list, placeholders
+from memory.stores.sqlite.vectors import forget_state_blocking
 from memory.vectors.protocol import DimensionMismatch, IndexUnavailable, VectorEntry, VectorHit
 
 T = TypeVar("T")
@@ -36,6 +37,10 @@ _OLDEST: Final = (0, 8)
 """pgvector 0.8: a search of its graph goes on until enough rows fit."""
 _MISSING: Final = "PostgreSQL has no extension `vector`: install pgvector on its server."
 _TOO_OLD: Final = "pgvector is older than 0.8: install a newer one and run ALTER EXTENSION."
+_NOT_ALLOWED: Final = (
+    "only a superuser may add pgvector to the database: have one run CREATE EXTENSION vector."
+)
+_NOT_ADDED: Final = "pgvector could not be added to the database: run CREATE EXTENSION vector."
 _OTHER_MODEL: Final = "The vector index holds vectors of another dimension."
 
 
@@ -113,13 +118,10 @@ class PgvectorIndex:
             return await self._database.write(work)
 
     def _open_blocking(self, writer: Connection) -> str:
-        known = writer.execute(
-            "SELECT atttypmod FROM pg_attribute"
-            " WHERE attrelid = to_regclass('item_vectors') AND attname = 'vector'"
-        ).fetchone()
+        known = _dimension_blocking(writer)
         if known is None:
             return self._make_anew_blocking(writer)
-        if known[0] != self._dimension:
+        if known != self._dimension:
             raise DimensionMismatch(_OTHER_MODEL)
         return _extension_blocking(writer)
 
@@ -138,6 +140,48 @@ class PgvectorIndex:
                 f" USING hnsw (vector {schema}.vector_cosine_ops)"
             )
         return schema
+
+
+async def hindrance(database: SqlDatabase) -> str | None:
+    """Return why the index cannot be in the database, a sentence that may follow a comma; None if
+    it can. Nothing is changed.
+    """
+    try:
+        await database.read(_schema_blocking)
+    except IndexUnavailable as exc:
+        return str(exc)
+    return None
+
+
+async def prepare(database: SqlDatabase) -> str | None:
+    """Have the extension in the database, and return as `hindrance` does.
+
+    Only one place has an index: the state of one elsewhere is forgotten if this one can be here,
+    and this one is removed if it cannot.
+    """
+    try:
+        await database.write(_prepare_blocking)
+    except (IndexUnavailable, StoreUnavailable, StoreConflict) as exc:
+        await database.write(_remove_blocking)
+        return str(exc) if isinstance(exc, IndexUnavailable) else _NOT_ADDED
+    return None
+
+
+async def remove(database: SqlDatabase) -> None:
+    """Remove the index and its state, if it is in the database."""
+    await database.write(_remove_blocking)
+
+
+def _prepare_blocking(writer: Connection) -> None:
+    _extension_blocking(writer)
+    if _dimension_blocking(writer) is None:
+        forget_state_blocking(writer)
+
+
+def _remove_blocking(writer: Connection) -> None:
+    if writer.execute("SELECT to_regclass('item_vectors')").fetchone()[0] is not None:
+        writer.execute("DROP TABLE item_vectors")
+        forget_state_blocking(writer)
 
 
 class _Search:
@@ -193,22 +237,48 @@ class _Search:
         return _hits(rows)
 
 
+def _dimension_blocking(reader: Connection) -> int | None:
+    """Return of what dimension the index is; None if there is none."""
+    row = reader.execute(
+        "SELECT atttypmod FROM pg_attribute"
+        " WHERE attrelid = to_regclass('item_vectors') AND attname = 'vector'"
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
 def _extension_blocking(writer: Connection) -> str:
     """Return the quoted name of the extension's schema, and have it in the database."""
-    sql = (
+    schema = _schema_blocking(writer)
+    if schema is None:
+        writer.execute("CREATE EXTENSION vector SCHEMA public")
+    return schema or "public"
+
+
+def _schema_blocking(reader: Connection) -> str | None:
+    """Return the quoted name of the extension's schema; None if it is to be added.
+
+    Raise `IndexUnavailable` if it cannot be used.
+    """
+    found = reader.execute(
         "SELECT quote_ident(nspname) AS name, extversion AS version FROM pg_extension"
         " JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector'"
+    ).fetchone()
+    offered = (
+        found
+        or reader.execute(
+            "SELECT version, current_setting('is_superuser') = 'on' OR (trusted OR NOT superuser)"
+            " AND has_database_privilege(current_database(), 'CREATE') AS is_allowed"
+            " FROM pg_available_extensions JOIN pg_available_extension_versions USING (name)"
+            " WHERE name = 'vector' AND version = default_version"
+        ).fetchone()
     )
-    found = writer.execute(sql).fetchone()
-    if found is None:
-        offered = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
-        if writer.execute(offered).fetchone() is None:
-            raise IndexUnavailable(_MISSING)
-        writer.execute("CREATE EXTENSION vector SCHEMA public")
-        found = writer.execute(sql).fetchone()
-    if tuple(map(int, found["version"].split(".")[:2])) < _OLDEST:
+    if offered is None:
+        raise IndexUnavailable(_MISSING)
+    if tuple(map(int, offered["version"].split(".")[:2])) < _OLDEST:
         raise IndexUnavailable(_TOO_OLD)
-    return str(found["name"])
+    if found is None and not offered["is_allowed"]:
+        raise IndexUnavailable(_NOT_ALLOWED)
+    return None if found is None else str(found["name"])
 
 
 def _set_blocking(reader: Connection, settings: dict[str, str]) -> None:

@@ -54,8 +54,13 @@ class SqliteIndexState:
         return max(0, int(expected or 0))
 
 
-def _remove_blocking(connection: Connection) -> None:
+def forget_state_blocking(connection: Connection) -> None:
+    """Delete the state, so that the index is made anew from the items."""
     connection.execute("DELETE FROM vector_index")
+
+
+def _remove_blocking(connection: Connection) -> None:
+    forget_state_blocking(connection)
     connection.execute("DELETE FROM outbox WHERE backend = ?", (BACKEND,))
 
 
