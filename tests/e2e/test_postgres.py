@@ -9,13 +9,18 @@ import anyio
 import pytest
 
 from tests.support.live_server import LiveClient, bash, running_server, script, started_server
-from tests.support.postgres import closed_database_blocking, new_database_blocking
+from tests.support.postgres import (
+    closed_database_blocking,
+    new_database_blocking,
+    plain_user_blocking,
+)
 from tests.support.program import one_sentence, run_app
 
 pytestmark = pytest.mark.e2e
 
 PASSWORD = "hunter2-of-the-database"
 AT_SIGN = "p@ss-of-the-database"
+IN_FILES = "Memory's vectors are in CANDOR_DATA_DIR, since only a superuser may add pgvector"
 IN_POSTGRES = "Memory's vectors are in PostgreSQL."
 
 
@@ -64,6 +69,19 @@ async def test_what_is_near_in_meaning_is_found_in_the_database_after_a_restart(
         assert not (server.data_dir / "vectors").exists()
     doctor = run_app("doctor", directory=tmp_path, **options)
     assert IN_POSTGRES in doctor.stdout
+
+
+async def test_a_server_whose_database_takes_no_vectors_starts_and_says_so(
+    tmp_path: Path, url: str
+) -> None:
+    with plain_user_blocking(url) as theirs:
+        options: dict[str, Any] = {"database_url": theirs, "embedder": "auto"}
+        doctor = run_app("doctor", directory=tmp_path, **options)
+        assert doctor.returncode == 0, doctor.stdout
+        assert IN_FILES in doctor.stdout
+        async with running_server(tmp_path, **options) as server, server.client() as client:
+            parts = (await client.http.get("/readyz")).json()["parts"]
+            assert parts["memory"]["detail"].startswith(IN_FILES)
 
 
 async def test_without_its_database_a_server_says_so_and_goes_on_with_it(

@@ -154,6 +154,22 @@ def new_database_blocking(password: str) -> Iterator[str]:
 
 
 @contextmanager
+def plain_user_blocking(url: str) -> Iterator[str]:
+    """Lend the address of a database for a user who may make schemas there, and add no extension."""
+    name = urlsplit(url).path.removeprefix("/")
+    user = f"user_{next(_numbers)}"
+    _run_blocking("CREATE ROLE {} LOGIN", sql.Identifier(user))
+    try:
+        grant = "GRANT CREATE ON DATABASE {} TO " + user
+        _run_blocking(grant, sql.Identifier(name))
+        yield url.replace("user=candor", f"user={user}")
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP OWNED BY {} CASCADE").format(sql.Identifier(user)))
+        _run_blocking("DROP ROLE {}", sql.Identifier(user))
+
+
+@contextmanager
 def closed_database_blocking(url: str) -> Iterator[None]:
     """Have nobody reach a database while the block runs."""
     name = urlsplit(url).path.removeprefix("/")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import psycopg
 import pytest
 
 from memory.embeddings.choice import EmbedderChoice
@@ -16,7 +15,7 @@ from memory.stores.postgres import vector_index
 from memory.stores.postgres.database import PostgresDatabase, open_postgres
 from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS
 from tests.support.memories import whole_memory
-from tests.support.postgres import new_database_blocking
+from tests.support.postgres import new_database_blocking, plain_user_blocking
 from tests.unit.memory.vectors.test_embedder_changed import SCOPE, WAIT_S, settled, write
 
 SCHEMA = "candor_memory"
@@ -119,11 +118,7 @@ async def test_without_an_embedder_the_index_in_the_database_is_removed(
 async def test_a_user_who_may_not_add_the_extension_is_told_and_has_files(
     tmp_path: Path, url: str
 ) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE ROLE plain LOGIN")
-        connection.execute(f"GRANT CREATE ON DATABASE {connection.info.dbname} TO plain")
-    try:
-        theirs = url.replace("user=candor", "user=plain")
+    with plain_user_blocking(url) as theirs:
         database = PostgresDatabase(theirs, SCHEMA)
         hindrance = await vector_index.hindrance(database)
         await database.close()
@@ -135,10 +130,6 @@ async def test_a_user_who_may_not_add_the_extension_is_told_and_has_files(
             await write(memory, "badge")
             await delivered(memory)
             assert await found(memory, "badge") == {"badge"}
-    finally:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("DROP OWNED BY plain CASCADE")
-            connection.execute("DROP ROLE plain")
 
 
 async def delivered(memory: Memory) -> None:
