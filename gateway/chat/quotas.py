@@ -17,6 +17,7 @@ _TOLD: Final = {
     "daily_turns": "You have used the {0} turns of today; it goes on at 00:00 UTC.",
     "daily_usd": "You have used the {0:.2f} USD of today; it goes on at 00:00 UTC.",
 }
+_NOTHING: Final = "Your limit is 0, so that no message is taken; an administrator can raise it."
 
 
 def quota_of(settings: Settings) -> Quota:
@@ -33,8 +34,9 @@ def quota_used(limit: QuotaLimit, quota: Quota, now: datetime) -> QuotaUsed:
     """Return the error for a limit of a quota that is reached."""
     wait_s = RETRY_AFTER_S if limit in _AT_ONCE else _until_tomorrow_s(now)
     most = getattr(quota, limit)
+    told = _TOLD[limit] if most else _NOTHING
     return QuotaUsed(
-        _TOLD[limit].format(most), details={"limit": limit, "most": most}, retry_after_s=wait_s
+        told.format(most), details={"limit": limit, "most": most}, retry_after_s=wait_s
     )
 
 

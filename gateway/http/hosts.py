@@ -106,12 +106,15 @@ class HostGuard:
 
     def _check_page(self, method: str, headers: Headers, host: Authority) -> None:
         origins = headers.getlist("origin")
+        # a browser also says so of a page of the same name that came without TLS
+        is_own_site = _OWN_SITES.issuperset(headers.getlist("sec-fetch-site"))
         if origins:
             is_listed = len(origins) == 1 and origins[0] in self._own.origins
-            is_own = is_listed or all(self._is_own_page(origin, host) for origin in origins)
+            is_page = all(self._is_own_page(origin, host) for origin in origins)
+            is_own = is_listed or (is_page and is_own_site)
         else:
             is_link = method in SAFE_METHODS and headers.getlist("sec-fetch-mode") == ["navigate"]
-            is_own = is_link or _OWN_SITES.issuperset(headers.getlist("sec-fetch-site"))
+            is_own = is_link or is_own_site
         if not is_own:
             raise Forbidden("This request comes from a web page that is not this server's.")
 

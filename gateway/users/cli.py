@@ -30,6 +30,7 @@ from gateway.users.model import (
     User,
     digest_of,
     new_secret,
+    plain_number,
 )
 from memory.clock import Now, rfc3339
 from memory.errors import StoreUnavailable
@@ -156,6 +157,9 @@ async def _add_token(call: _Call) -> None:
     )
     if not await call.accounts.tokens.add(token, digest_of(secret), call.act):
         raise _no_user(token.user_id)
+    user = await call.accounts.users.get(token.user_id)
+    if user is not None and user.disabled_at is not None:
+        call.say(f"{user.id} is disabled: the token signs in after `candor user enable {user.id}`.")
     until = "" if token.expires_at is None else f", valid until {rfc3339(token.expires_at)}"
     call.say(f"The token {token.id} of {token.user_id}{until}, shown only once:")
     call.say(secret)
@@ -202,7 +206,7 @@ async def _set_quota(call: _Call) -> None:
 
 
 def _limit(most: float | None) -> str:
-    return "no limit" if most is None else f"{most:g}"
+    return "no limit" if most is None else plain_number(most)
 
 
 async def _reset_quota(call: _Call) -> None:
@@ -218,7 +222,8 @@ async def _show_audit(call: _Call) -> None:
             json.dumps(entry.fields(), ensure_ascii=False) if call.given.json else _told(entry)
         )
     if not entries:
-        call.say("The audit log is empty.")
+        has_actor = call.given.actor is not None
+        call.say("There is no entry of this actor." if has_actor else "The audit log is empty.")
 
 
 def _told(entry: AuditEntry) -> str:
@@ -320,7 +325,9 @@ def _user_name(text: str) -> UserId:
 
 def _token_name(text: str) -> str:
     if not text.isprintable() or len(text) > MAX_TOKEN_NAME_CHARS:
-        raise argparse.ArgumentTypeError(f"a name has at most {MAX_TOKEN_NAME_CHARS} characters")
+        raise argparse.ArgumentTypeError(
+            f"a name has at most {MAX_TOKEN_NAME_CHARS} characters, on one line"
+        )
     return text
 
 
@@ -328,7 +335,9 @@ def _most(text: str) -> float | None:
     if text == "none":
         return None
     if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,6})?", text) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor `none`")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number of at most nine digits and six decimals nor `none`"
+        )
     return float(text)
 
 

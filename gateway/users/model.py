@@ -119,3 +119,8 @@ def digest_of(secret: str) -> str:
     A slow hash protects what people choose. A token has 256 random bits, which nobody can try.
     """
     return sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def plain_number(number: float) -> str:
+    """Return a limit without exponent and in full, to six decimals."""
+    return f"{number:.6f}".rstrip("0").rstrip(".")

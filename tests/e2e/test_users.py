@@ -82,6 +82,10 @@ def test_a_wrong_name_or_id_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert run_app("token", "add", "ada", directory=tmp_path).stdout.endswith("not set here.\n")
 
 
+LARGE = ["1234567", "12345678.91", "0.000004"]
+"""Limits whose digits must not be rounded."""
+
+
 def test_a_users_own_limits_are_set_shown_and_taken_back(tmp_path: Path) -> None:
     run(tmp_path, "quota", "set", "ada", "daily_usd", "1.50")
     run(tmp_path, "quota", "set", "ada", "live_agents", "none")
@@ -91,13 +95,20 @@ def test_a_users_own_limits_are_set_shown_and_taken_back(tmp_path: Path) -> None
         "daily_turns: everybody's",
         "daily_usd: 1.5",
     ]
+    for most in LARGE:
+        limit = "daily_usd" if "." in most else "daily_turns"
+        told = run(tmp_path, "quota", "set", "ada", limit, most)
+        assert told == [f"{limit} of ada: {most}, from the next turn on"]
+        assert f"most={most}" in run(tmp_path, "audit", "--limit", "1")[0]
+    assert run(tmp_path, "audit", "--actor", "nobody") == ["There is no entry of this actor."]
+    run(tmp_path, "quota", "reset", "ada", "daily_turns")
     run(tmp_path, "quota", "reset", "ada", "daily_usd")
     assert "daily_usd: everybody's" in run(tmp_path, "quota", "show", "ada")
     for wrong, code in (("1.5", 1), ("-1", 2), ("many", 2)):
         words = ("quota", "set", "ada", "daily_turns", wrong)
         assert run_app(*words, directory=tmp_path, **ON).returncode == code
     changes = [json.loads(line)["details"] for line in run(tmp_path, "audit", "--json")]
-    assert [one["most"] for one in changes] == ["1.5", "none", "default"]
+    assert [one["most"] for one in changes] == ["1.5", "none", *LARGE, "default", "default"]
 
 
 def test_an_editor_opens_the_folder_of_a_user_of_the_database(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gateway.conversations.model import QuotaLimit
 from gateway.conversations.sqlite.quotas import OWN_LIMITS, limit_of
 from gateway.ids import UserId
-from gateway.users.model import Act
+from gateway.users.model import Act, plain_number
 from gateway.users.sqlite.audit import record_blocking
 from memory.stores.database import Connection, SqlDatabase
 
@@ -27,7 +27,7 @@ class SqliteQuotaStore:
                 " ON CONFLICT (user_id, name) DO UPDATE SET most = excluded.most",
                 (user_id, limit, most),
             )
-            told = "none" if most is None else f"{most:g}"
+            told = "none" if most is None else plain_number(most)
             record_blocking(writer, act, "quota.changed", user_id, limit=limit, most=told)
 
         await self._database.write(work)

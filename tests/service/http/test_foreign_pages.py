@@ -88,6 +88,7 @@ def pages() -> Iterator[Headers]:
         yield [(b"Origin", origin.encode()), *more]  # what else the browser says does not help it
     yield from ([OWN_PAGE, EVIL_PAGE], [EVIL_PAGE, OWN_PAGE])
     for site in EVIL_SITES:
+        yield [OWN_PAGE, (b"Sec-Fetch-Site", site.encode())]  # of our name, without TLS
         yield [(b"Sec-Fetch-Site", site.encode())]
         yield [(b"Sec-Fetch-Site", b"none"), (b"Sec-Fetch-Site", site.encode())]
 
