@@ -33,7 +33,7 @@ _STANDARD_ERROR = 2
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 """Importing makes 200 000 objects that last; by default the collector visits them for a fifth of a
 start."""
-_WITH_OWN_ARGUMENTS = {"acp", "audit", "logs", "mcp", "memory", "policy", "quota", "user"}
+_WITH_OWN_ARGUMENTS = {"acp", "audit", "db", "logs", "mcp", "memory", "policy", "quota", "user"}
 """Commands that parse their own arguments, options included."""
 _TOKEN_COMMANDS = {"add", "list", "revoke"}
 """After `token`: of tokens in the database; else it names a user of the tokens file."""
@@ -141,6 +141,7 @@ def _parser() -> argparse.ArgumentParser:
         ("logs", _logs, "list, show and follow the turns' logs"),
         ("policy", _policy, "try the policy on calls, list its rules"),
         ("memory", _memory, "search memory, write to it, repair it"),
+        ("db", _db, "check, migrate and copy the databases"),
         ("user", partial(_users, "user"), "add, list, disable and enable users; set their roles"),
         ("quota", partial(_users, "quota"), "show and change what single users may use"),
         ("audit", partial(_users, "audit"), "show who did what: users, tokens, deletions"),
@@ -354,6 +355,12 @@ def _users(
     from memory.clock import utc_now  # noqa: PLC0415
 
     return run_users_command(command, options.rest, settings, utc_now, sys.stdout)
+
+
+def _db(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:
+    from gateway.database.cli import run_db_command  # noqa: PLC0415
+
+    return run_db_command(options.rest, settings, COMMAND, sys.stdout)
 
 
 def _token(options: argparse.Namespace, settings: Settings, _environ: Mapping[str, str]) -> int:

@@ -59,8 +59,9 @@ def refuse_new_database_blocking(settings: Settings) -> None:
     if _has_sessions(settings) or not holds_nothing_blocking(settings.data_dir / DATABASE):
         raise StartError(
             "The database of CANDOR_DATABASE_URL is empty, but the data directory has "
-            "conversations or their agent sessions. Correct the address, or begin anew: give the "
-            "server an empty directory with CANDOR_DATA_DIR."
+            "conversations or their agent sessions. Correct the address, copy them with `candor db "
+            "copy --to postgresql`, or begin anew: give the server an empty directory with "
+            "CANDOR_DATA_DIR."
         )
 
 

@@ -17,7 +17,7 @@ from memory.stores.postgres.vector_index import hindrance
 from memory.stores.sqlite.database import migrations_of, open_database
 
 SCHEMA: Final = "candor"
-_MEMORY_SCHEMA: Final = "candor_memory"
+MEMORY_SCHEMA: Final = "candor_memory"
 """Both in PostgreSQL."""
 _NO_DRIVER: Final = (
     "CANDOR_DATABASE_URL takes the package psycopg: pip install 'candor[postgres]', or unset it."
@@ -76,7 +76,18 @@ async def _open_memory(url: Secret) -> SqlDatabase:
     from memory.stores.postgres.database import open_postgres  # noqa: PLC0415
 
     steps = await anyio.to_thread.run_sync(migrations_of, memory_migrations.__name__)
-    return await open_postgres(url.value, steps, schema=_MEMORY_SCHEMA)
+    return await open_postgres(url.value, steps, schema=MEMORY_SCHEMA)
+
+
+def postgres_url(settings: Settings) -> str:
+    """Return the address in PostgreSQL. Raise `StartError` if it is not set, or psycopg is
+    missing.
+    """
+    if settings.database_url is None:
+        raise StartError("Set CANDOR_DATABASE_URL to the address of the PostgreSQL database.")
+    if find_spec("psycopg") is None:
+        raise StartError(_NO_DRIVER)
+    return settings.database_url.value
 
 
 async def sqlite_steps() -> Sequence[str]:

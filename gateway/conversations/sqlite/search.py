@@ -19,19 +19,19 @@ _MAX_CANDIDATES: Final = 1000
 _REPLY: Final = (
     "CASE WHEN json_valid(t.result) THEN coalesce(t.result ->> '$.reply', '') ELSE '' END"
 )
-_SAID: Final = f"t.message || char(10) || {_REPLY}"
+SAID: Final = f"t.message || char(10) || {_REPLY}"
 """The text of a turn, as the index has it if the turn is completed."""
 
 # `instr`, because LIKE has wildcards, ends at a NUL and refuses long patterns.
 _IN_ANY: Final = (
     "(instr(casefold(c.title), ?) OR EXISTS (SELECT 1 FROM turns t WHERE t.conversation_id = c.id"  # noqa: S608
-    f" AND t.state != 'withdrawn' AND instr(casefold({_SAID}), ?)))"
+    f" AND t.state != 'withdrawn' AND instr(casefold({SAID}), ?)))"
 )
 _IN_CANDIDATES: Final = (
     "c.id IN (SELECT t.id FROM json_each(?) one CROSS JOIN conversations t"  # noqa: S608
     " ON t.id = one.value AND instr(casefold(t.title), ?)"
     " UNION SELECT t.conversation_id FROM json_each(?) one CROSS JOIN turns t"
-    f" ON t.id = one.value AND instr(casefold({_SAID}), ?)"
+    f" ON t.id = one.value AND instr(casefold({SAID}), ?)"
     " UNION SELECT conversation_id FROM turns"
     " WHERE state IN ('queued', 'running') AND instr(casefold(message), ?))"
 )
@@ -56,7 +56,7 @@ class TriggeredTextIndex:
             (target,),
         )
         writer.execute(
-            f"INSERT INTO search_words (rowid, grams) SELECT s.id, grams({_SAID}, t.user_id)"  # noqa: S608
+            f"INSERT INTO search_words (rowid, grams) SELECT s.id, grams({SAID}, t.user_id)"  # noqa: S608
             " FROM turns t CROSS JOIN search_texts s ON s.turn_id = t.id"
             " WHERE t.conversation_id = ?",
             (target,),
@@ -79,7 +79,7 @@ class TriggeredTextIndex:
         folded = query.casefold()
         rows = reader.execute(
             f"SELECT id, message, {_REPLY} AS reply FROM turns t WHERE conversation_id = ?"  # noqa: S608
-            f" AND state != 'withdrawn' AND instr(casefold({_SAID}), ?) ORDER BY seq DESC LIMIT ?",
+            f" AND state != 'withdrawn' AND instr(casefold({SAID}), ?) ORDER BY seq DESC LIMIT ?",
             (conversation_id, folded, limit),
         )
         return [excerpt(TurnId(row["id"]), row["message"], row["reply"], folded) for row in rows]

@@ -5,7 +5,7 @@ turns are few and are not in it.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from gateway.conversations.model import TextMatch, Turn
@@ -47,11 +47,18 @@ class StoredTextIndex:
         writer.execute(_PUT_TITLE, (conversation_id, *_indexed(row["title"], row["user_id"])))
 
     def turns_ended_blocking(self, writer: Connection, turns: Sequence[Turn]) -> None:
+        ended = [turn for turn in turns if turn.state == "completed"]
+        said = [(turn.id, turn.user_id, turn.message, turn.result) for turn in ended]
+        self.put_turns_blocking(writer, said)
+
+    def put_turns_blocking(
+        self, writer: Connection, turns: Iterable[tuple[str, str, str, Any]]
+    ) -> None:
+        """Index completed turns: each an id, its user, its message and its result."""
         rows: list[dict[str, Any]] = []
-        for turn in turns:
-            if turn.state == "completed":
-                folded, own = _indexed(_said(turn.message, turn.result), turn.user_id)
-                rows.append({"id": turn.id, "folded": folded, "grams": own})
+        for turn_id, user_id, message, result in turns:
+            folded, own = _indexed(_said(message, result), user_id)
+            rows.append({"id": turn_id, "folded": folded, "grams": own})
         writer.executemany(_PUT_TURN, rows)
 
     def turns_copied_blocking(self, writer: Connection, copies: Sequence[Copy]) -> None:

@@ -191,16 +191,25 @@ async def open_postgres(
 
 def _prepare_blocking(url: str, migrations: Sequence[str], schema: str) -> None:
     with connect_blocking(url, schema) as connection:
-        if connection.info.server_version < OLDEST_SERVER:
-            raise StoreUnavailable("The database cannot be opened: it is older than PostgreSQL 16.")
-        if connection.info.parameter_status("server_encoding") != "UTF8":
-            raise StoreUnavailable("The database cannot be opened: its encoding is not UTF8.")
+        require_supported(connection)
         with connection.transaction():
-            _migrate_blocking(connection, migrations, schema)
+            migrate_blocking(connection, migrations, schema)
 
 
-def _migrate_blocking(connection: Driver, migrations: Sequence[str], schema: str) -> None:
-    """Apply the missing migrations, all or none; another program that does so is waited for."""
+def require_supported(connection: Driver) -> None:
+    """Raise `StoreUnavailable` if the server is older than PostgreSQL 16, or the database is not in
+    UTF-8.
+    """
+    if connection.info.server_version < OLDEST_SERVER:
+        raise StoreUnavailable("The database cannot be opened: it is older than PostgreSQL 16.")
+    if connection.info.parameter_status("server_encoding") != "UTF8":
+        raise StoreUnavailable("The database cannot be opened: its encoding is not UTF8.")
+
+
+def migrate_blocking(connection: Driver, migrations: Sequence[str], schema: str) -> None:
+    """Apply the missing migrations in the transaction that is open; another program that does so is
+    waited for. The search path leads to the schema.
+    """
     connection.execute("SET LOCAL lock_timeout TO 0")
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
     create = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))

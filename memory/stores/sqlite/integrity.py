@@ -118,5 +118,15 @@ def look_at_blocking(path: Path) -> sqlite3.Connection:
     """Open a database that nobody uses, to look at it: neither makes nor removes the
     log beside it.
     """
-    mode = "ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)
+    return sqlite3.connect(uri_to_look_at_blocking(path), uri=True)
+
+
+def uri_to_look_at_blocking(path: Path) -> str:
+    """Return the address of a file that is only read. One whose transaction was cut off is rolled
+    back when it is read.
+    """
+    if path.with_name(f"{path.name}-journal").exists():
+        mode = "rw"
+    else:
+        mode = "ro" if path.with_name(f"{path.name}-wal").exists() else "ro&immutable=1"
+    return f"{path.absolute().as_uri()}?mode={mode}"

@@ -34,6 +34,13 @@ async def rebuild(database: SqlDatabase) -> int:
     return count
 
 
+def index_all_blocking(connection: Connection) -> None:
+    """Index all items again, in the transaction that is open."""
+    seq = 0
+    while done := _batch_blocking(connection, seq, _index_blocking):
+        seq = done[-1]
+
+
 async def redeliver(database: SqlDatabase, backend: str, now: Now) -> int:
     """Deliver all items to a backend again; return the number of items.
 
