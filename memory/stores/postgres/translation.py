@@ -24,7 +24,7 @@ _PART: Final = re.compile(
     r"|\?|%"
     r"|(?<!:):(?P<name>[A-Za-z_]\w*)"
     r"|(?<=\s)\+(?=[A-Za-z_])"  # keeps SQLite from using an index
-    r"|\s+(?:NOT\s+INDEXED|INDEXED\s+BY\s+\w+)"  # PostgreSQL chooses its indexes itself
+    r"|\s(?:NOT\s+INDEXED|INDEXED\s+BY\s+\w+)"  # PostgreSQL chooses its indexes itself
 )
 
 
