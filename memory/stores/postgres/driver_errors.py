@@ -29,6 +29,11 @@ _REASONS: Final = {
 """By SQLSTATE, or by the class of one."""
 _DAMAGED: Final = frozenset({"42P01", "42703", "XX001", "XX002"})
 _UNREACHABLE: Final = "it cannot be reached"
+_NOT_OPENED: Final = (
+    "it cannot be reached, or it refuses the user, the password or the database's name of the "
+    "address; PostgreSQL's log says which"
+)
+"""A connection that fails has no SQLSTATE, and the server's text is in its own language."""
 
 
 @contextmanager
@@ -40,13 +45,14 @@ def translating_errors(doing: str) -> Iterator[None]:
         raise StoreConflict("What is stored already contradicts this.") from exc
     except psycopg.Error as exc:
         error = StoreDamaged if exc.sqlstate in _DAMAGED else StoreUnavailable
-        raise error(f"The database cannot be {doing}: {_reason(exc)}.") from exc
+        reason = _reason(exc, _NOT_OPENED if doing == "opened" else _UNREACHABLE)
+        raise error(f"The database cannot be {doing}: {reason}.") from exc
 
 
-def _reason(exc: psycopg.Error) -> str:
+def _reason(exc: psycopg.Error, unreachable: str) -> str:
     if exc.sqlstate is None:
         is_lost = isinstance(exc, psycopg.OperationalError | psycopg.InterfaceError)
-        return _UNREACHABLE if is_lost else "it failed"
+        return unreachable if is_lost else "it failed"
     state = exc.sqlstate
     default = _UNREACHABLE if state.startswith("08") else "it failed"
     return _REASONS.get(state) or _REASONS.get(state[:2], default)

@@ -275,6 +275,26 @@ async def test_a_database_that_cannot_be_reached_is_told_without_its_address(url
     assert "hunter2" not in "".join(format_exception(caught.value))
 
 
+@pytest.mark.parametrize("part", ["host", "port", "user", "name"])
+async def test_a_database_that_cannot_be_opened_is_told_with_all_that_may_be_wrong(
+    part: str,
+) -> None:
+    """The driver does not say which, and the server's own words are in its language."""
+    here = await anyio.to_thread.run_sync(server_url)
+    urls = {
+        "host": "postgresql://zoe@nowhere.invalid/candor",
+        "port": "postgresql://zoe@127.0.0.1:9/candor",
+        "user": here.replace("user=candor", "user=zoe"),
+        "name": here.replace("/postgres?", "/missing?"),
+    }
+    with pytest.raises(StoreUnavailable) as caught:
+        await open_postgres(urls[part], STEPS, schema="s")
+    assert str(caught.value) == (
+        "The database cannot be opened: it cannot be reached, or it refuses the user, the password "
+        "or the database's name of the address; PostgreSQL's log says which."
+    )
+
+
 async def test_one_program_alone_opens_a_schema_for_its_sole_use(schema: str) -> None:
     async with sole(schema) as first:
         with pytest.raises(InUse):
