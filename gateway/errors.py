@@ -101,7 +101,7 @@ class ShuttingDown(
 
 
 class NotStored(GatewayError, code="storage_unavailable", status=HTTPStatus.SERVICE_UNAVAILABLE):
-    """The result exists but cannot be stored yet; a retry would repeat the work."""
+    """The message is stored, its result not yet or out of reach; a retry would repeat the work."""
 
 
 class WorkspaceUnavailable(

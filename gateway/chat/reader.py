@@ -16,11 +16,11 @@ from gateway.errors import NotFound
 from gateway.ids import TurnId, UserId
 from gateway.journal.reader import read_log
 from gateway.turns.control import run_until_first
-from gateway.turns.requests import Accepted, finished_result
+from gateway.turns.requests import Accepted, finished_result, unreadable_result
 from gateway.turns.result import call_fields
 from gateway.turns.sanitizer import off_loop
 from gateway.turns.turn_recovery import evidence_of
-from memory.errors import StoreDamaged
+from memory.errors import StoreDamaged, StoreUnavailable
 
 _N_DIGITS = 18
 
@@ -40,6 +40,7 @@ class TurnReader:
             NotFound: no such turn, or it was deleted meanwhile.
             StoreDamaged: the turn ran and the store does not find it.
             ShuttingDown, NotStored: see `finished_result`.
+            NotStored: a turn that this server had cannot be read; see `unreadable_result`.
         """
         ticket = self._parts.lanes.find(turn_id)
         if ticket is not None:
@@ -48,7 +49,12 @@ class TurnReader:
                 self._intake.wait_shut_down,
                 self._parts.log.until_stuck,
             )
-        turn = await self._parts.turns.get(turn_id)
+        try:
+            turn = await self._parts.turns.get(turn_id)
+        except StoreUnavailable as exc:
+            if ticket is None or ticket.turn.user_id != user_id or isinstance(exc, StoreDamaged):
+                raise
+            raise unreadable_result(ticket.turn) from exc
         if turn is None and ticket is not None:
             await self._access.find(user_id, ticket.turn.conversation_id)
             raise StoreDamaged("The turn ran, but the database does not find it: it is damaged.")

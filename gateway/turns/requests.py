@@ -88,3 +88,12 @@ def finished_result(turn: Turn, *, is_shutting_down: bool, is_lost: bool = False
         " conversation's messages as soon as there is room, if the server is not stopped before.",
         details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
     )
+
+
+def unreadable_result(turn: Turn) -> NotStored:
+    """Return the error for a turn that is stored, while the database cannot be read."""
+    return NotStored(
+        "The server's storage cannot be read right now. The message was stored: do not send it "
+        "again; its answer stands among the conversation's messages when the storage is back.",
+        details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
+    )

@@ -2,11 +2,17 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
+import httpx
 import pytest
 
-from tests.service.http.stage import HOLD, LIMIT_S, assert_error, one_client, staged
+from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.ids import ConversationId
+from memory.errors import StoreUnavailable
+from tests.service.http.stage import HOLD, LIMIT_S, assert_error, one_client, running, staged
+from tests.support.services import HANG
 
 
 async def test_a_message_starts_a_conversation_and_is_answered_with_a_turn_result(
@@ -43,6 +49,37 @@ async def test_an_answer_that_cannot_be_stored_is_not_waited_for_without_end(
         with anyio.fail_after(LIMIT_S):
             while (await client.read(path))["messages"][-1]["state"] != "completed":
                 await anyio.lowlevel.checkpoint()
+
+
+async def test_stored_messages_are_not_to_be_sent_again_when_the_database_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One runs and one waits when the server lets their conversation go."""
+    away = AsyncMock(side_effect=StoreUnavailable("The database cannot be read."))
+    answers: list[httpx.Response] = []
+    async with running(tmp_path) as (services, client):
+        where = await client.new_conversation()
+
+        async def ask() -> None:
+            body = {"message": HANG, "conversation_id": where}
+            answers.append(await client.post("/chat", json=body))
+
+        with anyio.fail_after(LIMIT_S), monkeypatch.context() as patch:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                tasks.start_soon(ask)
+                while not (await client.read(f"/conversations/{where}"))["queue"]:
+                    await anyio.lowlevel.checkpoint()
+                patch.setattr(SqliteTurnStore, "get", away)
+                services.lanes.lose(ConversationId(where))
+        stored = {entry["turn_id"] for entry in await client.messages(where, 9)}
+    errors = [assert_error(answer, 503, "storage_unavailable") for answer in answers]
+    for answer, error in zip(answers, errors, strict=True):
+        assert error["retryable"] is False
+        assert answer.headers["x-should-retry"] == "false"
+        assert "do not send it again" in error["message"]
+        assert error["details"]["conversation_id"] == where
+    assert {error["details"]["turn_id"] for error in errors} == stored
 
 
 async def test_a_key_gives_its_first_result_again_and_nothing_anew_once_that_is_deleted(
