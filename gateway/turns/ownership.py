@@ -29,8 +29,8 @@ class Recovery(Protocol):
     See `TurnRecovery`.
     """
 
-    async def recover(self, lease: Lease) -> None:
-        """Recover the turns of a conversation that was taken."""
+    async def recover(self, lease: Lease, *, was_let_go: bool) -> None:
+        """Recover the turns of a conversation that was taken; `was_let_go` by this server last."""
 
     async def recover_all(
         self, leases: Sequence[Lease], is_foreign: Callable[[ConversationId], Awaitable[bool]]
@@ -74,6 +74,8 @@ class Ownership:
         self._is_unsure = False
         """The store may have leases of this server that it does not use."""
         self._epochs: dict[ConversationId, int] = {}
+        self._let_go: dict[ConversationId, int] = {}
+        """The epochs under which this server held what it let go."""
         self._coming: set[ConversationId] = set()
         """Conversations that are being created."""
         self._taking = anyio.Lock()
@@ -136,9 +138,12 @@ class Ownership:
 
     async def _take(self, lease: Lease) -> None:
         """Recover a conversation that was taken; it counts as held when that is done."""
+        where = lease.conversation_id
         if self._recovery is not None:
-            await self._recovery.recover(lease)
-        self._epochs[lease.conversation_id] = lease.epoch
+            was_let_go = self._let_go.get(where) == lease.epoch - 1  # nobody else had it meanwhile
+            await self._recovery.recover(lease, was_let_go=was_let_go)
+        self._let_go.pop(where, None)
+        self._epochs[where] = lease.epoch
 
     @contextmanager
     def creating(self, conversation_id: ConversationId) -> Iterator[None]:
@@ -203,9 +208,14 @@ class Ownership:
                 await anyio.sleep(left_s)
                 continue
             _log.error("conversations_let_go", extra={"count": len(self._epochs)})
-            self._is_unsure = True
-            self._lose_all()
+            self.let_go()
             await self._beaten.wait()
+
+    def let_go(self) -> None:
+        """Stop all turns; what no other server has taken is taken again when a beat is stored."""
+        self._is_unsure = True
+        self._let_go |= self._epochs
+        self._lose_all()
 
     def _lose_all(self) -> None:
         for conversation_id in list(self._epochs):

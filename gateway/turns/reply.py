@@ -138,7 +138,15 @@ Outcome = Literal[
 ]
 
 Cause = Literal[
-    "left", "shutdown", "crashed", "unavailable", "untrusted", "unjudged", "internal", "waiting"
+    "left",
+    "shutdown",
+    "crashed",
+    "database_lost",
+    "unavailable",
+    "untrusted",
+    "unjudged",
+    "internal",
+    "waiting",
 ]
 """Why a turn ended, if the stop reason alone does not say it."""
 
@@ -156,6 +164,7 @@ _INTERRUPTS: frozenset[StopReason | None] = frozenset(
 )
 _FAULT_KEYS: Mapping[Cause | None, str] = {
     "crashed": "crashed",
+    "database_lost": "database_lost",
     "internal": "internal",
     "unavailable": "engine_unavailable",
     "untrusted": "workspace_untrusted",

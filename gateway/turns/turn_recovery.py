@@ -160,15 +160,17 @@ class TurnRecovery:
         self._readmit = readmit
         self._lost = 0
 
-    async def recover(self, lease: Lease) -> None:
-        """Recover the turns of a conversation that was taken from a dead server, or from nobody.
+    async def recover(self, lease: Lease, *, was_let_go: bool) -> None:
+        """Recover the turns of a conversation that was taken from a dead server, or from nobody;
+        if it `was_let_go`, from this one, which had lost its database.
 
         Raise `StoreUnavailable` if the store cannot be read or written.
         """
         where = lease.conversation_id
         self._log.feed.lose(where)  # what its last owner stored is in the store alone
         for turn in await self._stores.turns.unfinished(self._add_lost, of=where):
-            await self._recover(replace(turn, epoch=lease.epoch))
+            cause: Cause = "database_lost" if was_let_go else "crashed"
+            await self._recover(replace(turn, epoch=lease.epoch), cause)
 
     async def recover_all(
         self, leases: Sequence[Lease], is_foreign: Callable[[ConversationId], Awaitable[bool]]
@@ -182,12 +184,12 @@ class TurnRecovery:
         for turn in await self._stores.turns.unfinished(self._add_lost):
             where = turn.conversation_id
             if where in epochs or not await is_foreign(where):
-                await self._recover(replace(turn, epoch=epochs.get(where, 0)))
+                await self._recover(replace(turn, epoch=epochs.get(where, 0)), "crashed")
 
-    async def _recover(self, turn: Turn) -> None:
+    async def _recover(self, turn: Turn, cause: Cause) -> None:
         try:
             if turn.state == "running":
-                await self._close(turn)
+                await self._close(turn, cause)
             else:
                 await self._readmit(turn)
         except Exception as exc:
@@ -196,13 +198,13 @@ class TurnRecovery:
             self._add_lost()
             _log.exception("turn_not_recovered", extra={"turn_id": turn.id})
 
-    async def _close(self, turn: Turn) -> None:
+    async def _close(self, turn: Turn, cause: Cause) -> None:
         stores, where = self._stores, turn.conversation_id
         stored = await stores.events.after(where, 0, limit=_ALL_EVENTS, turn_id=turn.id)
         waiting = await _waiting_approvals(turn, stored, stores.approvals)
         opened = await self._log.open_turn(turn)
         conversation = await stores.conversations.get(where, turn.user_id)
-        found = CutTurn(turn, conversation, stored, waiting)
+        found = CutTurn(turn, conversation, stored, waiting, cause)
         await _close_crashed(found, opened, self._journal, self._now(), self._memory)
 
     def _add_lost(self) -> None:
@@ -218,13 +220,15 @@ class TurnRecovery:
 
 @dataclass(frozen=True, slots=True)
 class CutTurn:
-    """A turn that was running when the server died, and what is stored of it."""
+    """A turn that was running when the server died or let it go, and what is stored of it."""
 
     turn: Turn
     conversation: Conversation | None
     stored: Sequence[TurnEvent]
     waiting: Sequence[Approval]
     """The approvals that can still be answered: their calls did not run."""
+    cause: Cause
+    """Why it was cut off, unless an approval can still be answered."""
 
 
 async def _waiting_approvals(
@@ -307,8 +311,9 @@ def _cut_off(
     """Report what the crash cut off; return the result."""
     turn, stored = found.turn, found.stored
     language = language_of(turn.message)
-    lines.write("error", where="server", message="the server stopped while this turn was running")
-    cause: Cause = "waiting" if found.waiting else "crashed"
+    what = "lost its database" if found.cause == "database_lost" else "stopped"
+    lines.write("error", where="server", message=f"the server {what} while this turn was running")
+    cause: Cause = "waiting" if found.waiting else found.cause
     ending = Ending(language=language, log_file=lines.log_file, cause=cause)
     questions, answers = (
         _of_type(stored, "approval.requested"),

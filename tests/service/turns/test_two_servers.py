@@ -13,7 +13,7 @@ from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.errors import NotStored, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER, ConversationId, NodeId
-from tests.support.services import RunningServices, running_services, script
+from tests.support.services import HANG, RunningServices, running_services, script
 from tests.support.stores import open_file
 
 
@@ -73,6 +73,27 @@ async def test_a_server_that_was_taken_for_dead_writes_nothing_and_stops(
         assert found == ["running", "queued"]
         assert not any(client.is_alive() for client in here.scripted.clients)
         here.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (HANG, "The server lost its database while this turn was running"),
+        (f"请开始。\n{HANG}", "这一轮运行时服务器失去了数据库"),
+    ],
+    ids=["en", "zh"],
+)
+async def test_a_turn_that_its_own_server_let_go_is_told_as_that(
+    tmp_path: Path, message: str, sentence: str
+) -> None:
+    """The server did not stop."""
+    async with running_services(tmp_path) as here:
+        accepted = await here.begin(message)
+        here.ownership.let_go()
+        await here.ownership.beat()
+        result = await here.result_of(accepted)
+        assert sentence in result["reply"]
+        assert (result["outcome"], result["cause"]) == ("engine_failed", "database_lost")
 
 
 async def test_a_server_that_starts_leaves_the_turns_of_a_living_one_alone(tmp_path: Path) -> None:

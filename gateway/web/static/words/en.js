@@ -404,6 +404,7 @@ export default {
   cause_left: "Stopped: the conversation was left",
   cause_shutdown: "Interrupted: the server was shut down",
   cause_crashed: "Not finished: the server stopped unexpectedly",
+  cause_database_lost: "Not finished: the server lost its database",
   cause_unavailable: "The agent could not be started",
   cause_untrusted: "Not started: the workspace holds unapproved configuration",
   cause_waiting: "Ended while it waited for your answer",

@@ -399,6 +399,7 @@ export default {
   cause_left: "已停止：离开了此对话",
   cause_shutdown: "已中断：服务器被关闭",
   cause_crashed: "未完成：服务器意外停止",
+  cause_database_lost: "未完成：服务器失去了数据库",
   cause_unavailable: "智能体无法启动",
   cause_untrusted: "没有启动：工作区里有未经批准的配置",
   cause_waiting: "在等待你回答时结束",

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import pytest
 
-from gateway.conversations.leases import Beat, Node
+from gateway.conversations.leases import Beat, Lease, Node
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.ids import ConversationId, NodeId
 from gateway.turns.ownership import Heart, Ownership
@@ -72,6 +73,36 @@ async def test_what_was_let_go_is_taken_with_another_epoch_when_the_heart_beats_
         while [lease.epoch for lease in await leases.held(HERE)] != [2]:  # noqa: ASYNC110
             await anyio.sleep(0.01)
         assert await ownership.hold(A) == 2
+
+
+@pytest.mark.parametrize("by_another", [False, True])
+async def test_what_was_let_go_is_recovered_as_that_unless_another_server_had_it(
+    tmp_path: Path, *, by_another: bool
+) -> None:
+    recovered: list[bool] = []
+
+    class Noting:
+        async def recover(self, _: Lease, *, was_let_go: bool) -> None:
+            recovered.append(was_let_go)
+
+        async def recover_all(self, *_: object) -> None:
+            """Nothing was left."""
+
+    async with open_file(tmp_path) as database:
+        stores, leases = stores_on(database), SqliteLeaseStore(database)
+        await stores.conversations.create(conversation())
+        ownership, rival = Ownership(leases, HERE), Node(id=NodeId("rival"), incarnation="1")
+        await ownership.begin()
+        await ownership.start(Noting())
+        await ownership.hold(A)
+        ownership.let_go()
+        await leases.release(HERE, A)
+        if by_another:
+            await leases.join(rival, ttl_ms=60_000)
+            assert await leases.take(rival, A)
+            await leases.leave(rival)
+        await ownership.hold(A)
+    assert recovered == [False, not by_another]
 
 
 async def test_the_one_server_of_a_database_goes_on_while_its_beats_fail(tmp_path: Path) -> None:

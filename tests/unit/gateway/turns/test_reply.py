@@ -85,6 +85,7 @@ OUTCOMES: dict[tuple[str, str], list[Evidence | tuple[Cause, Evidence]]] = {
     ("engine_failed", CRASH): [
         evidence_of(TEXT, LOST),
         ("crashed", evidence_of(TEXT)),
+        ("database_lost", evidence_of(TEXT)),
         ("unavailable", evidence_of()),
         ("untrusted", evidence_of()),
         ("unjudged", evidence_of()),
@@ -127,6 +128,7 @@ NOT_STARTED = (
 CAUSES: dict[Cause | None, str] = {
     None: "The agent's process ended",
     "crashed": "The server stopped",
+    "database_lost": "The server lost its database",
     "unavailable": "The agent could not be started",
     "untrusted": f"{NOT_STARTED} acts by itself",
     "unjudged": f"{NOT_STARTED} cannot be judged",
