@@ -43,7 +43,7 @@ from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
 from gateway.settings import PREFIX, Settings
-from gateway.storage import try_postgres
+from gateway.storage import try_postgres, where_to_look
 from gateway.trust import review_blocking
 from gateway.version import COMMAND
 from gateway.workspaces import load_workspaces_blocking
@@ -189,8 +189,11 @@ def _stored_findings(settings: Settings) -> Iterator[Finding]:
     if settings.database_url is not None:
         try:
             version, damaged, hindrance = anyio.run(try_postgres, settings.database_url)
-        except (StartError, StoreUnavailable) as exc:
+        except StartError as exc:
             yield "fault", str(exc)
+            return
+        except StoreUnavailable as exc:
+            yield "fault", f"{exc} {where_to_look(settings)}"
             return
         yield "ok", f"Conversations are in PostgreSQL {version}."
         with suppress(StartError):  # the embedder's finding reports it

@@ -106,15 +106,18 @@ async def try_postgres(url: Secret) -> tuple[str, int, str | None]:
     """Look at a PostgreSQL database and change nothing: return its version, how many of the stored
     events and results are damaged, and why it cannot have memory's vectors, if it cannot.
 
-    Raise `StoreUnavailable` if it cannot be reached, `StartError` if psycopg is missing.
+    Raise `StoreUnavailable` if a start could not use it, `StartError` if psycopg is missing.
     """
     if find_spec("psycopg") is None:
         raise StartError(_NO_DRIVER)
     from memory.stores.postgres.database import (  # noqa: PLC0415  psycopg is an extra
         PostgresDatabase,
         is_made_blocking,
+        try_postgres_blocking,
     )
 
+    steps = await anyio.to_thread.run_sync(migrations_of, postgres.__name__)
+    await anyio.to_thread.run_sync(try_postgres_blocking, url.value, steps, SCHEMA)
     is_made = await anyio.to_thread.run_sync(is_made_blocking, url.value, SCHEMA)
     database = PostgresDatabase(url.value, SCHEMA)
     try:

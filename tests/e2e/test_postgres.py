@@ -1,11 +1,13 @@
 """The real server with its conversations in PostgreSQL."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import anyio
+import psycopg
 import pytest
 
 from tests.support.live_server import LiveClient, bash, running_server, script, started_server
@@ -138,6 +140,66 @@ def test_an_address_that_leads_nowhere_is_one_sentence(tmp_path: Path, address: 
     assert done.returncode == 1
     assert "CANDOR_DATABASE_URL" in one_sentence(done.stderr)
     assert PASSWORD not in done.stdout + done.stderr
+
+
+MAY_CREATE = "GRANT CREATE ON DATABASE {database} TO {user}; "
+REFUSED = {
+    "without_rights": ("", "the user may not do that"),
+    "without_writing": (
+        MAY_CREATE + "GRANT USAGE ON SCHEMA candor TO {user};"
+        " GRANT SELECT ON ALL TABLES IN SCHEMA candor TO {user}",
+        "the user may not do that",
+    ),
+    "newer": ("INSERT INTO candor.schema_version VALUES (999)", "a newer version"),
+    "incomplete": ("DROP TABLE candor.nodes CASCADE", "a table is missing"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_doctor_says_why_a_start_would_refuse_the_database(
+    tmp_path: Path, url: str, case: str
+) -> None:
+    statements, why = REFUSED[case]
+    with started_server(tmp_path, database_url=url):
+        pass
+    with new_user_blocking(url) as (user, theirs):
+        database = urlsplit(url).path.removeprefix("/")
+        on_database_blocking(url, statements.format(user=user, database=database))
+        refused_alike(tmp_path, theirs if case.startswith("without") else url, why)
+
+
+def test_doctor_refuses_another_encoding_and_makes_no_tables(tmp_path: Path, url: str) -> None:
+    with new_database_blocking(PASSWORD, encoding="SQL_ASCII") as ascii_url:
+        refused_alike(tmp_path, ascii_url, "its encoding is not UTF8")
+    done = run_app("doctor", directory=tmp_path, database_url=url)
+    assert done.returncode == 0, done.stdout
+    made = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'candor%'"
+    assert on_database_blocking(url, made) == []
+
+
+def refused_alike(directory: Path, url: str, why: str) -> None:
+    doctor = run_app("doctor", directory=directory, database_url=url)
+    start = run_app("demo", directory=directory, database_url=url)
+    assert (doctor.returncode, start.returncode) == (1, 1), doctor.stdout
+    assert why in one_sentence(start.stderr)
+    assert f"fault  {one_sentence(start.stderr)}" in doctor.stdout
+
+
+def on_database_blocking(url: str, statements: str) -> list[Any]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statements or "SELECT 1")
+        return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def new_user_blocking(url: str) -> Iterator[tuple[str, str]]:
+    """Lend a user without rights, and the database's address for it."""
+    user = f"user_of_{urlsplit(url).path.removeprefix('/')}"
+    on_database_blocking(url, f"CREATE ROLE {user} LOGIN")
+    try:
+        yield user, url.replace("//candor:", f"//{user}:").replace("&user=candor", "")
+    finally:
+        on_database_blocking(url, f"DROP OWNED BY {user}; DROP ROLE {user}")
 
 
 async def test_the_password_reaches_no_agent_and_no_record(tmp_path: Path) -> None:

@@ -142,10 +142,12 @@ def _run_blocking(statement: str, part: sql.Composable) -> list[Any]:
 
 
 @contextmanager
-def new_database_blocking(password: str) -> Iterator[str]:
+def new_database_blocking(password: str, *, encoding: str = "UTF8") -> Iterator[str]:
     """Lend the address of a database of its own, with a password that the server does not ask for."""
     name = f"database_{next(_numbers)}"
-    _run_blocking("CREATE DATABASE {}", sql.Identifier(name))
+    options = sql.SQL("{} TEMPLATE template0 ENCODING {}")
+    made = options.format(sql.Identifier(name), sql.Literal(encoding))
+    _run_blocking("CREATE DATABASE {}", made)
     try:
         host = server_url().partition("?")[2]
         yield f"postgresql://candor:{quote(password, safe='')}@/{name}?{host}"

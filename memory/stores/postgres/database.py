@@ -6,6 +6,7 @@ and its function is run again.
 """
 
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -46,6 +47,12 @@ _MAX_DOUBLINGS: Final = 6
 _NOT_ALONE: Final = (
     "The database cannot be written: it was out of reach, or another server has begun to use it."
 )
+_CREATED: Final = re.compile(r"^CREATE TABLE (\w+)", re.MULTILINE)
+_MAY_WRITE: Final = (
+    "SELECT bool_and(has_table_privilege(name::regclass, verb)) FROM unnest(%s::text[]) AS name,"
+    " unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) AS verb"
+)
+"""Fails if a table is missing."""
 _NEWER: Final = "The database was written by a newer version of this program."
 
 
@@ -189,10 +196,27 @@ async def open_postgres(
     return PostgresDatabase(url, schema, sole_use)
 
 
+def try_postgres_blocking(url: str, migrations: Sequence[str], schema: str) -> None:
+    """Do what `open_postgres` does in a transaction that is rolled back.
+
+    Raise `StoreUnavailable` as it does, or if a table is missing or may not be written.
+    """
+    with translating_errors("opened"), connect_blocking(url, schema) as connection:
+        require_supported(connection)
+        with connection.transaction(force_rollback=True):
+            migrate_blocking(connection, migrations, schema)
+            with translating_errors("written"):
+                tables = _CREATED.findall("\n".join(migrations))
+                row = connection.execute(_MAY_WRITE, (tables,)).fetchone()
+                if not (row and row[0]):
+                    raise psycopg.errors.InsufficientPrivilege
+
+
 def _prepare_blocking(url: str, migrations: Sequence[str], schema: str) -> None:
     with connect_blocking(url, schema) as connection:
         require_supported(connection)
         with connection.transaction():
+            connection.execute("SET LOCAL lock_timeout TO 0")
             migrate_blocking(connection, migrations, schema)
 
 
@@ -210,7 +234,6 @@ def migrate_blocking(connection: Driver, migrations: Sequence[str], schema: str)
     """Apply the missing migrations in the transaction that is open; another program that does so is
     waited for. The search path leads to the schema.
     """
-    connection.execute("SET LOCAL lock_timeout TO 0")
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
     create = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
     connection.execute(create)
