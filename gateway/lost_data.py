@@ -35,9 +35,12 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
     if not holds_nothing_blocking(path):
         return
     state = "empty" if path.exists() else "missing"
+    remedy = "Restore it from a backup"
     has_logs = _has_any(settings.log_dir, "*/trn_*.jsonl")
     if _has_sessions(settings):
         traces = "agent sessions of earlier conversations in the data directory"
+        if state == "missing":
+            remedy += ", set CANDOR_DATABASE_URL again if the conversations are in PostgreSQL"
     elif has_logs and state == "empty":
         traces = "logs of earlier turns"
     else:
@@ -45,9 +48,8 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
             _log.warning("database_begun_anew", extra={"reason": "there are logs of earlier turns"})
         return
     raise StartError(
-        f"The database {DATABASE} is {state}, but there are {traces}. Restore it from a backup, or "
-        "begin"
-        " anew: move the contents of CANDOR_DATA_DIR and CANDOR_LOG_DIR to another place."
+        f"The database {DATABASE} is {state}, but there are {traces}. {remedy}, or begin anew: "
+        "move the contents of CANDOR_DATA_DIR and CANDOR_LOG_DIR to another place."
     )
 
 

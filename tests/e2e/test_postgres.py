@@ -123,6 +123,15 @@ def test_a_second_server_does_not_start(tmp_path: Path, url: str) -> None:
     assert listed.stdout.startswith("ann ")
 
 
+def test_without_its_address_a_server_names_it(tmp_path: Path) -> None:
+    sessions = tmp_path / "data" / "sessions" / "projects" / "ws"
+    sessions.mkdir(parents=True)
+    (sessions / "one.jsonl").touch()
+    done = run_app("demo", directory=tmp_path)
+    assert done.returncode == 1
+    assert ", set CANDOR_DATABASE_URL again if the" in one_sentence(done.stderr)
+
+
 def test_a_new_database_is_refused_where_there_are_conversations(tmp_path: Path, url: str) -> None:
     with started_server(tmp_path):
         pass
