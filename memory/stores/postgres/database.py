@@ -204,7 +204,7 @@ def try_postgres_blocking(url: str, migrations: Sequence[str], schema: str) -> N
     with translating_errors("opened"), connect_blocking(url, schema) as connection:
         require_supported(connection)
         with connection.transaction(force_rollback=True):
-            migrate_blocking(connection, migrations, schema)
+            migrate_blocking(connection, migrations, schema, waits=False)
             with translating_errors("written"):
                 tables = _CREATED.findall("\n".join(migrations))
                 row = connection.execute(_MAY_WRITE, (tables,)).fetchone()
@@ -216,7 +216,6 @@ def _prepare_blocking(url: str, migrations: Sequence[str], schema: str) -> None:
     with connect_blocking(url, schema) as connection:
         require_supported(connection)
         with connection.transaction():
-            connection.execute("SET LOCAL lock_timeout TO 0")
             migrate_blocking(connection, migrations, schema)
 
 
@@ -230,10 +229,14 @@ def require_supported(connection: Driver) -> None:
         raise StoreUnavailable("The database cannot be opened: its encoding is not UTF8.")
 
 
-def migrate_blocking(connection: Driver, migrations: Sequence[str], schema: str) -> None:
+def migrate_blocking(
+    connection: Driver, migrations: Sequence[str], schema: str, *, waits: bool = True
+) -> None:
     """Apply the missing migrations in the transaction that is open; another program that does so is
-    waited for. The search path leads to the schema.
+    waited for, unless `waits` is False: then for 5 seconds. The search path leads to the schema.
     """
+    if waits:
+        connection.execute("SET LOCAL lock_timeout TO 0")
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
     create = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
     connection.execute(create)
