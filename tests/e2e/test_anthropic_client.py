@@ -342,7 +342,7 @@ async def test_what_is_denied_does_not_run_and_the_word_reaches_the_agent(
 async def test_of_two_calls_that_wait_the_other_still_waits_when_one_is_answered(
     server: LiveServer, client: Client
 ) -> None:
-    """The agent runs calls that only read side by side."""
+    """The agent runs calls that only read side by side, so that either may ask first."""
     session = await client.new_session()
     files = [server.workspace / "asked" / name for name in ("one.txt", "two.txt")]
     files[0].parent.mkdir()
@@ -368,8 +368,14 @@ async def test_of_two_calls_that_wait_the_other_still_waits_when_one_is_answered
         for event in stream.seen
         if event.type == "agent.tool_result"
     }
-    assert "This is one." in results[first]
-    assert "This is two." in results[second]
+    read = {
+        event.id: Path(event.input["file_path"]).stem
+        for event in stream.seen
+        if event.type == "agent.tool_use"
+    }
+    assert sorted(read[call_id] for call_id in pending) == ["one", "two"]
+    for call_id in pending:
+        assert f"This is {read[call_id]}." in results[call_id]
     assert texts(events) == ["Both."]
     assert ids(await client.history(session.id)) == ids(stream.seen)
 
