@@ -8,6 +8,7 @@ by the caller.
 
 from http import HTTPStatus
 
+import httpx
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -35,6 +36,7 @@ from gateway.http.exception_handlers import (
     to_gateway_error,
     write_error,
 )
+from gateway.http.forwarding import Forwarder, NodeGuard
 from gateway.http.hosts import HostGuard, ListedOrigins, own_hosts
 from gateway.http.identity import identity_proxies
 from gateway.http.middleware import ErrorMiddleware, IncomingTrace, ResponseHeaders
@@ -74,8 +76,11 @@ def create_app(
     *,
     limits: HttpLimits | None = None,
     local_users: LocalUsers | None = None,
+    node_client: httpx.AsyncClient | None = None,
 ) -> FastAPI:
     """Return the application. Reads the tokens file, if there is one; blocking.
+
+    `node_client` asks the other servers of the database; None: there are none.
 
     If nobody signs in only `local_users` are served; None: every client is. Raises as
     `check_exposure` does.
@@ -88,6 +93,7 @@ def create_app(
     sign_ins = _sign_ins_of(settings, services.accounts)
     if local_users is not None and not settings.needs_sign_in:
         peer_guard = [Middleware(PeerGuard, serves_blocking=local_users.serves_blocking)]
+    first, last = _between_nodes(services, node_client)
     own = own_hosts(settings.host, settings.allowed_hosts, settings.allowed_origins)
     app = FastAPI(
         title="Candor",
@@ -96,6 +102,7 @@ def create_app(
         redirect_slashes=False,
         responses=ERRORS,
         middleware=[
+            *first,
             Middleware(
                 UnreadBody,
                 max_bytes=limits.discard_bytes,
@@ -119,6 +126,7 @@ def create_app(
                 accounts=services.accounts if settings.users == "on" else None,
                 sign_ins=sign_ins,
             ),
+            *last,
         ],
         exception_handlers={HTTPException: _answer, RequestValidationError: _answer},
     )
@@ -143,6 +151,21 @@ def create_app(
         app.include_router(door)
     app.include_router(mcp)
     return app
+
+
+def _between_nodes(
+    services: Services, client: httpx.AsyncClient | None
+) -> tuple[list[Middleware], list[Middleware]]:
+    """Return the outermost and the innermost middleware of a server that is not alone."""
+    if client is None:
+        return [], []
+    forwarder = Middleware(
+        Forwarder,
+        ownership=services.ownership,
+        client=client,
+        wait_stopped=services.chat.intake.wait_shut_down,
+    )
+    return [Middleware(NodeGuard, node=services.ownership.node)], [forwarder]
 
 
 def _sign_ins_of(settings: Settings, accounts: Accounts) -> SignIns | None:

@@ -25,7 +25,6 @@ from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
-from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
 from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
@@ -33,12 +32,13 @@ from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec, Engine
 from gateway.ids import NodeId, UserId
-from gateway.instance import InstanceLock, node_of_blocking
+from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from gateway.mcp_servers.servers import McpServers
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.model_access import MakeEngine, ModelAccess, Ping
+from gateway.nodes import join
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
 from gateway.observability.paths import PathView
 from gateway.observability.side_query_trace import TracedModel
@@ -53,7 +53,7 @@ from gateway.turns.client_lease import own_servers
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.further_tools import FurtherTools
 from gateway.turns.lanes import Lanes
-from gateway.turns.ownership import Ownership, join, stopping
+from gateway.turns.ownership import Ownership, stopping
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.sanitizer import OutputSanitizer
@@ -171,10 +171,7 @@ async def open_services(
         stack.callback(lock.close)
         database = await open_storage(settings, serves=True)
         stack.push_async_callback(database.close)
-        is_shared, given = database.engine != "sqlite", (settings.data_dir, database.engine)
-        if node_id is None:
-            node_id = await anyio.to_thread.run_sync(node_of_blocking, *given)
-        ownership = await join(SqliteLeaseStore(database), node_id, is_shared=is_shared)
+        ownership = await join(settings, database, node_id)
         stack.push_async_callback(ownership.end)
         metrics = Metrics()
         tracer = None

@@ -15,12 +15,15 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import anyio
+import httpx
 import uvicorn
 from anyio.abc import TaskStatus
+from fastapi import FastAPI
 
 from gateway.agent_setup import AgentPlan
 from gateway.agents import open_agents, plan_agents
@@ -30,6 +33,7 @@ from gateway.errors import StartError
 from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.auth import check_exposure, served_users
 from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from_system
+from gateway.http.forwarding import new_client
 from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
@@ -118,6 +122,13 @@ def listen_blocking(settings: Settings) -> socket.socket:
     return listener
 
 
+def with_port(settings: Settings, port: int) -> Settings:
+    """Put the port that the server listens on into a `node_url` with port 0."""
+    if settings.node_url is None or httpx.URL(settings.node_url).port != 0:
+        return settings
+    return replace(settings, node_url=str(httpx.URL(settings.node_url).copy_with(port=port)))
+
+
 def address_of(host: str, port: int) -> str:
     """Return the address that a person on this machine opens; the server refuses
     other host names.
@@ -148,6 +159,7 @@ async def serve(
     plan = plan_agents(settings, environ, home_of(environ))
     await anyio.to_thread.run_sync(prepare_blocking, settings)
     with listen_blocking(settings) as listener:
+        settings = with_port(settings, listener.getsockname()[1])
         try:
             await _open_and_serve(settings, environ, plan, listener, announce)
         except (BaseExceptionGroup, StoreUnavailable) as exc:
@@ -227,7 +239,21 @@ async def _serve_until_stopped(
     local_users = None
     if services.settings.tokens_file is None:
         local_users = await anyio.to_thread.run_sync(local_users_blocking)
-    app = create_app(services, local_users=local_users)
+    async with contextlib.AsyncExitStack() as opened:
+        client = None
+        if services.settings.node_url is not None:
+            client = await opened.enter_async_context(new_client())
+        app = create_app(services, local_users=local_users, node_client=client)
+        await _serve_app(app, services, listener, stop, announce)
+
+
+async def _serve_app(
+    app: FastAPI,
+    services: Services,
+    listener: socket.socket,
+    stop: _Stop,
+    announce: Callable[[], None],
+) -> None:
     metrics = services.metrics
     connections = Connections(limits_from_system(), metrics.count_dropped_connection)
     metrics.watch("http_buffered_bytes", lambda: connections.buffered_bytes)

@@ -223,6 +223,7 @@ class Settings:
     data_dir: Path = Path(".candor")
     log_dir: Path = Path("logs")
     database_url: Secret | None = None
+    node_url: str | None = None
     model: str | None = None
     max_live_clients: int = 8
     max_live_mb: int = 0

@@ -23,19 +23,25 @@ _NO_DRIVER: Final = (
     "CANDOR_DATABASE_URL takes the package psycopg: pip install 'candor[postgres]', or unset it."
 )
 _IN_USE: Final = (
-    "Another Candor server uses the database of CANDOR_DATABASE_URL; stop it, or give this one its "
-    "own."
+    "Another Candor server uses the database of CANDOR_DATABASE_URL; stop it, give this one its "
+    "own, or set CANDOR_NODE_URL for both."
+)
+_ALONE: Final = (
+    "CANDOR_NODE_URL takes CANDOR_DATABASE_URL: servers that answer as one share a PostgreSQL "
+    "database."
 )
 
 
 async def open_storage(settings: Settings, *, serves: bool = False) -> SqlDatabase:
     """Open the database, made if missing, and bring it up to date.
 
-    With `serves`, no other server has it open, and a new one in PostgreSQL is refused if there are
-    earlier conversations. Raise `StoreUnavailable` if it cannot be opened, and `StartError` if it
-    is refused or in use, or psycopg is missing.
+    With `serves`, no other server has it open, unless all have a `node_url`; and a new one in
+    PostgreSQL is refused if there are earlier conversations. Raise `StoreUnavailable` if it cannot
+    be opened, and `StartError` if it is refused or in use, or psycopg is missing.
     """
     if settings.database_url is None:
+        if settings.node_url is not None:
+            raise StartError(_ALONE)
         return await open_database(settings.data_dir / DATABASE, await sqlite_steps())
     if find_spec("psycopg") is None:
         raise StartError(_NO_DRIVER)
@@ -51,9 +57,14 @@ async def _open_postgres(settings: Settings, url: Secret, *, serves: bool) -> Sq
 
     if serves and not await anyio.to_thread.run_sync(is_made_blocking, url.value, SCHEMA):
         await anyio.to_thread.run_sync(refuse_new_database_blocking, settings)
+    from memory.stores.postgres.use_lock import Use  # noqa: PLC0415  as above
+
     steps = await anyio.to_thread.run_sync(migrations_of, postgres.__name__)
+    use: Use | None = None
+    if serves:
+        use = "alone" if settings.node_url is None else "with_others"
     try:
-        return await open_postgres(url.value, steps, schema=SCHEMA, is_sole=serves)
+        return await open_postgres(url.value, steps, schema=SCHEMA, use=use)
     except InUse as exc:
         raise StartError(_IN_USE) from exc
 

@@ -57,6 +57,7 @@ class Approvals:
             answered. Overloaded, ShuttingDown: no run can be started now; nothing was stored.
         """
         desk = self._parts.approvals
+        await self._require_here(user_id, approval_id)
         live = await desk.answer(user_id, approval_id, reply)
         if live is not None:
             if reply.decision == "allow" and reply.remember == "conversation":
@@ -85,6 +86,7 @@ class Approvals:
             NotFound: there is no such approval.
             Conflict: no run waits for its answer.
         """
+        await self._require_here(user_id, approval_id)
         question = self._parts.approvals.extend(user_id, approval_id)
         if question is None:
             await self._parts.approvals.find(user_id, approval_id)
@@ -94,6 +96,12 @@ class Approvals:
             )
         expires_at: str = question.fields()["expires_at"]
         return expires_at
+
+    async def _require_here(self, user_id: UserId, approval_id: str) -> None:
+        """Raise `HeldElsewhere` if another server's run waits for an answer, or may begin one."""
+        if not self._parts.approvals.is_pending(approval_id):
+            approval = await self._parts.approvals.known(user_id, approval_id)
+            await self._access.require_here(approval.conversation_id)
 
     async def input(self, user_id: UserId, approval_id: str) -> str:
         """Return the whole input of a call that can be answered, as text; raises

@@ -89,6 +89,10 @@ class Conversations:
         """Return one conversation with its queue."""
         return self._view(await self._access.find(user_id, conversation_id))
 
+    async def require(self, user_id: UserId, conversation_id: str) -> None:
+        """Return if there is such a conversation, whoever holds it."""
+        await self._access.find_stored(user_id, conversation_id)
+
     async def change(
         self, user_id: UserId, conversation_id: str, change: ConversationChange
     ) -> ConversationView:

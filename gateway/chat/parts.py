@@ -82,15 +82,20 @@ class ChatParts:
 
 
 class ConversationAccess:
-    """Finds conversations for their users; one that is being deleted is not found."""
+    """Finds conversations for their users; one that is being deleted is not found.
+
+    Where several servers share the database, one that another server holds is not used here:
+    `HeldElsewhere` is raised, before anything has happened, and the request is that server's.
+    """
 
     def __init__(self, parts: ChatParts) -> None:
         self._conversations = parts.conversations
+        self._ownership = parts.ownership
         self._on_opened = parts.on_opened
         self._deleting: set[ConversationId] = set()
 
-    async def find(self, user_id: UserId, conversation_id: str) -> Conversation:
-        """Return the conversation.
+    async def find_stored(self, user_id: UserId, conversation_id: str) -> Conversation:
+        """Return the conversation as it is stored, whoever holds it.
 
         Raise `NotFound` if there is no such conversation, or it is another user's.
         """
@@ -99,12 +104,29 @@ class ConversationAccess:
             raise NotFound("There is no such conversation.")
         return found
 
+    async def find(self, user_id: UserId, conversation_id: str) -> Conversation:
+        """Return the conversation. Raise `HeldElsewhere`, and as `find_stored` does."""
+        found = await self.find_stored(user_id, conversation_id)
+        await self._ownership.require_here(found.id)
+        return found
+
     async def open(self, user_id: UserId, conversation_id: str) -> Conversation:
         """Find a conversation that somebody begins to look at, and may write to next."""
         found = await self.find(user_id, conversation_id)
         if self._on_opened is not None:
             self._on_opened(found)
         return found
+
+    async def open_events(self, user_id: UserId, conversation_id: str) -> Conversation:
+        """Find a conversation whose events somebody begins to read, whoever holds it."""
+        found = await self.find_stored(user_id, conversation_id)
+        if self._on_opened is not None and await self._ownership.elsewhere(found.id) is None:
+            self._on_opened(found)
+        return found
+
+    async def require_here(self, conversation_id: ConversationId) -> None:
+        """Raise `HeldElsewhere` if another server holds a conversation."""
+        await self._ownership.require_here(conversation_id)
 
     @contextmanager
     def hidden(self, conversation_id: ConversationId) -> Iterator[None]:

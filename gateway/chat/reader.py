@@ -56,7 +56,7 @@ class TurnReader:
                 raise
             raise unreadable_result(ticket.turn) from exc
         if turn is None and ticket is not None:
-            await self._access.find(user_id, ticket.turn.conversation_id)
+            await self._access.find_stored(user_id, ticket.turn.conversation_id)
             raise StoreDamaged("The turn ran, but the database does not find it: it is damaged.")
         if turn is None or turn.user_id != user_id:
             raise NotFound("There is no such turn.")
@@ -171,10 +171,10 @@ class TurnReader:
         such conversation, or it has no such event.
         """
         if after is None:
-            conversation = await self._access.open(user_id, conversation_id)
+            conversation = await self._access.open_events(user_id, conversation_id)
             seq = await self._parts.log.feed.last_seq(conversation.id)
         else:
-            conversation = await self._access.find(user_id, conversation_id)
+            conversation = await self._access.find_stored(user_id, conversation_id)
             seq = await self._seq_of(conversation, after)
         return self._parts.log.subscribe(conversation.id, seq)
 
@@ -182,7 +182,7 @@ class TurnReader:
         """Read a conversation's events from its first one. Raise `NotFound` if there is no such
         conversation.
         """
-        conversation = await self._access.find(user_id, conversation_id)
+        conversation = await self._access.find_stored(user_id, conversation_id)
         return self._parts.log.subscribe(conversation.id, 0)
 
     async def follow_turns(

@@ -8,7 +8,7 @@ transaction, so that one who was taken for dead, and is not, stores nothing.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal, Protocol
 
@@ -27,6 +27,12 @@ class Node:
     """The same after a restart, so that it need not wait until its former self has expired."""
     incarnation: str
     """New with each start."""
+    url: str | None = None
+    """Where other nodes reach it; None: nowhere."""
+    secret: str | None = field(default=None, repr=False)
+    """What a node shows it with a request that it passes on, new with each start."""
+    process: str | None = None
+    """Names its process to nodes of the same machine; None if nothing tells them of its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,5 +92,11 @@ class LeaseStore(Protocol):
     async def held(self, node: Node) -> Sequence[Lease]:
         """List the leases of a node, by conversation."""
 
-    async def owner(self, conversation_id: ConversationId) -> NodeId | None:
+    async def holder(self, conversation_id: ConversationId) -> Node | None:
         """Return the living node that holds a conversation; None if there is none."""
+
+    async def living(self) -> Sequence[Node]:
+        """List the living nodes, by id."""
+
+    async def bury(self, node: Node) -> None:
+        """Note that a node's process has ended: what it holds can be taken at once."""

@@ -13,7 +13,7 @@ from memory.stores.database import Connection
 from memory.stores.postgres.connections import Driver, Statements, connect_blocking
 from memory.stores.postgres.database import migrate_blocking, require_supported
 from memory.stores.postgres.driver_errors import translating_errors
-from memory.stores.postgres.sole_use import SoleUse
+from memory.stores.postgres.use_lock import UseLock
 
 _IN_USE: Final = "A Candor server uses the database of CANDOR_DATABASE_URL; stop it first."
 _NUMBERED: Final = (
@@ -136,7 +136,7 @@ def target_schemas(url: str) -> Iterator[Schemas]:
 @contextmanager
 def sole_use(url: str) -> Iterator[None]:
     """Keep servers from the database. Raise `StartError` if one uses it."""
-    lock = SoleUse(url, PARTS[0].schema)
+    lock = UseLock(url, PARTS[0].schema)
     with translating_errors("opened"):
         if not lock.take_blocking():
             raise StartError(_IN_USE)

@@ -1,7 +1,7 @@
 """The state of the app, and the context of one request as routes get it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -22,6 +22,7 @@ from gateway.http.memory_views import health_fields, missing_health_fields
 from gateway.http.sign_in import SignIns
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
+from gateway.turns.requests import ChatRequest
 from gateway.users.model import Action
 from memory.service.memory import Memory
 
@@ -87,6 +88,11 @@ class RequestContext:
             raise StorageFailed(missing.reason if missing is not None else "Memory is off.")
         return services.memory
 
+    def keyed(self, request: ChatRequest) -> ChatRequest:
+        """Return a message with a key, if it has none and another server may have taken it."""
+        key = getattr(self.request.state, "forward_key", "")
+        return replace(request, idempotency_key=request.idempotency_key or key or None)
+
     @property
     def attempt(self) -> int:
         """How often the client has sent this request before, as the vendors' clients tell."""
@@ -150,7 +156,7 @@ class RequestContext:
         plan = StreamPlan(
             subscription=subscription,
             until_completed=until_completed,
-            check=partial(self.chat.conversations.get, self.user_id, conversation_id),
+            check=partial(self.chat.conversations.require, self.user_id, conversation_id),
             wait_stopped=self.chat.intake.wait_shut_down,
             wait_revoked=self.request.state.wait_revoked,
             keep_alive_s=self.state.limits.keep_alive_s,

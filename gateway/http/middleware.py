@@ -48,8 +48,8 @@ class ResponseHeaders:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = new_request_id()
-        scope.setdefault("state", {})["request_id"] = request_id
+        # a server that passes a request on has given it one
+        request_id = scope.setdefault("state", {}).setdefault("request_id", new_request_id())
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

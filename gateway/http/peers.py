@@ -153,7 +153,7 @@ class PeerGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on the requests of served peers."""
-        if scope["type"] == "http":
+        if scope["type"] == "http" and not scope["state"].get("is_forwarded"):
             # lives as long as the connection
             known: dict[str, bool] = scope["state"].get("connection", {})
             if "is_served" not in known:

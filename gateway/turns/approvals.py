@@ -275,6 +275,10 @@ class ApprovalDesk:
             self.rules.add(question.approval.conversation_id, rule)
         return question
 
+    def is_pending(self, approval_id: str) -> bool:
+        """Return whether a run of this server waits for an answer."""
+        return approval_id in self._open
+
     def extend(self, user_id: UserId, approval_id: str) -> Question | None:
         """Restart the time limit of a pending approval; None if no run waits for it."""
         waiting = self._open.get(approval_id)

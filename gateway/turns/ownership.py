@@ -15,7 +15,7 @@ from gateway.conversations.leases import Lease, LeaseStore, Node
 from gateway.conversations.model import Turn
 from gateway.engine.pool import ClientPool
 from gateway.errors import Overloaded
-from gateway.ids import ConversationId, NodeId, new_incarnation
+from gateway.ids import ConversationId
 from gateway.turns.lanes import Lanes
 from gateway.turns.requests import RETRY_AFTER_S
 from memory.errors import StoreUnavailable
@@ -38,6 +38,10 @@ class Recovery(Protocol):
         """Recover the turns of all of them, at the start."""
 
 
+HasEnded = Callable[[str], bool]
+"""Returns whether a process, as a node names it, is known to have ended; quick."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heart:
     """How a server keeps what it holds."""
@@ -54,20 +58,45 @@ class Heart:
         return round(self.ttl_s * 1000)
 
 
-_HEART: Final = Heart()
+LONE: Final = Heart()
+QUICK: Final = Heart(ttl_s=5.0, beat_s=1.0, margin_s=1.5)
+"""Where others take over: a conversation runs again within 5 seconds of its server's death."""
+
+
+class HeldElsewhere(Overloaded, code="overloaded", retryable=True):
+    """Another server runs the conversation, which can be asked instead."""
+
+    def __init__(self, conversation_id: ConversationId, node: Node) -> None:
+        super().__init__(
+            "Another server runs this conversation; try again in a moment.",
+            retry_after_s=RETRY_AFTER_S,
+        )
+        self.conversation_id = conversation_id
+        self.node = node
 
 
 class Ownership:
     """What this server holds. `run` keeps it; a conversation is held until the server stops."""
 
     def __init__(
-        self, leases: LeaseStore, node: Node, *, is_shared: bool = False, heart: Heart = _HEART
+        self,
+        leases: LeaseStore,
+        node: Node,
+        *,
+        is_shared: bool = False,
+        has_ended: HasEnded = lambda _: False,
+        heart: Heart = LONE,
     ) -> None:
-        """Initialise; `is_shared` if other servers may use the database."""
+        """Initialise; `is_shared` if other servers may use the database. `has_ended` returns
+        whether a node's process is known to have ended.
+        """
         self._leases = leases
         self.node = node
         self._is_shared = is_shared
+        self._has_ended = has_ended
         self._heart = heart
+        self._living: set[str] = set()
+        """The incarnations of the servers that lived at the last beat."""
         self._lets_go_at_s = math.inf
         self._beaten = anyio.Event()
         """Set, and replaced, at each beat that was stored."""
@@ -110,13 +139,32 @@ class Ownership:
             self._is_unsure = False
 
     async def _is_foreign(self, conversation_id: ConversationId) -> bool:
-        return await self._leases.owner(conversation_id) not in {None, self.node.id}
+        holder = await self._leases.holder(conversation_id)
+        return holder is not None and holder.id != self.node.id
+
+    async def elsewhere(self, conversation_id: ConversationId) -> Node | None:
+        """Return the other server that runs a conversation; None if there is none."""
+        if not self._is_shared or conversation_id in self._epochs:
+            return None
+        holder = await self._leases.holder(conversation_id)
+        if holder is None or holder.id == self.node.id:
+            return None
+        if holder.process is not None and self._has_ended(holder.process):
+            await self._leases.bury(holder)
+            return None
+        return holder
+
+    async def require_here(self, conversation_id: ConversationId) -> None:
+        """Raise `HeldElsewhere` if another server runs a conversation."""
+        holder = await self.elsewhere(conversation_id)
+        if holder is not None:
+            raise HeldElsewhere(conversation_id, holder)
 
     async def hold(self, conversation_id: ConversationId) -> int:
         """Return the epoch under which this server runs a conversation, which is taken if need be.
 
-        What the last owner left unfinished is recovered then. Raise `Overloaded` if another server
-        runs it, and `StoreUnavailable`.
+        What the last owner left unfinished is recovered then. Raise `HeldElsewhere` if another
+        server runs it, `Overloaded` if none can, and `StoreUnavailable`.
         """
         known = self._epochs.get(conversation_id)
         if known is not None:
@@ -127,10 +175,12 @@ class Ownership:
     async def _hold(self, conversation_id: ConversationId) -> int:
         if conversation_id in self._epochs:
             return self._epochs[conversation_id]
+        await self.require_here(conversation_id)  # the dead are buried then
         lease = await self._leases.take(self.node, conversation_id)
         if lease is None:
+            await self.require_here(conversation_id)
             raise Overloaded(
-                "Another server runs this conversation; try again in a moment.",
+                "No server can run this conversation now; try again in a moment.",
                 retry_after_s=RETRY_AFTER_S,
             )
         await self._take(lease)
@@ -193,7 +243,27 @@ class Ownership:
         self._note_beat(began_s)
         if beat == "late" or self._is_unsure:
             await self._reconcile()
+        if self._is_shared:
+            await self._bury()
         await self.adopt()
+
+    async def _bury(self) -> None:
+        """Note the end of processes of this machine, so that nobody waits until they expire."""
+        self._living = set()
+        for node in await self._leases.living():
+            if node.process is not None and self._has_ended(node.process):
+                await self._leases.bury(node)
+            else:
+                self._living.add(node.incarnation)
+
+    def is_living(self, node: Node) -> bool:
+        """Return whether another server lived at the last beat."""
+        return node.incarnation in self._living
+
+    @property
+    def expires_s(self) -> float:
+        """How long a server that is silent keeps what it holds, in seconds."""
+        return self._heart.ttl_s
 
     def _note_beat(self, began_s: float) -> None:
         self._lets_go_at_s = began_s + self._heart.ttl_s - self._heart.margin_s
@@ -253,17 +323,6 @@ class Ownership:
             await self._leases.leave(self.node)
         except StoreUnavailable as exc:
             _log.warning("leases_not_released", extra={"reason": str(exc)})
-
-
-async def join(leases: LeaseStore, node_id: NodeId, *, is_shared: bool = False) -> Ownership:
-    """Join as a node; what its last process held may be taken by any node then.
-
-    `is_shared` if other servers may use the database.
-    """
-    node = Node(id=node_id, incarnation=new_incarnation())
-    ownership = Ownership(leases, node, is_shared=is_shared)
-    await ownership.begin()
-    return ownership
 
 
 def stopping(lanes: Lanes, pool: ClientPool, tasks: TaskGroup) -> OnLost:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.conversations.leases import Beat, Lease, LeaseLost, Node
-from gateway.ids import ConversationId, NodeId
+from gateway.ids import ConversationId
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import IN_IDS, id_list, placeholders
@@ -16,6 +16,7 @@ _NOW: Final = {
     "sqlite": "SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
     "postgresql": "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
 }
+_NODE: Final = "nodes.id, nodes.incarnation, nodes.url, nodes.secret, nodes.process"
 _MINE: Final = (
     "SELECT conversation_id, epoch, last_seq FROM leases"
     " WHERE node_id = :id AND incarnation = :incarnation"
@@ -105,8 +106,10 @@ class SqliteLeaseStore:
 
         def work(writer: Connection) -> None:
             writer.execute(
-                "INSERT INTO nodes (id, incarnation, expires_at) VALUES (:id, :incarnation, :until)"
+                "INSERT INTO nodes (id, incarnation, url, secret, process, expires_at)"
+                " VALUES (:id, :incarnation, :url, :secret, :process, :until)"
                 " ON CONFLICT (id) DO UPDATE SET incarnation = excluded.incarnation,"
+                " url = excluded.url, secret = excluded.secret, process = excluded.process,"
                 " expires_at = excluded.expires_at, draining = 0",
                 columns_of(node, until=self._clock(writer) + ttl_ms),
             )
@@ -180,15 +183,31 @@ class SqliteLeaseStore:
         rows = await self._database.rows(f"{_MINE} ORDER BY conversation_id", columns_of(node))
         return [read_value(Lease, row) for row in rows]
 
-    async def owner(self, conversation_id: ConversationId) -> NodeId | None:
+    async def holder(self, conversation_id: ConversationId) -> Node | None:
 
-        def work(reader: Connection) -> NodeId | None:
-            found = reader.execute(
-                "SELECT nodes.id FROM leases JOIN nodes ON nodes.id = leases.node_id"
+        def work(reader: Connection) -> list[Any]:
+            return reader.execute(
+                f"SELECT {_NODE} FROM leases JOIN nodes ON nodes.id = leases.node_id"  # noqa: S608
                 " AND nodes.incarnation = leases.incarnation"
                 " WHERE conversation_id = ? AND expires_at > ?",
                 (conversation_id, self._clock(reader)),
             ).fetchall()
-            return NodeId(found[0][0]) if found else None
 
-        return await self._database.read(work)
+        found = await self._database.read(work)
+        return read_value(Node, found[0]) if found else None
+
+    async def living(self) -> Sequence[Node]:
+
+        def work(reader: Connection) -> list[Any]:
+            return reader.execute(
+                f"SELECT {_NODE} FROM nodes WHERE expires_at > ? ORDER BY id",  # noqa: S608
+                (self._clock(reader),),
+            ).fetchall()
+
+        return [read_value(Node, row) for row in await self._database.read(work)]
+
+    async def bury(self, node: Node) -> None:
+        await self._database.execute(
+            "UPDATE nodes SET expires_at = 0 WHERE id = :id AND incarnation = :incarnation",
+            columns_of(node),
+        )

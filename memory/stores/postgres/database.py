@@ -29,8 +29,8 @@ from memory.stores.postgres.connections import (
     connect_blocking,
 )
 from memory.stores.postgres.driver_errors import translating_errors
-from memory.stores.postgres.sole_use import SoleUse
 from memory.stores.postgres.translation import Row
+from memory.stores.postgres.use_lock import Use, UseLock
 from memory.stores.sqlite.driver_errors import decoding_rows
 
 T = TypeVar("T")
@@ -65,8 +65,8 @@ class PostgresDatabase(SqlDatabase):
 
     engine = "postgresql"
 
-    def __init__(self, url: str, schema: str, sole_use: SoleUse | None = None) -> None:
-        self._sole_use = sole_use
+    def __init__(self, url: str, schema: str, use_lock: UseLock | None = None) -> None:
+        self._use_lock = use_lock
         self._writers = WriterPool(url, schema)
         self._readers = ReaderPool(url, schema)
         self._closed = False
@@ -78,7 +78,7 @@ class PostgresDatabase(SqlDatabase):
         `StoreUnavailable` where the connection is lost leaves open whether it was committed.
         """
         self._require_open()
-        if self._sole_use is not None and not self._sole_use.is_held:
+        if self._use_lock is not None and not self._use_lock.is_held:
             raise StoreUnavailable(_NOT_ALONE)
         begin = _BEGIN if is_synced else _BEGIN + _UNSYNCED
         transaction = partial(self._transact_blocking, work, begin)
@@ -132,8 +132,8 @@ class PostgresDatabase(SqlDatabase):
         with anyio.CancelScope(shield=True):
             await self._writers.close()
             await anyio.to_thread.run_sync(self._readers.close_blocking)
-            if self._sole_use is not None:
-                await anyio.to_thread.run_sync(self._sole_use.close_blocking)
+            if self._use_lock is not None:
+                await anyio.to_thread.run_sync(self._use_lock.close_blocking)
 
     def _transact_blocking(self, work: Callable[[Connection], T], begin: str) -> T:
         was_refused = False
@@ -177,23 +177,24 @@ def is_made_blocking(url: str, schema: str) -> bool:
 
 
 async def open_postgres(
-    url: str, migrations: Sequence[str], *, schema: str, is_sole: bool = False
+    url: str, migrations: Sequence[str], *, schema: str, use: Use | None = None
 ) -> PostgresDatabase:
     """Open a schema of a database, created if missing, and bring it up to the last migration.
 
-    Several programs may do so at the same time. If `is_sole`, only one of those that ask for it has
-    the schema open: `InUse` is raised for the others. One that the server was out of reach for
-    writes again when no other has opened it meanwhile. Raise `StoreUnavailable` if it cannot be
-    opened, is older than PostgreSQL 16, is not in UTF-8, or a newer program has written it.
+    Several programs may do so at the same time. Of those that say how they `use` it, one has it
+    alone, or several have it with others: `InUse` is raised for who would contradict that. One that
+    the server was out of reach for writes again when that still holds. Raise `StoreUnavailable` if
+    it cannot be opened, is older than PostgreSQL 16, is not in UTF-8, or a newer program has
+    written it.
     """
     with translating_errors("opened"):
         await anyio.to_thread.run_sync(_prepare_blocking, url, migrations, schema)
-        if not is_sole:
+        if use is None:
             return PostgresDatabase(url, schema)
-        sole_use = SoleUse(url, schema)
-        if not await anyio.to_thread.run_sync(sole_use.take_blocking):
+        use_lock = UseLock(url, schema, use)
+        if not await anyio.to_thread.run_sync(use_lock.take_blocking):
             raise InUse("The database is used by another program.")
-    return PostgresDatabase(url, schema, sole_use)
+    return PostgresDatabase(url, schema, use_lock)
 
 
 def try_postgres_blocking(url: str, migrations: Sequence[str], schema: str) -> None:

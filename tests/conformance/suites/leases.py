@@ -40,7 +40,7 @@ class LeaseStoreSuite(StoresSuite):
             assert one == Lease(conversation_id=A, epoch=1, last_seq=0)
             assert await there.leases.take(THERE, A) is None
             assert await here.leases.take(HERE, A) == one
-            assert await there.leases.owner(A) == HERE.id
+            assert await there.leases.holder(A) == HERE
             assert await here.leases.held(HERE) == [one]
             assert await here.leases.held(THERE) == []
 
@@ -70,7 +70,7 @@ class LeaseStoreSuite(StoresSuite):
             await _begin(here, there)
             await here.leases.take(HERE, A)
             await here.leases.beat(HERE, ttl_ms=OVER_MS)
-            assert await there.leases.owner(A) is None
+            assert await there.leases.holder(A) is None
             taken = await there.leases.take(THERE, A)
             assert taken is not None
             assert taken.epoch == 2
@@ -97,12 +97,12 @@ class LeaseStoreSuite(StoresSuite):
             again = Node(id=HERE.id, incarnation="2")
             await there.leases.join(again, ttl_ms=LONG_MS)
             assert await here.leases.beat(HERE, ttl_ms=LONG_MS) == "gone"
-            assert await here.leases.owner(A) is None
+            assert await here.leases.holder(A) is None
             taken = await there.leases.take(again, A)
             assert taken is not None
             assert taken.epoch == 2
             await here.leases.leave(HERE)
-            assert await there.leases.owner(A) == again.id
+            assert await there.leases.holder(A) == again
             await here.conversations.create(conversation("b"))
             assert await here.leases.take(HERE, ConversationId("cnv_b")) is None
 
@@ -198,7 +198,7 @@ class LeaseStoreSuite(StoresSuite):
             lease = await stores.leases.take(HERE, A)
         async with opens() as again:
             assert await again.leases.held(HERE) == [lease]
-            assert await again.leases.owner(A) == HERE.id
+            assert await again.leases.holder(A) == HERE
 
 
 class FenceSuite(StoresSuite):

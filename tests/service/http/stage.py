@@ -28,7 +28,6 @@ from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
-from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import PoolLimits
@@ -42,6 +41,7 @@ from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import AcceptedTools
 from gateway.mcp_servers.servers import McpServers
 from gateway.model_access import Ping
+from gateway.nodes import join
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import make_path_view_blocking
 from gateway.settings import Settings
@@ -50,7 +50,6 @@ from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
-from gateway.turns.ownership import join
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from gateway.users.accounts import open_accounts
@@ -273,7 +272,7 @@ async def staged(
             chosen, database, mask_secrets, metrics.count_webhook_delivery
         )
         log = await open_event_log(events, turns)
-        ownership = await join(SqliteLeaseStore(database), NodeId("stage"))
+        ownership = await join(chosen, database, NodeId("stage"))
         engine = ScriptedEngine(directory / "workspace")
 
         limits_of_pool = PoolLimits(

@@ -151,16 +151,16 @@ async def test_a_server_that_drains_hands_over_what_rests_at_once_and_a_queue_wi
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(partial(here.chat.intake.shut_down, grace_s=1000))
             with anyio.fail_after(20):
-                while await leases.owner(ConversationId(resting)) is not None:  # noqa: ASYNC110  nothing tells
+                while await leases.holder(ConversationId(resting)) is not None:  # noqa: ASYNC110  nothing tells
                     await anyio.sleep(0.01)
             assert (await there.ask(script({"text": "Here."}), resting))["outcome"] == "answered"
             await there.ownership.beat()
-            assert await leases.owner(where) == here.ownership.node.id
+            assert await leases.holder(where) == here.ownership.node
             with pytest.raises(ShuttingDown):
                 await here.send("Too late.", where)
             assert (await here.stop(accepted))["outcome"] == "interrupted"
         with anyio.fail_after(20):
-            while await leases.owner(where) is not None:  # noqa: ASYNC110  nothing tells
+            while await leases.holder(where) is not None:  # noqa: ASYNC110  nothing tells
                 await anyio.sleep(0.01)
         await there.ownership.beat()
         assert (await there.result_of(waiting))["reply"] == "Then this."

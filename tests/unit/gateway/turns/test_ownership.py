@@ -59,7 +59,7 @@ async def test_a_server_whose_beats_fail_lets_go_before_another_one_may_take(
     async with holding(tmp_path, SOON, is_shared=True) as (_, leases, _, lost):
         leases.fails = True
         await lost.wait()
-        assert await leases.owner(A) == HERE.id
+        assert await leases.holder(A) == HERE
 
 
 async def test_what_was_let_go_is_taken_with_another_epoch_when_the_heart_beats_again(
@@ -108,10 +108,10 @@ async def test_what_was_let_go_is_recovered_as_that_unless_another_server_had_it
 async def test_the_one_server_of_a_database_goes_on_while_its_beats_fail(tmp_path: Path) -> None:
     async with holding(tmp_path, QUICK, is_shared=False) as (ownership, leases, _, lost):
         leases.fails = True
-        while await leases.owner(A) is not None:  # noqa: ASYNC110  the time of the database
+        while await leases.holder(A) is not None:  # noqa: ASYNC110  the time of the database
             await anyio.sleep(0.01)
         leases.fails = False
-        while await leases.owner(A) is None:  # noqa: ASYNC110  the time of the database
+        while await leases.holder(A) is None:  # noqa: ASYNC110  the time of the database
             await anyio.sleep(0.01)
         assert await ownership.hold(A) == 1
         assert not lost.is_set()

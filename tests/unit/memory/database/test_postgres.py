@@ -298,7 +298,7 @@ async def test_a_database_that_cannot_be_opened_is_told_with_all_that_may_be_wro
 async def test_one_program_alone_opens_a_schema_for_its_sole_use(schema: str) -> None:
     async with sole(schema) as first:
         with pytest.raises(InUse):
-            await open_postgres(server_url(), STEPS, schema=schema, is_sole=True)
+            await open_postgres(server_url(), STEPS, schema=schema, use="alone")
         async with open_schema(schema, STEPS) as beside:  # a command beside the server
             await beside.execute("INSERT INTO words VALUES ('a')")
         await first.execute("INSERT INTO words VALUES ('b')")
@@ -326,7 +326,7 @@ async def test_who_loses_its_lock_writes_again_when_no_other_has_taken_it(schema
 @asynccontextmanager
 async def sole(schema: str) -> AsyncIterator[PostgresDatabase]:
     url = await anyio.to_thread.run_sync(server_url)
-    database = await open_postgres(url, STEPS, schema=schema, is_sole=True)
+    database = await open_postgres(url, STEPS, schema=schema, use="alone")
     try:
         yield database
     finally:

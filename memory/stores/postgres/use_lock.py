@@ -1,25 +1,30 @@
-"""A lock on a schema, held by one program for as long as its connection lasts."""
+"""A lock on a schema for as long as a connection lasts: of one program, or of several together."""
 
 import logging
 import threading
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal
 
 import psycopg
 
 from memory.stores.postgres.connections import Driver, connect_blocking
 
 _LOOK_S: Final = 1.0
-_TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended('sole use of ' || %s, 0))"
+Use = Literal["alone", "with_others"]
+_TAKE: Final = {
+    "alone": "SELECT pg_try_advisory_lock(hashtextextended('sole use of ' || %s, 0))",
+    "with_others": "SELECT pg_try_advisory_lock_shared(hashtextextended('sole use of ' || %s, 0))",
+}
 _log = logging.getLogger(__name__)
 
 
-class SoleUse:
+class UseLock:
     """Holds the lock, and takes it again when the server was gone for a while."""
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, use: Use = "alone") -> None:
         self._url = url
         self._schema = schema
+        self._take = _TAKE[use]
         self._connection: Driver | None = None
         self._closing = threading.Event()
         self._watcher = threading.Thread(target=self._watch_blocking, daemon=True)
@@ -27,7 +32,8 @@ class SoleUse:
         """As of a second ago at most; False while the server cannot be reached."""
 
     def take_blocking(self) -> bool:
-        """Take the lock and hold it until `close_blocking`; False if another program has it.
+        """Take the lock and hold it until `close_blocking`; False if a program has it that uses the
+        schema otherwise.
 
         Raise `psycopg.Error` if the server cannot be reached.
         """
@@ -61,7 +67,7 @@ class SoleUse:
             return True
         connection = connect_blocking(self._url, self._schema)
         try:
-            row = connection.execute(_TAKE, (self._schema,)).fetchone()
+            row = connection.execute(self._take, (self._schema,)).fetchone()
             is_taken = bool(row and row[0])
         except BaseException:
             connection.close()

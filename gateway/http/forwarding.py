@@ -1,0 +1,307 @@
+"""Requests about a conversation that another server holds are passed on to that server.
+
+    client → this server → HeldElsewhere → the server that holds it → its answer, as it comes
+
+A request is found to be another server's before anything has happened here. Where that server does
+not answer and holds the conversation no longer, the request is served here after all, with a key
+under which a message that it had stored is not taken twice.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from hmac import compare_digest
+from secrets import token_urlsafe
+from typing import Final
+from urllib.parse import quote
+
+import anyio
+import httpx
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gateway.conversations.leases import Node
+from gateway.errors import Overloaded
+from gateway.turns.ownership import HeldElsewhere, Ownership
+from gateway.turns.requests import RETRY_AFTER_S
+from memory.errors import StoreUnavailable
+
+_log = logging.getLogger(__name__)
+
+SECRET, CLIENT, REQUEST, KEY = (
+    "x-candor-node",
+    "x-candor-client",
+    "x-candor-request",
+    "x-candor-key",
+)
+"""Headers between servers: the secret of the one that is asked, the client's address, the request's
+id, and the key of a message without one."""
+_OWN: Final = frozenset({SECRET, CLIENT, REQUEST, KEY})
+_OF_ONE_HOP: Final = frozenset(
+    {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"}
+)
+_CONNECT_S: Final = 2.0
+_LONGER_S: Final = 2.0
+"""How much longer than its lease lasts a silent server is waited for."""
+_LOOK_S: Final = 0.25
+"""How often it is asked whether a silent server still holds the conversation."""
+_LOOK_AGAIN_S: Final = 2.0
+"""How often it is asked whether a server that answers still lives; more than two of its beats."""
+_STREAM: Final = "text/event-stream"
+_SILENT: Final = (
+    "The server that runs this conversation does not answer. Whether it took the request shows in"
+    " the conversation; try again in a moment."
+)
+
+
+def new_client() -> httpx.AsyncClient:
+    """Return the client for requests to other servers; close it."""
+    return httpx.AsyncClient(
+        timeout=httpx.Timeout(None, connect=_CONNECT_S),
+        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+        trust_env=False,
+        follow_redirects=False,
+    )
+
+
+class NodeGuard:
+    """Believes what another server says of a request that it passes on; from everybody else the
+    headers between servers are removed.
+    """
+
+    def __init__(self, app: ASGIApp, *, node: Node) -> None:
+        self._app = app
+        self._secret = (node.secret or "").encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on the request."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if any(name in headers for name in _OWN):
+                scope = self._read(dict(scope), headers)
+        await self._app(scope, receive, send)
+
+    def _read(self, scope: Scope, headers: Headers) -> Scope:
+        scope["headers"] = [
+            (name, value) for name, value in scope["headers"] if name.decode("latin-1") not in _OWN
+        ]
+        given = headers.get(SECRET, "").encode()
+        if self._secret and compare_digest(given, self._secret):
+            scope["client"] = (headers.get(CLIENT, ""), 0)
+            scope["state"] = {
+                **scope.get("state", {}),
+                "request_id": headers.get(REQUEST, ""),
+                "forward_key": headers.get(KEY, ""),
+                "is_forwarded": True,
+            }
+        return scope
+
+
+class Forwarder:
+    """Passes a request on to the server that holds its conversation. A request that was passed on
+    already is refused for a moment instead.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        ownership: Ownership,
+        client: httpx.AsyncClient,
+        wait_stopped: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`wait_stopped` returns when this server's turns have ended because it shuts down."""
+        self._app = app
+        self._ownership = ownership
+        self._client = client
+        self._wait_stopped = wait_stopped
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the request here or there."""
+        if scope["type"] != "http" or scope["state"].get("is_forwarded"):
+            await self._app(scope, receive, send)
+            return
+        body = _Body(receive)
+        while True:
+            try:
+                await self._app(scope, body.again(), send)
+            except HeldElsewhere as held:
+                if held.node.url is None:
+                    raise
+                scope["state"].setdefault("forward_key", f"forward:{token_urlsafe()}")
+                if await self._pass_on(held, scope, body, send):
+                    return
+            else:
+                return
+
+    async def _pass_on(self, held: HeldElsewhere, scope: Scope, body: "_Body", send: Send) -> bool:
+        """Have the other server answer; return False if it holds the conversation no longer.
+
+        Raise `Overloaded` if it does and does not answer, `ShuttingDown` if this server stops.
+        """
+        answer = _Answer(self._client, _request(self._client, held.node, scope, body), send)
+        async with anyio.create_task_group() as tasks:
+            for wait in (partial(self._lost, held, answer), body.wait_left, self._wait_stopped):
+                tasks.start_soon(_cancel_after, wait, tasks.cancel_scope)
+            await answer.relay()
+            tasks.cancel_scope.cancel()
+        if answer.has_begun:
+            await answer.end()
+            return True
+        if body.is_left:
+            raise ClientDisconnect
+        await self._wait_released(held)
+        return False
+
+    async def _lost(self, held: HeldElsewhere, answer: "_Answer") -> None:
+        """Return when nothing more is to be expected of a server."""
+        while True:
+            await anyio.sleep(_LOOK_S)
+            if answer.has_begun:
+                break
+            if not await self._holds(held):
+                return
+        while True:
+            await anyio.sleep(_LOOK_AGAIN_S)
+            if not self._ownership.is_living(held.node):
+                return
+
+    async def _holds(self, held: HeldElsewhere) -> bool:
+        try:
+            holder = await self._ownership.elsewhere(held.conversation_id)
+        except StoreUnavailable:
+            return True
+        return holder is not None and holder.incarnation == held.node.incarnation
+
+    async def _wait_released(self, held: HeldElsewhere) -> None:
+        """Wait until a server that does not answer holds the conversation no longer."""
+        _log.warning("node_does_not_answer", extra={"node": held.node.id})
+        with anyio.move_on_after(self._ownership.expires_s + _LONGER_S):
+            while await self._holds(held):  # noqa: ASYNC110  only the database knows
+                await anyio.sleep(_LOOK_S)
+            return
+        raise Overloaded(_SILENT, retry_after_s=RETRY_AFTER_S)
+
+
+async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:
+    await wait()
+    scope.cancel()
+
+
+def _request(client: httpx.AsyncClient, node: Node, scope: Scope, body: "_Body") -> httpx.Request:
+    url = httpx.URL(node.url or "")
+    path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    given = [(name, value) for name, value in scope["headers"] if name not in _OF_ONE_HOP]
+    names = {name for name, _ in scope["headers"]}
+    state = scope["state"]
+    told = {
+        SECRET: node.secret or "",
+        CLIENT: str((scope.get("client") or ("",))[0]),
+        REQUEST: state["request_id"],
+        KEY: state["forward_key"],
+    }
+    return client.build_request(
+        scope["method"],
+        url.copy_with(raw_path=url.raw_path.rstrip(b"/") + path + query),
+        headers=[*given, *((name.encode(), value.encode()) for name, value in told.items())],
+        content=body.chunks() if names & {b"content-length", b"transfer-encoding"} else None,
+    )
+
+
+class _Body:
+    """The body of a request, kept as far as it has been read, so that it can be read again."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._read: list[Message] = []
+        self._is_whole = anyio.Event()
+        self.is_left = False
+        """True if the client has gone."""
+
+    def again(self) -> Receive:
+        """Return what receives the body from its beginning."""
+        at = 0
+
+        async def receive() -> Message:
+            nonlocal at
+            if at == len(self._read) and not self._is_whole.is_set():
+                await self._next()
+            if at < len(self._read):
+                at += 1
+                return self._read[at - 1]
+            return await self._receive()
+
+        return receive
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body from its beginning. Raise `ClientDisconnect` if the client goes."""
+        receive, more = self.again(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            more = message.get("more_body", False)
+            yield message.get("body", b"")
+
+    async def wait_left(self) -> None:
+        """Return when the client has gone after it has sent the body."""
+        await self._is_whole.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.is_left = True
+
+    async def _next(self) -> None:
+        message = await self._receive()
+        self._read.append(message)
+        if message["type"] == "http.disconnect" or not message.get("more_body", False):
+            self._is_whole.set()
+
+
+class _Answer:
+    """The answer of another server, passed on as it comes."""
+
+    def __init__(self, client: httpx.AsyncClient, request: httpx.Request, send: Send) -> None:
+        self._client = client
+        self._request = request
+        self._send = send
+        self._is_stream = False
+        self._is_whole = False
+        self.has_begun = False
+
+    async def relay(self) -> None:
+        """Pass it on; returns without a word if the server cannot be reached, or breaks off."""
+        with suppress(httpx.HTTPError):
+            response = await self._client.send(self._request, stream=True)
+            try:
+                await self._begin(response)
+                async for chunk in response.aiter_raw():
+                    await self._send(_piece(chunk, more=True))
+                self._is_whole = True
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await response.aclose()
+
+    async def _begin(self, response: httpx.Response) -> None:
+        self.has_begun = True
+        self._is_stream = response.headers.get("content-type", "").startswith(_STREAM)
+        headers = [
+            (name.lower(), value)
+            for name, value in response.headers.raw
+            if name.lower() not in _OF_ONE_HOP | {b"date"}
+        ]
+        start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
+        await self._send(start)
+
+    async def end(self) -> None:
+        """End an answer that has begun. A stream that broke off ends as if it were whole, so that
+        its reader follows it elsewhere; the connection of anything else is cut.
+        """
+        if self._is_whole or self._is_stream:
+            await self._send(_piece(b"", more=False))
+
+
+def _piece(chunk: bytes, *, more: bool) -> Message:
+    return {"type": "http.response.body", "body": chunk, "more_body": more}

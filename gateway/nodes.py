@@ -1,0 +1,79 @@
+"""This server among those of its database: how it joins them, and how they learn of its end.
+
+A process is named by the start of its system, its space of process ids (containers on one system
+have different ones), its id and its start, so that none is taken for another that came later.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from secrets import token_urlsafe
+
+import psutil
+from anyio.to_thread import run_sync
+
+from gateway.conversations.leases import Node
+from gateway.conversations.sqlite.leases import SqliteLeaseStore
+from gateway.ids import NodeId, new_incarnation
+from gateway.instance import node_of_blocking
+from gateway.settings import Settings
+from gateway.turns.ownership import LONE, QUICK, Ownership
+from memory.stores.database import SqlDatabase
+
+
+async def join(
+    settings: Settings, database: SqlDatabase, node_id: NodeId | None = None
+) -> Ownership:
+    """Join the servers of a database; what this one's last process held may be taken by any then.
+
+    `node_id` None: that of the data directory, which is locked. Raise `StartError` if the directory
+    cannot be used.
+    """
+    if node_id is None:
+        node_id = await run_sync(node_of_blocking, settings.data_dir, database.engine)
+    url = settings.node_url
+    node = Node(
+        id=node_id,
+        incarnation=new_incarnation(),
+        url=url,
+        secret=None if url is None else token_urlsafe(),
+        process=None if url is None else own_process(),
+    )
+    ownership = Ownership(
+        SqliteLeaseStore(database),
+        node,
+        is_shared=database.engine != "sqlite",
+        has_ended=has_ended,
+        heart=LONE if url is None else QUICK,
+    )
+    await ownership.begin()
+    return ownership
+
+
+def own_process() -> str | None:
+    """Return the name of this process; None where the system does not tell."""
+    place = _place()
+    return None if place is None else f"{place} {os.getpid()} {psutil.Process().create_time()}"
+
+
+def has_ended(name: str) -> bool:
+    """Return whether a process of this machine, as `own_process` names it, has ended.
+
+    False if it belongs to another machine or container, of which nothing is known.
+    """
+    place, pid, started = name.rsplit(" ", 2)
+    if place != _place():
+        return False
+    try:
+        process = psutil.Process(int(pid))
+        is_same = str(process.create_time()) == started
+        return not is_same or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _place() -> str | None:
+    with suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    return None

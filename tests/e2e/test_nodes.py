@@ -1,0 +1,135 @@
+"""Two real servers on one PostgreSQL that answer as one."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.support.live_server import (
+    LiveClient,
+    LiveServer,
+    bash,
+    let_go,
+    running_server,
+    script,
+    started_server,
+)
+from tests.support.postgres import new_database_blocking
+from tests.support.program import one_sentence, run_app
+
+pytestmark = pytest.mark.e2e
+
+ANY_PORT = "http://127.0.0.1:0"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with new_database_blocking("hunter2-of-the-nodes") as address:
+        yield address
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Two servers, and a client of each."""
+
+    one: LiveServer
+    other: LiveServer
+    here: LiveClient
+    there: LiveClient
+
+
+@asynccontextmanager
+async def two_nodes(directory: Path, url: str, **settings: Any) -> AsyncIterator[Nodes]:
+    """Start two servers on one database and one workspace."""
+    shared = {"database_url": url, "workspace": directory / "ws", **settings}
+    async with (
+        node(directory / "one", **shared) as one,
+        node(directory / "other", **shared) as other,
+        one.client() as here,
+        other.client() as there,
+    ):
+        yield Nodes(one, other, here, there)
+
+
+@asynccontextmanager
+async def node(directory: Path, **settings: Any) -> AsyncIterator[LiveServer]:
+    """Start a server that is not alone."""
+    async with running_server(
+        directory, node_url=ANY_PORT, interrupt_grace_s=2, **settings
+    ) as server:
+        yield server
+
+
+async def test_either_server_answers_for_a_conversation_that_one_of_them_runs(
+    tmp_path: Path, url: str
+) -> None:
+    """Messages, streams, interrupts, the queue and deletion: all at the server that has it not."""
+    async with two_nodes(tmp_path, url) as nodes:
+        here, there = nodes.here, nodes.there
+        told = await here.ask("Remember the zebra.")
+        where = told["conversation_id"]
+        again = await there.ask("And again?", where)
+        assert again["outcome"] == "answered"
+        assert len(nodes.one.agents()) == 1
+        assert not nodes.other.agents()
+        assert await results(there, where) == [told, again]
+        pipe = nodes.one.make_pipe("pipe")
+        async with there.stream(script(bash("cat pipe")), where) as events:
+            await events.until("tool.started")
+            view = await there.get(f"/conversations/{where}")
+            assert view["state"] == "running"
+            waits = await there.http.post(
+                "/chat", json={"message": "x", "conversation_id": where, "when_busy": "reject"}
+            )
+            assert waits.status_code == 409
+            await let_go(pipe)
+            last = (await events.rest())[-1]
+            assert last.type == "turn.completed"
+        nodes.one.make_pipe("other")
+        async with there.stream(script(bash("cat other")), where) as events:
+            await events.until("tool.started")
+            await there.post(f"/conversations/{where}/interrupt", status=202)
+            assert (await events.rest())[-1].data["outcome"] == "interrupted"
+        gone = await there.http.delete(f"/conversations/{where}")
+        assert gone.status_code == 204
+        assert (await here.http.get(f"/conversations/{where}")).status_code == 404
+
+
+async def results(client: LiveClient, conversation_id: str) -> list[Any]:
+    """Return the results of a conversation's turns."""
+    messages = (await client.get(f"/conversations/{conversation_id}/messages"))["messages"]
+    return [one["result"] for one in messages if "result" in one]
+
+
+async def test_a_message_reaches_another_server_when_the_one_that_had_it_is_dead(
+    tmp_path: Path, url: str
+) -> None:
+    """The process has ended on the same machine, so nobody waits for its lease."""
+    async with two_nodes(tmp_path, url) as nodes:
+        told = await nodes.here.ask("Hello.")
+        where = told["conversation_id"]
+        nodes.one.make_pipe("pipe")
+        async with nodes.here.stream(script(bash("cat pipe")), where) as events:
+            await events.until("tool.started")
+            await anyio.to_thread.run_sync(nodes.one.kill)
+        again = await nodes.there.ask("Are you there?", where)
+        assert again["outcome"] == "answered"
+        told_of = [one["outcome"] for one in await results(nodes.there, where)]
+        assert told_of == ["answered", "engine_failed", "answered"]
+
+
+def test_a_server_that_is_not_alone_takes_a_database_that_others_share(
+    tmp_path: Path, url: str
+) -> None:
+    done = run_app("demo", directory=tmp_path / "none", node_url=ANY_PORT)
+    assert one_sentence(done.stderr).startswith("CANDOR_NODE_URL takes CANDOR_DATABASE_URL")
+    with started_server(tmp_path / "alone", database_url=url):
+        done = run_app("demo", directory=tmp_path / "one", database_url=url, node_url=ANY_PORT)
+    assert one_sentence(done.stderr).startswith("Another Candor server uses the database")
+    with started_server(tmp_path / "one", database_url=url, node_url=ANY_PORT):
+        done = run_app("demo", directory=tmp_path / "alone", database_url=url)
+    assert one_sentence(done.stderr).startswith("Another Candor server uses the database")
