@@ -402,20 +402,23 @@ async def test_a_new_stream_and_the_list_have_all_of_a_broken_one_and_nothing_tw
 
 
 async def test_between_a_turn_and_the_message_that_waits_the_session_is_not_idle(
-    client: Client,
+    server: LiveServer, client: Client
 ) -> None:
     session = await client.new_session()
+    pipe = server.make_pipe("first")
     async with client.streaming(session.id) as stream:
-        await client.send(session.id, says(script({"text": "One.", "delay_ms": 1500})))
+        await client.send(session.id, says(script(bash("cat first"), {"text": "One."})))
         (waits,) = await client.send(session.id, says(script({"text": "Two."})))
         assert waits.processed_at is None
         listed = await client.history(session.id)
         assert (listed[-1].id, listed[-1].processed_at) == (waits.id, None)
         assert (await client.beta.sessions.retrieve(session.id)).status == "running"
+        await let_go(pipe)
         events = await stream.until_idle()
-    assert types(events) == [*SIMPLE[:3], "user.message", *SIMPLE[2:]]
+    call = ["agent.tool_use", "agent.tool_result"]
+    assert types(events) == [*SIMPLE[:2], *call, SIMPLE[2], "user.message", *SIMPLE[2:]]
     assert texts(events) == ["One.", "Two."]
-    assert events[3].id == waits.id
+    assert events[5].id == waits.id
     assert ids(await client.history(session.id)) == ids(events)
 
 

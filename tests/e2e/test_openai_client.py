@@ -12,6 +12,7 @@ import pytest
 from tests.support.live_server import (
     LiveServer,
     bash,
+    let_go,
     running_server,
     script,
 )
@@ -194,16 +195,16 @@ async def test_a_front_ends_own_question_is_no_turn(server: LiveServer, client: 
 async def test_a_conversation_at_work_refuses_at_once_and_once(
     server: LiveServer, client: Client
 ) -> None:
-    name = {"X-Candor-Conversation": "busy"}
-    held = await client.say(
-        script({"text": "slow", "delay_ms": 3000}), stream=True, extra_headers=name
-    )
+    name, pipe = {"X-Candor-Conversation": "busy"}, server.make_pipe("busy")
+    steps = script(bash("cat busy"), {"text": "slow"})
+    held = await client.say(steps, stream=True, extra_headers=name)
     async with Client(server) as other:
         with pytest.raises(openai.ConflictError) as refused:
             await other.say("now?", extra_headers=name)
         assert refused.value.code == "conversation_busy"
         assert len(other.requests) == 1
-    assert text_of([chunk async for chunk in held]) == "slow"
+    await let_go(pipe)
+    assert text_of([chunk async for chunk in held]).rpartition("\n\n")[2] == "slow"
 
 
 async def test_a_failure_of_the_models_service_is_an_error_that_is_not_repeated(
