@@ -231,10 +231,10 @@ async def test_aborting_the_run_stops_the_turn(server: LiveServer) -> None:
     steps = script({"text": "never", "delay_ms": 50_000})
     async with threads(server) as thread, server.client() as candor:
         await thread.run(steps, abort_at="RUN_STARTED")
-        listed = await candor.wait_until("/conversations", lambda shown: bool(running(shown)))
-        (conversation,) = running(listed)
-        path = f"/conversations/{conversation}/messages"
+        newest = (await candor.get("/conversations"))["conversations"][0]  # it may have stopped
+        path = f"/conversations/{newest['id']}/messages"
         found = await candor.wait_until(path, lambda shown: shown["messages"][1]["result"])
+    assert found["messages"][0]["text"] == steps
     assert found["messages"][1]["result"]["stop_reason"] == "user_interrupt"
 
 
