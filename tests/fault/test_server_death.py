@@ -27,20 +27,21 @@ from tests.support.live_server import (
     script,
     started_server,
 )
-from tests.support.program import environment, start_app
+from tests.support.program import START_S, environment, start_app
 
 pytestmark = [
     pytest.mark.fault,
     pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX"),
 ]
 
-SLOWLY = {"text": "word " * 40, "delta_delay_ms": 200}
+SLOWLY = {"text": "word " * 400, "delta_delay_ms": 200}
+"""Longer than any look at the agents takes."""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     directory = tmp_path_factory.mktemp("death")
-    with started_server(directory, prewarmed_clients=0, interrupt_grace_s=1) as server:
+    with started_server(directory, prewarmed_clients=0, interrupt_grace_s=5) as server:
         yield server
 
 
@@ -135,7 +136,7 @@ async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path
         "quick": script(bash("cat quick"), {"text": "Just in time."}),
         "slow": script(bash("cat slow"), {"text": "never said"}),
     }
-    async with running_server(tmp_path, shutdown_grace_s=3) as first, first.client() as client:
+    async with running_server(tmp_path, shutdown_grace_s=10) as first, first.client() as client:
         async with anyio.create_task_group() as tasks:
             for name, message in messages.items():
                 first.make_pipe(name)
@@ -200,7 +201,7 @@ def test_a_signal_while_it_starts_leaves_nothing(tmp_path: Path, begun: str) -> 
     env = environment(tmp_path, {"prewarmed_clients": 2}, {})
     with (tmp_path / "err").open("wb") as err:
         process = start_app("demo", env=env, out=err.fileno(), err=err.fileno())
-    until = time.monotonic() + 30
+    until = time.monotonic() + START_S
     while not (tmp_path / "data" / begun).exists():
         assert time.monotonic() < until
         time.sleep(0.001)
