@@ -31,7 +31,7 @@ async def test_an_opened_conversation_is_awake_before_its_message_and_leaves_no_
 ) -> None:
     async with recording_model() as model:
         environ = {"ANTHROPIC_BASE_URL": model.url, "ANTHROPIC_API_KEY": "none"}
-        settings = {"model": "candor-demo", "prewarmed_clients": 1, "idle_client_s": 1.0}
+        settings = {"model": "candor-demo", "prewarmed_clients": 1, "idle_client_s": 3.0}
         async with (
             running_server(tmp_path, command=None, environ=environ, **settings) as server,
             server.client() as client,

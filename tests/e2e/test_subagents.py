@@ -128,7 +128,7 @@ async def test_the_answers_to_sub_agents_count_against_the_turns_steps(tmp_path:
 
 
 async def test_a_model_that_is_silent_to_a_sub_agent_ends_the_turn(tmp_path: Path) -> None:
-    async with running_server(tmp_path, model_silence_s=1) as server, server.client() as client:
+    async with running_server(tmp_path, model_silence_s=5) as server, server.client() as client:
         result = await client.ask(script(hand_over(bash("ls"), NO_REPORT), {"text": "Ok."}))
     assert result["stop_reason"] == "model_timeout"
     assert [use["status"] for use in result["tools"]] == ["interrupted", "ok"]
