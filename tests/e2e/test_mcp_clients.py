@@ -57,7 +57,7 @@ async def connected(
             yield client
     else:
         headers = {"Authorization": f"Bearer {token_file.read_text()}"} if token_file else {}
-        async with httpx2.AsyncClient(headers=headers, trust_env=False) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=DEADLINE_S, trust_env=False) as http:
             transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
             async with Client(transport, cache=None, mode=way) as client:
                 yield client

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.live_server import started_server
+from tests.support.live_server import DEADLINE_S, started_server
 from tests.support.program import one_sentence, run_app
 
 pytestmark = pytest.mark.e2e
@@ -30,7 +30,8 @@ def test_a_command_counts_in_the_running_server_at_once(tmp_path: Path) -> None:
 
         def asks(given: str) -> int:
             headers = {"Authorization": f"Bearer {given}"}
-            return httpx.get(f"{server.url}/conversations", headers=headers).status_code
+            url = f"{server.url}/conversations"
+            return httpx.get(url, headers=headers, timeout=DEADLINE_S).status_code
 
         run(tmp_path, "user", "add", "ben@example.org")
         *_, other = run(tmp_path, "token", "add", "ben@example.org")

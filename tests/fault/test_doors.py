@@ -16,7 +16,7 @@ from anyio.abc import TaskStatus
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.support.live_server import LiveServer, running_server, script
+from tests.support.live_server import DEADLINE_S, LiveServer, running_server, script
 
 pytestmark = pytest.mark.fault
 
@@ -153,7 +153,7 @@ class Crowd:
 
     async def search(self, server: LiveServer) -> None:
         """Ask memory."""
-        async with httpx2.AsyncClient(trust_env=False) as http:
+        async with httpx2.AsyncClient(timeout=DEADLINE_S, trust_env=False) as http:
             transport = streamable_http_client(f"{server.url}/mcp", http_client=http)
             async with Client(transport, cache=None) as client:
                 found = await client.call_tool("memory_search", {"query": "word1"})
