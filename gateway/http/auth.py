@@ -27,7 +27,7 @@ from gateway.users.accounts import Accounts
 from gateway.users.model import Role
 from gateway.version import COMMAND
 
-_OPEN_PATHS = frozenset({"/", "/healthz", BEGIN, CALLBACK})
+_OPEN_PATHS = frozenset({"/", "/healthz", "/healthz/ready", BEGIN, CALLBACK})
 _OPEN_FOLDER = "/static/"
 _SCHEME = "bearer"
 _KEY_HEADER = "x-api-key"

@@ -1,7 +1,7 @@
 """The state of the app, and the context of one request as routes get it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -19,6 +19,7 @@ from gateway.files.uploads import StoredFile, Upload, store_uploads_blocking
 from gateway.http.bodies import BodyT, read_body
 from gateway.http.exception_handlers import StorageFailed
 from gateway.http.memory_views import health_fields, missing_health_fields
+from gateway.http.readiness import Readiness
 from gateway.http.sign_in import SignIns
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
@@ -55,6 +56,7 @@ class AppState:
     limits: HttpLimits
     sign_ins: SignIns | None = None
     """None without a provider."""
+    readiness: Readiness = field(default_factory=Readiness)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,5 @@
 """Liveness, readiness part by part, metrics, and the description of the API."""
 
-import logging
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -12,13 +10,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from gateway.http.context import UNAVAILABLE, Context, State
 from gateway.http.json_response import JsonResponse
-from gateway.model_access import Ping
+from gateway.http.readiness import Answer, ask_parts, can_run
 from gateway.version import VERSION
 
 router = APIRouter()
-_log = logging.getLogger(__name__)
-
-_Answer = str | Mapping[str, str] | None
 
 
 @router.head("/healthz", include_in_schema=False)
@@ -28,21 +23,21 @@ async def healthz() -> Response:
     return JsonResponse({"ok": True})
 
 
+@router.head("/healthz/ready", include_in_schema=False)
+@router.get("/healthz/ready")
+async def healthz_ready(state: State) -> Response:
+    """Return 200 if turns can run and their logs be kept, else 503, to anybody: for probes."""
+    ready = await state.readiness.is_ready(state.services, state.limits.ping_deadline_s)
+    return JsonResponse({"ready": ready}, status_code=_status(is_ready=ready))
+
+
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz")
 async def readyz(state: State) -> Response:
     """Return the state of each part: 200 if turns can run and their logs be kept, else 503."""
     services = state.services
-    answers: dict[str, _Answer] = dict.fromkeys(services.pings)
-
-    async def ask(name: str, ping: Ping) -> None:
-        answers[name] = await _ask(name, ping, state.limits.ping_deadline_s)
-
-    async with anyio.create_task_group() as tasks:
-        for name, ping in services.pings.items():
-            tasks.start_soon(ask, name, ping)
-    failed = any(isinstance(answer, str) for answer in answers.values())
-    ready = not services.chat.intake.is_closed and not failed
+    answers = await ask_parts(services, state.limits.ping_deadline_s)
+    ready = can_run(services, answers)
     return JsonResponse(
         {
             "ready": ready,
@@ -53,7 +48,7 @@ async def readyz(state: State) -> Response:
             "version": VERSION,
             "parts": {name: _part(answer) for name, answer in answers.items()},
         },
-        status_code=HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE,
+        status_code=_status(is_ready=ready),
     )
 
 
@@ -80,18 +75,11 @@ async def openapi(request: Request) -> Response:
     return JsonResponse(description)
 
 
-async def _ask(name: str, ping: Ping, deadline_s: float) -> _Answer:
-    try:
-        with anyio.fail_after(deadline_s):
-            return await ping()
-    except TimeoutError:
-        return "It did not answer in time."
-    except Exception:  # noqa: BLE001  a broken part must not hide the others
-        _log.exception("ping_failed", extra={"part": name})
-        return "It could not be asked; the server's log says why."
+def _status(*, is_ready: bool) -> HTTPStatus:
+    return HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def _part(answer: _Answer) -> dict[str, Any]:
+def _part(answer: Answer) -> dict[str, Any]:
     if isinstance(answer, str):
         return {"ok": False, "message": answer}
     fields = answer or {}

@@ -11,7 +11,9 @@ from tests.service.http.stage import Json
 from tests.support.tables import read_pairs, read_rows
 
 ROUTES: list[tuple[str, str]] = read_rows("routes")
-OPEN = {"/healthz", "/", "/static/{name:path}", "/auth/sign-in", "/auth/callback"}
+OPEN = {
+    *{"/healthz", "/healthz/ready", "/", "/static/{name:path}", "/auth/sign-in", "/auth/callback"}
+}
 BODIES: dict[str, Json] = read_pairs("route-bodies")
 QUERIES = {
     "/workspace/file": {"path": "a.txt"},

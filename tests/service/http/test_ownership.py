@@ -22,7 +22,7 @@ from tests.service.http.stage import ASK, HOLD, Json, Stage, assert_error, stage
 _ID = re.compile(r"\{(\w+)(?::path)?\}")
 NOT_OWNED = {
     *{"/", "/healthz", "/readyz", "/metrics", "/openapi.json", "/static/{name:path}"},
-    *{"/auth/sign-in", "/auth/callback"},
+    *{"/healthz/ready", "/auth/sign-in", "/auth/callback"},
     *{"/openai/v1/models", "/openai/v1/models/{name:path}"},
 }
 """The page and the server's own state, which are the same for everybody."""
