@@ -134,7 +134,7 @@ async def _serve(directory: Path) -> None:
     @asynccontextmanager
     async def scripted_agents(*_: object) -> AsyncIterator[tuple[MakeEngine, ModelAccess]]:
         yield (
-            lambda _tasks: ScriptedEngine(settings.workspace),
+            lambda _tasks, _transcripts=None: ScriptedEngine(settings.workspace),
             ModelAccess(demo=True, model="clock"),
         )
 

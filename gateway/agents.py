@@ -55,6 +55,7 @@ from gateway.relay.supervisor import RelayProcess, open_relay
 from gateway.relay.upstream import Service, Target
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
+from gateway.transcripts import TranscriptStore
 from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import AgentWorkspace, Workspaces, load_workspaces_blocking
@@ -252,7 +253,9 @@ class _AgentMaker:
         setup, wall, box = self.make_blocking(place)
         return replace(setup, is_users_own=True), wall, box
 
-    async def make_of_user(self, user_id: str, tasks: TaskGroup) -> Engine:
+    async def make_of_user(
+        self, user_id: str, tasks: TaskGroup, transcripts: TranscriptStore | None
+    ) -> Engine:
         """Return the engine of a user's workspace; the broker of its boxes runs in `tasks`.
 
         Raise `EngineUnavailable` if the workspace cannot be prepared.
@@ -266,7 +269,7 @@ class _AgentMaker:
             raise EngineUnavailable(
                 "The agents of this workspace cannot be prepared.", detail=str(exc)
             ) from exc
-        return SdkEngine(setup, tasks)
+        return SdkEngine(setup, tasks, transcripts=transcripts)
 
 
 async def _serve_box(
@@ -302,15 +305,21 @@ def check_users_wall(workspaces: Workspaces, settings: Settings, wall: Protectio
 
 
 def _make_engine(
-    maker: _AgentMaker, setup: AgentSetup, wall: Protection, box: Box | None, tasks: TaskGroup
+    maker: _AgentMaker,
+    setup: AgentSetup,
+    wall: Protection,
+    box: Box | None,
+    tasks: TaskGroup,
+    transcripts: TranscriptStore | None = None,
 ) -> Engine:
     # only now: a refused start prints its one sentence and nothing else
     level = logging.WARNING if wall.kind == "off" else logging.INFO
     _log.log(level, "sandbox_tried", extra={"kind": wall.kind, "found": wall.sentence})
     if box is not None:
         _log.info("box_tried", extra={"found": describe_box(box)})
-    own = SdkEngine(setup, tasks)
+    own = SdkEngine(setup, tasks, transcripts=transcripts)
     if not maker.workspaces.is_per_user:
         return own
     sessions = partial(maker.workspaces.users_state_dir.glob, f"*/{SESSIONS}")
-    return UserEngines(own, partial(maker.make_of_user, tasks=tasks), sessions)
+    make = partial(maker.make_of_user, tasks=tasks, transcripts=transcripts)
+    return UserEngines(own, make, sessions)

@@ -19,6 +19,7 @@ from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
+from gateway.conversations.sqlite.agent_transcripts import transcripts_in
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
 from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
@@ -249,7 +250,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     conversations = SqliteConversationStore(parts.database)
     file_changes = SqliteFileChangeStore(parts.database)
     record = _record(parts)
-    engine = make_engine(background)
+    engine = make_engine(background, transcripts_in(parts.database, parts.ownership.lose_epoch))
     await _end_orphans(engine)
     web, mcp_servers = web_tools(settings, parts.rules), await _open_mcp_servers(parts, background)
     further = FurtherTools([mcp_servers, web])
@@ -315,7 +316,6 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             turn_ended=checker.turn_ended,
         )
     )
-
     lanes = Lanes(runner.run, background)
     accounts = open_accounts(parts.database, now=utc_now)
     parts.ownership.on_lost = stopping(lanes, pool, background)

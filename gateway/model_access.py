@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from anyio.abc import TaskGroup
 
@@ -9,14 +10,22 @@ from gateway.credentials import Credential
 from gateway.engine.environment import DEFAULT_BASE_URL
 from gateway.engine.protocol import Engine
 from gateway.mcp_servers.plan import ServerPlan
+from gateway.transcripts import TranscriptStore
 from memory.remote.small_model import AskModel
 
 _DEMO_KEY = "candor-demo-needs-no-key"
 
-MakeEngine = Callable[[TaskGroup], Engine]
-"""Returns the engine that runs in a task group."""
 Ping = Callable[[], Awaitable[str | Mapping[str, str] | None]]
 """Returns None or its state if a part works, else a sentence."""
+
+
+class MakeEngine(Protocol):
+    """Makes the server's engine."""
+
+    def __call__(self, tasks: TaskGroup, transcripts: TranscriptStore | None = None, /) -> Engine:
+        """Return the engine that runs in a task group, and stores its agents' sessions if there is
+        a store for them.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

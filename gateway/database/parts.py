@@ -71,6 +71,8 @@ PARTS: Final = (
             "webhook_deliveries",
             "schedules",
             "leases",
+            "agent_transcripts",
+            "agent_entries",
             "users",
             "api_tokens",
             "audit",

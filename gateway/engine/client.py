@@ -17,6 +17,7 @@ from claude_agent_sdk import (
     ClaudeSDKClient,
     ClaudeSDKError,
     Message,
+    MirrorErrorMessage,
     PermissionMode,
     ProcessError,
     StreamEvent,
@@ -33,6 +34,7 @@ from gateway.engine.protocol import (
     Prompt,
 )
 from gateway.engine.runs import Interrupt, Rewind, SdkRun, Send
+from gateway.engine.session_mirror import SessionMirror, tell_dropped
 from gateway.engine.transport import AgentTransport, read_refusal, repair
 from gateway.relay.supervisor import RelayProcess
 
@@ -62,9 +64,12 @@ class SdkClient:
         hooks: RunHooks,
         *,
         relay: RelayProcess | None = None,
+        mirror: SessionMirror | None = None,
     ) -> None:
+        """Initialise; `mirror` is what the SDK was given to store the session with."""
         self._client_id = client_id
         self._relay = relay
+        self._mirror = mirror
         self._mark = mark
         self.session = AgentSession(hooks)
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
@@ -136,6 +141,9 @@ class SdkClient:
         ):  # its reader gave up; its later messages must not reach this run
             self._give_up()
             raise ClientDead("The agent is still at work on a run that was given up.")
+        if self._mirror is not None and not await self._mirror.begin(prompt.owner):
+            self._give_up()
+            raise ClientDead("The session went on at another server, or its store does not tell.")
         run = SdkRun(
             self.request_interrupt,
             prompt.calls_before,
@@ -294,6 +302,8 @@ class SdkClient:
         while True:
             try:
                 async for message in sdk.receive_messages():
+                    if isinstance(message, MirrorErrorMessage):
+                        tell_dropped(message)
                     await self._settle(message)
                     self.session.deliver(message)
                     if isinstance(message, StreamEvent):

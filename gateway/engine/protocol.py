@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from gateway.engine.events import EngineEvent
 from gateway.engine.own_tools import OwnServer, OwnToolCaller
 from gateway.relay.reports import ModelCall
+from gateway.transcripts import SessionOwner
 from policies.calls import ToolCall
 from policies.configuration import Concern
 from policies.verdict import Allow, Deny, Verdict
@@ -102,6 +103,8 @@ class Prompt:
     """The model is offered tools. Where it cannot be kept from calling them, the gatekeeper denies
     the calls.
     """
+    owner: SessionOwner | None = None
+    """For whom the session is stored, where it is stored beside its files."""
     on_model_call: Callable[[ModelCall], None] | None = None
     """Called when a call of the model's service has ended, if the relay reports that; must not
     raise."""

@@ -4,7 +4,6 @@ deletion.
 
 import json
 import logging
-import re
 import secrets
 import shutil
 import time
@@ -12,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import anyio
 import claude_agent_sdk
 from anyio.abc import TaskGroup
+from claude_agent_sdk import SessionStore
 
 from gateway.engine import processes
 from gateway.engine.client import SdkClient
@@ -27,13 +28,15 @@ from gateway.engine.protocol import (
     SessionOrigin,
     WorkspaceUntrusted,
 )
+from gateway.engine.session_files import is_session_id, transcripts_of
+from gateway.engine.session_mirror import FoundSession, SessionMirror, find_session, stored_name
 from gateway.engine.warm_up import warm_up
+from gateway.transcripts import TranscriptStore
 from gateway.trust import TrustReport, review_folder_blocking
 from gateway.version import COMMAND
 
 _log = logging.getLogger(__name__)
 
-_SESSION_ID = re.compile(r"[0-9a-fA-F-]{36}")
 _COST_MARK = b'"cost-state"'
 _MOST_FAILED_WARM_UPS = 3
 _MOST_STARTS = 3
@@ -60,7 +63,7 @@ def spent_usd_blocking(config_dir: Path, session_id: str) -> float:
 
     An agent that resumes the session continues from this value.
     """
-    for transcript in _transcripts(config_dir, session_id):
+    for transcript in transcripts_of(config_dir, session_id):
         for line in reversed(transcript.read_bytes().split(b"\n")):
             if _COST_MARK in line and (spent := _cost_in(line)) is not None:
                 return spent
@@ -69,10 +72,10 @@ def spent_usd_blocking(config_dir: Path, session_id: str) -> float:
 
 def forget_blocking(config_dir: Path, session_id: str) -> None:
     """Delete a session's transcript and the folders that belong to it."""
-    for transcript in _transcripts(config_dir, session_id):
+    for transcript in transcripts_of(config_dir, session_id):
         transcript.unlink(missing_ok=True)
         shutil.rmtree(transcript.with_suffix(""), ignore_errors=True)
-    if _SESSION_ID.fullmatch(session_id):
+    if is_session_id(session_id):
         for kind in ("file-history", "session-env", "todos", "tasks"):
             shutil.rmtree(config_dir / kind / session_id, ignore_errors=True)
 
@@ -86,17 +89,11 @@ def forget_written_blocking(config_dir: Path, session_id: str, last: bytes) -> N
         EngineUnavailable: it was not written in time.
     """
     until = time.monotonic() + _WRITTEN_S
-    while not any(last in path.read_bytes() for path in _transcripts(config_dir, session_id)):
+    while not any(last in path.read_bytes() for path in transcripts_of(config_dir, session_id)):
         if time.monotonic() > until:
             raise EngineUnavailable("The agent wrote no transcript of its warm-up.")
         time.sleep(_LOOK_AGAIN_S)
     forget_blocking(config_dir, session_id)
-
-
-def _transcripts(config_dir: Path, session_id: str) -> list[Path]:
-    if not _SESSION_ID.fullmatch(session_id):
-        return []
-    return list(config_dir.glob(f"projects/*/{session_id}.jsonl"))
 
 
 def _cost_in(line: bytes) -> float | None:
@@ -133,8 +130,11 @@ class SdkEngine:
         tasks: TaskGroup,
         *,
         review: Review = review_folder_blocking,
+        transcripts: TranscriptStore | None = None,
     ) -> None:
+        """Initialise; `transcripts` keeps the sessions beside their files, None: nothing does."""
         self._review = review
+        self._transcripts = transcripts
         self._setup = setup
         self._tasks = tasks
         self._failed_warm_ups = 0
@@ -164,9 +164,10 @@ class SdkEngine:
         meanwhile and writes its own cost: then it is not known what was read, and another is
         started.
         """
+        found = await self._find(spec, session_id)
         for _ in range(_MOST_STARTS):
             before = await self._spent_usd(session_id)
-            client = await self._start(spec, origin)
+            client = await self._start(spec, origin, found)
             try:
                 after = await self._spent_usd(session_id)
             except BaseException:
@@ -180,20 +181,36 @@ class SdkEngine:
         client.session.count_cost_from(before)
         return client
 
-    async def _start(self, spec: ClientSpec, origin: SessionOrigin) -> SdkClient:
-        setup = self._setup
-        if spec.work_tree is not None:
-            setup = replace(setup, workspace=spec.work_tree)
+    async def _find(self, spec: ClientSpec, session_id: str) -> FoundSession | None:
+        """Have the session's file up to date, if sessions are stored elsewhere too."""
+        if self._transcripts is None or not is_session_id(session_id):
+            return None
+        workspace = self._setup_of(spec).workspace
+        return await find_session(self._transcripts, self._config_dir, workspace, session_id)
+
+    def _setup_of(self, spec: ClientSpec) -> AgentSetup:
+        tree = spec.work_tree
+        return self._setup if tree is None else replace(self._setup, workspace=tree)
+
+    async def _start(
+        self, spec: ClientSpec, origin: SessionOrigin, found: FoundSession | None = None
+    ) -> SdkClient:
+        setup = self._setup_of(spec)
         report = await self._review_workspace(setup)
         client_id = secrets.token_hex(8)
         relay = self._setup.relay
         free = partial(relay.hold, client_id, is_held=False) if relay else None
         hooks = RunHooks(on_accepted=free, config_dir=self._config_dir)
+        mirror = None
+        if self._transcripts is not None:
+            resumed = found if origin.fork_at is None else None
+            mirror = SessionMirror(self._transcripts, self._config_dir, resumed)
         client = SdkClient(
             client_id,
             mark_of(self._setup, client_id),
             hooks,
             relay=relay,
+            mirror=mirror,
         )
         if self._setup.outputs is not None:
             self._setup.outputs.admit(client_id, client.session.hear_output)
@@ -202,6 +219,9 @@ class SdkEngine:
             setup = replace(setup, model_env={**setup.model_env, **NO_INSTRUCTIONS})
         options = build_options(setup, spec, origin, hooks, client_id, token, report.instructions)
         options.stderr = client.on_stderr
+        # it has what the SDK calls where the transport is ours
+        options.session_store = cast("SessionStore | None", mirror)
+        options.session_store_flush = "eager"  # else a turn that is cut off is lost as a whole
         self._tasks.start_soon(self._own, client, options)
         try:
             await client.wait_connected()
@@ -274,6 +294,8 @@ class SdkEngine:
 
     async def forget_session(self, session_id: str) -> None:
         await anyio.to_thread.run_sync(forget_blocking, self._config_dir, session_id)
+        if self._transcripts is not None:
+            await self._transcripts.delete(stored_name(session_id))
 
     async def end_orphans(self) -> int:
         return await anyio.to_thread.run_sync(processes.end_owner_blocking, self._setup.owner)

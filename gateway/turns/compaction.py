@@ -6,17 +6,18 @@ import anyio
 
 from gateway.engine.events import TextDone
 from gateway.engine.protocol import Prompt, ToolGatekeeper
+from gateway.transcripts import SessionOwner
 from gateway.turns.context import TurnContext
 from gateway.turns.event_emitter import EventEmitter
 
 
-def compaction_prompt(words: str, gatekeeper: ToolGatekeeper) -> Prompt:
+def compaction_prompt(words: str, gatekeeper: ToolGatekeeper, owner: SessionOwner) -> Prompt:
     """Return the agent program's own command; `words` of the person say what the summary must keep.
 
     Without `@` nothing in them names a file that the agent program would add.
     """
     text = f"/compact {words.replace('@', ' ')}".strip()
-    return Prompt(text=text, gatekeeper=gatekeeper, is_command=True)
+    return Prompt(text=text, gatekeeper=gatekeeper, owner=owner, is_command=True)
 
 
 async def tell_compaction(context: TurnContext, emitter: EventEmitter) -> None:

@@ -217,6 +217,11 @@ class Ownership:
         self.forget(conversation_id)
         self.on_lost(conversation_id)
 
+    def lose_epoch(self, conversation_id: ConversationId, epoch: int) -> None:
+        """Do as `lose` does, unless this server holds the conversation under another epoch."""
+        if self._epochs.get(conversation_id) == epoch:
+            self.lose(conversation_id)
+
     async def run(self) -> None:
         """Beat until cancelled. A beat that cannot be stored is followed by the next one."""
         async with anyio.create_task_group() as tasks:

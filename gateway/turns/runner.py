@@ -301,11 +301,12 @@ class TurnWork:
         if self._compact_words is not None:
             self._gate.tools_forbidden = True
             await self._context.events.wait_decided()  # no hook holds this prompt back
-            return compaction_prompt(self._compact_words, self._gate)
+            return compaction_prompt(self._compact_words, self._gate, self._context.events)
         return Prompt(
             text=self._prompt_text,
             context=self._turn_recall.wait_text,
             gatekeeper=self._gate,
+            owner=self._context.events,
             call_own=self._own_calls,
             plan_first=self._plan_first,
             pictures=self._pictures,
@@ -390,6 +391,7 @@ class TurnWork:
         prompt = Prompt(
             text=text,
             gatekeeper=self._gate,
+            owner=self._context.events,
             call_own=self._own_calls,
             calls_before=len(self._context.evidence.tools),
             has_tools=not self._gate.tools_forbidden,

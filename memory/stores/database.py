@@ -3,7 +3,7 @@
 A transaction is one function that runs whole in a thread on a connection, so that the event loop is
 visited once and not once a statement, and nothing on the loop can leave it half done. Statements
 are SQL that SQLite and PostgreSQL both read, with `?` or `:name` for values. Columns are integers,
-texts and floating-point numbers; a truth value is 0 or 1.
+texts, bytes and floating-point numbers; a truth value is 0 or 1.
 """
 
 from abc import ABC, abstractmethod

@@ -20,6 +20,7 @@ from tests.conformance.suites.leases import FenceSuite, LeaseStoreSuite
 from tests.conformance.suites.opened import named, run_test
 from tests.conformance.suites.rivals import RivalStoresSuite
 from tests.conformance.suites.schedules import ScheduleStoreSuite
+from tests.conformance.suites.transcripts import TranscriptStoreSuite
 from tests.conformance.suites.turns import TurnStoreSuite
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught
 from tests.support.postgres import empty_schema_blocking
@@ -79,6 +80,10 @@ class TestSqliteFences(_OnSqlite, FenceSuite):
     pass
 
 
+class TestSqliteTranscripts(_OnSqlite, TranscriptStoreSuite):
+    pass
+
+
 class _OnPostgres:
     @pytest.fixture
     def opens(self) -> Iterator[OpenStores]:
@@ -115,6 +120,10 @@ class TestPostgresLeases(_OnPostgres, LeaseStoreSuite):
 
 
 class TestPostgresFences(_OnPostgres, FenceSuite):
+    pass
+
+
+class TestPostgresTranscripts(_OnPostgres, TranscriptStoreSuite):
     pass
 
 
@@ -157,6 +166,10 @@ class TestLeasesRunTwice(_RunTwice, LeaseStoreSuite):
 
 
 class TestSchedulesRunTwice(_RunTwice, ScheduleStoreSuite):
+    pass
+
+
+class TestTranscriptsRunTwice(_RunTwice, TranscriptStoreSuite):
     pass
 
 

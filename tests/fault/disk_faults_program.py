@@ -111,7 +111,7 @@ async def serving(root: Path) -> AsyncIterator[RunningServices]:
     settings = settings_below(root, interrupt_grace_s=0.1)
     await anyio.to_thread.run_sync(prepare_blocking, settings)
 
-    def make(_: TaskGroup) -> ScriptedEngine:
+    def make(_: TaskGroup, _transcripts: object = None) -> ScriptedEngine:
         return ScriptedEngine(settings.workspace)
 
     async with open_services(settings, make, ModelAccess(demo=True, model="scripted")) as services:

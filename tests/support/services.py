@@ -235,7 +235,7 @@ async def running_services(
         shared = settings_below(beside).data_dir / DATABASE
         await anyio.to_thread.run_sync((given.data_dir / DATABASE).symlink_to, shared)
 
-    def make(_: TaskGroup) -> ScriptedEngine:
+    def make(_: TaskGroup, _transcripts: object = None) -> ScriptedEngine:
         return make_engine(given.workspace)
 
     access = ModelAccess(

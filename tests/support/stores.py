@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gateway.conversations import migrations
 from gateway.conversations.migrations import postgres as postgres_migrations
+from gateway.conversations.sqlite.agent_transcripts import SqliteTranscriptStore
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
 from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
@@ -51,6 +52,7 @@ def stores_on(database: SqlDatabase) -> Stores:
         client_turns=SqliteClientTurnStore(database),
         file_changes=SqliteFileChangeStore(database),
         record=SqliteRecordQueue(database),
+        transcripts=SqliteTranscriptStore(database),
     )
 
 

@@ -29,6 +29,7 @@ from gateway.conversations.store import (
 )
 from gateway.conversations.webhooks import WebhookStore
 from gateway.ids import ConversationId, TurnId, UserId
+from gateway.transcripts import TranscriptStore
 from tests.conformance.suites.opened import OpenedSuite
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -59,6 +60,7 @@ class Stores:
     client_turns: ClientTurnStore
     file_changes: FileChangeStore
     record: RecordQueue
+    transcripts: TranscriptStore
 
 
 OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]

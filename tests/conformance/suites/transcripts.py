@@ -1,0 +1,140 @@
+"""What every store of the agent program's transcripts must do."""
+
+from itertools import count
+from types import SimpleNamespace
+from typing import Any, cast
+
+from claude_agent_sdk import SessionStore
+from claude_agent_sdk.testing import run_session_store_conformance
+
+from gateway.engine.session_mirror import StoredSessions
+from gateway.transcripts import MAIN, Entry, TranscriptEnd
+from tests.conformance.suites.conversation_values import (
+    OpenStores,
+    Stores,
+    StoresSuite,
+    conversation,
+)
+from tests.conformance.suites.leases import HERE, LONG_MS, OVER_MS, THERE, A
+from tests.conformance.suites.rivals import at_once
+
+S = "candor/11111111-1111-4111-8111-111111111111"
+SUB = "subagents/agent-1"
+UNTAKEN = (A, 0)
+LINES = [
+    b'{"a":"\\u0000 \\ud800"}',
+    "\u4f60\u597d \U0001f9d1\u200d\U0001f680".encode(),
+    b"\xff\x00'",
+]
+
+
+def entries(*names: str | None) -> list[Entry]:
+    return [Entry(f'{{"uuid":"{name}"}}'.encode(), name) for name in names]
+
+
+class InACorner(StoredSessions):
+    """The same store for each contract of the SDK's, under names of their own."""
+
+    def __init__(self, stores: Stores, number: int) -> None:
+        owner: Any = SimpleNamespace(conversation_id=A, epoch=0)
+        super().__init__(stores.transcripts, owner)
+        self._corner = number
+
+    def _moved(self, key: Any) -> Any:
+        return {**key, "project_key": f"{self._corner}-{key['project_key']}"}
+
+    async def append(self, key: Any, entries: Any) -> None:
+        await super().append(self._moved(key), entries)
+
+    async def load(self, key: Any) -> Any:
+        return await super().load(self._moved(key))
+
+    async def delete(self, key: Any) -> None:
+        await super().delete(self._moved(key))
+
+    async def list_subkeys(self, key: Any) -> list[str]:
+        return await super().list_subkeys(self._moved(key))
+
+
+class TranscriptStoreSuite(StoresSuite):
+    """The contracts of `TranscriptStore`."""
+
+    async def test_the_contracts_of_the_sdk_hold(self, stores: Stores) -> None:
+        numbers = count()
+        await run_session_store_conformance(
+            lambda: cast("SessionStore", InACorner(stores, next(numbers)))
+        )
+
+    async def test_lines_come_back_byte_by_byte(self, stores: Stores) -> None:
+        store = stores.transcripts
+        assert await store.append(S, MAIN, [Entry(line) for line in LINES], UNTAKEN) == len(LINES)
+        assert await store.load(S) == LINES
+
+    async def test_an_entry_is_stored_once_and_the_end_is_known(self, stores: Stores) -> None:
+        store = stores.transcripts
+        assert await store.append(S, MAIN, entries("u1", None, "u1", "u2"), UNTAKEN) == 3
+        assert await store.append(S, MAIN, entries("u2", "u3", None), UNTAKEN) == 5
+        assert await store.append(S, MAIN, entries("u1", "u3"), UNTAKEN) == 5
+        assert await store.append(S, SUB, entries("u1"), UNTAKEN) == 1
+        assert await store.ends(S) == {
+            MAIN: TranscriptEnd(entries=5, uuids=3, last_uuid="u3"),
+            SUB: TranscriptEnd(entries=1, uuids=1, last_uuid="u1"),
+        }
+        expected = [entry.data for entry in entries("u1", None, "u2", "u3", None)]
+        assert await store.load(S) == expected
+
+    async def test_many_entries_are_compared_with_all_that_are_known(self, stores: Stores) -> None:
+        many = entries(*(f"u{n}" for n in range(1201)))
+        assert await stores.transcripts.append(S, MAIN, many, UNTAKEN) == 1201
+        assert await stores.transcripts.append(S, MAIN, many[:-1], UNTAKEN) == 1201
+
+    async def test_a_replacement_leaves_nothing_of_before(self, stores: Stores) -> None:
+        store = stores.transcripts
+        await store.append(S, MAIN, entries("u1", "u2"), UNTAKEN)
+        await store.append(S, SUB, entries("u1"), UNTAKEN)
+        given = {MAIN: entries("u2", None, "u2"), "subagents/agent-2": entries("u9")}
+        assert await store.replace(S, given, UNTAKEN) == 2
+        assert await store.load(S) == [entry.data for entry in entries("u2", None)]
+        assert set(await store.ends(S)) == {MAIN, "subagents/agent-2"}
+        assert await store.load(S, SUB) is None
+
+    async def test_only_the_owner_of_the_conversation_writes(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await here.conversations.create(conversation())
+            for node, stores in ((HERE, here), (THERE, there)):
+                await stores.leases.join(node, ttl_ms=LONG_MS)
+            await here.leases.take(HERE, A)
+            assert await here.transcripts.append(S, MAIN, entries("u1"), (A, 1)) == 1
+            await here.leases.beat(HERE, ttl_ms=OVER_MS)
+            await there.leases.take(THERE, A)
+            assert await here.transcripts.append(S, MAIN, entries("u2"), (A, 1)) is None
+            assert await here.transcripts.replace(S, {MAIN: entries("u3")}, (A, 1)) is None
+            assert await there.transcripts.append(S, MAIN, entries("u4"), (A, 2)) == 2
+            assert await here.transcripts.load(S) == [entry.data for entry in entries("u1", "u4")]
+
+    async def test_who_writes_at_once_leaves_each_entry_once(self, opens: OpenStores) -> None:
+        async with opens() as one, opens() as other:
+
+            async def append(stores: Stores, name: str) -> None:
+                given = entries(f"own-{name}", None, "shared")
+                await stores.transcripts.append(S, MAIN, given, UNTAKEN)
+
+            await at_once([one, other], append)
+            (end,) = (await one.transcripts.ends(S)).values()
+            lines = await other.transcripts.load(S)
+            assert lines is not None
+            assert (len(lines), end.entries, end.uuids) == (17, 17, 9)
+            assert lines.count(entries("shared")[0].data) == 1
+
+    async def test_whoever_replaces_at_once_leaves_one_whole(self, opens: OpenStores) -> None:
+        async with opens() as one, opens() as other:
+
+            async def replace(stores: Stores, name: str) -> None:
+                given = {MAIN: entries(f"{name}-1", f"{name}-2"), SUB: entries(name)}
+                await stores.transcripts.replace(S, given, UNTAKEN)
+
+            await at_once([one, other], replace)
+            lines, sub = await one.transcripts.load(S), await one.transcripts.load(S, SUB)
+            assert sub is not None
+            (name,) = [str(n) for n in range(8) if sub == [entries(str(n))[0].data]]
+            assert lines == [entry.data for entry in entries(f"{name}-1", f"{name}-2")]

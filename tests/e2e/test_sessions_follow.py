@@ -1,0 +1,198 @@
+"""An agent's session is resumed on another server of the same PostgreSQL, with what the model knew."""
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psutil
+import psycopg
+import pytest
+
+from tests.support.live_server import (
+    LiveClient,
+    LiveServer,
+    bash,
+    let_go,
+    running_server,
+    script,
+)
+from tests.support.postgres import new_database_blocking
+
+pytestmark = pytest.mark.e2e
+
+SLOW = {"text": "A green umbrella. " * 100, "delta_delay_ms": 20}
+ECHO = script({"echo": "messages"}, say="What was it?")
+TAKEN = (
+    "UPDATE candor.leases SET node_id = 'nod_other', incarnation = 'inc_other', epoch = epoch + 1"
+)
+COUNT = "SELECT count(*) FROM candor.agent_entries"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with new_database_blocking("hunter2-of-the-database") as address:
+        yield address
+
+
+def server_on(
+    url: str, root: Path, name: str, **more: Any
+) -> AbstractAsyncContextManager[LiveServer]:
+    """Run a server of a database and a workspace that all share, with a directory of its own."""
+    return running_server(root / name, database_url=url, workspace=root / "shared", **more)
+
+
+def on_database(url: str, statement: str) -> int:
+    """Run a statement; return what it found, or how many rows it changed."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        found = cursor.fetchone() if cursor.description else None
+        return cursor.rowcount if found is None else int(found[0])
+
+
+def said_to_model(result: Any) -> list[str]:
+    """Return the results of tools and the model's own words, as the model was sent them."""
+    said = []
+    for message in json.loads(result["reply"]):
+        content = message["content"]
+        for block in content if isinstance(content, list) else []:
+            if block["type"] == "tool_result":
+                said.append(str(block["content"]))
+            elif block["type"] == "text" and message["role"] == "assistant":
+                said.append(block["text"])
+    return said
+
+
+def kill_all(server: LiveServer) -> None:
+    """End the server and its agents at once, as a machine does that loses its power."""
+    agents = server.agents()
+    server.signal(signal.SIGSTOP)
+    for process in agents.values():
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    server.kill()
+
+
+async def begin(client: LiveClient) -> str:
+    """Start a conversation whose model knows what it was told, and nothing of memory's."""
+    made = await client.post("/new-conversation", status=201)
+    path = f"/conversations/{made['conversation_id']}"
+    changed = await client.http.patch(path, json={"memory": {"enabled": False}})
+    assert changed.status_code == 200, changed.text
+    return str(made["conversation_id"])
+
+
+async def ask_once_taken(client: LiveClient, message: str, conversation: str) -> Any:
+    """Ask until the server may take the conversation, whose owner is dead."""
+    body = {"message": message, "conversation_id": conversation}
+    while (answer := await client.http.post("/chat", json=body)).status_code == 503:  # noqa: ASYNC110
+        await anyio.sleep(0.1)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def test_a_turn_that_was_cut_off_is_remembered_on_another_server(
+    tmp_path: Path, url: str
+) -> None:
+    """The server and its agent are killed in mid-text; the other server's directory is empty."""
+    (tmp_path / "shared").mkdir()
+    for name in ("one", "two"):
+        await anyio.Path(tmp_path / "shared" / f"{name}.txt").write_text(f"inside {name}")
+    async with server_on(url, tmp_path, "a") as server, server.client() as client:
+        conversation = await begin(client)
+        await client.ask(script({"text": "A blue door."}), conversation)
+        work = script(bash("cat one.txt"), bash("cat two.txt"), SLOW, say="Which colour?")
+        async with client.stream(work, conversation) as events:
+            await events.until("text.delta")
+            kill_all(server)
+    async with server_on(url, tmp_path, "b") as server, server.client() as client:
+        result = await ask_once_taken(client, ECHO, conversation)
+        assert said_to_model(result)[:3] == ["A blue door.", "inside one", "inside two"]
+        assert "Which colour?" in result["reply"]
+        assert result["notices"] == []
+
+
+async def test_the_agent_of_a_server_that_lost_the_conversation_stores_nothing_more(
+    tmp_path: Path, url: str
+) -> None:
+    async with server_on(url, tmp_path, "a") as server, server.client() as client:
+        conversation = await begin(client)
+        await client.ask(script({"text": "A blue door."}), conversation)
+        pipe = server.make_pipe("pipe")
+        async with client.stream(script(bash("cat pipe"), SLOW), conversation) as events:
+            await events.until("tool.started")
+            assert on_database(url, TAKEN) == 1
+            before = on_database(url, COUNT)
+            assert before > 0
+            await let_go(pipe)
+            with anyio.fail_after(30):
+                while server.agents():  # noqa: ASYNC110
+                    await anyio.sleep(0.05)
+        assert on_database(url, COUNT) == before
+
+
+async def test_what_one_server_did_another_goes_on_with_and_the_first_again(
+    tmp_path: Path, url: str
+) -> None:
+    """With a sub-agent, a branch, and a deletion; the first one's own file is stale in the end."""
+    helper = {"description": "Look", "prompt": script(bash("ls"), {"text": "Found."})}
+    delegated = script({"tool": "Agent", "input": helper}, {"text": "Delegated."})
+    async with server_on(url, tmp_path, "a") as server, server.client() as client:
+        conversation = await begin(client)
+        await client.ask(script({"text": "A blue door."}), conversation)
+        await client.ask(delegated, conversation)
+    async with server_on(url, tmp_path, "b") as server, server.client() as client:
+        await client.ask(script({"text": "A red roof."}), conversation)
+        (sub,) = server.data_dir.glob("sessions/projects/*/*/subagents/agent-*.jsonl")
+        assert sub.with_suffix(".meta.json").exists()
+    async with server_on(url, tmp_path, "a") as server, server.client() as client:
+        result = await client.ask(ECHO, conversation)
+        assert said_to_model(result)[0] == "A blue door."
+        assert said_to_model(result)[2:] == ["Delegated.", "A red roof."]
+        assert result["notices"] == []
+        branch = await client.post(
+            f"/conversations/{conversation}/fork", status=201, turn_id=result["turn_id"]
+        )
+    async with server_on(url, tmp_path, "c") as server, server.client() as client:
+        branched = await client.ask(ECHO, branch["conversation_id"])
+        assert said_to_model(branched)[:4] == said_to_model(result)
+        assert branched["notices"] == []
+        for name in (conversation, branch["conversation_id"]):
+            answer = await client.http.delete(f"/conversations/{name}")
+            assert answer.is_success, answer.text
+        assert on_database(url, COUNT) == 0
+
+
+async def test_a_summary_replaces_what_it_summarises_on_another_server_too(
+    tmp_path: Path, url: str
+) -> None:
+    first = script(
+        {"text": "A green umbrella."}, {"on_followup": [{"text": "<summary>All.</summary>"}]}
+    )
+    async with server_on(url, tmp_path, "a") as server, server.client() as client:
+        conversation = await begin(client)
+        await client.ask(first, conversation)
+        await client.ask("/compact", conversation)
+    async with server_on(url, tmp_path, "b") as server, server.client() as client:
+        result = await client.ask(ECHO, conversation)
+        assert "All." in result["reply"]
+        assert "A green umbrella." not in said_to_model(result)
+
+
+async def test_a_session_older_than_the_store_is_stored_when_it_is_resumed(
+    tmp_path: Path, url: str
+) -> None:
+    """As after an update of a server whose sessions were in files alone."""
+    async with server_on(url, tmp_path, "a") as server, server.client() as client:
+        conversation = await begin(client)
+        await client.ask(script({"text": "A blue door."}), conversation)
+    assert on_database(url, "DELETE FROM candor.agent_transcripts") == 1
+    async with server_on(url, tmp_path, "a") as server, server.client() as client:
+        result = await client.ask(ECHO, conversation)
+        assert said_to_model(result) == ["A blue door."]
+    async with server_on(url, tmp_path, "b") as server, server.client() as client:
+        again = await client.ask(ECHO, conversation)
+        assert said_to_model(again)[0] == "A blue door."
