@@ -31,7 +31,7 @@ from gateway.conversations.sqlite.schedules import SqliteScheduleStore
 from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
-from gateway.engine.protocol import ClientSpec, Engine
+from gateway.engine.protocol import Engine
 from gateway.ids import NodeId, UserId
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
@@ -39,7 +39,7 @@ from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from gateway.mcp_servers.servers import McpServers
 from gateway.memory import MissingMemory, ServerMemory, open_server_memory
 from gateway.model_access import MakeEngine, ModelAccess, Ping
-from gateway.nodes import join
+from gateway.nodes import join, locks_of
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
 from gateway.observability.paths import PathView
 from gateway.observability.side_query_trace import TracedModel
@@ -50,7 +50,7 @@ from gateway.storage import open_storage, sqlite_steps
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import make_reviewer
 from gateway.turns.claim_check import ClaimChecker
-from gateway.turns.client_lease import own_servers
+from gateway.turns.client_lease import usual_spec
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.further_tools import FurtherTools
 from gateway.turns.lanes import Lanes
@@ -58,9 +58,9 @@ from gateway.turns.ownership import Ownership, stopping
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.sanitizer import OutputSanitizer
-from gateway.turns.turn_memory import TurnMemory
 from gateway.turns.turn_recovery import TurnRecovery, TurnStores
 from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
+from gateway.turns.workspace_lock import LocksOfServers
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from gateway.users.accounts import Accounts, open_accounts
@@ -200,6 +200,7 @@ async def open_services(
             reader=memory,
             database=database,
             ownership=ownership,
+            locks=locks_of(settings, database, ownership.node),
             rules=rules,
             workspaces=workspaces,
             users=users,
@@ -234,6 +235,8 @@ class _Parts:
     """Replaces memory's own."""
     database: SqlDatabase
     ownership: Ownership
+    locks: LocksOfServers | None
+    """Of workspaces that other servers use, too."""
     rules: Rules
     workspaces: Workspaces
     users: set[UserId]
@@ -267,7 +270,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         settings.data_dir / "outputs", OutputSanitizer(parts.paths, mask).streamed
     )
     workspaces, worktrees = await _open_workspaces(parts, further, conversations)
-    usual = partial(_usual_spec, access.model, turn_memory, further, workspaces, worktrees)
+    usual = partial(usual_spec, access.model, turn_memory, further, workspaces, worktrees)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
     stored_approvals = SqliteApprovalStore(parts.database)
     approvals = ApprovalDesk(
@@ -358,6 +361,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         "checks": checker.run,
         "webhooks": webhooks.run,
         "heart": parts.ownership.run,
+        **({} if parts.locks is None else {"workspace_locks": parts.locks.run}),
         "audit": partial(accounts.prune_audit, settings.audit_days),
     }
     for name, run in loops.items():
@@ -429,7 +433,7 @@ async def _open_workspaces(
     """Return what opens workspaces and work trees; a workspace that all share is open then."""
     settings = parts.settings
     given = (parts.workspaces, settings, parts.rules, further, parts.users)
-    workspaces = await open_workspaces(*given)
+    workspaces = await open_workspaces(*given, parts.locks)
     is_on = settings.worktrees == "on"
     worktrees = Worktrees(workspaces, parts.mask, conversations.missing, is_on=is_on)
     if workspaces.last is not None:
@@ -440,27 +444,6 @@ async def _open_workspaces(
 async def _end_orphans(engine: Engine) -> None:
     if orphans := await engine.end_orphans():
         _log.warning("orphaned_agents_ended", extra={"count": orphans})
-
-
-def _usual_spec(
-    model: str | None,
-    memory: TurnMemory,
-    further: FurtherTools,
-    workspaces: OpenWorkspaces,
-    worktrees: Worktrees,
-) -> ClientSpec | None:
-    """Return the options of an agent for a new conversation, which the user who was here last may
-    begin; None if nobody was, or the conversation gets a folder that is not there yet.
-    """
-    workspace = workspaces.last
-    if workspace is None or worktrees.is_on:
-        return None
-    return ClientSpec(
-        model=model,
-        servers=tuple(own_servers(memory, further)),
-        instructions=workspace.skills.revision,
-        user_id=workspace.user_id,
-    )
 
 
 async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:

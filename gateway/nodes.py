@@ -18,6 +18,7 @@ from gateway.ids import NodeId, new_incarnation
 from gateway.instance import node_of_blocking
 from gateway.settings import Settings
 from gateway.turns.ownership import LONE, QUICK, Ownership
+from gateway.turns.workspace_lock import LocksOfServers
 from memory.stores.database import SqlDatabase
 
 
@@ -48,6 +49,12 @@ async def join(
     )
     await ownership.begin()
     return ownership
+
+
+def locks_of(settings: Settings, database: SqlDatabase, node: Node) -> LocksOfServers | None:
+    """Return the locks of what all servers use; None if this one is alone."""
+    is_alone = settings.node_url is None
+    return None if is_alone else LocksOfServers(SqliteLeaseStore(database), node)
 
 
 def own_process() -> str | None:

@@ -11,7 +11,8 @@ from gateway.settings import Settings
 from gateway.skills import WorkspaceSkills
 from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.further_tools import FurtherTools
-from gateway.turns.workspaces import OpenWorkspaces
+from gateway.turns.workspace_lock import LocksOfServers
+from gateway.turns.workspaces import OpenWorkspaces, WorkspaceMakers
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import Workspaces
 from memory.cases.tools import SKILL
@@ -52,8 +53,10 @@ async def open_workspaces(
     rules: Rules,
     further: FurtherTools,
     users: set[UserId],
+    servers: LocksOfServers | None,
 ) -> OpenWorkspaces:
-    """Return what opens the workspaces; `users` gets those whose own are open.
+    """Return what opens the workspaces; `users` gets those whose own are open. `servers` has
+    the locks of all that use them.
 
     One that all users share is open already.
     """
@@ -70,19 +73,23 @@ async def open_workspaces(
             instructions=skills.names_blocking,
         )
 
-    opened = OpenWorkspaces(
-        workspaces,
-        rules,
-        make_gate,
-        partial(view_paths_blocking, settings),
-        make_skills=partial(
+    make = WorkspaceMakers(
+        gate=make_gate,
+        paths=partial(view_paths_blocking, settings),
+        skills=partial(
             WorkspaceSkills,
             approvals=approvals_file(settings.data_dir),
             off=() if settings.case_memory == "on" else (SKILL,),
         ),
+    )
+    opened = OpenWorkspaces(
+        workspaces,
+        rules,
+        make,
         answers_questions=has_person,
         prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         users=users,
+        servers=servers,
     )
     if not opened.is_per_user:
         await opened.open(LOCAL_USER)

@@ -98,5 +98,13 @@ class LeaseStore(Protocol):
     async def living(self) -> Sequence[Node]:
         """List the living nodes, by id."""
 
+    async def lock(self, node: Node, name: str) -> bool:
+        """Take a lock that no other living node has; return False if one has it. A cut of the power
+        may lose it.
+        """
+
+    async def unlock(self, node: Node, name: str) -> None:
+        """Give a lock back. No error if the node does not have it."""
+
     async def bury(self, node: Node) -> None:
         """Note that a node's process has ended: what it holds can be taken at once."""

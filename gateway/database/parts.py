@@ -82,6 +82,7 @@ PARTS: Final = (
         ),
         left={
             "nodes": "servers that are running: none is",
+            "workspace_locks": "of servers that are running",
             "search_texts": _DERIVED,
             "search_words": _DERIVED,
             "word_purge": "what is to be taken out of a search index",

@@ -29,7 +29,8 @@ from gateway.turns.memory_tools import (
 from gateway.turns.reply import Cause
 from gateway.turns.sentences import describe_concerns
 from gateway.turns.turn_memory import TurnMemory
-from gateway.turns.workspaces import OpenWorkspace
+from gateway.turns.workspaces import OpenWorkspace, OpenWorkspaces
+from gateway.turns.worktrees import Worktrees
 
 
 def own_servers(
@@ -157,3 +158,24 @@ class ClientLease:
         else:
             with anyio.CancelScope(shield=True):
                 await pool.discard(conversation_id)
+
+
+def usual_spec(
+    model: str | None,
+    memory: TurnMemory,
+    further: FurtherTools,
+    workspaces: OpenWorkspaces,
+    worktrees: Worktrees,
+) -> ClientSpec | None:
+    """Return the options of an agent for a new conversation, which the user who was here last may
+    begin; None if nobody was, or the conversation gets a folder that is not there yet.
+    """
+    workspace = workspaces.last
+    if workspace is None or worktrees.is_on:
+        return None
+    return ClientSpec(
+        model=model,
+        servers=tuple(own_servers(memory, further)),
+        instructions=workspace.skills.revision,
+        user_id=workspace.user_id,
+    )

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 from weakref import WeakValueDictionary
@@ -15,7 +16,7 @@ from gateway.files.access import WorkspaceAccess
 from gateway.ids import UserId
 from gateway.observability.paths import PathView
 from gateway.skills import WorkspaceSkills
-from gateway.turns.workspace_lock import WorkspaceLock
+from gateway.turns.workspace_lock import LocksOfServers, WorkspaceLock
 from gateway.workspaces import AgentWorkspace, Workspaces
 from gateway.worktrees.worktrees import ConversationTrees
 from policies.rules import Rules
@@ -51,6 +52,15 @@ MakePaths = Callable[[Path], PathView]
 """Returns the view of paths that the users of a workspace get; called in a worker thread."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceMakers:
+    """What makes the parts of a workspace that is opened."""
+
+    gate: MakeGate
+    paths: MakePaths
+    skills: MakeSkills
+
+
 class OpenWorkspaces:
     """Opens the workspace of a user when it is first used.
 
@@ -61,28 +71,26 @@ class OpenWorkspaces:
         self,
         workspaces: Workspaces,
         rules: Rules,
-        make_gate: MakeGate,
-        make_paths: MakePaths,
+        make: WorkspaceMakers,
         *,
-        make_skills: MakeSkills,
         answers_questions: bool,
         prepare: Callable[[Path], None],
         users: set[UserId] | None = None,
+        servers: LocksOfServers | None = None,
     ) -> None:
         """Initialise. `rules` are those of all workspaces, and `users` gets those whose own are
-        opened.
+        opened. `servers` has the locks where other servers use the workspaces, too.
         """
         self._workspaces = workspaces
         self._rules = rules
-        self._make_gate = make_gate
-        self._make_paths = make_paths
-        self._make_skills = make_skills
+        self._make_part = make
         self._answers_questions = answers_questions
         self._prepare = prepare
         self._users = set() if users is None else users
         self._open: dict[UserId | None, OpenWorkspace] = {}
         self._opening = anyio.Lock(fast_acquire=True)
-        self._common_lock = WorkspaceLock()
+        self._make_lock = partial(WorkspaceLock, servers=servers)
+        self._common_lock = self._make_lock(name="common")
         """Of all workspaces whose calls may change something that others may change, too."""
         self._locks: WeakValueDictionary[Path, WorkspaceLock] = WeakValueDictionary()
         self.last_user_id: UserId | None = None
@@ -133,16 +141,16 @@ class OpenWorkspaces:
 
     async def at(self, base: OpenWorkspace, folder: Path) -> OpenWorkspace:
         """Return a work tree of a workspace, under the same rules."""
-        paths = await anyio.to_thread.run_sync(self._make_paths, folder)
-        skills = self._make_skills(folder)
-        policy = self._make_gate(folder, base.policy.rules, skills)
+        paths = await anyio.to_thread.run_sync(self._make_part.paths, folder)
+        skills = self._make_part.skills(folder)
+        policy = self._make_part.gate(folder, base.policy.rules, skills)
         await skills.refresh()
         return replace(
             base,
             root=folder,
             policy=policy,
             files=WorkspaceAccess(folder, policy, answers_questions=self._answers_questions),
-            lock=self._locks.setdefault(folder, WorkspaceLock()),
+            lock=self._locks.setdefault(folder, self._make_lock(name=str(folder))),
             paths=paths,
             skills=skills,
             work_tree=folder,
@@ -162,16 +170,20 @@ class OpenWorkspaces:
 
     async def _make(self, place: AgentWorkspace, owner: UserId | None) -> OpenWorkspace:
         rules = place.extend(self._rules)
-        skills = self._make_skills(place.root)
+        skills = self._make_part.skills(place.root)
         await skills.refresh()
-        policy = self._make_gate(place.root, rules, skills)
+        policy = self._make_part.gate(place.root, rules, skills)
         is_alone = not any(directory.writable for directory in rules.directories)
         return OpenWorkspace(
             root=place.root,
             policy=policy,
             files=WorkspaceAccess(place.root, policy, answers_questions=self._answers_questions),
-            lock=WorkspaceLock() if owner is not None and is_alone else self._common_lock,
-            paths=await anyio.to_thread.run_sync(self._make_paths, place.root),
+            lock=(
+                self._make_lock(name=str(place.root))
+                if owner is not None and is_alone
+                else self._common_lock
+            ),
+            paths=await anyio.to_thread.run_sync(self._make_part.paths, place.root),
             skills=skills,
             user_id=owner,
         )

@@ -37,6 +37,15 @@ _TAKE: Final = (
     " AND nodes.incarnation = leases.incarnation AND nodes.expires_at > :now)"
     " RETURNING conversation_id, epoch, last_seq"
 )
+_LOCK: Final = (
+    "INSERT INTO workspace_locks (name, node_id, incarnation) VALUES (:name, :id, :incarnation)"
+    " ON CONFLICT (name) DO UPDATE SET node_id = excluded.node_id,"
+    " incarnation = excluded.incarnation WHERE NOT EXISTS (SELECT 1 FROM nodes"
+    " WHERE nodes.id = workspace_locks.node_id"
+    " AND nodes.incarnation = workspace_locks.incarnation"
+    " AND nodes.expires_at > :now AND nodes.id <> excluded.node_id)"
+    " RETURNING name"
+)
 _TAKE_ONE: Final = _TAKE.format(which="conversations.id = :conversation_id")
 _TAKE_UNFINISHED: Final = _TAKE.format(
     which="conversations.id IN (SELECT conversation_id FROM turns"
@@ -205,6 +214,25 @@ class SqliteLeaseStore:
             ).fetchall()
 
         return [read_value(Node, row) for row in await self._database.read(work)]
+
+    async def lock(self, node: Node, name: str) -> bool:
+
+        def work(writer: Connection) -> bool:
+            values = columns_of(node, name=name, now=self._clock(writer))
+            return bool(writer.execute(_LOCK, values).fetchall())
+
+        return await self._database.write(work, is_synced=False)
+
+    async def unlock(self, node: Node, name: str) -> None:
+
+        def work(writer: Connection) -> None:
+            writer.execute(
+                "DELETE FROM workspace_locks"
+                " WHERE name = :name AND node_id = :id AND incarnation = :incarnation",
+                columns_of(node, name=name),
+            )
+
+        await self._database.write(work, is_synced=False)
 
     async def bury(self, node: Node) -> None:
         await self._database.execute(

@@ -44,6 +44,35 @@ class LeaseStoreSuite(StoresSuite):
             assert await here.leases.held(HERE) == [one]
             assert await here.leases.held(THERE) == []
 
+    async def test_one_living_node_has_a_lock(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            assert await here.leases.lock(HERE, "ws")
+            assert await here.leases.lock(HERE, "ws")
+            assert not await there.leases.lock(THERE, "ws")
+            assert await there.leases.lock(THERE, "other")
+            await there.leases.unlock(THERE, "ws")
+            assert not await there.leases.lock(THERE, "ws"), "it was not theirs to give back"
+            await here.leases.unlock(HERE, "ws")
+            assert await there.leases.lock(THERE, "ws")
+            await there.leases.bury(THERE)
+            assert await here.leases.lock(HERE, "ws")
+
+    async def test_a_node_is_found_while_it_lives(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            reached = replace(HERE, url="http://10.0.0.1:8000", secret="s", process="1 2 3")
+            await _begin(here, there)
+            await here.leases.join(reached, ttl_ms=LONG_MS)
+            await here.leases.take(reached, A)
+            assert await there.leases.holder(A) == reached
+            assert await there.leases.living() == [reached, THERE]
+            await there.leases.bury(replace(reached, incarnation="0"))
+            assert await there.leases.holder(A) == reached
+            await there.leases.bury(reached)
+            assert await there.leases.holder(A) is None
+            assert await there.leases.living() == [THERE]
+            assert await there.leases.take(THERE, A) is not None
+
     async def test_of_nodes_that_take_at_once_one_gets_it(self, opens: OpenStores) -> None:
         async with opens() as here, opens() as there:
             await _begin(here, there)

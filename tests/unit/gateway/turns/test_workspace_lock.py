@@ -3,13 +3,17 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import cast
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from gateway.conversations.leases import LeaseStore, Node
+from gateway.ids import NodeId
 from gateway.turns.gate import TurnGate
-from gateway.turns.workspace_lock import WorkspaceLock
+from gateway.turns.workspace_lock import LocksOfServers, WorkspaceLock
+from memory.errors import StoreUnavailable
 from policies.permits import Effect
 from policies.verdict import Allow, Ask, Deny, Verdict
 from tests.support.builders import tool_call
@@ -200,3 +204,76 @@ async def test_a_call_that_waits_too_long_is_denied_and_told_so() -> None:
     assert isinstance(verdict, Deny)
     assert (verdict.rule, verdict.interrupt) == ("workspace_busy", False)
     assert verdict.message.endswith("did not run. Try it again.")
+
+
+class Locks(LocksOfServers):
+    """The locks of one of two servers; what they store is shared."""
+
+    def __init__(self, name: str, stored: "Stored") -> None:
+        super().__init__(cast(LeaseStore, stored), Node(id=NodeId(name), incarnation="1"))
+
+
+class Stored:
+    """What the database knows of locks."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, Node] = {}
+        self.is_reached = True
+
+    async def lock(self, node: Node, name: str) -> bool:
+        await anyio.lowlevel.checkpoint()
+        if not self.is_reached:
+            raise StoreUnavailable("The database is gone.")
+        return self.owners.setdefault(name, node) == node
+
+    async def unlock(self, node: Node, name: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        if self.owners.get(name) == node:
+            del self.owners[name]
+
+
+@asynccontextmanager
+async def two_servers() -> AsyncIterator[tuple[WorkspaceLock, WorkspaceLock, Stored]]:
+    """Lend the locks of two servers for one workspace."""
+    stored = Stored()
+    ours, theirs = Locks("here", stored), Locks("there", stored)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ours.run)
+        tasks.start_soon(theirs.run)
+        yield (
+            WorkspaceLock(name="ws", servers=ours, wait_s=0.3),
+            WorkspaceLock(name="ws", servers=theirs, wait_s=0.3),
+            stored,
+        )
+        tasks.cancel_scope.cancel()
+
+
+async def test_of_two_servers_one_has_the_lock_until_its_call_has_ended() -> None:
+    async with two_servers() as (here, there, _):
+        assert await here.acquire("call")
+        assert not await there.acquire("other")
+        here.release("call")
+        assert await there.acquire("other")
+        there.release("other")
+
+
+async def test_calls_of_one_server_pass_the_lock_on_among_themselves() -> None:
+    async with two_servers() as (here, _, stored):
+        assert await here.acquire("one")
+        here.release("one")
+        assert await here.acquire("two")
+        await anyio.sleep(0.01)  # what was given back is not given back now
+        assert stored.owners
+        here.release("two")
+        await until(lambda: not stored.owners)
+
+
+async def test_a_lock_that_cannot_be_had_is_not_kept_from_the_next_call() -> None:
+    async with two_servers() as (here, there, stored):
+        stored.is_reached = False
+        assert not await here.acquire("one")
+        stored.is_reached = True
+        assert await here.acquire("two")
+        assert not await there.acquire("other")
+        here.release("two")
+        assert await there.acquire("other")
