@@ -36,6 +36,7 @@ from gateway.engine.options import AgentSetup
 from gateway.engine.protocol import Engine, EngineUnavailable
 from gateway.engine.sandbox.protection import Protection
 from gateway.engine.sdk import SdkEngine, require_agent_program
+from gateway.engine.session_sweep import run_sweep
 from gateway.engine.side_query import SideQuery
 from gateway.engine.user_engines import UserEngines
 from gateway.errors import StartError
@@ -318,8 +319,11 @@ def _make_engine(
     if box is not None:
         _log.info("box_tried", extra={"found": describe_box(box)})
     own = SdkEngine(setup, tasks, transcripts=transcripts)
+    sessions = partial(maker.workspaces.users_state_dir.glob, f"*/{SESSIONS}")
+    if transcripts is not None and setup.config_dir is not None and not setup.takes_login:
+        mine = [setup.config_dir]  # with a login, other programs have sessions there
+        tasks.start_soon(run_sweep, transcripts, lambda: [*mine, *sessions()])
     if not maker.workspaces.is_per_user:
         return own
-    sessions = partial(maker.workspaces.users_state_dir.glob, f"*/{SESSIONS}")
     make = partial(maker.make_of_user, tasks=tasks, transcripts=transcripts)
     return UserEngines(own, make, sessions)

@@ -53,6 +53,9 @@ class TranscriptStore(Protocol):
     and None returned. All raise `StoreUnavailable`.
     """
 
+    is_fed: bool
+    """False: it has what was copied from another database, and gets no more."""
+
     async def append(
         self,
         session: str,
@@ -80,3 +83,6 @@ class TranscriptStore(Protocol):
 
     async def delete(self, session: str, subpath: str = MAIN) -> None:
         """Delete the transcript of a sub-agent, or the session with all of them. Idempotent."""
+
+    async def deleted(self, sessions: Sequence[str]) -> set[str]:
+        """Return those of some sessions that were deleted, on whichever server."""

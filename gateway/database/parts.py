@@ -73,6 +73,7 @@ PARTS: Final = (
             "leases",
             "agent_transcripts",
             "agent_entries",
+            "agent_deletions",
             "users",
             "api_tokens",
             "audit",

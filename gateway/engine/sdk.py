@@ -28,7 +28,7 @@ from gateway.engine.protocol import (
     SessionOrigin,
     WorkspaceUntrusted,
 )
-from gateway.engine.session_files import is_session_id, transcripts_of
+from gateway.engine.session_files import forget_blocking, is_session_id, transcripts_of
 from gateway.engine.session_mirror import FoundSession, SessionMirror, find_session, stored_name
 from gateway.engine.warm_up import warm_up
 from gateway.transcripts import TranscriptStore
@@ -68,16 +68,6 @@ def spent_usd_blocking(config_dir: Path, session_id: str) -> float:
             if _COST_MARK in line and (spent := _cost_in(line)) is not None:
                 return spent
     return 0.0
-
-
-def forget_blocking(config_dir: Path, session_id: str) -> None:
-    """Delete a session's transcript and the folders that belong to it."""
-    for transcript in transcripts_of(config_dir, session_id):
-        transcript.unlink(missing_ok=True)
-        shutil.rmtree(transcript.with_suffix(""), ignore_errors=True)
-    if is_session_id(session_id):
-        for kind in ("file-history", "session-env", "todos", "tasks"):
-            shutil.rmtree(config_dir / kind / session_id, ignore_errors=True)
 
 
 def forget_written_blocking(config_dir: Path, session_id: str, last: bytes) -> None:
@@ -202,7 +192,7 @@ class SdkEngine:
         free = partial(relay.hold, client_id, is_held=False) if relay else None
         hooks = RunHooks(on_accepted=free, config_dir=self._config_dir)
         mirror = None
-        if self._transcripts is not None:
+        if self._transcripts is not None and self._transcripts.is_fed:
             resumed = found if origin.fork_at is None else None
             mirror = SessionMirror(self._transcripts, self._config_dir, resumed)
         client = SdkClient(

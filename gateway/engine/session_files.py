@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +33,22 @@ def transcripts_of(config_dir: Path, session_id: str) -> list[Path]:
     if not is_session_id(session_id):
         return []
     return list(config_dir.glob(f"projects/*/{session_id}.jsonl"))
+
+
+def forget_blocking(config_dir: Path, session_id: str) -> None:
+    """Delete a session's transcript and the folders that belong to it."""
+    for transcript in transcripts_of(config_dir, session_id):
+        transcript.unlink(missing_ok=True)
+        shutil.rmtree(transcript.with_suffix(""), ignore_errors=True)
+    if is_session_id(session_id):
+        for kind in ("file-history", "session-env", "todos", "tasks"):
+            shutil.rmtree(config_dir / kind / session_id, ignore_errors=True)
+
+
+def sessions_in(config_dir: Path) -> set[str]:
+    """Return the sessions that have files. Blocks."""
+    found = {path.stem for path in config_dir.glob("projects/*/*.jsonl")}
+    return {name for name in found if is_session_id(name)}
 
 
 def folder_of(workspace: Path) -> str:

@@ -12,7 +12,7 @@ from gateway.engine.protocol import (
     EngineUnavailable,
     SessionOrigin,
 )
-from gateway.engine.sdk import forget_blocking
+from gateway.engine.session_files import forget_blocking
 
 MakeEngineOf = Callable[[str], Awaitable[Engine]]
 """Returns the engine of a user. Raises `EngineUnavailable` if there can be none now."""

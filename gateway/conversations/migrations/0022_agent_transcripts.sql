@@ -22,3 +22,8 @@ CREATE TABLE agent_entries (
   FOREIGN KEY (session, subpath) REFERENCES agent_transcripts (session, subpath) ON DELETE CASCADE
 ) STRICT;
 CREATE UNIQUE INDEX agent_entries_once ON agent_entries (session, subpath, uuid) WHERE uuid IS NOT NULL;
+
+-- Sessions that were deleted, whose files other servers may still have.
+CREATE TABLE agent_deletions (
+  session TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;

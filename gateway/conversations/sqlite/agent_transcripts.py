@@ -7,7 +7,7 @@ from gateway.conversations.sqlite.leases import Fence
 from gateway.ids import ConversationId
 from gateway.transcripts import MAIN, Entry, TranscriptEnd
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.statements import first_row, placeholders
+from memory.stores.sqlite.statements import IN_IDS, first_row, id_list, placeholders
 
 _END: Final = (
     "SELECT entries, uuids, last_uuid FROM agent_transcripts"
@@ -39,6 +39,7 @@ class SqliteTranscriptStore:
         """Initialise; `on_lost` is told of each owner whose epoch is another one."""
         self._database = database
         self._fence = Fence(database)
+        self.is_fed = database.engine != "sqlite"
         self._on_lost = on_lost
 
     async def append(
@@ -93,20 +94,39 @@ class SqliteTranscriptStore:
         return {subpath: TranscriptEnd(*end) for subpath, *end in rows}
 
     async def delete(self, session: str, subpath: str = MAIN) -> None:
-        await self._database.execute(
-            "DELETE FROM agent_transcripts WHERE session = :session"
-            " AND (:subpath = '' OR subpath = :subpath)",
-            {"session": session, "subpath": subpath},
+
+        def work(writer: Connection) -> None:
+            if subpath == MAIN:
+                writer.execute("DELETE FROM agent_transcripts WHERE session = ?", (session,))
+                writer.execute(
+                    "INSERT INTO agent_deletions (session) VALUES (?) ON CONFLICT DO NOTHING",
+                    (session,),
+                )
+            else:
+                writer.execute(
+                    "DELETE FROM agent_transcripts WHERE session = ? AND subpath = ?",
+                    (session, subpath),
+                )
+
+        await self._database.write(work)
+
+    async def deleted(self, sessions: Sequence[str]) -> set[str]:
+        rows = await self._database.rows(
+            f"SELECT session FROM agent_deletions WHERE session IN {IN_IDS}",  # noqa: S608
+            {"ids": id_list(sessions)},
         )
+        return {row["session"] for row in rows}
 
 
-def transcripts_in(
+async def transcripts_in(
     database: SqlDatabase, on_lost: Callable[[ConversationId, int], None]
 ) -> SqliteTranscriptStore | None:
-    """Return where the agents' sessions are stored for other servers; None with SQLite, whose one
-    server has them in files.
+    """Return where the agents' sessions are stored for other servers; None for the one server of
+    SQLite, which has them in files, unless some were copied there.
     """
-    return None if database.engine == "sqlite" else SqliteTranscriptStore(database, on_lost)
+    store = SqliteTranscriptStore(database, on_lost)
+    any_there = await database.row("SELECT 1 FROM agent_transcripts LIMIT 1")
+    return store if store.is_fed or any_there is not None else None
 
 
 def _end(writer: Connection, session: str, subpath: str) -> TranscriptEnd:

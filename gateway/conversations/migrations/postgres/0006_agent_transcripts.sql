@@ -17,3 +17,7 @@ CREATE TABLE agent_entries (
   FOREIGN KEY (session, subpath) REFERENCES agent_transcripts (session, subpath) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX agent_entries_once ON agent_entries (session, subpath, uuid) WHERE uuid IS NOT NULL;
+
+CREATE TABLE agent_deletions (
+  session TEXT COLLATE "C" PRIMARY KEY
+);

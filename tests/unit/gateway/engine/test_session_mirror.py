@@ -16,6 +16,7 @@ from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.session_files import folder_of, read_session_blocking
 from gateway.engine.session_mirror import FoundSession, SessionMirror, find_session, stored_name
+from gateway.engine.session_sweep import sweep_sessions
 from gateway.ids import ConversationId
 from gateway.transcripts import MAIN
 from memory.errors import StoreUnavailable
@@ -249,6 +250,20 @@ async def test_without_a_turn_nothing_is_stored_and_a_refused_one_comes_with_the
         assert await mirror.begin(Owner())
         await here.append(mirror, line("u2"))
         assert await here.stored() == [line("u1"), line("u2")]
+
+
+async def test_the_files_of_a_session_that_another_server_deleted_go(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        here.write(line("u1"))
+        here.write(line("s1"), of=SUB)
+        kept = here.file.with_name(f"{'2' * 8}-1111-4111-8111-{'1' * 12}.jsonl")
+        kept.write_text(here.file.read_text())
+        await here.append(await here.resume(), line("u1"))
+        await sweep_sessions(here.store, lambda: [here.config_dir])
+        assert here.file.exists()
+        await here.store.delete(NAME)
+        await sweep_sessions(here.store, lambda: [here.config_dir])
+        assert [path.name for path in here.file.parent.iterdir()] == [kept.name]
 
 
 def link_folder(here: World, outside: Path) -> None:

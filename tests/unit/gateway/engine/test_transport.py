@@ -21,7 +21,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk._errors import MessageParseError
 from claude_agent_sdk._internal.message_parser import parse_message
 
-from gateway.engine import runs, sdk
+from gateway.engine import runs, sdk, session_files
 from gateway.engine.events import (
     ClientLost,
     EngineEvent,
@@ -286,5 +286,5 @@ def test_only_the_session_is_forgotten(tmp_path: Path) -> None:
         beside.mkdir(parents=True)
         (beside / "a.txt").write_text("a", encoding="utf-8")
     for session_id in (ONE, "*", "..", "", "?" * 36):
-        sdk.forget_blocking(tmp_path, session_id)
+        session_files.forget_blocking(tmp_path, session_id)
     assert sorted(entry.name for entry in gone.parent.iterdir()) == [OTHER, f"{OTHER}.jsonl"]
