@@ -97,7 +97,8 @@ def pack(pieces: Pieces) -> ContextPack:
         has_profile=bool(profile),
     )
     parts = [part for part in (profile, before, notes.quoted.text) if part]
-    parts += _quotation([line for _, line in lines.kept], made, len(left_out))
+    more = len(left_out) + pieces.found.not_told if left_out else 0
+    parts += _quotation([line for _, line in lines.kept], made, more)
     text = "\n\n".join(parts)
     assert len(text) <= pieces.budget_chars, "every piece was counted"
     return replace(made, text=text)

@@ -104,6 +104,8 @@ class Found:
     hits: Sequence[Hit] = ()
     more: Sequence[Hit] = ()
     """Hits beyond those that are worth showing, for `ContextPack.next_step_query`."""
+    not_told: int = 0
+    """How many further ones are worth showing, of which there are no hits here."""
     held_back: Sequence[HeldBack] = ()
     degraded: Sequence[Degradation] = ()
     is_by_words: bool = False

@@ -46,7 +46,10 @@ UNSEARCHED_S: Final = 1.0
 """What is read without a search, the profile and the newest episodes, may take so long after the
 deadline.
 """
-_SELECTABLE: Final = 60
+_SELECTABLE: Final = 20
+"""What a model may choose from."""
+_NEAREST: Final = 8
+"""What a prompt's items are taken from otherwise."""
 _LISTED: Final = "among the newest; the question is about all of memory"
 _UNSEARCHED: Final = "among the newest; memory could not be searched"
 _NO_ANSWER: Final = frozenset({"fulltext_error", "fulltext_timeout", "memory_timeout"})
@@ -183,7 +186,7 @@ class RecallReader:
                 query.queries,
                 scope=query.scope,
                 kinds=query.kinds,
-                limit=_SELECTABLE,
+                limit=_SELECTABLE if query.mode == "llm" else _NEAREST,
                 active_tools=query.active_tools,
                 deadline_s=_left_s(ends_at),
                 seen=query.seen,

@@ -6,7 +6,7 @@ they take no place from others.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import anyio
@@ -19,13 +19,12 @@ from memory.items.seen import NOTHING_SEEN, Seen
 from memory.items.store import ItemSource
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.distinct import answers_first, distinct
-from memory.recall.fuse import fuse
-from memory.recall.query import Degradation, Found, HeldBack, Hit
+from memory.recall.fuse import Fused, fuse
+from memory.recall.query import MAX_SHOWN, Degradation, Found, HeldBack, Hit
 from memory.recall.question_parts import question_parts
 from memory.recall.ranking import rank
 from memory.recall.retrievers import (
     NO_EVENTS,
-    Gathered,
     Question,
     Ranked,
     Retriever,
@@ -33,6 +32,7 @@ from memory.recall.retrievers import (
     SearchEvents,
     gather,
 )
+from memory.recall.shown import likely
 from memory.recall.stale_schema import split_stale
 
 _log = logging.getLogger(__name__)
@@ -43,6 +43,37 @@ READ_AT_ONCE: Final = 2_000
 _DEFAULT_DEADLINE_S: Final = 5.0
 _RETRIEVERS_SHARE: Final = 0.85
 """Part of the deadline for the retrievers; the rest is for reading the items."""
+_SPARE: Final = 4
+"""Candidates that are read beyond the limit: some tell what a better one tells. All are read only
+if that turns out too few, or if one of these may not be shown.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What a search is to find."""
+
+    kinds: Sequence[ItemKind]
+    active_tools: Sequence[str]
+    seen: Seen
+    span: TimeSpan
+    queries: Sequence[str]
+    strengths: Mapping[str, float]
+    """Of the candidates, if they are ordered by these and not by their places; else empty."""
+
+    def fits(self, item: Item) -> bool:
+        return item.kind in self.kinds and self.span.covers(item.occurred_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """What may be shown of some candidates, best first."""
+
+    hits: Sequence[Hit] = ()
+    held_back: Sequence[HeldBack] = ()
+    kept: Mapping[str, Item] = field(default_factory=dict)
+    is_final: bool = False
+    """True if reading more candidates changes no place."""
 
 
 class MemorySearch:
@@ -99,68 +130,100 @@ class MemorySearch:
         ends_at = anyio.current_time() + whole_s
         bound_s = whole_s * _RETRIEVERS_SHARE
         gathered = await gather(self._retrievers, questions, bound_s=bound_s, events=self._events)
-        try:
-            with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):
-                read = await self._read(gathered, scope)
-        except TimeoutError:
-            return Found(degraded=_with(gathered.degraded, "fulltext_timeout"))
-        except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn continues without memory
-            _log.exception("items_not_read")
-            return Found(degraded=_with(gathered.degraded, "fulltext_error"))
-        found = gathered.found
-        wanted = [item for item in read if item.kind in kinds and span.covers(item.occurred_at)]
-        shown, held_back = await split_stale(
-            [item for item in wanted if item.valid_until is None and not seen.has(item)],
-            active_tools,
+        lists = gathered.found
+        # a place among what was pasted says little
+        strengths = _strengths(lists) if len(parts) > len(asked) else {}
+        wanted = _Wanted(
+            kinds=kinds,
+            active_tools=active_tools,
+            seen=seen,
+            span=span,
+            queries=[query for query in asked if len(query) <= READ_AT_ONCE],
+            strengths=strengths,
         )
-        held_back += [
-            HeldBack(id=item.id, reason="superseded")
-            for item in wanted
-            if item.valid_until is not None
+        order = sorted(fuse(lists), key=lambda fused: -strengths.get(fused.item_id, 0.0))
+        is_by_words = all(ranked.retriever == "fulltext" for ranked in lists if ranked.candidates)
+        most = max(0, limit)
+        first = order[: most + _SPARE]
+        answer = _Judged()
+        for some in (first, order) if len(first) < len(order) else (order,):
+            try:
+                with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):
+                    read = await self._read([fused.item_id for fused in some], scope)
+            except TimeoutError:
+                return Found(degraded=_with(gathered.degraded, "fulltext_timeout"))
+            except Exception:  # noqa: BLE001  whatever is wrong with the store, the turn continues without memory
+                _log.exception("items_not_read")
+                return Found(degraded=_with(gathered.degraded, "fulltext_error"))
+            answer = await self._judged(wanted, lists, some, read)
+            beyond = likely(order[len(some) :], is_by_words=is_by_words)
+            near = likely(answer.hits, is_by_words=is_by_words)
+            has_shown = len(near) > MAX_SHOWN or not beyond
+            if answer.is_final and has_shown and len(answer.hits) >= most:
+                break
+        by_vector = _ids(lists, "vector")
+        words_alone = [
+            item_id
+            for item_id in _ids(lists, "fulltext")
+            if item_id not in by_vector and item_id in answer.kept
         ]
-        kept = {item.id: item for item in shown}
-        hits = distinct(self._hits(found, kept), [item for item in read if seen.has(item)])
-        if len(parts) > len(asked):  # a place among what was pasted says little
-            strengths = _strengths(found)
-            hits.sort(key=lambda hit: -strengths[hit.item.id])
-        worth_showing = _worth_showing(found)
-        hits = answers_first(hits, [query for query in asked if len(query) <= READ_AT_ONCE])
-        by_vector = _ids(found, "vector")
-        words_alone = [i for i in _ids(found, "fulltext") if i not in by_vector and i in kept]
         if words_alone:
             self._on_words_alone(words_alone)
+        worth_showing = _worth_showing(lists)
         return Found(
-            hits=hits[: max(0, limit)],
-            held_back=[held for held in held_back if held.id in worth_showing],
+            hits=answer.hits[:most],
+            not_told=len(beyond) + len(likely(answer.hits[most:], is_by_words=is_by_words)),
+            held_back=[held for held in answer.held_back if held.id in worth_showing],
             degraded=gathered.degraded,
-            is_by_words=all(
-                result.retriever == "fulltext" for result in found if result.candidates
-            ),
+            is_by_words=is_by_words,
         )
 
-    async def _read(self, gathered: Gathered, scope: Scope) -> list[Item]:
-        ids = _ids(gathered.found)
+    async def _read(self, ids: Sequence[str], scope: Scope) -> list[Item]:
         if not ids:
             return []
         with self._events.timing("items"):
-            found = await self._items.get_many(list(ids), scope)
+            found = await self._items.get_many(ids, scope)
         self._events.on_scanned(len(found))
         return found
 
-    def _hits(self, lists: Sequence[Ranked], items: Mapping[str, Item]) -> list[Hit]:
-        """Fuse and rank the candidates that may be shown."""
-        kept = [
-            replace(
-                ranked, candidates=[found for found in ranked.candidates if found.item_id in items]
-            )
-            for ranked in lists
+    async def _judged(
+        self,
+        wanted: _Wanted,
+        lists: Sequence[Ranked],
+        order: Sequence[Fused],
+        read: Sequence[Item],
+    ) -> _Judged:
+        """Rank the candidates of `order` that were read and may be shown."""
+        items = [item for item in read if wanted.fits(item)]
+        shown, held_back = await split_stale(
+            [item for item in items if item.valid_until is None and not wanted.seen.has(item)],
+            wanted.active_tools,
+        )
+        held_back += [
+            HeldBack(id=item.id, reason="superseded")
+            for item in items
+            if item.valid_until is not None
         ]
-        fused = fuse(kept)
-        return rank([(found, items[found.item_id]) for found in fused], self._now())
+        kept = {item.id: item for item in shown}
+        is_all = len(kept) == len(order)
+        fused = order if is_all else fuse([_among(ranked, kept) for ranked in lists])
+        ranked = rank([(found, kept[found.item_id]) for found in fused], self._now())
+        hits = distinct(ranked, [item for item in read if wanted.seen.has(item)])
+        hits.sort(key=lambda hit: -wanted.strengths.get(hit.item.id, 0.0))
+        answers = answers_first(hits, wanted.queries)
+        return _Judged(
+            hits=answers, held_back=held_back, kept=kept, is_final=is_all and answers == hits
+        )
 
 
 def _parts_of(queries: Sequence[str]) -> list[str]:
     return [part for query in queries for part in question_parts(query)]
+
+
+def _among(ranked: Ranked, items: Mapping[str, Item]) -> Ranked:
+    """Return an answer without the candidates that may not be shown."""
+    kept = [candidate for candidate in ranked.candidates if candidate.item_id in items]
+    return replace(ranked, candidates=kept)
 
 
 def _ids(lists: Sequence[Ranked], name: RetrieverName | None = None) -> dict[str, None]:

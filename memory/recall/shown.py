@@ -4,7 +4,7 @@ equals.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from memory.recall.query import MAX_SHOWN, Found, Hit
 
@@ -18,10 +18,28 @@ _NEARLY_EQUAL: Final = 0.9
 """Of the fit of the better one."""
 
 
+class _Fitting(Protocol):
+    """What was found, with how well it fits; see `Hit`."""
+
+    @property
+    def nearness(self) -> float: ...
+
+    @property
+    def is_weak(self) -> bool: ...
+
+
+_Found = TypeVar("_Found", bound=_Fitting)
+
+
+def likely(found: Sequence[_Found], *, is_by_words: bool) -> list[_Found]:
+    """Return what is worth showing unasked, in the same order."""
+    least = _LEAST_BY_WORDS if is_by_words else _LEAST_NEARNESS
+    return [hit for hit in found if not hit.is_weak and hit.nearness >= least]
+
+
 def worth_showing(found: Found) -> Found:
     """Return the hits worth showing, best first."""
-    least = _LEAST_BY_WORDS if found.is_by_words else _LEAST_NEARNESS
-    near = [hit for hit in found.hits if not hit.is_weak and hit.nearness >= least]
+    near = likely(found.hits, is_by_words=found.is_by_words)
     return replace(found, hits=newest_of_equals(near[:MAX_SHOWN]), more=near[MAX_SHOWN:])
 
 
