@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import anyio.abc
 
+from gateway.http.context import HttpLimits
 from tests.service.http.every_route import OPEN, ROUTES, UNKNOWN, WITH_BODY, WITH_IDS, send
 from tests.service.http.stage import LIMIT_S, Stage, assert_error, one_client, staged
 
@@ -185,7 +186,8 @@ async def _exchange(stage: Stage, sent: bytes) -> tuple[int, dict[str, Any]]:
 
 
 async def test_a_body_in_pieces_is_counted_as_it_comes(tmp_path: Path) -> None:
-    async with staged(tmp_path, on_port=True, max_body_bytes=1024) as stage:
+    soon = HttpLimits(discard_deadline_s=0.1)
+    async with staged(tmp_path, on_port=True, limits=soon, max_body_bytes=1024) as stage:
         piece = b"200\r\n" + b"x" * 512 + b"\r\n"
         sent = HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + 3 * piece
         status, body = await _exchange(stage, sent)  # its end is never sent
