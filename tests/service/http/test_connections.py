@@ -15,8 +15,8 @@ from tests.service.http.wired import HOST, Answer, RawClient, raw
 from tests.support.asgi import served
 
 PULSE = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
-SOON = ConnectionLimits(patience_s=0.05)
-QUICK = HttpLimits(body_deadline_s=0.05)
+SOON = ConnectionLimits(patience_s=0.3)
+QUICK = HttpLimits(body_deadline_s=0.3)
 
 
 def post(path: bytes, *headers: bytes, body: bytes = b"") -> bytes:

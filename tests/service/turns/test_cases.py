@@ -131,7 +131,7 @@ async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
     tmp_path: Path,
 ) -> None:
     memory = Memory(REMEMBERED)
-    async with running_services(tmp_path, memory=memory, recall_deadline_ms=300) as services:
+    async with running_services(tmp_path, memory=memory, recall_deadline_ms=10_000) as services:
         result, events, lines = await services.play(script({"echo": "context"}))
     assert result["reply"] == "Ann likes tea."
     assert result["memory"]["injected"][0]["id"] == "epi_1"
@@ -140,7 +140,7 @@ async def test_what_memory_gives_reaches_the_model_the_client_and_the_journal(
     assert (lines[1]["kind"], lines[1]["text"]) == ("context", "Ann likes tea.")
     (asked,) = memory.asked
     assert asked.deadline_s is not None
-    assert 0 < asked.deadline_s <= 0.3
+    assert 0 < asked.deadline_s <= 10
     assert asked == QueryPack(
         queries=(script({"echo": "context"}),),
         scope=SearchScope(owner_id=ME, or_without=("project_id",)),

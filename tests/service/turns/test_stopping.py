@@ -124,7 +124,7 @@ async def test_a_stop_while_the_prompt_is_on_its_way_interrupts_the_run_that_com
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send = ScriptedClient.start_run
-    async with running_services(tmp_path, interrupt_grace_s=1) as services:
+    async with running_services(tmp_path, interrupt_grace_s=60) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
 
         async def stop_and_send(client: ScriptedClient, prompt: Prompt) -> ScriptedRun:

@@ -338,7 +338,7 @@ async def test_nobodys_client_is_prewarmed_and_none_of_one_user_given_to_another
 async def test_warming_gives_way_but_not_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prewarm, "_LONGEST_WAY_S", 0.05)
+    monkeypatch.setattr(prewarm, "_LONGEST_WAY_S", 0.5)
     engine = WatchedEngine(tmp_path)
     shelf = prewarm.PrewarmPool(engine, lambda: SPEC, 1, lambda: 1)
     with anyio.fail_after(SOON_S):
