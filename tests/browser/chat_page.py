@@ -15,7 +15,7 @@ from playwright.sync_api import (
     expect,
 )
 
-from tests.support.live_server import LiveServer
+from tests.support.live_server import DEADLINE_S, LiveServer
 
 _NETWORK = "Failed to load resource"
 """How a browser reports each answer that is no success; the page tells people of them itself."""
@@ -170,7 +170,8 @@ class ChatPage:
     def open_made(self, server: LiveServer, title: str) -> None:
         """Make a conversation without a message, which costs no agent, and open it."""
         body = {"title": title}
-        answer = httpx.post(f"{server.url}/new-conversation", json=body, trust_env=False)
+        url = f"{server.url}/new-conversation"
+        answer = httpx.post(url, json=body, timeout=DEADLINE_S, trust_env=False)
         self.go(f"/#/c/{answer.json()['conversation_id']}")
         self.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
         expect(self.page.locator("#title")).to_have_text(title)

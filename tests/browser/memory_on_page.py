@@ -6,7 +6,7 @@ import httpx
 from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.chat_page import ChatPage
-from tests.support.live_server import LiveServer
+from tests.support.live_server import DEADLINE_S, LiveServer
 
 SEARCH, UPSERT, FEEDBACK, RENDER = (
     f"mcp__memory_case__memory_case_{does}" for does in ("search", "upsert", "feedback", "render")
@@ -65,13 +65,14 @@ class MemoryOnPage:
 
 def stored(server: LiveServer, conversation_id: str) -> dict[str, Any]:
     url = f"{server.url}/conversations/{conversation_id}"
-    answer = httpx.get(url, trust_env=False).json()
+    answer = httpx.get(url, timeout=DEADLINE_S, trust_env=False).json()
     return {name: answer[name] for name in ("memory", "app_code", "environment")}
 
 
 def change(server: LiveServer, conversation_id: str, **fields: Any) -> None:
     url = f"{server.url}/conversations/{conversation_id}"
-    assert httpx.patch(url, json=fields, trust_env=False).status_code == 200
+    answer = httpx.patch(url, json=fields, timeout=DEADLINE_S, trust_env=False)
+    assert answer.status_code == 200
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:

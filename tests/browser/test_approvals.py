@@ -138,7 +138,7 @@ def test_a_letter_on_its_way_to_the_message_box_is_no_answer(
     (asking_server.workspace / "kept.txt").write_text("kept", encoding="utf-8")
     chat = open_page(url=asking_server.url)
     chat.page.clock.install()
-    chat.page.clock.pause_at(chat.page.evaluate("Date.now() + 1000"))
+    chat.page.clock.pause_at(chat.page.evaluate("Date.now() + 10_000"))
     chat.send("delete kept.txt")
     expect(chat.turn.approval).to_be_focused()
 

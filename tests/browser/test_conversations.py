@@ -12,7 +12,7 @@ from tests.support.live_server import LiveServer, script
 
 pytestmark = pytest.mark.browser
 
-SLOW = script({"text": "slow " * 200, "delta_delay_ms": 50}, say="a slow one")
+SLOW = script({"text": "slow " * 200, "delta_delay_ms": 900}, say="a slow one")
 
 
 def test_a_conversation_is_listed_found_opened_again_and_left_as_it_was(

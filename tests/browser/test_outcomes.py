@@ -77,10 +77,10 @@ def test_what_an_answer_that_broke_off_had_shown_is_dropped_while_it_comes_again
     first = {
         "drop": True,
         "after_chars": 240,
-        "delta_delay_ms": 120,
+        "delta_delay_ms": 250,
         "text": "A beginning \U0001f642 that nobody will read again. " * 9,
     }
-    again = {"text": "It is told again, slowly. " * 9, "delta_delay_ms": 300}
+    again = {"text": "It is told again, slowly. " * 9, "delta_delay_ms": 600}
     talk.send(script(first, again))
     expect(talk.turn.live.filter(has_text="It is told again")).to_have_count(1)
     shown, asked = talk.turn.at.inner_text(), talk.turn.message.inner_text()

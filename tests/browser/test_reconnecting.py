@@ -17,7 +17,7 @@ from tests.support.live_server import LiveServer, bash, script, started_server
 pytestmark = pytest.mark.browser
 
 TEXT = " ".join(f"word{number}" for number in range(120))
-LONG = script({"text": TEXT, "delta_delay_ms": 30})
+LONG = script({"text": TEXT, "delta_delay_ms": 200})
 
 
 def stored_messages(server: LiveServer, conversation_id: str) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
         chat = open_page(url=first.url)
         chat.witness.network_may_fail = True
         chat.ask("my ship is the Beagle")
-        steps = bash("ls"), {"text": TEXT, "delta_delay_ms": 60}
+        steps = bash("ls"), {"text": TEXT, "delta_delay_ms": 900}
         chat.send(script(*steps))
         expect(chat.turn.live).to_contain_text("word5")
         first.kill()

@@ -8,9 +8,9 @@ from tests.support.live_server import bash, script
 
 pytestmark = pytest.mark.browser
 
-SLOW = script({"text": "slow " * 600, "delta_delay_ms": 60})
+SLOW = script({"text": "slow " * 600, "delta_delay_ms": 300})
 WORDS = " ".join(f"word{number}" for number in range(400))
-COUNTED = script({"text": WORDS, "delta_delay_ms": 60})
+COUNTED = script({"text": WORDS, "delta_delay_ms": 400})
 HELD = script(bash("ls"), {"hang": True})
 
 

@@ -16,7 +16,7 @@ TEXT = " ".join(f"word{number}" for number in range(120))
 
 
 def test_text_grows_on_the_page_before_the_turn_is_over(talk: ChatPage) -> None:
-    turn = talk.ask(script({"text": TEXT, "delta_delay_ms": 15}))
+    turn = talk.ask(script({"text": TEXT, "delta_delay_ms": 100}))
 
     turn.expect_end("answered")
     expect(turn.reply).to_have_text(TEXT)
