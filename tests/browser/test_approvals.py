@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, Route, expect
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
 from tests.support.live_server import LiveServer, bash, script, started_server
+from tests.support.ports import lasting_port
 
 pytestmark = pytest.mark.browser
 
@@ -238,7 +239,7 @@ def test_the_inbox_stays_while_a_turn_goes_on_and_shows_what_it_asks_next(
 def test_an_approval_whose_server_is_away_has_no_countdown_and_no_live_buttons(
     browser: Browser, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    settings = {"approvals": "on", **SETTINGS}
+    settings = {"approvals": "on", "port": lasting_port(), **SETTINGS}
     with started_server(tmp_path, **settings) as first:
         chat = open_page(url=first.url)
         chat.witness.network_may_fail = True
@@ -249,7 +250,7 @@ def test_an_approval_whose_server_is_away_has_no_countdown_and_no_live_buttons(
         expect(chat.turn.approval).to_contain_text("Cannot be answered now")
         expect(chat.turn.approval).not_to_contain_text("left")
         expect(chat.turn.at.get_by_test_id("approval-allow")).to_be_disabled()
-    with started_server(tmp_path, port=int(first.url.rpartition(":")[2]), **settings):
+    with started_server(tmp_path, **settings):
         expect(chat.turn.outcome).to_be_visible()
         expect(chat.turn.approval).not_to_contain_text(re.compile("Cannot be answered now| left"))
         expect(chat.get("offline")).to_have_count(0)

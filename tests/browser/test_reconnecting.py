@@ -13,6 +13,7 @@ from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
 from tests.browser.cuttable import cuttable_road
 from tests.support.live_server import LiveServer, bash, script, started_server
+from tests.support.ports import lasting_port
 
 pytestmark = pytest.mark.browser
 
@@ -129,7 +130,8 @@ def test_a_message_that_cannot_be_sent_is_kept_and_can_be_sent_later(talk: ChatP
 def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
     browser: Browser, open_page: OpenPage, tmp_path: Path
 ) -> None:
-    with started_server(tmp_path, **SETTINGS) as first:
+    settings = {"port": lasting_port(), **SETTINGS}
+    with started_server(tmp_path, **settings) as first:
         chat = open_page(url=first.url)
         chat.witness.network_may_fail = True
         chat.ask("my ship is the Beagle")
@@ -143,7 +145,7 @@ def test_a_server_that_dies_in_mid_turn_is_told_as_it_was(
         expect(chat.get("error-line")).to_contain_text("The gateway could not be reached.")
         # What is stored tells the ending before the events can be read again.
         chat.page.route("**/events*", lambda route: route.abort())
-    with started_server(tmp_path, port=int(first.url.rpartition(":")[2]), **SETTINGS) as again:
+    with started_server(tmp_path, **settings) as again:
         assert again.url == first.url
 
         chat.turn.expect_end("engine_failed", "engine_crash")

@@ -1,6 +1,5 @@
 """Sign-in through a real provider in a real browser: there and back, who is signed in, and out."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser.conftest import SETTINGS, OpenPage
 from tests.support.live_server import LiveServer, started_server
 from tests.support.oidc_provider import running_provider
+from tests.support.ports import lasting_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -18,8 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::Deprecati
 @pytest.fixture
 def server(browser: Browser, tmp_path: Path) -> Iterator[LiveServer]:
     """A server behind a provider; it is told its own address, so its port is chosen before."""
-    with socket.create_server(("127.0.0.1", 0)) as chosen:
-        port = chosen.getsockname()[1]
+    port = lasting_port()
     with running_provider() as provider:
         sign_on = {
             "users": "on",

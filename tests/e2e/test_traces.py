@@ -13,6 +13,7 @@ from anyio import to_thread
 from tests.e2e.test_subagents import hand_over
 from tests.support.engine_talk import until
 from tests.support.live_server import LiveServer, bash, running_server, script, started_server
+from tests.support.ports import lasting_port
 from tests.support.program import run_app
 from tests.support.trace_receivers import SeenSpan, TraceReceiver, trace_receiver
 
@@ -139,7 +140,7 @@ async def test_a_receiver_that_is_gone_costs_the_spans_of_that_time_alone(tmp_pa
     quick = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_BSP_SCHEDULE_DELAY": "10"}
     no_loss = "candor_trace_spans_lost_total 0.0\n"
     with ExitStack() as first_receiver:
-        receiver = first_receiver.enter_context(trace_receiver())
+        receiver = first_receiver.enter_context(trace_receiver(port := lasting_port()))
         async with (
             running_server(tmp_path, environ=environ(receiver.url, **quick)) as server,
             server.client() as client,
@@ -150,7 +151,7 @@ async def test_a_receiver_that_is_gone_costs_the_spans_of_that_time_alone(tmp_pa
             second = await client.ask(script({"text": "Two."}), first["conversation_id"])
             while no_loss in (await client.http.get("/metrics")).text:  # noqa: ASYNC110
                 await anyio.sleep(0.05)
-            with trace_receiver(int(receiver.url.rpartition(":")[2])) as later:
+            with trace_receiver(port) as later:
                 third = await client.ask(script({"text": "Three."}), first["conversation_id"])
                 await until(lambda: third["turn_id"] in turns_of(later))
             await stop(server)
