@@ -2,6 +2,7 @@
 # make test-fast  set up and run the tests without an agent process or a browser
 # make test       set up and run all tests but the long ones
 # make check      format, lint, types, import contracts
+# make nodes      two servers on one PostgreSQL behind a proxy, to try out
 # make wheel      build the wheel and try it in a clean environment
 # make page       write the page's modules as one script (needs Node); after each change below gateway/web
 # make bench      measure most figures of bench/README.md
@@ -18,13 +19,16 @@ FAST := not soak and not e2e and not browser and not fault
 # Each start would compile 400 files anew, and a run of the tests starts hundreds of programs.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo page setup test-fast test check format bench soak wheel lock clean
+.PHONY: run demo nodes page setup test-fast test check format bench soak wheel lock clean
 
 run: setup
 	@$(BIN)/python app.py
 
 demo: setup
 	@$(BIN)/python app.py demo
+
+nodes: setup
+	@$(BIN)/python scripts/nodes.py
 
 setup: $(STAMP)
 
