@@ -226,13 +226,17 @@ class Ownership:
         """Beat until cancelled. A beat that cannot be stored is followed by the next one."""
         async with anyio.create_task_group() as tasks:
             if self._is_shared:
+                await self._try_beat()  # the start may have taken longer than a beat
                 tasks.start_soon(self._let_go_in_time)
             while True:
                 await anyio.sleep(self._heart.beat_s)
-                try:
-                    await self.beat()
-                except StoreUnavailable as exc:  # the log of events reports the disk
-                    _log.warning("heart_not_beating", extra={"reason": str(exc)})
+                await self._try_beat()
+
+    async def _try_beat(self) -> None:
+        try:
+            await self.beat()
+        except StoreUnavailable as exc:  # the log of events reports the disk
+            _log.warning("heart_not_beating", extra={"reason": str(exc)})
 
     async def beat(self) -> None:
         """Keep what is held, and take over from the dead; if the beat came too late, find out what

@@ -62,6 +62,23 @@ async def test_a_server_whose_beats_fail_lets_go_before_another_one_may_take(
         assert await leases.holder(A) == HERE
 
 
+async def test_a_server_whose_start_took_longer_than_a_beat_lets_go_of_nothing(
+    tmp_path: Path,
+) -> None:
+    async with open_file(tmp_path) as database:
+        ownership = Ownership(Failing(database), HERE, is_shared=True)
+        await ownership.begin()
+        ownership._lets_go_at_s = 0  # noqa: SLF001  as a long start leaves it
+        let_go = anyio.Event()
+        ownership.let_go = let_go.set  # type: ignore[method-assign]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ownership.run)
+            await ownership._beaten.wait()  # noqa: SLF001
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        assert not let_go.is_set()
+
+
 async def test_what_was_let_go_is_taken_with_another_epoch_when_the_heart_beats_again(
     tmp_path: Path,
 ) -> None:
