@@ -183,7 +183,7 @@ class Intake:
                 stored = await self._parts.turns.accept(
                     turn, quota=quota, node=ownership.node, **more
                 )
-                ownership.note(stored)
+                ownership.note(stored, is_first=turn.epoch == 0)
         except QuotaReached as exc:
             raise quota_used(exc.limit, exc.quota, turn.created_at) from exc
         except LeaseLost:

@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.conversations.event_log import OnLost
-from gateway.conversations.leases import Lease, LeaseStore, Node
+from gateway.conversations.leases import Lease, LeaseLost, LeaseStore, Node
 from gateway.conversations.model import Turn
 from gateway.engine.pool import ClientPool
 from gateway.errors import Overloaded
@@ -204,9 +204,16 @@ class Ownership:
         finally:
             self._coming.discard(conversation_id)
 
-    def note(self, turn: Turn) -> None:
-        """Note the epoch of a turn that was accepted."""
-        self._epochs[turn.conversation_id] = turn.epoch
+    def note(self, turn: Turn, *, is_first: bool) -> None:
+        """Note that a turn was accepted, the first one of its conversation or another.
+
+        Raise `LeaseLost` if the conversation was let go meanwhile: the turn waits for whoever takes
+        it.
+        """
+        if is_first:
+            self._epochs[turn.conversation_id] = turn.epoch
+        elif self._epochs.get(turn.conversation_id) != turn.epoch:
+            raise LeaseLost("The conversation was let go.")
 
     def forget(self, conversation_id: ConversationId) -> None:
         """Forget a conversation that was deleted."""

@@ -146,6 +146,7 @@ class MemorySearch:
         most = max(0, limit)
         first = order[: most + _SPARE]
         answer = _Judged()
+        beyond: list[Fused] = []
         for some in (first, order) if len(first) < len(order) else (order,):
             try:
                 with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):

@@ -4,15 +4,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
-from gateway.conversations.leases import LeaseStore, Node
-from gateway.conversations.model import COMPLETED, TurnEvent
+from gateway.conversations.leases import LeaseLost, LeaseStore, Node
+from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
+from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import NotStored, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER, ConversationId, NodeId
+from gateway.turns.requests import Accepted
 from tests.support.services import HANG, RunningServices, running_services, script
 from tests.support.stores import open_file
 
@@ -164,3 +167,28 @@ async def test_a_server_that_drains_hands_over_what_rests_at_once_and_a_queue_wi
                 await anyio.sleep(0.01)
         await there.ownership.beat()
         assert (await there.result_of(waiting))["reply"] == "Then this."
+
+
+async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next_taker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise it would run beside the turn before it, whose end nobody has stored."""
+    async with running_services(tmp_path) as here:
+        before = await here.begin()
+        accept = SqliteTurnStore.accept
+
+        async def accept_and_let_go(*given: Any, **more: Any) -> Turn:
+            stored = await accept(*given, **more)
+            here.ownership.let_go()
+            return stored
+
+        monkeypatch.setattr(SqliteTurnStore, "accept", accept_and_let_go)
+        with pytest.raises(LeaseLost):
+            await here.send("Hello?", before.conversation_id)
+        monkeypatch.undo()
+        turns = await here.messages_of(before.conversation_id)
+        assert [turn.state for turn in turns] == ["running", "queued"]
+        await here.ownership.beat()
+        waited = Accepted(conversation_id=before.conversation_id, turn_id=turns[-1].id)
+        assert (await here.result_of(waited))["outcome"] == "answered"
+        assert (await here.result_of(before))["cause"] == "database_lost"
