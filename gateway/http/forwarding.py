@@ -9,7 +9,6 @@ under which a message that it had stored is not taken twice.
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from functools import partial
 from hmac import compare_digest
 from secrets import token_urlsafe
@@ -147,6 +146,8 @@ class Forwarder:
                 tasks.start_soon(_cancel_after, wait, tasks.cancel_scope)
             await answer.relay()
             tasks.cancel_scope.cancel()
+        if answer.failure is not None:
+            raise answer.failure
         if answer.has_begun:
             await answer.end()
             return True
@@ -270,19 +271,30 @@ class _Answer:
         self._is_stream = False
         self._is_whole = False
         self.has_begun = False
+        self.failure: Exception | None = None
 
     async def relay(self) -> None:
-        """Pass it on; returns without a word if the server cannot be reached, or breaks off."""
-        with suppress(httpx.HTTPError):
-            response = await self._client.send(self._request, stream=True)
-            try:
-                await self._begin(response)
-                async for chunk in response.aiter_raw():
-                    await self._send(_piece(chunk, more=True))
-                self._is_whole = True
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await response.aclose()
+        """Pass it on; returns without a word if the server cannot be reached, or breaks off.
+
+        Another failure, such as of the request's body, is kept as `failure`.
+        """
+        try:
+            await self._relay()
+        except httpx.HTTPError:
+            pass
+        except Exception as exc:  # noqa: BLE001  raised where no other task runs
+            self.failure = exc
+
+    async def _relay(self) -> None:
+        response = await self._client.send(self._request, stream=True)
+        try:
+            await self._begin(response)
+            async for chunk in response.aiter_raw():
+                await self._send(_piece(chunk, more=True))
+            self._is_whole = True
+        finally:
+            with anyio.CancelScope(shield=True):
+                await response.aclose()
 
     async def _begin(self, response: httpx.Response) -> None:
         self.has_begun = True

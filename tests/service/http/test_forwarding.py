@@ -1,0 +1,230 @@
+"""Requests that one server passes on to another: what the other one is told, and what it is not."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import anyio
+import anyio.lowlevel
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from gateway.conversations.leases import Node
+from gateway.errors import Overloaded, TooLarge
+from gateway.http.forwarding import KEY, SECRET, Forwarder, NodeGuard
+from gateway.ids import ConversationId, NodeId
+from gateway.turns.ownership import HeldElsewhere, Ownership
+
+THERE = Node(id=NodeId("there"), incarnation="1", url="http://there:1/base", secret="secret")
+HELD = ConversationId("cnv_a")
+SPOOFED = {"x-candor-node": "guess", "x-candor-client": "10.0.0.1", "x-candor-key": "k"}
+
+
+@dataclass(slots=True)
+class Leases:
+    """Says that another server holds a conversation, for so many questions."""
+
+    left: int = 1_000_000
+    expires_s: float = 0.2
+
+    async def elsewhere(self, _: ConversationId) -> Node | None:
+        await anyio.lowlevel.checkpoint()
+        self.left -= 1
+        return THERE if self.left >= 0 else None
+
+    def is_living(self, _: Node) -> bool:
+        return True
+
+
+@dataclass(slots=True)
+class Here:
+    """The server that gets the request: it has read the body when it finds whose it is."""
+
+    leases: Leases = field(default_factory=Leases)
+    served: list[tuple[bytes, str]] = field(default_factory=list)
+    """The bodies and keys of the requests that were served here."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        body = await request.body()
+        if self.leases.left >= 0:
+            raise HeldElsewhere(HELD, THERE)
+        self.served.append((body, scope["state"]["forward_key"]))
+        await JSONResponse({"served": "here"})(scope, receive, send)
+
+
+def asking(here: Here, answer: Callable[[httpx.Request], Any]) -> httpx.AsyncClient:
+    """Return a client of a server whose requests to the other one `answer` gets."""
+    there = httpx.AsyncClient(transport=httpx.MockTransport(answer))
+    forwarder = Forwarder(
+        here,
+        ownership=cast(Ownership, here.leases),
+        client=there,
+        wait_stopped=anyio.sleep_forever,
+    )
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"] = {"request_id": "req_1"}
+        await NodeGuard(forwarder, node=Node(id=NodeId("here"), incarnation="1", secret="own"))(
+            scope, receive, send
+        )
+
+    transport = httpx.ASGITransport(app, client=("192.0.2.7", 9))
+    return httpx.AsyncClient(transport=transport, base_url="http://candor")
+
+
+async def test_a_request_is_passed_on_whole_and_its_answer_as_it_is() -> None:
+    seen: list[tuple[httpx.Request, bytes]] = []
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((request, await request.aread()))
+        headers = {"x-own": "1", "connection": "close"}
+        return httpx.Response(201, headers=headers, stream=httpx.ByteStream("回答".encode()))
+
+    async with asking(Here(), answer) as client:
+        told = await client.post(
+            "/conversations/%E4%BD%A0%2Fa?q=%20x",
+            content="消息".encode(),
+            headers={"authorization": "Bearer t", "connection": "close", **SPOOFED},
+        )
+    assert (told.status_code, told.text, told.headers["x-own"]) == (201, "回答", "1")
+    assert "connection" not in told.headers
+    ((request, body),) = seen
+    assert request.method == "POST"
+    assert request.url.raw_path == b"/base/conversations/%E4%BD%A0%2Fa?q=%20x"
+    assert body.decode() == "消息"
+    headers = request.headers
+    assert (headers["host"], headers["authorization"]) == ("candor", "Bearer t")
+    assert headers.get_list(SECRET) == ["secret"]
+    assert headers.get_list("x-candor-client") == ["192.0.2.7"]
+    assert headers["x-candor-request"] == "req_1"
+    assert headers[KEY] != "k"
+    assert headers["content-length"] == "6"
+
+
+async def test_a_stream_that_breaks_off_ends_and_anything_else_is_cut() -> None:
+    async def broken() -> AsyncIterator[bytes]:  # noqa: RUF029  a stream
+        yield b"data: 1\n\n"
+        raise httpx.ReadError("gone")
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        kind = "text/event-stream" if request.url.path.endswith("/events") else "text/plain"
+        return httpx.Response(200, headers={"content-type": kind}, content=broken())
+
+    async with asking(Here(), answer) as client:
+        assert (await client.get("/events")).text == "data: 1\n\n"
+        with pytest.raises(AssertionError):  # of the transport: the answer has no end
+            await client.get("/file")
+
+
+async def test_a_body_that_is_refused_while_it_is_passed_on_is_refused_by_its_error() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: RUF029  an app
+        raise HeldElsewhere(HELD, THERE)
+
+    async def refused() -> Message:  # noqa: RUF029  what apps await
+        raise TooLarge("The body is too large.")
+
+    forwarder = Forwarder(
+        app,
+        ownership=cast(Ownership, Leases()),
+        client=httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200))),
+        wait_stopped=anyio.sleep_forever,
+    )
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/chat",
+        "query_string": b"",
+        "headers": [(b"transfer-encoding", b"chunked")],
+        "state": {"request_id": "req_1"},
+    }
+    with pytest.raises(TooLarge):
+        await forwarder(scope, refused, cast(Send, None))
+
+
+@pytest.mark.parametrize("failure", [httpx.ConnectError, httpx.ReadError])
+async def test_what_a_dead_server_does_not_answer_is_served_here_under_the_same_key(
+    failure: type[httpx.TransportError],
+) -> None:
+    keys = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers[KEY])
+        raise failure("gone")
+
+    here = Here(Leases(left=2))
+    async with asking(here, answer) as client:
+        assert (await client.post("/chat", content=b"hello")).json() == {"served": "here"}
+    assert here.served == [(b"hello", keys[0])]
+
+
+async def test_a_server_that_is_silent_is_waited_for_as_long_as_it_holds_the_conversation() -> None:
+    async def answer(_: httpx.Request) -> httpx.Response:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    here = Here(Leases(left=2))
+    async with asking(here, answer) as client:
+        assert (await client.post("/chat", content=b"hello")).json() == {"served": "here"}
+
+
+async def test_a_server_that_holds_it_and_cannot_be_reached_is_told_to_the_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.http.forwarding._LONGER_S", 0.0)
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("no way")
+
+    async with asking(Here(), answer) as client:
+        with pytest.raises(Overloaded) as told:
+            await client.post("/chat", content=b"hello")
+    assert "does not answer" in told.value.message
+
+
+async def test_only_another_server_is_believed_what_it_says_of_a_request() -> None:
+    states: list[Scope] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        states.append(scope)
+        await JSONResponse({})(scope, receive, send)
+
+    guard = NodeGuard(app, node=THERE)
+    transport = httpx.ASGITransport(guard, client=("192.0.2.7", 9))
+    async with httpx.AsyncClient(transport=transport, base_url="http://candor") as client:
+        for secret in ("guess", "", "secret"):
+            await client.get("/", headers={**SPOOFED, "x-candor-node": secret})
+        await client.get("/", headers={"x-candor-client": "10.0.0.1"})
+    assert [scope["client"][0] for scope in states] == [
+        "192.0.2.7",
+        "192.0.2.7",
+        "10.0.0.1",
+        "192.0.2.7",
+    ]
+    for scope in states:
+        assert not [name for name, _ in scope["headers"] if name.startswith(b"x-candor")]
+    assert [scope.get("state", {}).get("is_forwarded", False) for scope in states] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
+async def test_a_request_that_was_passed_on_is_not_passed_on_again() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"] = {"request_id": "req_1", "is_forwarded": True}
+        await Forwarder(
+            Here(),
+            ownership=cast(Ownership, Leases()),
+            client=httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200))),
+            wait_stopped=anyio.sleep_forever,
+        )(scope, receive, send)
+
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://candor") as client:
+        with pytest.raises(HeldElsewhere):
+            await client.get("/")
