@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from tests.support.engine_talk import bash, until
@@ -112,7 +113,11 @@ async def kill(server: LiveServer, client: LiveClient, conversation: str, name: 
     """Kill the agent process of the command, and not the command."""
     del client, conversation
     agents = server.agents()
-    (command,) = [one for one in agents.values() if one.cmdline()[-1] == f"{name}.txt"]
+    found = []
+    for one in agents.values():
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            found += [one] if one.cmdline()[-1:] == [f"{name}.txt"] else []
+    (command,) = found
     *_, agent = (parent for parent in command.parents() if parent.pid in agents)
     await anyio.to_thread.run_sync(agent.kill)
 

@@ -1,7 +1,9 @@
 """The broker of the boxes is killed, or the server is, while a command runs."""
 
+import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -13,22 +15,24 @@ from tests.support.walls import needs_boxes
 
 pytestmark = [pytest.mark.fault, needs_boxes]
 
-LINE = "trap '' TERM HUP; echo began; sleep 987"
+SLEEP = f"987{os.getpid()}"
+"""No other run of these tests has it."""
+LINE = f"trap '' TERM HUP; echo began; sleep {SLEEP}"
 
 
 def broker_of(server: LiveServer) -> psutil.Process:
-    (broker,) = [
-        one
-        for one in psutil.Process(server.process.pid).children(recursive=True)
-        if "gateway.engine.box.broker" in " ".join(one.cmdline())
-    ]
+    found = []
+    for one in psutil.Process(server.process.pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            found += [one] if "gateway.engine.box.broker" in " ".join(one.cmdline()) else []
+    (broker,) = found
     return broker
 
 
 def sleepers() -> list[psutil.Process]:
     """Return the processes that the command of a test started."""
     found = psutil.process_iter(["cmdline"])
-    return [one for one in found if one.info["cmdline"] == ["sleep", "987"]]
+    return [one for one in found if one.info["cmdline"] == ["sleep", SLEEP]]
 
 
 async def until(done: Callable[[], bool]) -> None:
@@ -58,7 +62,7 @@ async def test_a_server_that_is_killed_leaves_no_box_behind(tmp_path: Path) -> N
     async with running_server(tmp_path, shell="sandboxed", demo_cadence_ms=0) as server:
         async with server.client() as client, client.stream(script(bash(LINE))) as events:
             await events.until("tool.output")
-            assert sleepers()
+            await until(lambda: bool(sleepers()))
             broker = broker_of(server)
             await anyio.to_thread.run_sync(server.kill)
         await until(lambda: not sleepers() and not broker.is_running())
