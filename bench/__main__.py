@@ -26,6 +26,7 @@ from bench import (
     many_conversations,
     page,
     policy,
+    session_resume,
     streams,
     warm_turns,
 )
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "page": page.run,
     "person": person.run,
     "policy": policy.run,
+    "session_resume": session_resume.run,
     "streams": streams.run,
 }
 
