@@ -59,8 +59,14 @@ class Intake:
             Overloaded, QuotaUsed, ShuttingDown: nothing was stored.
         """
         self._refuse_when_closed()
-        async with self.accepting:
-            accepted, left = await self._accept(user_id, request)
+        try:
+            async with self.accepting:
+                accepted, left = await self._accept(user_id, request)
+        except StoreConflict:  # another server may have stored the same message meanwhile
+            repeated = await self._repeated(user_id, request)
+            if repeated is None:
+                raise
+            return repeated
         if left is not None:
             await self.leave(left)
         return accepted

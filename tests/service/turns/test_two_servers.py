@@ -16,7 +16,7 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.errors import NotStored, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER, ConversationId, NodeId
 from gateway.turns.requests import Accepted
-from tests.support.services import HANG, RunningServices, running_services, script
+from tests.support.services import HANG, RunningServices, hold_calls, running_services, script
 from tests.support.stores import open_file
 
 
@@ -192,3 +192,28 @@ async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next
         waited = Accepted(conversation_id=before.conversation_id, turn_id=turns[-1].id)
         assert (await here.result_of(waited))["outcome"] == "answered"
         assert (await here.result_of(before))["cause"] == "database_lost"
+
+
+async def test_the_same_key_at_two_servers_at_once_is_one_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have found the key unused when the first of them stores it."""
+    came: list[Turn] = []
+    accepted: list[Accepted] = []
+    held = hold_calls(monkeypatch, SqliteTurnStore.accept, lambda turn: not came.append(turn))
+
+    async def send(services: RunningServices) -> None:
+        accepted.append(await services.send(HANG, idempotency_key="k"))
+
+    async with two_servers(tmp_path) as (here, there, _):
+        async with anyio.create_task_group() as tasks:
+            for services in (here, there):
+                tasks.start_soon(send, services)
+            while len(came) < 2:  # noqa: ASYNC110  nothing tells
+                await anyio.sleep(0.01)
+            held.let_go.set()
+        assert accepted[0] == accepted[1]
+        assert len(await here.views()) == 1
+        assert [turn.state for turn in await here.messages_of(accepted[0].conversation_id)] == [
+            "running"
+        ]
