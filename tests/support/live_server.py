@@ -23,7 +23,7 @@ import httpx
 import psutil
 
 from gateway.engine.processes import MARK, owner_of
-from tests.support.program import START_S, environment, may_be_warm, start_app
+from tests.support.program import ROOT, START_S, environment, may_be_warm, start_app
 from tests.support.warm_starts import WarmProcess
 
 STOP_S = 40.0
@@ -311,11 +311,13 @@ def start_server(
     environ: Mapping[str, str] | None = None,
     prefix: Sequence[str] = (),
     fresh: bool = False,
+    program: Path = ROOT / "app.py",
     **settings: Any,
 ) -> LiveServer:
     """Start a server and wait for its address; again below the same directory, it is a restart.
 
-    With `fresh` it is a new process from its first import on; see `warm_starts`.
+    With `fresh` it is a new process from its first import on; see `warm_starts`. `program` is
+    what runs as `app.py`.
     """
     directory.mkdir(parents=True, exist_ok=True)
     number = len(list(directory.glob("server-*.out")))
@@ -325,7 +327,13 @@ def start_server(
         is_fresh = fresh or not may_be_warm(environ, prefix)
         arguments = [command] if command else []
         process = start_app(
-            *arguments, env=env, out=out.fileno(), err=err.fileno(), prefix=prefix, fresh=is_fresh
+            *arguments,
+            env=env,
+            out=out.fileno(),
+            err=err.fileno(),
+            prefix=prefix,
+            fresh=is_fresh,
+            program=program,
         )
     try:
         url = _wait_for_address(process, out_file, err_file)

@@ -13,12 +13,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import Any, Literal
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import anyio.to_thread
 import psycopg
@@ -38,14 +38,20 @@ _OPTIONS = {
 }
 _SHELL = """
 "$0/initdb" -D "$1/data" --no-sync --auth=trust --encoding=UTF8 --locale=C --username=candor >"$1/log" 2>&1 || exit 1
-"$0/postgres" -D "$1/data" -k "$1" {options} >>"$1/log" 2>&1 &
-read _
+while
+  "$0/postgres" -D "$1/data" -k "$1" {options} >>"$1/log" 2>&1 &
+  read how
+do
+  kill -"$how" $!
+  wait $!
+done
 kill -QUIT $!
 wait $!
 rm -rf "$1"
 """.format(options=" ".join(f"-c {name}='{value}'" for name, value in _OPTIONS.items()))
 _numbers = count(1)
 _starting = threading.Lock()
+_shells: list[subprocess.Popen[bytes]] = []
 _emptied: dict[str, list[str]] = defaultdict(list)
 
 
@@ -69,19 +75,43 @@ def _start_once() -> str:
         **as_user,  # type: ignore[call-overload]
     )
     atexit.register(_stop, shell)
+    _shells.append(shell)
     url = f"postgresql:///postgres?host={directory}&user=candor"
+    _wait_until_started(url, shell, directory / "log")
+    return url
+
+
+def _wait_until_started(url: str, shell: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_S
     while True:
         try:
             psycopg.connect(url).close()
         except psycopg.OperationalError:
-            log = directory / "log"
             said = log.read_text() if log.exists() else ""
             assert shell.poll() is None, f"PostgreSQL did not start:\n{said}"
             assert time.monotonic() < deadline, f"PostgreSQL took too long:\n{said}"
             time.sleep(0.02)
         else:
-            return url
+            return
+
+
+def restart_blocking(how: Literal["INT", "QUIT"]) -> None:
+    """Restart the server by a signal: `INT` ends its connections first, `QUIT` is a crash."""
+    url = server_url()
+    with psycopg.connect(url) as before:
+        shell = _shells[0]
+        assert shell.stdin is not None
+        shell.stdin.write(f"{how}\n".encode())
+        shell.stdin.flush()
+        while not before.closed:
+            with suppress(psycopg.OperationalError):
+                before.execute("SELECT pg_sleep(0.02)")
+    _wait_until_started(url, shell, socket_directory() / "log")
+
+
+def socket_directory() -> Path:
+    """Return the directory of the server's socket and its log."""
+    return Path(dict(parse_qsl(urlsplit(server_url()).query))["host"])
 
 
 def _is_root() -> bool:

@@ -142,14 +142,15 @@ def start_app(
     given: int | None = None,
     prefix: Sequence[str] = (),
     fresh: bool = not POSSIBLE,
+    program: Path = ROOT / "app.py",
 ) -> subprocess.Popen[bytes] | WarmProcess:
     """Start a command that goes on; `fresh` is a process that imports the server by itself."""
     if not fresh:
-        return start_warm(arguments, env=env, out=out, err=err, given=given)
+        return start_warm(arguments, env=env, out=out, err=err, given=given, program=program)
     return subprocess.Popen(
-        [*prefix, sys.executable, str(ROOT / "app.py"), *arguments],
+        [*prefix, sys.executable, str(program), *arguments],
         cwd=ROOT,
-        env=env,
+        env={"PYTHONPATH": str(ROOT), **env},
         stdin=subprocess.DEVNULL if given is None else given,
         stdout=out,
         stderr=err,

@@ -1,0 +1,88 @@
+"""Servers on one PostgreSQL through one fault after another; the judge of histories finds nothing wrong."""
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from starlette.responses import Response
+
+from tests.support.fault_clients import new_http
+from tests.support.fault_cluster import open_cluster
+from tests.support.fault_rounds import FaultRounds, schedule
+from tests.support.faults import Faults
+from tests.support.seeds import drawn_seed
+from tests.support.webhook_receivers import receiving
+
+pytestmark = [
+    pytest.mark.fault,
+    pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX"),
+]
+
+ALONE = (
+    *("killed", "drained", "paused_briefly", "cut", "closed", "held_briefly", "answers_lost"),
+    *("delayed", "database_restarted", "database_crashed", "migrated"),
+)
+LONG = ("held", "silent", "unreachable", "paused_briefly", "migrated", "nothing")
+SHORT = (
+    *("killed", "paused", "drained", "cut", "closed", "held_briefly", "answers_lost", "delayed"),
+    *("database_restarted", "database_crashed"),
+)
+IN_ORDINARY_RUN = 10
+IN_SOAK = 200
+SETTINGS = {
+    "approvals": "on",
+    "webhooks": "on",
+    "webhook_hosts": "127.0.0.1",
+    "shutdown_grace_s": 1,
+    "prewarmed_clients": 0,
+}
+
+
+@asynccontextmanager
+async def open_rounds(root: Path, nodes: int) -> AsyncIterator[FaultRounds]:
+    async def accept(_: str) -> Response:  # noqa: RUF029
+        rounds.note_delivery(204)
+        return Response(status_code=204)
+
+    async with (
+        receiving(accept) as receiver,
+        open_cluster(root, nodes, **SETTINGS) as cluster,
+        new_http(f"http://127.0.0.1:{cluster.front.port}") as http,
+    ):
+        rounds = FaultRounds(
+            faults=Faults(cluster=cluster, long_s=8),
+            receiver=receiver,
+            histories=root,
+            http=http,
+        )
+        hook = {"url": receiver.url(), "events": ["turn.completed"]}
+        assert (await http.post("/webhooks", json=hook)).status_code == 201
+        yield rounds
+
+
+async def play(root: Path, seed: int, faults: Sequence[str], count: int, nodes: int) -> None:
+    """Play rounds; fail with all that was wrong in any of them."""
+    wrong: list[str] = []
+    async with open_rounds(root, nodes) as rounds:
+        assert set(faults) <= set(rounds.faults.kinds())
+        for round_ in schedule(seed, faults, count, nodes):
+            for found in await rounds.play(round_):
+                lines = ", ".join(str(record.line) for record in found.records)
+                wrong.append(f"{found.code}: {found.message} Lines {lines} of {round_}")
+    assert not wrong, f"{rounds.histories}\n" + "\n".join(wrong)
+
+
+async def test_two_servers_keep_their_word_through_one_fault_after_another(tmp_path: Path) -> None:
+    await play(tmp_path, 6, SHORT, IN_ORDINARY_RUN, 2)
+
+
+@pytest.mark.soak
+async def test_one_server_keeps_its_word_through_many_faults(tmp_path: Path) -> None:
+    await play(tmp_path, drawn_seed("one server"), ALONE, IN_SOAK // 4, 1)
+
+
+@pytest.mark.soak
+async def test_three_servers_keep_their_word_through_many_faults(tmp_path: Path) -> None:
+    await play(tmp_path, drawn_seed("three servers"), [*SHORT, *LONG], IN_SOAK, 3)
