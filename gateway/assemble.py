@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 
 from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
+from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.agent_transcripts import transcripts_in
@@ -24,6 +25,7 @@ from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
 from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.duties import SqliteDutyStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
@@ -37,7 +39,12 @@ from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from gateway.mcp_servers.servers import McpServers
-from gateway.memory import MissingMemory, ServerMemory, open_server_memory
+from gateway.memory import (
+    MissingMemory,
+    ServerMemory,
+    open_server_memory,
+    refuse_local_memory,
+)
 from gateway.model_access import MakeEngine, ModelAccess, Ping
 from gateway.nodes import join, locks_of
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
@@ -108,6 +115,7 @@ class Services:
     log: EventLog
     lanes: Lanes
     ownership: Ownership
+    duty: Duty
     journal: Journal
     metrics: Metrics
     pings: Mapping[str, Ping]
@@ -129,6 +137,7 @@ class Services:
 
     async def end_turns(self) -> None:
         """Take nothing more; let turns finish within the grace, then stop them; bounded."""
+        await self.duty.give_up()
         graces_s = self.settings.shutdown_grace_s + self.settings.interrupt_grace_s
         with anyio.move_on_after(graces_s + _STORE_S) as scope:
             await self.chat.intake.shut_down(grace_s=self.settings.shutdown_grace_s)
@@ -174,6 +183,7 @@ async def open_services(
         stack.push_async_callback(database.close)
         ownership = await join(settings, database, node_id)
         stack.push_async_callback(ownership.end)
+        duty = await _duty(settings, database, ownership)
         metrics = Metrics()
         tracer = None
         if open_tracer is not None:
@@ -191,6 +201,7 @@ async def open_services(
                 ask_model=access.ask_model,
                 has_history=await database.row("SELECT 1 FROM turns LIMIT 1") is not None,
                 user_notes=notes_of(workspaces, users),
+                duty=duty,
             )
         )
         parts = _Parts(
@@ -201,6 +212,7 @@ async def open_services(
             database=database,
             ownership=ownership,
             locks=locks_of(settings, database, ownership.node),
+            duty=duty,
             rules=rules,
             workspaces=workspaces,
             users=users,
@@ -237,6 +249,7 @@ class _Parts:
     ownership: Ownership
     locks: LocksOfServers | None
     """Of workspaces that other servers use, too."""
+    duty: Duty
     rules: Rules
     workspaces: Workspaces
     users: set[UserId]
@@ -265,11 +278,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         mask=lambda text: mask(parts.paths.shown(text)),  # clients read it at /logs
         on_lost=metrics.journal_lines_lost_total.inc,
     )
-    webhooks = await open_webhooks(settings, parts.database, mask, metrics.count_webhook_delivery)
-    log = await open_event_log(events, turns, webhooks.note, parts.ownership.lose)
-    outputs = OutputFiles(
-        settings.data_dir / "outputs", OutputSanitizer(parts.paths, mask).streamed
+    webhooks = await open_webhooks(
+        settings, parts.database, mask, parts.duty, metrics.count_webhook_delivery
     )
+    log = await open_event_log(events, turns, webhooks.note, parts.ownership.lose)
+    outputs = _outputs(parts)
     workspaces, worktrees = await _open_workspaces(parts, further, conversations)
     usual = partial(usual_spec, access.model, turn_memory, further, workspaces, worktrees)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
@@ -336,6 +349,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             log=log,
             lanes=lanes,
             ownership=parts.ownership,
+            duty=parts.duty,
             pool=pool,
             engine=engine,
             approvals=approvals,
@@ -363,17 +377,21 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         "webhooks": webhooks.run,
         "heart": parts.ownership.run,
         **({} if parts.locks is None else {"workspace_locks": parts.locks.run}),
-        "audit": partial(accounts.prune_audit, settings.audit_days),
+        "duty": parts.duty.run,
+        "audit": partial(parts.duty.while_held, partial(accounts.prune_audit, settings.audit_days)),
     }
     for name, run in loops.items():
         background.start_soon(keep_running, name, run, on_failure)
-    stores = TurnStores(turns, events, conversations, stored_approvals)
-    recovery = TurnRecovery(stores, log, journal, turn_memory, utc_now, chat.intake.readmit)
+    recovery = TurnRecovery(
+        TurnStores(turns, events, conversations, stored_approvals),
+        *(log, journal, turn_memory, utc_now, chat.intake.readmit),
+    )
     await parts.ownership.start(recovery)
     background.start_soon(pool.run, on_failure)
     if record is not None:
         await record.begin()
-        background.start_soon(keep_running, "record", record.run, on_failure)
+        take_over = partial(parts.duty.while_held, record.run, record.wake)
+        background.start_soon(keep_running, "record", take_over, on_failure)
     background.start_soon(keep_running, "search_purge", conversations.vacuum.run, on_failure)
     _watch(metrics, pool, lanes, log)
     return Services(
@@ -385,6 +403,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         log=log,
         lanes=lanes,
         ownership=parts.ownership,
+        duty=parts.duty,
         journal=journal,
         metrics=metrics,
         pings={
@@ -410,6 +429,22 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         ask_model=access.ask_model,
         makes_traces=parts.tracer is not None,
     )
+
+
+async def _duty(settings: Settings, database: SqlDatabase, ownership: Ownership) -> Duty:
+    """Return the duty of this server; raise `StartError` if it cannot share the database."""
+    is_shared = settings.node_url is not None
+    if is_shared:
+        await refuse_local_memory(settings, database)
+    return Duty(SqliteDutyStore(database), ownership.node, is_shared=is_shared)
+
+
+def _outputs(parts: _Parts) -> OutputFiles:
+    """Return the outputs; servers that share the database have them beside their journals."""
+    settings, is_shared = parts.settings, parts.duty.is_shared
+    folder = (settings.log_dir if is_shared else settings.data_dir) / "outputs"
+    clean = OutputSanitizer(parts.paths, parts.mask).streamed
+    return OutputFiles(folder, clean, is_shared=is_shared)
 
 
 def _traced(access: ModelAccess, tracer: Tracer, model: str) -> ModelAccess:
@@ -460,7 +495,8 @@ def _record(parts: _Parts) -> RecordWorker | None:
     if memory is None:
         return None
     queue, is_on = SqliteRecordQueue(parts.database), parts.settings.record == "on"
-    return RecordWorker(queue, memory.record, is_on=is_on)
+    duties = parts.duty if parts.duty.is_shared else None
+    return RecordWorker(queue, memory.record, is_on=is_on, duties=duties)
 
 
 def _claim_checker(

@@ -23,6 +23,7 @@ from gateway.storage import memory_storage, where_to_look
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools, do_nothing
 from gateway.turns.record import RecordWorker
 from gateway.turns.turn_memory import TurnMemory
+from memory.background import Duties
 from memory.cli import MemoryCommand
 from memory.clock import utc_now
 from memory.embeddings.choice import EmbedderChoice, has_embedder, make_embedder
@@ -48,6 +49,8 @@ from memory.remote.small_model import AskModel
 from memory.service.assemble import FILE, NO_EMBEDDER, open_memory
 from memory.service.memory import Memory
 from memory.service.plan import MemoryEvents, MemoryPlan
+from memory.stores.database import SqlDatabase
+from memory.stores.postgres.vector_index import hindrance
 from memory.stores.sqlite.integrity import holds_nothing_blocking
 from memory.vectors.indexer import BACKEND as VECTORS
 from policies.secrets import mask_secrets
@@ -184,12 +187,13 @@ async def open_server_memory(
     ask_model: AskModel | None,
     has_history: bool = False,
     user_notes: UserNotes | None = None,
+    duty: Duties,
 ) -> AsyncIterator[ServerMemory]:
     """Open memory while the block runs; if it cannot be opened, report that and go on without.
 
     With `has_history` an empty database file counts as damaged. With `user_notes` each user has
-    notes of their own. A missing file is created. Raise
-    `StartError` if the memory policy file has a mistake.
+    notes of their own. `duty` keeps servers that share the database from doing the same. A missing
+    file is created. Raise `StartError` if the memory policy file has a mistake.
     """
     plan = MemoryPlan(
         data_dir=settings.data_dir,
@@ -205,6 +209,7 @@ async def open_server_memory(
         learns=settings.learn,
         keeps_contacts=settings.redact_contacts == "off",
         extract=settings.extract == "on",
+        duties=duty,
     )
     file = plan.data_dir / FILE
     async with AsyncExitStack() as stack:
@@ -252,6 +257,23 @@ def _remove_empty_blocking(path: Path) -> None:
         if holds_nothing_blocking(path):
             for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
                 path.with_name(name).unlink(missing_ok=True)
+
+
+async def refuse_local_memory(settings: Settings, database: SqlDatabase) -> None:
+    """Raise `StartError` if a part of memory would be in the data directory, which other servers of
+    the database do not see.
+    """
+    if settings.memu == "cli":
+        raise StartError(
+            "CANDOR_MEMU=cli keeps what it knows in CANDOR_DATA_DIR, which other servers do not "
+            "see: with CANDOR_NODE_URL set CANDOR_MEMU=server or off."
+        )
+    reason = await hindrance(database) if has_embedder(embedder_choice(settings)) else None
+    if reason is not None:
+        raise StartError(
+            f"With CANDOR_NODE_URL memory's vectors must be in PostgreSQL, but {reason} Or set "
+            "CANDOR_EMBEDDER=none, and memory is searched by words."
+        )
 
 
 def embedder_choice(settings: Settings) -> EmbedderChoice:

@@ -1,8 +1,9 @@
-"""Restarts background loops that fail."""
+"""Restarts background loops that fail, and keeps several servers from running them at once."""
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskStatus
@@ -13,6 +14,46 @@ _PAUSE_S: Final = 1.0
 
 OnFailure = Callable[[str], None]
 """Called with the name of a loop that failed."""
+Work = Callable[[], Awaitable[None]]
+
+
+class Duties(Protocol):
+    """Keeps servers that share a database from doing the same at once."""
+
+    async def while_held(
+        self,
+        work: Work,
+        wake: Callable[[], None] = lambda: None,
+        otherwise: Work = anyio.sleep_forever,
+    ) -> None:
+        """Do some work whenever no other server does it, until it returns; else do `otherwise`.
+
+        `wake` is called now and then, since what other servers do wakes nobody here.
+        """
+
+    def alone(self, what: str) -> AbstractAsyncContextManager[None]:
+        """Keep other servers from doing the same while the block runs; wait for one that does.
+
+        Raise `StoreUnavailable`.
+        """
+
+
+class NoOthers:
+    """The duties of a server that has its database alone."""
+
+    async def while_held(
+        self,
+        work: Work,
+        wake: Callable[[], None] = lambda: None,  # noqa: ARG002
+        otherwise: Work = anyio.sleep_forever,  # noqa: ARG002
+    ) -> None:
+        """Do the work."""
+        await work()
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:  # noqa: ARG002
+        """Do nothing."""
+        yield
 
 
 async def keep_running(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import NO_QUOTA, Conversation, Quota, Turn
 from gateway.conversations.outputs import OutputFiles
@@ -68,6 +69,7 @@ class ChatParts:
     max_turns: int
     now: Now
     record: RecordAct
+    duty: Duty
     quota: Quota = NO_QUOTA
     on_opened: OnOpened | None = None
     begin_trace: BeginTrace = no_traces

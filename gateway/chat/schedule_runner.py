@@ -19,9 +19,10 @@ import anyio.to_thread
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts
 from gateway.conversations.cron_times import due_times_blocking, missed_blocking
-from gateway.conversations.schedules import Schedule, ScheduledRun
+from gateway.conversations.schedules import Schedule, ScheduledRun, ScheduleStore
 from gateway.errors import GatewayError, NotFound, ShuttingDown
 from gateway.ids import TurnId, UserId
+from gateway.turns.ownership import HeldElsewhere
 from gateway.turns.requests import ChatRequest
 from memory.clock import rfc3339
 
@@ -29,6 +30,9 @@ _log = logging.getLogger(__name__)
 
 LONGEST_SLEEP_S: Final = 60.0
 """The clock may be set, or the machine asleep, meanwhile."""
+_MOST_TRIES: Final = 9
+SHARED_SLEEP_S: Final = 2.0
+"""Where other servers add schedules, too."""
 
 ServesUser = Callable[[UserId], bool]
 """True if the server still serves a user; nothing runs for others."""
@@ -59,7 +63,7 @@ class ScheduleRunner:
     async def run_due(self, serves: ServesUser) -> float:
         """Run what is due now; return the seconds until it should be looked at again."""
         for schedule in await self._parts.schedules.due(self._parts.now()):
-            if not serves(schedule.user_id):
+            if not serves(schedule.user_id) or not await self._is_ours(schedule):
                 continue
             try:
                 async with self.changing:
@@ -68,9 +72,18 @@ class ScheduleRunner:
                 _log.exception("schedule_failed", extra={"schedule_id": schedule.id})
         now = self._parts.now()
         following = await self._parts.schedules.next_due(now)
+        longest_s = SHARED_SLEEP_S if self._parts.duty.is_shared else LONGEST_SLEEP_S
         if following is None:
-            return LONGEST_SLEEP_S
-        return min(LONGEST_SLEEP_S, max(0.0, (following - now).total_seconds()))
+            return longest_s
+        return min(longest_s, max(0.0, (following - now).total_seconds()))
+
+    async def _is_ours(self, schedule: Schedule) -> bool:
+        """Return whether this server sends a message: one for a new conversation is sent by that
+        which has the duty, any other by that which holds the conversation, or can take it.
+        """
+        if schedule.conversation_id is None:
+            return self._parts.duty.is_held
+        return await self._parts.ownership.elsewhere(schedule.conversation_id) is None
 
     async def _run_one(self, listed: Schedule) -> None:
         schedule = await self._parts.schedules.get(listed.user_id, listed.id)
@@ -85,7 +98,7 @@ class ScheduleRunner:
             at = turn.created_at if turn else now
             await self._note_run(schedule, known.turn_id, due_at, at, run.missed if run else 0)
             return
-        if self.is_unfinished(schedule):
+        if await self._is_unfinished(schedule):
             await self._tell(
                 schedule, "still_running", "Its last run has not ended; this one waits for that."
             )
@@ -104,7 +117,7 @@ class ScheduleRunner:
             accepted = await self._intake.accept(
                 schedule.user_id, request_of(schedule, due_at, missed, key)
             )
-        except ShuttingDown:
+        except (ShuttingDown, HeldElsewhere):  # another server sends it
             return None
         except NotFound as exc:  # its conversation is just being deleted
             off = replace(schedule, enabled=False, due_at=None)
@@ -115,10 +128,13 @@ class ScheduleRunner:
             return None
         return accepted.turn_id
 
-    def is_unfinished(self, schedule: Schedule) -> bool:
-        """True if the turn of the last run waits or runs."""
+    async def _is_unfinished(self, schedule: Schedule) -> bool:
+        """Return whether the turn of the last run waits or runs, here or elsewhere."""
         last = schedule.last_turn_id
-        return last is not None and self._parts.lanes.find(last) is not None
+        if last is None or self._parts.lanes.find(last) is not None:
+            return last is not None
+        turn = await self._parts.turns.get(last) if self._parts.duty.is_shared else None
+        return turn is not None and turn.state in {"queued", "running"}
 
     async def _note_run(
         self, schedule: Schedule, turn_id: TurnId, due_at: datetime, at: datetime, missed: int
@@ -126,17 +142,19 @@ class ScheduleRunner:
         """Note the run of a due time that was accepted `at`, and what is due next."""
         times = partial(due_times_blocking, schedule.cron, schedule.time_zone, at)
         following = await anyio.to_thread.run_sync(lambda: next(times(), None))
-        await self._parts.schedules.put(
-            replace(
-                schedule,
-                due_at=following,
+
+        def noted(now: Schedule) -> Schedule:
+            return replace(
+                now,
+                due_at=following if now.due_at == due_at else now.due_at,
                 last_due_at=due_at,
                 last_at=at,
                 last_turn_id=turn_id,
                 last_missed=missed,
                 problem=None,
             )
-        )
+
+        await change_schedule(self._parts.schedules, schedule, noted)
 
     async def _tell(self, schedule: Schedule, code: str, message: str) -> None:
         """Note why a schedule does not run now."""
@@ -145,6 +163,19 @@ class ScheduleRunner:
         _log.warning("schedule_waits", extra={"schedule_id": schedule.id, "code": code})
         problem = {"code": code, "message": message, "at": rfc3339(self._parts.now())}
         await self._parts.schedules.put(replace(schedule, problem=problem))
+
+
+async def change_schedule(
+    store: ScheduleStore, schedule: Schedule, change: Callable[[Schedule], Schedule]
+) -> None:
+    """Change a schedule, also if another server has changed it since it was read; nothing happens
+    if it is gone.
+    """
+    known: Schedule | None = schedule
+    for _ in range(_MOST_TRIES):
+        if known is None or await store.put(change(known)):
+            return
+        known = await store.get(schedule.user_id, schedule.id)
 
 
 def request_of(

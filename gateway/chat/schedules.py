@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -10,7 +11,7 @@ import anyio.to_thread
 
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts, ConversationAccess
-from gateway.chat.schedule_runner import ScheduleRunner, request_of
+from gateway.chat.schedule_runner import ScheduleRunner, change_schedule, request_of
 from gateway.conversations.cron_times import CronFault, check_times_blocking, due_times_blocking
 from gateway.conversations.model import Turn
 from gateway.conversations.schedules import Schedule
@@ -81,16 +82,23 @@ class Schedules:
     ) -> ScheduleView:
         """Change some of the fields that a user sets; raises as `create` does."""
         async with self.runner.changing:
-            before = await self._find(user_id, schedule_id)
-            self._refuse_when_off()
-            schedule = replace(before, **fields, problem=None)
-            is_rescheduled = (before.cron, before.time_zone, before.enabled) != (
-                *(schedule.cron, schedule.time_zone, schedule.enabled),
-            )
-            schedule = await self._checked(schedule, is_rescheduled=is_rescheduled)
-            await self._store.put(schedule)
+            schedule = await self._changed(user_id, schedule_id, fields)
+            while not await self._store.put(schedule):  # another server has changed it meanwhile
+                schedule = await self._changed(user_id, schedule_id, fields)
         self.runner.wake()
         return await self._view(schedule)
+
+    async def _changed(
+        self, user_id: UserId, schedule_id: str, fields: Mapping[str, Any]
+    ) -> Schedule:
+        """Return a schedule as it is to become."""
+        before = await self._find(user_id, schedule_id)
+        self._refuse_when_off()
+        schedule = replace(before, **fields, problem=None)
+        is_rescheduled = (before.cron, before.time_zone, before.enabled) != (
+            *(schedule.cron, schedule.time_zone, schedule.enabled),
+        )
+        return await self._checked(schedule, is_rescheduled=is_rescheduled)
 
     async def delete(self, user_id: UserId, schedule_id: str) -> None:
         """Delete a schedule; a turn of it that runs or waits goes on."""
@@ -106,15 +114,14 @@ class Schedules:
             schedule = await self._find(user_id, schedule_id)
             self._refuse_when_off()
             accepted = await self._intake.accept(user_id, request_of(schedule, None, 0, key))
-            await self._store.put(
-                replace(
-                    schedule,
-                    last_due_at=None,
-                    last_at=self._parts.now(),
-                    last_turn_id=accepted.turn_id,
-                    last_missed=0,
-                )
+            run = partial(
+                replace,
+                last_due_at=None,
+                last_at=self._parts.now(),
+                last_turn_id=accepted.turn_id,
+                last_missed=0,
             )
+            await change_schedule(self._store, schedule, run)
         return accepted
 
     async def _find(self, user_id: UserId, schedule_id: str) -> Schedule:

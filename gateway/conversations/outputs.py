@@ -48,10 +48,14 @@ class CallId:
 class OutputFiles:
     """Keeps whole outputs below a directory; `run` must be running."""
 
-    def __init__(self, directory: Path, clean: Clean) -> None:
-        """Take the directory and what makes a text safe to store, called in a worker thread."""
+    def __init__(self, directory: Path, clean: Clean, *, is_shared: bool = False) -> None:
+        """Take the directory and what makes a text safe to store, called in a worker thread.
+
+        `is_shared` if other servers write to the directory.
+        """
         self._directory = directory
         self._clean = clean
+        self._is_shared = is_shared
         self._thread = anyio.CapacityLimiter(1)
         self._waiting: dict[CallId, tuple[str, Clean]] = {}
         self._waiting_chars = 0
@@ -134,8 +138,8 @@ class OutputFiles:
     async def sweep(
         self, missing: Callable[[Sequence[ConversationId]], Awaitable[Sequence[ConversationId]]]
     ) -> None:
-        """Delete the outputs of conversations that are gone, and files that a crash left
-        unfinished.
+        """Delete the outputs of conversations that are gone and, unless other servers may be
+        writing them, files that a crash left unfinished; else those go with their conversation.
 
         `missing` returns which of some conversations are gone.
         """
@@ -152,7 +156,7 @@ class OutputFiles:
 
     def _begin_blocking(self) -> list[ConversationId]:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for part in self._directory.glob("*/.*.part"):
+        for part in () if self._is_shared else self._directory.glob("*/.*.part"):
             part.unlink(missing_ok=True)
         return [ConversationId(path.name) for path in self._directory.iterdir()]
 

@@ -1,7 +1,7 @@
 """Schedules, messages that are sent at the times of a cron expression, as values; their store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -49,6 +49,8 @@ class Schedule:
     last_missed: int = 0
     problem: Mapping[str, str] | None = None
     """Why it does not run now: `code`, `message` and `at`; None if nothing is wrong."""
+    revision: int = field(default=0, compare=False)
+    """How often it was changed."""
 
 
 class ScheduleStore(Protocol):
@@ -63,8 +65,12 @@ class ScheduleStore(Protocol):
     async def listed(self, user_id: UserId) -> Sequence[Schedule]:
         """List a user's schedules, oldest first."""
 
-    async def put(self, schedule: Schedule) -> None:
-        """Change a schedule; nothing happens if it is gone, or its conversation is and it is on."""
+    async def put(self, schedule: Schedule) -> bool:
+        """Change a schedule, whose revision rises by one.
+
+        Return False, and change nothing, if it is gone or has another revision, or its conversation
+        is gone and it is on.
+        """
 
     async def delete(self, user_id: UserId, schedule_id: str) -> bool:
         """Delete a user's schedule; return False if there is none of that id."""

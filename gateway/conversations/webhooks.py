@@ -84,11 +84,14 @@ class WebhookStore(DeliveryQueue[WebhookDelivery], Protocol):
     As a queue, a receiver is the id of a webhook.
     """
 
-    async def serve(self, now: datetime, *, is_on: bool) -> None:
+    async def serve(self, now: datetime, *, is_on: bool, is_shared: bool = False) -> None:
         """Prepare for a start: add deliveries from here on, or none if not `is_on`.
 
-        Makes leased and untried deliveries due.
+        Does what `release` does, unless other servers use the database.
         """
+
+    async def release(self, now: datetime) -> None:
+        """Make leased and untried deliveries due, which a server that has ended had leased."""
 
     async def add(self, webhook: Webhook, secret: str, *, most: int) -> bool:
         """Store a webhook; return False, and change nothing, if its user has `most`."""

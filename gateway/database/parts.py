@@ -84,6 +84,7 @@ PARTS: Final = (
         left={
             "nodes": "servers that are running: none is",
             "workspace_locks": "of servers that are running",
+            "duties": "what they do for each other",
             "search_texts": _DERIVED,
             "search_words": _DERIVED,
             "word_purge": "what is to be taken out of a search index",

@@ -7,13 +7,16 @@ left.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import anyio
 from anyio.abc import TaskStatus
 
-from gateway.conversations.store import RecordQueue
+from gateway.conversations.store import QueuedChange, RecordQueue
+from memory.background import Duties
 from memory.errors import StoreUnavailable
 from memory.record.index import RecordIndex
 
@@ -29,11 +32,17 @@ _RETRY_S: Final = 1.0
 class RecordWorker:
     """Takes changes of turns over into the record; `run` it in a task group."""
 
-    def __init__(self, queue: RecordQueue, index: RecordIndex, *, is_on: bool) -> None:
-        """Take what is to be kept up to date; `is_on` False removes every turn from the record."""
+    def __init__(
+        self, queue: RecordQueue, index: RecordIndex, *, is_on: bool, duties: Duties | None = None
+    ) -> None:
+        """Take what is to be kept up to date; `is_on` False removes every turn from the record.
+
+        `duties` keep out other servers, if there may be any.
+        """
         self._queue = queue
         self._index = index
         self._is_on = is_on
+        self._duties = duties
         self._history_up_to = 0
         self._lock = anyio.Lock(fast_acquire=True)
         """Held from reading a turn to writing its item, which nothing newer may overtake."""
@@ -92,13 +101,21 @@ class RecordWorker:
 
     async def _take(self, *, after: int = 0, only_deleted: bool = False) -> bool:
         """Take over some changes, the newest first; return whether there may be more."""
-        async with self._lock:
-            changes = await self._queue.newest(after=after, only_deleted=only_deleted, limit=_BATCH)
-            if not changes:
-                return False
-            turns = {queued.change.turn_id: queued.change for queued in changes}
-            await self._index.apply(
-                [change if self._is_on else replace(change, turn=None) for change in turns.values()]
-            )
-            await self._queue.done(changes)
-            return len(changes) == _BATCH
+        newest = partial(self._queue.newest, after=after, only_deleted=only_deleted)
+        if self._duties is None:
+            async with self._lock:
+                return await self._take_over(await newest(limit=_BATCH))
+        if not await newest(limit=1):
+            return False
+        async with self._lock, self._duties.alone("record"):
+            return await self._take_over(await newest(limit=_BATCH))
+
+    async def _take_over(self, changes: Sequence[QueuedChange]) -> bool:
+        if not changes:
+            return False
+        turns = {queued.change.turn_id: queued.change for queued in changes}
+        await self._index.apply(
+            [change if self._is_on else replace(change, turn=None) for change in turns.values()]
+        )
+        await self._queue.done(changes)
+        return len(changes) == _BATCH

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
+from gateway.conversations.duty import Duty
 from gateway.conversations.model import TurnEvent
 from gateway.conversations.webhooks import (
     Webhook,
@@ -63,6 +64,7 @@ class Webhooks:
         sender: WebhookSender,
         dispatcher: WebhookDispatcher,
         now: Now,
+        duty: Duty,
         *,
         is_on: bool,
     ) -> None:
@@ -70,6 +72,7 @@ class Webhooks:
         self._sender = sender
         self._dispatcher = dispatcher
         self._now = now
+        self._duty = duty
         self.is_on = is_on
         """False: nothing is delivered, and nothing is kept for later."""
         self._tests = RateLimit[UserId](burst=_TESTS, every_s=_TEST_EVERY_S, max_keys=_MAX_USERS)
@@ -84,9 +87,14 @@ class Webhooks:
             self._dispatcher.wake()
 
     async def run(self) -> None:
-        """Deliver until cancelled; return at once while webhooks are off."""
+        """Deliver whenever it is this server's duty; return at once while webhooks are off."""
         if self.is_on:
-            await self._dispatcher.run()
+            await self._duty.while_held(self._deliver, self._dispatcher.wake)
+
+    async def _deliver(self) -> None:
+        if self._duty.is_shared:  # where the server is alone, its start has done so
+            await self._store.release(self._now())
+        await self._dispatcher.run()
 
     async def listed(self, user_id: UserId) -> Sequence[Webhook]:
         """List a user's webhooks, oldest first."""

@@ -12,6 +12,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
+from gateway.conversations.leases import LeaseLost
 from gateway.conversations.webhooks import WebhookDelivery, WebhookStore
 from gateway.webhooks.message import body_of
 from gateway.webhooks.sender import CALL_S, ReceiverGone, WebhookSender
@@ -61,6 +62,8 @@ class WebhookDispatcher:
         self._draw = draw
         self._limits = limits
         self._breaker = breaker or BreakerLimits()
+        self.may_send: Callable[[], bool] = lambda: True
+        """Returns whether no other server delivers now."""
         self._on_result = on_result
         self._receivers: dict[str, tuple[Breaker, DeliveryLoop[WebhookDelivery]]] = {}
         self._busy: set[str] = set()
@@ -141,6 +144,8 @@ class WebhookDispatcher:
         if message is None:
             raise DeliveryRefused("The webhook is switched off.")
         body = body_of(delivery, message, self._mask)
+        if not self.may_send():
+            raise LeaseLost("Another server delivers webhooks.")
         try:
             await self._sender.send(message.url, message.secret, delivery.id, body)
         except ReceiverGone as exc:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from random import SystemRandom
 
+from gateway.conversations.duty import Duty
 from gateway.conversations.sqlite.webhooks import SqliteWebhookStore
 from gateway.settings import Settings
 from gateway.webhooks.desk import Webhooks
@@ -18,6 +19,7 @@ async def open_webhooks(
     settings: Settings,
     database: SqlDatabase,
     mask: Mask,
+    duty: Duty,
     on_result: Callable[[DeliveryResult], None],
 ) -> Webhooks:
     """Return the webhooks; call it before events are stored.
@@ -29,5 +31,6 @@ async def open_webhooks(
     dispatcher = WebhookDispatcher(
         store, sender, mask, now=utc_now, draw=SystemRandom().random, on_result=on_result
     )
-    await store.serve(utc_now(), is_on=is_on)
-    return Webhooks(store, sender, dispatcher, utc_now, is_on=is_on)
+    dispatcher.may_send = lambda: duty.is_held
+    await store.serve(utc_now(), is_on=is_on, is_shared=duty.is_shared)
+    return Webhooks(store, sender, dispatcher, utc_now, duty, is_on=is_on)

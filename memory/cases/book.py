@@ -13,6 +13,7 @@ from typing import Final
 
 import anyio
 
+from memory.background import Duties
 from memory.cases.case import (
     Case,
     CaseCaller,
@@ -63,12 +64,13 @@ class CaseBook:
         known_secrets: Sequence[str] = (),
         new_id: Callable[[], str] = lambda: opaque_id("cas"),
         on_change: Callable[[], None] = lambda: None,
+        duties: Duties | None = None,
     ) -> None:
         self._store = store
         self._candidates = candidates
         self._known_secrets = tuple(known_secrets)
         self._new_id = new_id
-        self._work = UnitOfWork(store, now=now, on_change=on_change)
+        self._work = UnitOfWork(store, now=now, on_change=on_change, duties=duties)
         self._threads = DecisionThreads()
 
     async def upsert(self, caller: CaseCaller, sent: object) -> UpsertAnswer:

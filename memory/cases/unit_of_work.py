@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from memory.background import Duties, NoOthers
 from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase, Vote
 from memory.cases.relations import with_structure
@@ -109,10 +110,18 @@ class UnitOfWork:
     A method that is given the id of no case of the caller raises `CaseRefused`.
     """
 
-    def __init__(self, store: CaseStore, *, now: Now, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: CaseStore,
+        *,
+        now: Now,
+        on_change: Callable[[], None],
+        duties: Duties | None = None,
+    ) -> None:
         self._store = store
         self._now = now
         self._on_change = on_change
+        self._duties = duties or NoOthers()
         self._locks: dict[str, anyio.Lock] = {}
         self._users: Counter[str] = Counter()
 
@@ -122,7 +131,7 @@ class UnitOfWork:
         lock = self._locks.setdefault(owner_id, anyio.Lock())
         self._users[owner_id] += 1
         try:
-            async with lock:
+            async with lock, self._duties.alone(f"cases of {owner_id}"):
                 yield
         finally:
             self._users[owner_id] -= 1

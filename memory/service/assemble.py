@@ -101,7 +101,7 @@ async def open_memory(
             if isinstance(database, Database):  # PostgreSQL looks after its own files
                 await loops.start(check_integrity, database, steps)
             memory = await _build(plan, database, policy, now, draw, told)
-            for name, run in _loops(memory, tends=plan.tends).items():
+            for name, run in _loops(memory, plan).items():
                 await loops.start(keep_running, name, run, told.on_loop_failure)
             try:
                 yield memory
@@ -113,16 +113,26 @@ async def open_memory(
             await database.close()
 
 
-def _loops(memory: Memory, *, tends: bool) -> dict[str, Callable[[], Awaitable[None]]]:
-    """Return memory's background loops by name, in the order in which they start."""
+def _loops(memory: Memory, plan: MemoryPlan) -> dict[str, Callable[[], Awaitable[None]]]:
+    """Return memory's background loops by name, in the order in which they start.
+
+    Of several servers one runs those that take work from the database, or look at a folder that all
+    of them see.
+    """
+    once = plan.duties.while_held
     loops: dict[str, Callable[[], Awaitable[None]]] = {}
     if memory.vectors is not None:
-        loops["vector_index"] = memory.vectors.run
+        vectors = memory.vectors
+        loops["vector_index"] = partial(once, vectors.run, otherwise=vectors.follow)
     if memory.backfill is not None:
         loops["vector_backfill"] = memory.backfill.run
-    loops |= {f"delivery_{delivery.name}": delivery.run for delivery in memory.deliveries}
-    if tends:
-        loops |= {"episodes": memory.episode_worker.run, "notes": memory.notes.run}
+    for delivery in memory.deliveries:
+        loops[f"delivery_{delivery.name}"] = partial(once, delivery.run, delivery.wake)
+    if plan.tends:
+        episodes, notes = memory.episode_worker, memory.notes
+        loops["episodes"] = partial(once, episodes.run, episodes.wake)
+        # users' own: each server knows those who have used it
+        loops["notes"] = partial(once, notes.run) if plan.user_notes is None else notes.run
     return loops | {"intents": memory.queue.run, "word_purge": memory.vacuum.run}
 
 
@@ -245,6 +255,7 @@ async def _build(
         now=now,
         known_secrets=plan.known_secrets,
         on_change=wake_deliveries,
+        duties=plan.duties,
     )
     forgetting = Forgetting(
         database,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from memory.background import OnFailure
+from memory.background import Duties, NoOthers, OnFailure
 from memory.clock import Now
 from memory.embeddings.choice import EmbedderChoice
 from memory.episodes.episode import Written
@@ -69,6 +69,7 @@ class MemoryPlan:
     """Backends that another process serves."""
     tends: bool = True
     """True to look for ended turns and notes; a command leaves that to the server."""
+    duties: Duties = field(default_factory=NoOthers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

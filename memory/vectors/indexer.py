@@ -38,6 +38,7 @@ IndexerState = Literal["rebuilding", "ok", "failing"]
 
 _REBUILD_BATCH: Final = 50
 _RETRY_S: Final = 30.0
+_FOLLOW_S: Final = 2.0
 _MAX_EMBEDDED_CHARS: Final = 4000
 """An item is embedded by its title, summary and the beginning of its text."""
 _MAX_QUESTION_CHARS: Final = 2000
@@ -117,6 +118,23 @@ class VectorIndexer:
             self._set("ok", self.place)
             await self._broken.wait()
 
+    async def follow(self) -> None:
+        """Search the index that another server makes and keeps, until cancelled."""
+        while True:
+            try:
+                state = await self._states.get()
+                if state is None or not state.complete or not self._is_mine(state):
+                    self._set("rebuilding", "Another server makes it.")
+                else:
+                    self._use(state.dimension)
+                    self._set("ok", self.place)
+            except StoreUnavailable as exc:
+                self._set("failing", str(exc))
+            await anyio.sleep(_FOLLOW_S)
+
+    def _is_mine(self, state: IndexState) -> bool:
+        return state.model_id == self._embedder.model_id
+
     async def wait_settled(self) -> None:
         """Wait until the index is complete, or has failed."""
         await self._settled.wait()
@@ -192,7 +210,7 @@ class VectorIndexer:
         """
         if self._index is None:
             state = await self._states.get()
-            is_known = state is not None and state.model_id == self._embedder.model_id
+            is_known = state is not None and self._is_mine(state)
             dimension = state.dimension if state is not None and is_known else await self._ask()
             if self._index is None:
                 self._use(dimension)
@@ -200,8 +218,9 @@ class VectorIndexer:
         return self._index
 
     def _use(self, dimension: int) -> VectorIndex:
-        self._dimension = dimension
-        self._index = self._files.open(self._embedder.model_id, dimension)
+        if self._index is None or dimension != self._dimension:
+            self._dimension = dimension
+            self._index = self._files.open(self._embedder.model_id, dimension)
         return self._index
 
     async def _ask(self) -> int:

@@ -15,6 +15,7 @@ from tests.conformance.suites.beside_turns import BesideTurnsSuite
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.conversation_values import OpenStores, Stores
 from tests.conformance.suites.conversations import ConversationStoreSuite
+from tests.conformance.suites.duties import DutyStoreSuite
 from tests.conformance.suites.events import EventStoreSuite
 from tests.conformance.suites.leases import FenceSuite, LeaseStoreSuite
 from tests.conformance.suites.opened import named, run_test
@@ -72,6 +73,10 @@ class TestSqliteLeases(_OnSqlite, LeaseStoreSuite):
     pass
 
 
+class TestSqliteDuties(_OnSqlite, DutyStoreSuite):
+    pass
+
+
 class TestSqliteBesideTurns(_OnSqlite, BesideTurnsSuite):
     pass
 
@@ -119,6 +124,10 @@ class TestPostgresLeases(_OnPostgres, LeaseStoreSuite):
     pass
 
 
+class TestPostgresDuties(_OnPostgres, DutyStoreSuite):
+    pass
+
+
 class TestPostgresFences(_OnPostgres, FenceSuite):
     pass
 
@@ -162,6 +171,10 @@ class TestFencesRunTwice(_RunTwice, FenceSuite):
 
 
 class TestLeasesRunTwice(_RunTwice, LeaseStoreSuite):
+    pass
+
+
+class TestDutiesRunTwice(_RunTwice, DutyStoreSuite):
     pass
 
 
@@ -257,6 +270,7 @@ async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
     await expect_all_caught("approvals", tmp_path, speaking, AS)
     await expect_all_caught("schedules", tmp_path, speaking, SS)
     await expect_all_caught("leases", tmp_path, speaking, LeaseStoreSuite(), FenceSuite())
+    await expect_all_caught("duties", tmp_path, speaking, DutyStoreSuite())
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))

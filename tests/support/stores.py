@@ -11,6 +11,7 @@ from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
 from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.duties import SqliteDutyStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
@@ -47,6 +48,7 @@ def stores_on(database: SqlDatabase) -> Stores:
         approvals=SqliteApprovalStore(database),
         schedules=SqliteScheduleStore(database),
         leases=SqliteLeaseStore(database),
+        duties=SqliteDutyStore(database),
         webhooks=SqliteWebhookStore(database),
         client_objects=SqliteClientObjectStore(database),
         client_turns=SqliteClientTurnStore(database),

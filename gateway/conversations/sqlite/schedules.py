@@ -14,16 +14,18 @@ from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 _NAMES = [field.name for field in fields(Schedule)]
+_CHANGED = [name for name in _NAMES if name != "revision"]
 _ADD = (
     f"INSERT INTO schedules ({', '.join(_NAMES)})"  # noqa: S608
     f" SELECT {', '.join(f':{name}' for name in _NAMES)}"
     " WHERE (SELECT count(*) FROM schedules WHERE user_id = :user_id) < :limit RETURNING id"
 )
 _PUT = (
-    f"UPDATE schedules SET {', '.join(f'{name} = :{name}' for name in _NAMES)}"  # noqa: S608
-    " WHERE id = :id AND user_id = :user_id AND NOT (:enabled = 1"
+    f"UPDATE schedules SET {', '.join(f'{name} = :{name}' for name in _CHANGED)},"  # noqa: S608
+    " revision = revision + 1"
+    " WHERE id = :id AND user_id = :user_id AND revision = :revision AND NOT (:enabled = 1"
     " AND CAST(:conversation_id AS TEXT) IS NOT NULL"
-    " AND NOT EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id))"
+    " AND NOT EXISTS (SELECT 1 FROM conversations WHERE id = :conversation_id)) RETURNING id"
 )
 
 
@@ -61,8 +63,11 @@ class SqliteScheduleStore:
         )
         return list(readable(rows, _schedule_of, "schedule"))
 
-    async def put(self, schedule: Schedule) -> None:
-        await self._database.execute(_PUT, _row_of(schedule))
+    async def put(self, schedule: Schedule) -> bool:
+        def work(writer: Connection) -> bool:
+            return bool(writer.execute(_PUT, _row_of(schedule)).fetchall())
+
+        return await self._database.write(work)
 
     async def delete(self, user_id: UserId, schedule_id: str) -> bool:
         def work(writer: Connection) -> bool:

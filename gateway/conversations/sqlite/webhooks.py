@@ -22,6 +22,10 @@ from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 _SWITCHED_OFF = "The webhook was switched off."
+_RELEASE = (
+    "UPDATE webhook_deliveries SET due_at = queued_at"  # in their order
+    " WHERE status = 'pending' AND attempts = 0 AND due_at > ?"
+)
 _MESSAGE = (
     "SELECT w.url, w.secret, a.name, a.summary, json_extract(t.result, '$.outcome') AS outcome,"  # noqa: S608
     f" substr(json_extract(t.result, '$.reply'), 1, {MAX_REPLY_CHARS + 1}) AS reply"
@@ -39,19 +43,19 @@ class SqliteWebhookStore:
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
-    async def serve(self, now: datetime, *, is_on: bool) -> None:
+    async def serve(self, now: datetime, *, is_on: bool, is_shared: bool = False) -> None:
 
         def work(writer: Connection) -> None:
             writer.execute(
                 "UPDATE webhooks SET is_served = :on WHERE is_served != :on", {"on": is_on}
             )
-            writer.execute(
-                "UPDATE webhook_deliveries SET due_at = queued_at"  # in their order
-                " WHERE status = 'pending' AND attempts = 0 AND due_at > :now",
-                {"now": rfc3339(now)},
-            )
+            if not is_shared:
+                writer.execute(_RELEASE, (rfc3339(now),))
 
         await self._database.write(work)
+
+    async def release(self, now: datetime) -> None:
+        await self._database.execute(_RELEASE, (rfc3339(now),))
 
     async def add(self, webhook: Webhook, secret: str, *, most: int) -> bool:
         row = columns_of(webhook, events=json_text(webhook.events), secret=secret, most=most)

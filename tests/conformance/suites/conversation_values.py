@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gateway.conversations.duties import DutyStore
 from gateway.conversations.leases import LeaseStore
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
 from gateway.conversations.schedules import ScheduleStore
@@ -55,6 +56,7 @@ class Stores:
     approvals: ApprovalStore
     schedules: ScheduleStore
     leases: LeaseStore
+    duties: DutyStore
     webhooks: WebhookStore
     client_objects: ClientObjectStore
     client_turns: ClientTurnStore

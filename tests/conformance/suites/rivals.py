@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import anyio
 import pytest
 
 from gateway.conversations.model import Quota, Turn, TurnEvent, UserDay
+from gateway.conversations.schedules import Schedule
 from gateway.conversations.store import IdempotencyKey, QuotaReached
 from memory.errors import StoreConflict
 from tests.conformance.suites.approvals import answer_to, approval
@@ -115,6 +117,19 @@ class RivalStoresSuite:
 
         assert sum(await at_once(rivals, add)) == 3
         assert len(await rivals[1].schedules.listed(ANN)) == 3
+
+    async def test_of_changes_to_the_same_schedule_one_is_stored(self, rivals: Rivals) -> None:
+        assert await rivals[0].schedules.add(schedule("a"), limit=3)
+        for _ in range(4):
+            (read,) = await rivals[0].schedules.listed(ANN)
+
+            async def put(stores: Stores, name: str, read: Schedule = read) -> str | None:
+                changed = replace(read, name=name)
+                return name if await stores.schedules.put(changed) else None
+
+            (stored,) = set(await at_once(rivals, put, count=2)) - {None}
+            (found,) = await rivals[1].schedules.listed(ANN)
+            assert (found.name, found.revision) == (stored, read.revision + 1)
 
     async def test_a_delivery_is_leased_once(self, rivals: Rivals) -> None:
         webhook = await add_webhook(rivals[0])

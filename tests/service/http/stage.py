@@ -20,12 +20,14 @@ from gateway.assemble import Services
 from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
+from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sqlite.approvals import SqliteApprovalStore
 from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
 from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
 from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sqlite.duties import SqliteDutyStore
 from gateway.conversations.sqlite.events import SqliteEventStore
 from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
 from gateway.conversations.sqlite.schedules import SqliteScheduleStore
@@ -267,14 +269,13 @@ async def staged(
         open_memory(plan, now=utc_now, draw=lambda: 0.0) as memory,
         anyio.create_task_group() as tasks,
     ):
-        metrics = Metrics()
+        metrics, engine = Metrics(), ScriptedEngine(directory / "workspace")
+        ownership = await join(chosen, database, NodeId("stage"))
+        duty = Duty(SqliteDutyStore(database), ownership.node, is_shared=False)
         webhooks = await open_webhooks(
-            chosen, database, mask_secrets, metrics.count_webhook_delivery
+            chosen, database, mask_secrets, duty, metrics.count_webhook_delivery
         )
         log = await open_event_log(events, turns)
-        ownership = await join(chosen, database, NodeId("stage"))
-        engine = ScriptedEngine(directory / "workspace")
-
         limits_of_pool = PoolLimits(
             max_live=2, prewarmed=0, idle_s=60, stale_grace_s=20, max_memory_bytes=10**12
         )
@@ -306,6 +307,7 @@ async def staged(
                 log=log,
                 lanes=lanes,
                 ownership=ownership,
+                duty=duty,
                 pool=pool,
                 engine=engine,
                 approvals=approvals,
@@ -333,6 +335,7 @@ async def staged(
             log=log,
             lanes=lanes,
             ownership=ownership,
+            duty=duty,
             journal=Journal(
                 chosen.log_dir, mask=mask_secrets, on_lost=metrics.journal_lines_lost_total.inc
             ),

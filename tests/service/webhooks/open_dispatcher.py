@@ -20,7 +20,7 @@ from gateway.webhooks.message import new_secret
 from gateway.webhooks.sender import WebhookSender
 from memory.outbox.loop import DeliveryLimits, DeliveryResult
 from memory.remote.breaker import BreakerLimits
-from memory.stores.sqlite.database import Database
+from memory.stores.database import SqlDatabase
 from tests.support.stores import open_file
 
 ANN = UserId("ann")
@@ -31,7 +31,7 @@ NEVER_OPEN = BreakerLimits(max_failures=10**6)
 class World:
     """Webhooks of Ann, and what delivers to them."""
 
-    database: Database
+    database: SqlDatabase
     hosts: Sequence[str] = ("127.0.0.1",)
     public: Exchange | None = None
     breaker: BreakerLimits = NEVER_OPEN
@@ -44,10 +44,12 @@ class World:
         self.store = SqliteWebhookStore(self.database)
         self.conversations = SqliteConversationStore(self.database)
         self.secrets: dict[str, str] = {}
-        sender = WebhookSender(self.hosts, lambda: self.now, public=self.public, call_s=self.call_s)
+        self.sender = WebhookSender(
+            self.hosts, lambda: self.now, public=self.public, call_s=self.call_s
+        )
         self.dispatcher = WebhookDispatcher(
             self.store,
-            sender,
+            self.sender,
             lambda text: text,
             now=lambda: self.now,
             draw=lambda: 0.999,

@@ -130,3 +130,17 @@ async def test_an_output_that_cannot_be_written_stops_no_other(tmp_path: Path) -
     async with writing(files):
         pass
     assert found(tmp_path) == {HERE, "cnv_there/trn_2-1.txt"}
+
+
+async def test_what_another_server_is_writing_stays_where_a_server_starts(tmp_path: Path) -> None:
+    part = tmp_path / HERE / ".trn_1-1.txt.7.part"
+    part.parent.mkdir()
+    part.write_text("half")
+
+    async def missing(ids: Sequence[ConversationId]) -> Sequence[ConversationId]:  # noqa: RUF029
+        return [id_ for id_ in ids if id_ != HERE]
+
+    await OutputFiles(tmp_path, str, is_shared=True).sweep(missing)
+    assert found(tmp_path) == {f"{HERE}/{part.name}"}
+    await OutputFiles(tmp_path, str).sweep(missing)
+    assert found(tmp_path) == set()
