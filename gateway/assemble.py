@@ -292,6 +292,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         timeout_s=settings.approval_timeout_s,
         now=utc_now,
         is_on=settings.approvals == "on",
+        node=parts.ownership.node if parts.duty.is_shared else None,
     )
     checker = _claim_checker(parts, turns, file_changes, log)
     runner = TurnRunner(

@@ -87,7 +87,7 @@ class Approvals:
             Conflict: no run waits for its answer.
         """
         await self._require_here(user_id, approval_id)
-        question = self._parts.approvals.extend(user_id, approval_id)
+        question = await self._parts.approvals.extend(user_id, approval_id)
         if question is None:
             await self._parts.approvals.find(user_id, approval_id)
             raise Conflict(

@@ -67,7 +67,7 @@ class Conversations:
         page = await store.page(user_id, limit=limit, cursor=cursor, query=query)
         ids = [conversation.id for conversation in page.conversations]
         matches = await store.matches(ids, query) if query else {}
-        views = [self._view(conversation) for conversation in page.conversations]
+        views = await self._views(page.conversations)
         return [
             replace(view, match=matches.get(view.conversation.id)) for view in views
         ], page.next_cursor
@@ -82,8 +82,7 @@ class Conversations:
 
     async def pinned(self, user_id: UserId) -> list[ConversationView]:
         """List a user's pinned conversations, newest first."""
-        pinned = await self._parts.conversations.pinned(user_id)
-        return [self._view(conversation) for conversation in pinned]
+        return await self._views(await self._parts.conversations.pinned(user_id))
 
     async def get(self, user_id: UserId, conversation_id: str) -> ConversationView:
         """Return one conversation with its queue."""
@@ -213,6 +212,20 @@ class Conversations:
             active_tools=await self._parts.memory.tools_of(conversation.id),
             seen=await seen_in(self._parts.turns, conversation),
         )
+
+    async def _views(self, conversations: Sequence[Conversation]) -> list[ConversationView]:
+        """Return conversations for a list, which tells of those that other servers run what is
+        stored: that something runs or waits.
+        """
+        views = [self._view(conversation) for conversation in conversations]
+        idle = [view.conversation.id for view in views if view.state == "idle"]
+        if not idle or not self._parts.duty.is_shared:
+            return views
+        busy = await self._parts.conversations.busy(idle)
+        return [
+            replace(view, state="running", hot=True) if view.conversation.id in busy else view
+            for view in views
+        ]
 
     def _view(self, conversation: Conversation) -> ConversationView:
         current = self._parts.lanes.current(conversation.id)

@@ -165,6 +165,9 @@ class Approval:
     answers: Mapping[str, str] | None = None
     """What the person answered, by the agent's questions."""
     ended_at: datetime | None = None
+    question: Mapping[str, Any] | None = None
+    """What clients are shown besides while its run waits for the answer; None once it is not open,
+    and of earlier servers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

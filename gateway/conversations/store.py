@@ -99,6 +99,9 @@ class ConversationStore(Protocol):
     async def missing(self, ids: Sequence[ConversationId]) -> Sequence[ConversationId]:
         """Return those of some ids that no conversation has, of any user."""
 
+    async def busy(self, ids: Sequence[ConversationId]) -> Collection[ConversationId]:
+        """Return those of some conversations in which a turn runs or waits."""
+
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
     ) -> Page:
@@ -373,6 +376,11 @@ class ApprovalStore(Protocol):
     async def answer(self, answer: ApprovalAnswer) -> bool:
         """Store an answer; return False, and change nothing, if the approval is not open."""
 
+    async def extend(
+        self, approval_id: ApprovalId, question: Mapping[str, Any], *, epoch: int = 0
+    ) -> None:
+        """Replace the question of an open approval; any other stays as it is."""
+
     async def withdraw(self, approval_id: ApprovalId, at: datetime, *, epoch: int = 0) -> None:
         """Mark an open approval as withdrawn; any other stays as it is."""
 
@@ -383,6 +391,9 @@ class ApprovalStore(Protocol):
         self, user_id: UserId, conversation_id: ConversationId | None, *, lost_since: datetime
     ) -> Sequence[Approval]:
         """List a user's open approvals, and those lost since a moment, oldest first."""
+
+    async def asked_elsewhere(self, user_id: UserId, node: Node) -> Collection[ApprovalId]:
+        """Return a user's open approvals whose turns run at other nodes."""
 
     async def of_turn(self, turn_id: TurnId) -> Sequence[Approval]:
         """List the approvals of a turn's calls, oldest first."""

@@ -50,14 +50,22 @@ class Question:
 
     def fields(self) -> dict[str, Any]:
         """Return what clients see of it."""
+        return {**_fields(self.approval, "pending", None), **self.shown()}
+
+    def shown(self) -> dict[str, Any]:
+        """Return those of the fields that only an approval has whose run waits."""
         return {
-            **_fields(self.approval, "pending", None),
             "permits": list(self.permits),
             "expires_at": rfc3339(self.expires_at),
             "unlisted": self.why.kind == "unlisted",
             "why": self.why.why,
             "touches": self.touches,
         }
+
+
+def pending_fields(approval: Approval) -> dict[str, Any]:
+    """Return what clients see of an approval with a `question`, whose run waits elsewhere."""
+    return {**_fields(approval, "pending", None), **(approval.question or {})}
 
 
 def waiting_fields(approval: Approval, *, is_lost: bool, is_off: bool) -> dict[str, Any]:

@@ -7,19 +7,28 @@ then starts a new run.
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, Literal
 
 import anyio
 
+from gateway.conversations.leases import Node
 from gateway.conversations.model import Approval, ApprovalAnswer
 from gateway.conversations.store import ApprovalStore
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
 from gateway.turns.approval_answer import Answer, Reply
-from gateway.turns.approval_views import CHANGE, AskReason, Question, Touches, waiting_fields
+from gateway.turns.approval_views import (
+    CHANGE,
+    AskReason,
+    Question,
+    Touches,
+    pending_fields,
+    waiting_fields,
+)
 from gateway.turns.asked_input import AskedInput
 from gateway.turns.questions import FOR_PERSONS, answers_to
 from gateway.turns.sentences import Language
@@ -92,13 +101,23 @@ class ApprovalDesk:
     """All pending approvals, and the store of those whose run has ended."""
 
     def __init__(
-        self, store: ApprovalStore, *, timeout_s: float, now: Now, is_on: bool = True
+        self,
+        store: ApprovalStore,
+        *,
+        timeout_s: float,
+        now: Now,
+        is_on: bool = True,
+        node: Node | None = None,
     ) -> None:
-        """Without `is_on` nobody is asked about changes, and no waiting approval is answered."""
+        """Without `is_on` nobody is asked about changes, and no waiting approval is answered.
+
+        `node` is this server where others share the database.
+        """
         self._store = store
         self._timeout_s = timeout_s
         self._now = now
         self._is_on = is_on
+        self._node = node
         self._open: dict[str, _Open] = {}
         self.rules = StandingRules()
         """What people allowed for whole conversations."""
@@ -160,7 +179,7 @@ class ApprovalDesk:
         waiting = _Open(question, asked, permits, deadline_s, on_extended, epoch)
         self._open[question.id] = waiting
         try:
-            await self._add(approval, epoch)
+            await self._add(replace(approval, question=question.shown()), epoch)
             waiting.is_shown = True
             announce(question)
             return await waiting.wait()
@@ -193,14 +212,32 @@ class ApprovalDesk:
             user_id, conversation_id, lost_since=self._now() - _LOST_LISTED
         )
         live |= set(self._open)
+        stored = [approval for approval in stored if approval.id not in live]
+        elsewhere = await self._asked_elsewhere(user_id, stored)
+        pending = [
+            *(
+                (one.approval.created_at, one.fields())
+                for one in self.pending(user_id, conversation_id)
+            ),
+            *((one.created_at, pending_fields(one)) for one in stored if one.id in elsewhere),
+        ]
         return [
-            *(question.fields() for question in self.pending(user_id, conversation_id)),
+            *(fields for _, fields in sorted(pending, key=itemgetter(0))),
             *(
                 waiting_fields(approval, is_lost=approval.state == "lost", is_off=not self._is_on)
                 for approval in stored
-                if approval.id not in live
+                if approval.id not in elsewhere
             ),
         ]
+
+    async def _asked_elsewhere(
+        self, user_id: UserId, stored: Sequence[Approval]
+    ) -> Collection[ApprovalId]:
+        """Return those of some approvals whose runs wait for the answer at other servers."""
+        if self._node is None or not any(approval.question for approval in stored):
+            return ()
+        asked = await self._store.asked_elsewhere(user_id, self._node)
+        return {approval.id for approval in stored if approval.question and approval.id in asked}
 
     async def known(self, user_id: UserId, approval_id: str) -> Approval:
         """Return an approval in any state. Raise `NotFound` if there is none of the user."""
@@ -279,7 +316,7 @@ class ApprovalDesk:
         """Return whether a run of this server waits for an answer."""
         return approval_id in self._open
 
-    def extend(self, user_id: UserId, approval_id: str) -> Question | None:
+    async def extend(self, user_id: UserId, approval_id: str) -> Question | None:
         """Restart the time limit of a pending approval; None if no run waits for it."""
         waiting = self._open.get(approval_id)
         if waiting is None or not waiting.is_shown or waiting.answer is not None:
@@ -288,10 +325,12 @@ class ApprovalDesk:
             raise NotFound("There is no such approval.")
         waiting.deadline_s = anyio.current_time() + self._timeout_s
         expires_at = self._now() + timedelta(seconds=self._timeout_s)
-        waiting.question = replace(waiting.question, expires_at=expires_at)
-        waiting.on_extended(waiting.question)
+        waiting.question = question = replace(waiting.question, expires_at=expires_at)
+        waiting.on_extended(question)
         waiting.wake()
-        return waiting.question
+        if self._node is not None:  # the others list what is stored
+            await self._store.extend(question.id, question.shown(), epoch=waiting.epoch)
+        return question
 
     async def granted(self, approval_id: ApprovalId, user_id: UserId) -> Approval | None:
         """Return the approval whose answer started a turn."""

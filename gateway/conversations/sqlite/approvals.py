@@ -1,9 +1,11 @@
 """Approvals in SQLite."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from gateway.conversations.leases import Node
 from gateway.conversations.model import Approval, ApprovalAnswer
 from gateway.conversations.sqlite.leases import Fence
 from gateway.conversations.sqlite.rows import readable
@@ -15,16 +17,23 @@ from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking
 
 _LOST = (
-    "UPDATE approvals SET state = 'lost', ended_at = :created_at, input = '{}', hidden = '[]'"
+    "UPDATE approvals SET state = 'lost', ended_at = :created_at, input = '{}', hidden = '[]',"
+    " question = NULL"
     " WHERE conversation_id = :conversation_id AND fingerprint = :fingerprint"
     " AND turn_id != :turn_id AND state = 'open'"
 )
 _ANSWERED = (
     "UPDATE approvals SET state = 'answered', decision = :decision, message = :message,"
-    " answers = :answers, ended_at = :at,"
+    " answers = :answers, ended_at = :at, question = NULL,"
     " input = CASE WHEN :keeps_input = 1 THEN input ELSE '{}' END,"
     " hidden = CASE WHEN :keeps_input = 1 THEN hidden ELSE '[]' END"
     " WHERE id = :approval_id AND state = 'open' RETURNING id"
+)
+
+_ELSEWHERE = (
+    "SELECT approvals.id FROM approvals JOIN turns ON turns.id = turn_id JOIN leases"
+    " ON leases.conversation_id = approvals.conversation_id WHERE approvals.user_id = ?"
+    " AND approvals.state = 'open' AND turns.state = 'running' AND incarnation != ?"
 )
 
 
@@ -35,6 +44,7 @@ def _approval_of(row: Row) -> Approval:
         input=json.loads(row["input"]),
         hidden=json.loads(row["hidden"]),
         answers=None if row["answers"] is None else json.loads(row["answers"]),
+        question=None if row["question"] is None else json.loads(row["question"]),
     )
 
 
@@ -57,6 +67,7 @@ class SqliteApprovalStore:
             input=json_text(approval.input),
             hidden=json_text(approval.hidden),
             answers=None if approval.answers is None else json_text(approval.answers),
+            question=None if approval.question is None else json_text(approval.question),
         )
 
         def work(writer: Connection) -> None:
@@ -76,10 +87,20 @@ class SqliteApprovalStore:
     async def answer(self, answer: ApprovalAnswer) -> bool:
         return await self._database.write(lambda writer: take_answer_blocking(writer, answer))
 
+    async def extend(
+        self, approval_id: ApprovalId, question: Mapping[str, Any], *, epoch: int = 0
+    ) -> None:
+        await self._change(
+            "UPDATE approvals SET question = ? WHERE id = ? AND state = 'open'"
+            " RETURNING conversation_id",
+            (json_text(question), approval_id),
+            epoch,
+        )
+
     async def withdraw(self, approval_id: ApprovalId, at: datetime, *, epoch: int = 0) -> None:
         await self._change(
-            "UPDATE approvals SET state = 'withdrawn', ended_at = ?, input = '{}', hidden = '[]'"
-            " WHERE id = ? AND state = 'open' RETURNING conversation_id",
+            "UPDATE approvals SET state = 'withdrawn', ended_at = ?, input = '{}', hidden = '[]',"
+            " question = NULL WHERE id = ? AND state = 'open' RETURNING conversation_id",
             (rfc3339(at), approval_id),
             epoch,
         )
@@ -111,6 +132,10 @@ class SqliteApprovalStore:
             (user_id, conversation_id, conversation_id, rfc3339(lost_since)),
         )
         return list(readable(rows, _approval_of, "approval"))
+
+    async def asked_elsewhere(self, user_id: UserId, node: Node) -> Collection[ApprovalId]:
+        rows = await self._database.rows(_ELSEWHERE, (user_id, node.incarnation))
+        return {row["id"] for row in rows}
 
     async def of_turn(self, turn_id: TurnId) -> Sequence[Approval]:
         rows = await self._database.rows(

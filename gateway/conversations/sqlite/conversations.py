@@ -1,7 +1,7 @@
 """Conversations in SQLite."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -70,6 +70,14 @@ class SqliteConversationStore:
         )
         known = {row["id"] for row in rows}
         return [id_ for id_ in ids if id_ not in known]
+
+    async def busy(self, ids: Sequence[ConversationId]) -> Collection[ConversationId]:
+        rows = await self._database.rows(
+            "SELECT DISTINCT conversation_id FROM turns"  # noqa: S608
+            f" WHERE conversation_id IN {IN_IDS} AND state IN ('queued', 'running')",
+            {"ids": id_list(ids)},
+        )
+        return {row["conversation_id"] for row in rows}
 
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None

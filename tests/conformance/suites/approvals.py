@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from gateway.conversations.leases import Node
 from gateway.conversations.model import Approval, ApprovalAnswer, Turn
-from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
+from gateway.ids import ApprovalId, ConversationId, NodeId, TurnId, UserId
 from memory.errors import StoreConflict
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
 from tests.conformance.suites.conversation_values import (
@@ -111,6 +112,54 @@ class ApprovalStoreSuite(StoresSuite):
         answer = answer_to(asked, message=text, answers={text: text})
         assert await stores.approvals.answer(answer)
         assert await now_of(stores, asked) == answered(asked, answer)
+
+    @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:6])
+    async def test_its_question_is_kept_and_replaced_while_it_is_open(
+        self, stores: Stores, text: str
+    ) -> None:
+        one, later = await two_turns(stores)
+        asked = await asked_in(stores, "1", one, question={"深": [text, None]})
+        assert await now_of(stores, asked) == asked
+        await stores.approvals.extend(asked.id, {"why": text})
+        asked = replace(asked, question={"why": text})
+        assert await now_of(stores, asked) == asked
+        known = await one_in_each_state(stores, one, later)
+        for ended_one in (known["answered"], known["withdrawn"], known["lost"]):
+            await stores.approvals.extend(ended_one.id, {"why": text})
+            assert await now_of(stores, ended_one) == ended_one
+
+    async def test_only_an_open_approval_has_a_question(self, stores: Stores) -> None:
+        one, later = await two_turns(stores)
+        question = {"why": "So."}
+        said, gone, lost = [await asked_in(stores, name, one, question=question) for name in "123"]
+        answer = answer_to(said)
+        assert await stores.approvals.answer(answer)
+        await stores.approvals.withdraw(gone.id, at(6))
+        await asked_in(stores, "again", later, fingerprint=lost.fingerprint, created_at=at(7))
+        assert await now_of(stores, said) == replace(answered(said, answer), question=None)
+        for asked in (gone, lost):
+            found = await now_of(stores, asked)
+            assert found is not None
+            assert (found.input, found.question) == ({}, None)
+
+    async def test_those_are_found_that_run_at_other_nodes(self, stores: Stores) -> None:
+        here, there = (Node(id=NodeId(name), incarnation=name) for name in ("here", "there"))
+        for node in (here, there):
+            await stores.leases.join(node, ttl_ms=3_600_000)
+        running: dict[str, Any] = {"state": "running", "started_at": AT}
+        kinds = {"mine": here, "theirs": there, "said": there, "queued": there, "nobodys": None}
+        for name, holder in kinds.items():
+            one = await first_turn(stores, name, **({} if name == "queued" else running))
+            await asked_in(stores, name, one)
+            if holder is not None:
+                assert await stores.leases.take(holder, one.conversation_id)
+        await stores.approvals.answer(answer_to(approval("said", turn())))
+        bobs = await first_turn(stores, "bobs", BOB, **running)
+        await asked_in(stores, "bobs", bobs)
+        assert await stores.leases.take(there, bobs.conversation_id)
+        assert set(await stores.approvals.asked_elsewhere(ANN, here)) == {"apr_theirs"}
+        assert set(await stores.approvals.asked_elsewhere(ANN, there)) == {"apr_mine"}
+        assert set(await stores.approvals.asked_elsewhere(BOB, here)) == {"apr_bobs"}
 
     async def test_another_users_approval_is_not_found(self, stores: Stores) -> None:
         asked = await asked_in(stores, "1", await first_turn(stores))
@@ -265,9 +314,10 @@ class ApprovalStoreSuite(StoresSuite):
         await cut_everywhere(cut_at)
 
 
-async def first_turn(stores: Stores, of: str = "a", user_id: UserId = ANN) -> Turn:
+async def first_turn(stores: Stores, of: str = "a", user_id: UserId = ANN, **fields: Any) -> Turn:
     """Store a conversation with one turn."""
-    return await stores.turns.accept(turn(f"{of}1", of, user_id), create=conversation(of, user_id))
+    one = turn(f"{of}1", of, user_id, **fields)
+    return await stores.turns.accept(one, create=conversation(of, user_id))
 
 
 async def two_turns(stores: Stores, of: str = "a") -> tuple[Turn, Turn]:

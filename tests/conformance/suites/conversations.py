@@ -78,6 +78,19 @@ class ConversationStoreSuite(StoresSuite):
         assert list(await stores.conversations.missing(ids)) == [ids[0], ids[2]]
         assert list(await stores.conversations.missing([])) == []
 
+    async def test_those_are_busy_in_which_a_turn_runs_or_waits(self, stores: Stores) -> None:
+        names = ("queued", "running", "over", "idle", "gone")
+        for name in names[:-1]:
+            await stores.conversations.create(conversation(name))
+        one = turn("over", "over")
+        for other in (turn("q", "queued"), turn("r", "running", state="running"), one):
+            await stores.turns.accept(other)
+        await stores.turns.finish([ended(one)], [])
+        ids = [conversation(name).id for name in names]
+        assert set(await stores.conversations.busy(ids)) == {ids[0], ids[1]}
+        assert set(await stores.conversations.busy(ids[1:])) == {ids[1]}
+        assert set(await stores.conversations.busy([])) == set()
+
     async def test_a_conversation_comes_back_as_it_was_written(self, stores: Stores) -> None:
         whole = conversation(
             title="T",

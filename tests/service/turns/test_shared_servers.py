@@ -1,4 +1,4 @@
-"""Two servers on one PostgreSQL database: what is due happens once."""
+"""Two servers on one PostgreSQL database: their lists are the same, and what is due happens once."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -18,9 +18,10 @@ from gateway.turns.ownership import HeldElsewhere
 from memory.items.item import KINDS
 from memory.items.scope import Scope
 from tests.support.postgres import new_database_blocking
-from tests.support.services import RunningServices, running_services, script
+from tests.support.services import HANG, RunningServices, running_services, script
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+ASKS = script({"tool": "Bash", "input": {"command": "rm a.txt"}}, {"text": "Done."})
 LONG = "".join(f"{n:05} otter\n" for n in range(2_000))
 READ = script({"tool": "Bash", "input": {"command": "cat long.txt"}}, {"text": "Done."})
 MINE = Scope(owner_id=ME)
@@ -63,6 +64,51 @@ async def until(look: Callable[[], Awaitable[Any]]) -> Any:
         while not (found := await look()):  # noqa: ASYNC110  no signal
             await anyio.sleep(0.02)
     return found
+
+
+async def test_an_approval_is_listed_with_all_its_fields_by_both_servers(
+    tmp_path: Path, url: str
+) -> None:
+    async with shared(tmp_path, url) as (here, there):
+        accepted = await here.send(ASKS)
+        question = await here.pending_in(accepted)
+        assert question["permits"]
+        assert await there.asked() == [question]
+        extended = await here.chat.approvals.extend(ME, question["approval_id"])
+        assert await there.asked() == [{**question, "expires_at": extended}]
+        other = await there.send(ASKS)
+        second = await there.pending_in(other)
+        both = [{**question, "expires_at": extended}, second]
+        assert await here.asked() == await there.asked() == both
+        await here.answer(question, "allow")
+        await there.stop(other)
+        await here.result_of(accepted)
+        assert await here.asked() == await there.asked() == []
+
+
+async def test_an_approval_whose_run_has_ended_waits_at_both_servers(
+    tmp_path: Path, url: str
+) -> None:
+    async with shared(tmp_path, url, approval_timeout_s=0.3) as (here, there):
+        accepted = await here.send(ASKS)
+        await here.result_of(accepted)
+        (listed,) = await there.asked()
+        assert (listed["state"], listed["permits"], listed["expires_at"]) == ("waiting", [], None)
+        assert await here.asked() == [listed]
+
+
+async def test_conversations_that_another_server_runs_are_listed_as_that(
+    tmp_path: Path, url: str
+) -> None:
+    async with shared(tmp_path, url) as (here, there):
+        accepted = await here.begin(HANG)
+        await here.create()
+        for server in (here, there):
+            views = {view.conversation.id: view.state for view in await server.views()}
+            assert sorted(views.values()) == ["idle", "running"]
+            assert views[accepted.conversation_id] == "running"
+        await here.stop(accepted)
+        assert [view.state for view in await there.views()] == ["idle", "idle"]
 
 
 async def test_outputs_are_read_and_deleted_at_another_server(tmp_path: Path, url: str) -> None:

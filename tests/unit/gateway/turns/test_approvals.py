@@ -135,13 +135,13 @@ async def test_an_extended_approval_has_its_whole_time_again() -> None:
             await asked.announced.wait()
             clock[0] += timedelta(seconds=59)
             with pytest.raises(NotFound):
-                desk.extend(BOB, asked.id)
-            extended = desk.extend(ANN, asked.id)
+                await desk.extend(BOB, asked.id)
+            extended = await desk.extend(ANN, asked.id)
             assert extended is not None
             assert extended.expires_at == NOON + timedelta(seconds=59 + 60)
             assert desk.pending(ANN) == [extended]
             await desk.answer(ANN, asked.id, ALLOW)
-    assert desk.extend(ANN, asked.id) is None
+    assert await desk.extend(ANN, asked.id) is None
 
 
 @pytest.mark.parametrize("is_waiting", [True, False])
