@@ -22,7 +22,7 @@ class SkewedDatetime(datetime):
         return super().now(tz) + _SKEW
 
 
-clock.datetime = SkewedDatetime  # type: ignore[misc,attr-defined]
+clock.datetime = SkewedDatetime  # type: ignore[attr-defined]
 
 if __name__ == "__main__":
     from app import HERE

@@ -200,7 +200,12 @@ async def test_the_same_key_at_two_servers_at_once_is_one_turn(
     """Both have found the key unused when the first of them stores it."""
     came: list[Turn] = []
     accepted: list[Accepted] = []
-    held = hold_calls(monkeypatch, SqliteTurnStore.accept, lambda turn: not came.append(turn))
+
+    def hold(turn: Turn) -> bool:
+        came.append(turn)
+        return True
+
+    held = hold_calls(monkeypatch, SqliteTurnStore.accept, hold)
 
     async def send(services: RunningServices) -> None:
         accepted.append(await services.send(HANG, idempotency_key="k"))
