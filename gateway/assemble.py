@@ -46,7 +46,7 @@ from gateway.memory import (
     refuse_local_memory,
 )
 from gateway.model_access import MakeEngine, ModelAccess, Ping
-from gateway.nodes import join, locks_of
+from gateway.nodes import follow_others, join, locks_of
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
 from gateway.observability.paths import PathView
 from gateway.observability.side_query_trace import TracedModel
@@ -380,6 +380,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         **({} if parts.locks is None else {"workspace_locks": parts.locks.run}),
         "duty": parts.duty.run,
         "audit": partial(parts.duty.while_held, partial(accounts.prune_audit, settings.audit_days)),
+        "other_nodes": partial(follow_others, settings, parts.ownership, log.feed, events),
     }
     for name, run in loops.items():
         background.start_soon(keep_running, name, run, on_failure)

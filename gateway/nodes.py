@@ -12,11 +12,16 @@ from secrets import token_urlsafe
 import psutil
 from anyio.to_thread import run_sync
 
+from gateway.conversations.doorbell import Doorbell
+from gateway.conversations.feed import EventFeed
+from gateway.conversations.feed_follower import FeedFollower
 from gateway.conversations.leases import Node
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
+from gateway.conversations.store import EventStore
 from gateway.ids import NodeId, new_incarnation
 from gateway.instance import node_of_blocking
 from gateway.settings import Settings
+from gateway.storage import notifications
 from gateway.turns.ownership import LONE, QUICK, Ownership
 from gateway.turns.workspace_lock import LocksOfServers
 from memory.stores.database import SqlDatabase
@@ -55,6 +60,19 @@ def locks_of(settings: Settings, database: SqlDatabase, node: Node) -> LocksOfSe
     """Return the locks of what all servers use; None if this one is alone."""
     is_alone = settings.node_url is None
     return None if is_alone else LocksOfServers(SqliteLeaseStore(database), node)
+
+
+async def follow_others(
+    settings: Settings, ownership: Ownership, feed: EventFeed, events: EventStore
+) -> None:
+    """Bring readers here what other servers store, and tell those of this one's, until cancelled.
+
+    Return at once if this server has the database alone.
+    """
+    carrier = notifications(settings)
+    if carrier is not None:
+        doorbell = Doorbell(carrier, ownership.node.id, ownership.holds)
+        await FeedFollower(feed, events, doorbell).run()
 
 
 def own_process() -> str | None:

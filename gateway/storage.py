@@ -8,6 +8,7 @@ from typing import Final
 import anyio.to_thread
 
 from gateway.conversations import migrations
+from gateway.conversations.doorbell import Notifications
 from gateway.conversations.migrations import postgres
 from gateway.errors import StartError
 from gateway.lost_data import DATABASE, UNREADABLE, refuse_new_database_blocking
@@ -67,6 +68,19 @@ async def _open_postgres(settings: Settings, url: Secret, *, serves: bool) -> Sq
         return await open_postgres(url.value, steps, schema=SCHEMA, use=use)
     except InUse as exc:
         raise StartError(_IN_USE) from exc
+
+
+def notifications(settings: Settings) -> Notifications | None:
+    """Return what carries notifications between the servers that share the database; None if this
+    one has it alone.
+    """
+    if settings.database_url is None or settings.node_url is None:
+        return None
+    from memory.stores.postgres.notifications import (  # noqa: PLC0415  psycopg is an extra
+        PostgresNotifications,
+    )
+
+    return PostgresNotifications(settings.database_url.value, SCHEMA)
 
 
 def memory_storage(settings: Settings) -> Callable[[], Awaitable[SqlDatabase]] | None:

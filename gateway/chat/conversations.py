@@ -123,7 +123,7 @@ class Conversations:
             self._parts.ownership.forget(known)
             await self._parts.record(user_id, "conversation.deleted", known)
             await self._parts.memory.changed()
-            self._parts.log.feed.wake(known)  # its readers find it deleted
+            self._parts.log.feed.delete(known)  # its readers find it deleted
 
     async def messages(
         self, user_id: UserId, conversation_id: str, *, limit: int, before_seq: int | None

@@ -409,7 +409,7 @@ class EventLog:
         for event in events:
             where = event.conversation_id
             if where not in last:
-                last[where] = await self.feed.last_seq(where)
+                last[where] = await self.feed.last_own_seq(where)
             last[where] += 1
             placed.append(replace(event, seq=last[where]))
         return placed

@@ -1,14 +1,16 @@
 """Stored events for readers: from the store as far as they are behind, then from memory, live.
 
-Each conversation that is being read has a channel with a window of its last events.
+Each conversation that is being read has a channel with a window of its last events. What another
+server stores is brought into it by `FeedFollower`.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Self
 
+from gateway.conversations.doorbell import Doorbell
 from gateway.conversations.model import CHANGED, COMPLETED, TurnEvent
 from gateway.conversations.store import EventStore
 from gateway.ids import ConversationId, TurnId
@@ -44,9 +46,20 @@ class Channel:
         self.announced = 0
         """How many there were."""
         self.readers = 0
+        self.renewals = 0
+        """How often a floor that is being read from the store became out of date."""
+
+    @property
+    def last_seq(self) -> int | None:
+        """The `seq` of the last event that readers can have; None: not known yet."""
+        if self.floor is None:
+            return None
+        return max(self.floor, self._window[-1].seq) if self._window else self.floor
 
     def show(self, events: Sequence[TurnEvent]) -> None:
-        """Add stored events, and wake the readers."""
+        """Add stored events that are not there yet, and wake the readers."""
+        if self._window and events[0].seq <= (last_seq := self._window[-1].seq):
+            events = [event for event in events if event.seq > last_seq]
         self._window.extend(events)
         self._chars += sum(len(event.data) for event in events)
         while len(self._window) > self._size or self._chars > _WINDOW_CHARS:
@@ -71,6 +84,7 @@ class Channel:
         self._window.clear()
         self._chars = 0
         self.floor = None
+        self.renewals += 1
         self.ring()
 
     def ring(self) -> None:
@@ -107,6 +121,10 @@ class EventFeed:
         self._window = window
         self._batch = batch
         self._on_shown = on_shown
+        self.doorbell: Doorbell | None = None
+        """Of the servers that share the store; None if this one has it alone."""
+        self._forgotten = 0
+        """How often what was known of a conversation was forgotten."""
         self._channels: dict[ConversationId, Channel] = {}
 
     def show(self, events: Sequence[TurnEvent]) -> None:
@@ -121,18 +139,33 @@ class EventFeed:
                 self._channels[conversation_id].show(own)
         for conversation_id in list(islice(self._last, max(0, len(self._last) - _MAX_KNOWN))):
             del self._last[conversation_id]
+        if self.doorbell is not None:
+            self.doorbell.stored(touched)
         self._on_shown(events)
+
+    def holds(self, conversation_id: ConversationId) -> bool:
+        """Return whether this server alone writes a conversation."""
+        return self.doorbell is None or self.doorbell.holds(conversation_id)
 
     async def last_seq(self, conversation_id: ConversationId) -> int:
         """Return the `seq` of a conversation's last stored event; what comes after it is live."""
-        if conversation_id not in self._last:
+        if self.holds(conversation_id):
+            return await self.last_own_seq(conversation_id)
+        return await self._events.last_seq(conversation_id)
+
+    async def last_own_seq(self, conversation_id: ConversationId) -> int:
+        """Return the `seq` of the last event of a conversation that this server alone writes."""
+        while conversation_id not in self._last:
+            forgotten = self._forgotten
             stored = await self._events.last_seq(conversation_id)
-            self._last.setdefault(conversation_id, stored)  # what was shown meanwhile is newer
+            if forgotten == self._forgotten:
+                self._last.setdefault(conversation_id, stored)  # what was shown meanwhile is newer
         return self._last[conversation_id]
 
     def forget(self, conversation_id: ConversationId) -> None:
         """Ask the store for a conversation's last event again: somebody else has written."""
         self._last.pop(conversation_id, None)
+        self._forgotten += 1
 
     def lose(self, conversation_id: ConversationId) -> None:
         """Forget what is known of a conversation that another node writes now."""
@@ -141,8 +174,19 @@ class EventFeed:
             self._channels[conversation_id].renew()
 
     async def find_floor(self, conversation_id: ConversationId, channel: Channel) -> None:
-        """Set a channel's floor: what is stored from now on comes into its window."""
-        channel.floor = await self.last_seq(conversation_id)
+        """Set a channel's floor, unless it is out of date already: what is stored from now on comes
+        into its window.
+        """
+        renewals = channel.renewals
+        last_seq = await self.last_seq(conversation_id)
+        if channel.renewals == renewals and channel.floor is None:
+            channel.floor = last_seq
+
+    def delete(self, conversation_id: ConversationId) -> None:
+        """Wake the readers of a conversation that was deleted, at all servers."""
+        self.wake(conversation_id)
+        if self.doorbell is not None:
+            self.doorbell.deleted(conversation_id)
 
     def wake(self, conversation_id: ConversationId) -> None:
         """Wake the readers of a conversation without an event: it was deleted, or they must look
@@ -153,7 +197,15 @@ class EventFeed:
             channel.call()
 
     def announce(self, conversation_id: ConversationId, turn_id: TurnId) -> None:
-        """Notify a conversation's readers that a stored result changed after its turn ended."""
+        """Notify a conversation's readers, at all servers, that a stored result changed after its
+        turn ended.
+        """
+        self.announce_here(conversation_id, turn_id)
+        if self.doorbell is not None:
+            self.doorbell.changed(conversation_id, turn_id)
+
+    def announce_here(self, conversation_id: ConversationId, turn_id: TurnId) -> None:
+        """Notify the readers at this server, as `announce` does."""
         channel = self._channels.get(conversation_id)
         if channel is not None:
             fields = {"turn_id": turn_id, "conversation_id": conversation_id}
@@ -168,6 +220,11 @@ class EventFeed:
                 )
             )
 
+    @property
+    def channels(self) -> Mapping[ConversationId, Channel]:
+        """The channels of conversations that are being read."""
+        return self._channels
+
     def readers_of(self, conversation_id: str | None = None) -> int:
         """Count the readers of a conversation, or all readers."""
         return sum(
@@ -180,9 +237,8 @@ class EventFeed:
         """Return a conversation's channel for one more reader."""
         channel = self._channels.get(conversation_id)
         if channel is None:
-            channel = self._channels[conversation_id] = Channel(
-                self._last.get(conversation_id), self._window
-            )
+            known = self._last.get(conversation_id) if self.holds(conversation_id) else None
+            channel = self._channels[conversation_id] = Channel(known, self._window)
         channel.readers += 1
         return channel
 

@@ -340,3 +340,13 @@ class TextMatch:
     text: str
     """As it is written there."""
     after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """How far a conversation has come."""
+
+    last_seq: int
+    """The `seq` of its last event; 0 if it has none."""
+    ended: TurnId | None
+    """The last turn that has ended."""

@@ -22,6 +22,7 @@ from gateway.conversations.model import (
     ClientTurn,
     Conversation,
     ConversationChange,
+    Head,
     Page,
     Quota,
     QuotaLimit,
@@ -405,6 +406,11 @@ class EventStore(Protocol):
     async def last_seq(self, conversation_id: ConversationId) -> int:
         """Return the `seq` of a conversation's last event; 0 if it has none."""
 
+    async def heads(
+        self, conversation_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, Head]:
+        """Return how far conversations have come, without those that are gone."""
+
     async def set_aside(self) -> None:
         """Move events out of the way whose damaged place would keep others from being stored."""
 
@@ -443,6 +449,15 @@ class EventStore(Protocol):
         """List a conversation's (or one turn's) events after `seq`, in order, at most `limit`.
 
         One that cannot be read is left out.
+        """
+
+    async def after_each(
+        self, last_seqs: Mapping[ConversationId, int], *, limit: int
+    ) -> Sequence[TurnEvent]:
+        """List the events of several conversations after the `seq` of each, at most `limit` of
+        all of them: a conversation's are together, and in order.
+
+        Raise `StoreDamaged` if one cannot be read.
         """
 
     async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:

@@ -142,6 +142,10 @@ class Ownership:
         holder = await self._leases.holder(conversation_id)
         return holder is not None and holder.id != self.node.id
 
+    def holds(self, conversation_id: ConversationId) -> bool:
+        """Return whether this server runs a conversation, as far as it knows."""
+        return conversation_id in self._epochs
+
     async def elsewhere(self, conversation_id: ConversationId) -> Node | None:
         """Return the other server that runs a conversation; None if there is none."""
         if not self._is_shared or conversation_id in self._epochs:

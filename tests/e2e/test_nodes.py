@@ -99,6 +99,24 @@ async def test_either_server_answers_for_a_conversation_that_one_of_them_runs(
         assert (await here.http.get(f"/conversations/{where}")).status_code == 404
 
 
+async def test_what_runs_at_one_server_is_read_live_at_the_other(tmp_path: Path, url: str) -> None:
+    async with two_nodes(tmp_path, url) as nodes:
+        here, there = nodes.here, nodes.there
+        where = (await here.ask("Hello."))["conversation_id"]
+        pipe = nodes.one.make_pipe("pipe")
+        async with (
+            there.follow(where) as read,
+            here.stream(script(bash("cat pipe")), where) as events,
+        ):
+            await read.until("tool.started")
+            await let_go(pipe)
+            await read.until("turn.completed")
+            await events.rest()
+            assert [event.id for event in read.seen] == [event.id for event in events.seen]
+            await here.http.delete(f"/conversations/{where}")
+            assert (await read.until("error")).data["error"]["code"] == "conversation_deleted"
+
+
 async def results(client: LiveClient, conversation_id: str) -> list[Any]:
     """Return the results of a conversation's turns."""
     messages = (await client.get(f"/conversations/{conversation_id}/messages"))["messages"]

@@ -6,20 +6,37 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.conversations.leases import NOBODY
-from gateway.conversations.model import COMPLETED, Turn, TurnEvent
+from gateway.conversations.model import COMPLETED, Head, Turn, TurnEvent
 from gateway.conversations.sqlite.leases import Fence
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 from memory.errors import StoreDamaged
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import read_value
+from memory.stores.sqlite.statements import IN_IDS, id_list
 
-_SELECT = (
+_COLUMNS = (
     "SELECT seq, conversation_id, turn_id, n, type, CASE WHEN data != '' THEN data"
     " ELSE coalesce((SELECT result FROM turns WHERE turns.id = events.turn_id), '{}') END AS data"
-    " FROM events "
 )
 """The last event of a turn has no data of its own if it is the turn's result."""
+_SELECT = f"{_COLUMNS} FROM events "
+_HEADS = (
+    "SELECT id, coalesce((SELECT max(seq) FROM events"  # noqa: S608  names of our own
+    " WHERE conversation_id = conversations.id"
+    " AND seq <= :most), 0) AS last_seq, (SELECT id FROM turns"
+    " WHERE conversation_id = conversations.id AND state = 'completed' ORDER BY seq DESC LIMIT 1)"
+    f" AS ended FROM conversations WHERE id IN {IN_IDS}"
+)
+_AFTER_EACH = (
+    # a plain join would read the events of all conversations
+    f"{_COLUMNS} FROM unnest(CAST(:ids AS TEXT[]),"  # noqa: S608  as above
+    " CAST(:seqs AS BIGINT[])) AS places (id, last) CROSS JOIN LATERAL"
+    " (SELECT * FROM events WHERE conversation_id = places.id AND seq > places.last"
+    " AND seq <= :most ORDER BY seq LIMIT :limit) AS events"
+    " ORDER BY conversation_id, seq LIMIT :limit"
+)
+"""In PostgreSQL, in one statement; in a file others write nothing."""
 _MOST_EVENTS = 1_000_000_000
 """No turn has as many; a higher number is damage, and none could follow it."""
 _HIGHEST_SEQ = 10**15
@@ -73,6 +90,15 @@ class SqliteEventStore:
     async def last_seq(self, conversation_id: ConversationId) -> int:
         sql = "SELECT max(seq) FROM events WHERE conversation_id = ? AND seq <= ?"
         return max(0, await self._database.scalar(sql, (conversation_id, _HIGHEST_SEQ)) or 0)
+
+    async def heads(
+        self, conversation_ids: Collection[ConversationId]
+    ) -> Mapping[ConversationId, Head]:
+        values = {"ids": id_list(conversation_ids), "most": _HIGHEST_SEQ}
+        return {
+            row["id"]: Head(last_seq=max(0, row["last_seq"]), ended=row["ended"])
+            for row in await self._database.rows(_HEADS, values)
+        }
 
     async def set_aside(self) -> None:
         if self._database.engine != "sqlite":  # others give places whatever the highest one is
@@ -154,6 +180,16 @@ class SqliteEventStore:
             if len(found) == limit:
                 break
         return found
+
+    async def after_each(
+        self, last_seqs: Mapping[ConversationId, int], *, limit: int
+    ) -> Sequence[TurnEvent]:
+        if self._database.engine == "sqlite":
+            behind = [await self.after(where, seq, limit=limit) for where, seq in last_seqs.items()]
+            return [event for events in behind for event in events][:limit]
+        values = {"ids": list(last_seqs), "seqs": list(last_seqs.values())}
+        limits = {"most": _HIGHEST_SEQ, "limit": limit}
+        return await self._database.values(_event_of, _AFTER_EACH, values | limits)
 
     async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
         return await self._database.values(

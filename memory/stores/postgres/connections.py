@@ -24,7 +24,7 @@ MAX_WRITERS: Final = 4
 MAX_READERS: Final = 4
 _CANCEL_S: Final = 2.0
 _BEGIN_READING: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_PARAMETERS: Final[dict[str, Any]] = {
+PARAMETERS: Final[dict[str, Any]] = {
     "application_name": "candor",
     "client_encoding": "utf8",
     "connect_timeout": 5,
@@ -34,7 +34,7 @@ _PARAMETERS: Final[dict[str, Any]] = {
     "tcp_user_timeout": 10_000,
 }
 """A connection that leads nowhere is noticed after some ten seconds."""
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     "The database cannot be opened: its address must be one such as postgresql://user@host/name."
 )
 _SESSION: Final = (
@@ -50,10 +50,10 @@ def connect_blocking(url: str, schema: str, *, is_reader: bool = False) -> Drive
     """Open a connection without implicit transactions; statements name tables of `schema`."""
     try:
         connection: Driver = psycopg.connect(
-            url, autocommit=True, row_factory=row_factory, **_PARAMETERS
+            url, autocommit=True, row_factory=row_factory, **PARAMETERS
         )
     except psycopg.ProgrammingError:  # its text quotes the address, and the password in it
-        raise StoreUnavailable(_UNREADABLE) from None
+        raise StoreUnavailable(UNREADABLE) from None
     try:
         adapt(connection)
         session = sql.SQL(_SESSION).format(

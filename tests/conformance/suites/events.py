@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.conversations.model import Turn
+from gateway.conversations.model import Head, Turn
 from gateway.ids import ConversationId, TurnId
 from memory.errors import StoreConflict
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
@@ -48,6 +48,41 @@ class EventStoreSuite(StoresSuite):
         assert await stores.events.last_n(TurnId("trn_none")) == 0
         assert await stores.events.find(two.id, 2) == 4
         assert await stores.events.find(two.id, 3) is None
+
+    async def test_what_is_behind_several_places_is_listed_by_conversation(
+        self, stores: Stores
+    ) -> None:
+        made = [
+            await stores.turns.accept(turn(name, name), create=conversation(name)) for name in "abc"
+        ]
+        events = [[event(at, one, at) for at in (1, 2, 3, 4)] for one in made]
+        for own in events:
+            await stores.events.append(own)
+        a, b, c = (one.conversation_id for one in made)
+        after_each, gone = stores.events.after_each, ConversationId("cnv_none")
+        found = await after_each({b: 2, a: 3, c: 4, gone: 0}, limit=9)
+        assert [each for each in found if each.conversation_id == a] == events[0][3:]
+        assert [each for each in found if each.conversation_id == b] == events[1][2:]
+        assert len(found) == 3
+        assert list(await after_each({b: 1}, limit=2)) == events[1][1:3]
+        assert list(await after_each({c: 4}, limit=2)) == []
+
+    async def test_heads_say_where_conversations_end(self, stores: Stores) -> None:
+        one, two = [
+            await stores.turns.accept(turn(name), create=None if at else conversation())
+            for at, name in enumerate(["a1", "a2"])
+        ]
+        await stores.conversations.create(conversation("c"))
+        await stores.events.append([event(1, one, 1), event(2, one, 2)])
+        await stores.turns.finish([ended(one)], [])
+        a, c = one.conversation_id, ConversationId("cnv_c")
+        assert await stores.events.heads([a, c, ConversationId("cnv_none")]) == {
+            a: Head(last_seq=2, ended=one.id),
+            c: Head(last_seq=0, ended=None),
+        }
+        await stores.turns.finish([ended(two)], [])
+        assert (await stores.events.heads([a]))[a].ended == two.id
+        assert await stores.events.heads([]) == {}
 
     async def test_a_calls_events_are_found_also_from_a_copy_of_its_turn(
         self, stores: Stores
