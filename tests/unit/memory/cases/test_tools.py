@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from memory.background import NoOthers
 from memory.cases import unit_of_work
 from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.case_reader import CaseReader
@@ -282,4 +283,35 @@ async def test_twenty_near_duplicates_at_once_are_one_case_by_the_real_search(
             async with anyio.create_task_group() as group:
                 for n in range(20):
                     group.start_soon(tell, n)
+        assert len(set(ids)) == 1
+
+
+class OneByOne(NoOthers):
+    """The duties of two servers of one process."""
+
+    def __init__(self) -> None:
+        self._lock = anyio.Lock()
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        assert what == "cases of ann"
+        async with self._lock:
+            yield
+
+
+async def test_near_duplicates_at_once_at_two_servers_are_one_case(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"serves_vectors": False, "duties": OneByOne()}
+    async with whole_memory(tmp_path, **given) as here, whole_memory(tmp_path, **given) as there:
+        await record(here, caller("cnv_x"), OTHER_INCIDENT)
+        ids = []
+
+        async def tell(memory: Memory, n: int) -> None:
+            symptom = f"{INCIDENT['symptom_summary']} at 10:{n:02d} on checkout-7f{n:02d}"
+            incident = {**INCIDENT, "symptom_summary": symptom}
+            ids.append((await record(memory, caller(f"cnv_{n}"), incident)).case_id)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                for n in range(8):
+                    group.start_soon(tell, (here, there)[n % 2], n)
         assert len(set(ids)) == 1

@@ -312,3 +312,26 @@ async def test_what_is_forgotten_between_reading_and_adding_it_does_not_come_bac
         async with running(indexer):
             pass
     assert await index.missing(["epi_1", "epi_2"]) == {"epi_1"}
+
+
+async def test_a_server_searches_the_index_that_another_one_makes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("memory.vectors.indexer._FOLLOW_S", 0.01)
+    rows, index = Rows("green tea"), Fragile()
+    follower = kept(index, rows)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(follower.follow)
+        await anyio.wait_all_tasks_blocked()
+        assert (await follower.find(asked("tea"), limit=5)).degraded == ("vector_rebuilding",)
+        assert (index.cleared, rows.state) == (0, None)
+        async with running(kept(index, rows)):
+            await settled(follower)
+            assert await found(follower, "tea") == ["epi_1"]
+        assert index.cleared == 1
+        assert rows.state is not None
+        rows.state = replace(rows.state, model_id="hashed-2")
+        with anyio.fail_after(30):
+            while (await follower.check()).state != "rebuilding":  # noqa: ASYNC110  no signal
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
