@@ -267,10 +267,15 @@ async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
         return opening(directory, "database", speak)
 
     await expect_all_caught("conversations", tmp_path, speaking, CS, TS, ES)
-    await expect_all_caught("approvals", tmp_path, speaking, AS)
+    texts = {"while_it_is_open": {"text": "So."}}
+    await expect_all_caught("approvals", tmp_path, speaking, AS, cases=texts)
     await expect_all_caught("schedules", tmp_path, speaking, SS)
     await expect_all_caught("leases", tmp_path, speaking, LeaseStoreSuite(), FenceSuite())
-    await expect_all_caught("duties", tmp_path, speaking, DutyStoreSuite())
+    deaths = {
+        "dead_node_is_taken": {"how": "expired"},
+        "dead_node_is_taken_and": {"how": "begun_anew"},
+    }
+    await expect_all_caught("duties", tmp_path, speaking, DutyStoreSuite(), cases=deaths)
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=range(len(WRONG)))

@@ -61,6 +61,16 @@ class ScheduleStoreSuite(StoresSuite):
             await stores.schedules.put(changed)
             assert await stores.schedules.get(ANN, kept.id) == changed
 
+    async def test_a_change_of_what_was_changed_meanwhile_is_refused(self, stores: Stores) -> None:
+        assert await stores.schedules.add(schedule(), limit=ROOM)
+        (read,) = await stores.schedules.listed(ANN)
+        assert await stores.schedules.put(replace(read, name="first"))
+        assert not await stores.schedules.put(replace(read, name="second"))
+        (found,) = await stores.schedules.listed(ANN)
+        assert (found.name, found.revision) == ("first", read.revision + 1)
+        assert await stores.schedules.put(replace(found, name="third"))
+        assert not await stores.schedules.put(schedule("gone"))
+
     async def test_schedules_are_their_users_alone(self, stores: Stores) -> None:
         own, others = schedule("a"), schedule("b", BOB)
         for one in (own, schedule("c"), others):
