@@ -1,5 +1,5 @@
-"""The agent program's session files: `projects/<folder>/<session>.jsonl`, and those of sub-agents
-in a directory beside it.
+"""The agent program's session files: `projects/<folder>/<session>.jsonl`, those of sub-agents in a
+directory beside it, and the list of tasks in `tasks/<session>`.
 """
 
 import errno
@@ -19,6 +19,10 @@ from memory.stores.sqlite.statements import is_storable
 _SESSION_ID: Final = re.compile(r"[0-9a-fA-F-]{36}")
 _SUBPATH: Final = re.compile(r"subagents(/[\w-][\w.-]*)+", re.ASCII)
 _MOST_UUID_CHARS: Final = 100
+_TASK_FILE: Final = re.compile(r"\.?\w[\w-]*(\.json)?", re.ASCII)
+_MOST_TASKS_BYTES: Final = 1_000_000
+TASKS: Final = "tasks"
+"""The subpath of the list of tasks: each entry is the whole of it, and the last one counts."""
 _METADATA: Final = "agent_metadata"
 """The type of the entry that stands for the file `<sub-agent>.meta.json`."""
 
@@ -111,7 +115,38 @@ def read_session_blocking(file: Path) -> dict[str, list[Entry]]:
         if (told := _metadata_blocking(path)) is not None:
             entries.append(entry_of({**told, "type": _METADATA}))
         found[path.relative_to(folder).with_suffix("").as_posix()] = entries
+    if (tasks := read_tasks_blocking(_tasks_of(file))) is not None:
+        found[TASKS] = [tasks]
     return {subpath: entries for subpath, entries in found.items() if entries}
+
+
+def tasks_of(config_dir: Path, session_id: str) -> Path:
+    """Return the folder of a session's list of tasks. Blocks."""
+    return config_dir.resolve() / "tasks" / session_id
+
+
+def _tasks_of(file: Path) -> Path:
+    return tasks_of(file.parents[2], file.stem)
+
+
+def read_tasks_blocking(folder: Path) -> Entry | None:
+    """Return a list of tasks; None if there is none, or it cannot be read or is too long."""
+    try:
+        names = sorted(path.name for path in folder.iterdir() if _TASK_FILE.fullmatch(path.name))
+        files = {name: read_blocking(folder / name).decode() for name in names if name != ".lock"}
+    except (OSError, ValueError):
+        return None
+    entry = entry_of({"type": TASKS, "files": files})
+    return entry if files and len(entry.data) <= _MOST_TASKS_BYTES else None
+
+
+def _write_tasks_blocking(folder: Path, line: bytes) -> None:
+    files = json.loads(line)["files"]
+    for name, text in files.items():
+        if _TASK_FILE.fullmatch(name):
+            _write_blocking(folder / name, text.encode())
+    for path in [path for path in folder.glob("*.json") if path.name not in files]:
+        path.unlink()
 
 
 def _metadata_blocking(transcript: Path) -> dict[str, Any] | None:
@@ -130,23 +165,34 @@ def write_session_blocking(file: Path, transcripts: Mapping[str, Sequence[bytes]
     folder = file.with_suffix("")
     for subpath, lines in sorted(transcripts.items(), reverse=True):
         if subpath == MAIN:
-            _write_blocking(file, lines)
+            _write_blocking(file, _joined(lines))
+        elif subpath == TASKS:
+            _write_tasks_blocking(_tasks_of(file), lines[-1])
         elif _SUBPATH.fullmatch(subpath):
             path = (folder / subpath).with_suffix(".jsonl")
-            said = [(line, json.loads(line)) for line in lines]
-            told = [entry for _, entry in said if entry.get("type") == _METADATA]
-            _write_blocking(path, [line for line, entry in said if entry.get("type") != _METADATA])
+            told = [told for line in lines if (told := _metadata_in(line)) is not None]
+            _write_blocking(path, _joined([line for line in lines if _metadata_in(line) is None]))
             if told:
-                told[-1].pop("type")
-                _write_blocking(path.with_suffix(".meta.json"), [json.dumps(told[-1]).encode()])
+                _write_blocking(path.with_suffix(".meta.json"), json.dumps(told[-1]).encode())
 
 
-def _write_blocking(path: Path, lines: Sequence[bytes]) -> None:
+def _metadata_in(line: bytes) -> dict[str, Any] | None:
+    entry = json.loads(line) if _METADATA.encode() in line else None
+    if not isinstance(entry, dict) or entry.get("type") != _METADATA:
+        return None
+    return {name: value for name, value in entry.items() if name != "type"}
+
+
+def _joined(lines: Sequence[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _write_blocking(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _refuse_links(path.parent)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
-        file.writelines(line + b"\n" for line in lines)
+        file.write(content)
     part.replace(path)

@@ -23,6 +23,7 @@ from claude_agent_sdk import (
 
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.session_files import (
+    TASKS,
     entries_in,
     entry_of,
     folder_of,
@@ -30,6 +31,8 @@ from gateway.engine.session_files import (
     place_of,
     read_blocking,
     read_session_blocking,
+    read_tasks_blocking,
+    tasks_of,
     transcripts_of,
     write_session_blocking,
 )
@@ -184,6 +187,8 @@ class SessionMirror:
         self._missed = {resumed.id} if resumed is not None and resumed.is_ahead else set()
         """The sessions of which something is not stored."""
         self._failed: _Failed | None = None
+        self._tasks: Entry | None = None
+        """The list of tasks that was stored last."""
 
     async def begin(self, owner: SessionOwner | None) -> bool:
         """Store for an owner from now on, or, without one, nothing.
@@ -238,6 +243,7 @@ class SessionMirror:
         elif _subpath_of(key) == MAIN:
             self._held = held
             self._session = FoundSession(session_id, key["project_key"], stored, is_ahead=False)
+            await self._store_tasks(session_id, held)
 
     async def _store_entries(
         self, key: SessionKey, entries: Sequence[Any], held: _Held
@@ -247,6 +253,17 @@ class SessionMirror:
         kept = [entry_of(entry) for entry in entries]
         name = stored_name(key["session_id"])
         return await self._store.append(name, _subpath_of(key), kept, held)
+
+    async def _store_tasks(self, session_id: str, held: _Held) -> None:
+        """Store the list of tasks if it is another one; the SDK does not hand it over."""
+
+        def read_blocking() -> Entry | None:
+            return read_tasks_blocking(tasks_of(self._config_dir, session_id))
+
+        tasks = await anyio.to_thread.run_sync(read_blocking)
+        if tasks is not None and tasks != self._tasks:
+            await self._store.append(stored_name(session_id), TASKS, [tasks], held)
+            self._tasks = tasks
 
     def _give_up_failed(self) -> None:
         if self._failed is not None:

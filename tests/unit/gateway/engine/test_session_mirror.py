@@ -138,6 +138,29 @@ async def test_a_session_older_than_the_store_is_stored_whole_and_found_elsewher
         assert file.stat().st_mode & 0o077 == 0
 
 
+async def test_the_list_of_tasks_follows_as_it_is_now(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        there = tmp_path / "elsewhere"
+        mine, theirs = (directory / "tasks" / ID for directory in (here.config_dir, there))
+        for folder, names in (
+            (mine, (".lock", "1.json", "2.json")),
+            (theirs, ("1.json", "3.json")),
+        ):
+            folder.mkdir(parents=True)
+            for name in names:
+                (folder / name).write_text(f"{name} of {folder.parents[1].name}")
+        mirror = await here.resume()
+        await mirror.begin(here.owner)
+        await here.append(mirror, line("u1"))
+        (mine / "2.json").write_text("done")
+        await here.append(mirror, line("u2"))
+        await here.append(mirror, line("u3"))
+        assert len(await here.stored(of="tasks") or []) == 2
+        await here.find(there)
+        read = {path.name: path.read_text() for path in theirs.iterdir()}
+        assert read == {"1.json": "1.json of sessions", "2.json": "done"}
+
+
 async def test_a_file_that_has_all_that_is_stored_stays_as_it_is(tmp_path: Path) -> None:
     """It also has what the SDK does not hand over, such as what the session has cost."""
     async with world(tmp_path) as here:
