@@ -234,13 +234,13 @@ class SessionMirror:
             return
         if self._failed is not None and self._failed.entries is not entries:
             self._give_up_failed()
-        self._failed = _Failed(entries, session_id)
+        self._failed, is_whole = _Failed(entries, session_id), session_id in self._missed
         with anyio.fail_after(_WRITTEN_S):
             stored = await self._store_entries(key, entries, held)
         self._failed = None
         if stored is None:
             self._refused = held
-        elif _subpath_of(key) == MAIN:
+        elif is_whole or _subpath_of(key) == MAIN:
             self._held = held
             self._session = FoundSession(session_id, key["project_key"], stored, is_ahead=False)
             await self._store_tasks(session_id, held)

@@ -56,6 +56,13 @@ def fill_blocking(directory: Path) -> None:
                 " VALUES (?, 'local', 'x', ?, '{}')",
                 (NOW, text),
             )
+            session, raw = (f"candor/{number}", ""), text.encode() + b"\0\xff"
+            connection.execute(
+                "INSERT INTO agent_transcripts VALUES (?, ?, 1, 1, ?)", (*session, text)
+            )
+            connection.execute(
+                "INSERT INTO agent_entries VALUES (?, ?, 0, ?, ?)", (*session, text, raw)
+            )
         connection.execute("INSERT INTO record_changes (seq, turn_id) VALUES (900, ?)", (turn,))
         connection.execute("DELETE FROM record_changes WHERE seq = 900")
         connection.commit()

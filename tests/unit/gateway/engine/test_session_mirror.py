@@ -217,6 +217,24 @@ async def test_entries_that_the_sdk_gives_up_come_with_the_next_ones(
         assert await here.stored() == [line("u1"), line("u2"), line("u3")]
 
 
+async def test_what_a_sub_agent_writes_may_be_what_comes_next(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        mirror = await here.resume()
+        await here.append(mirror, line("u1"))
+        here.owner.is_stored = False
+        await here.append(mirror, line("u2"))
+        here.owner.is_stored = True
+        here.write(line("u1"), line("u2"))
+        here.write(line("s1"), of=SUB)
+        await here.append(mirror, line("s1"), of=SUB)
+        assert await here.stored() == [line("u1"), line("u2")]
+        assert await here.stored(SUB) == [line("s1")]
+        await here.leases.join(THERE, ttl_ms=LONG_MS)
+        await here.leases.release(HERE, A)
+        await here.leases.take(HERE, A)
+        assert await mirror.begin(Owner(epoch=2)), "it knows all that is stored"
+
+
 async def test_entries_that_the_sdk_gave_up_last_come_before_the_next_prompt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,17 @@ async def holding(
                 tasks.cancel_scope.cancel()
 
 
+async def test_what_an_older_epoch_may_not_write_ends_nothing_of_a_newer_one(
+    tmp_path: Path,
+) -> None:
+    """An agent that was let go of may still write when its server holds the conversation again."""
+    async with holding(tmp_path, QUICK, is_shared=False) as (ownership, _, _, lost):
+        ownership.lose_epoch(A, 0)
+        assert not lost.is_set()
+        ownership.lose_epoch(A, 1)
+        assert lost.is_set()
+
+
 async def test_a_server_whose_beats_fail_lets_go_before_another_one_may_take(
     tmp_path: Path,
 ) -> None:
