@@ -12,6 +12,7 @@ from tests.support.fault_clients import new_http
 from tests.support.fault_cluster import open_cluster
 from tests.support.fault_rounds import FaultRounds, schedule
 from tests.support.faults import Faults
+from tests.support.live_server import script
 from tests.support.seeds import drawn_seed
 from tests.support.webhook_receivers import receiving
 
@@ -33,10 +34,17 @@ IN_ORDINARY_RUN = 10
 IN_SOAK = 200
 SETTINGS = {
     "approvals": "on",
+    "schedules": "on",
     "webhooks": "on",
     "webhook_hosts": "127.0.0.1",
     "shutdown_grace_s": 1,
     "prewarmed_clients": 0,
+}
+EACH_MINUTE = {
+    "name": "Each minute",
+    "cron": "* * * * *",
+    "time_zone": "UTC",
+    "message": script({"text": "Due."}),
 }
 
 
@@ -59,6 +67,7 @@ async def open_rounds(root: Path, nodes: int) -> AsyncIterator[FaultRounds]:
         )
         hook = {"url": receiver.url(), "events": ["turn.completed"]}
         assert (await http.post("/webhooks", json=hook)).status_code == 201
+        assert (await http.post("/schedules", json=EACH_MINUTE)).status_code == 201
         yield rounds
 
 
