@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tests.support.fault_clients import new_http
 from tests.support.fault_cluster import open_cluster
-from tests.support.fault_rounds import FaultRounds, schedule
+from tests.support.fault_rounds import FaultRounds, Round, schedule
 from tests.support.faults import Faults
 from tests.support.live_server import script
 from tests.support.seeds import drawn_seed
@@ -25,11 +25,13 @@ ALONE = (
     *("killed", "drained", "paused_briefly", "cut", "closed", "held_briefly", "answers_lost"),
     *("delayed", "database_restarted", "database_crashed", "migrated"),
 )
-LONG = ("held", "silent", "unreachable", "paused_briefly", "migrated", "nothing")
+LONG = ("paused", "held", "silent", "unreachable", "paused_briefly", "migrated", "nothing")
 SHORT = (
     *("killed", "paused", "drained", "cut", "closed", "held_briefly", "answers_lost", "delayed"),
     *("database_restarted", "database_crashed"),
 )
+TWO, THREE, HOURS = (0, 2), (0, 2, -2), (0, 3600)
+"""By how many seconds the servers' clocks are wrong."""
 IN_ORDINARY_RUN = 10
 IN_SOAK = 200
 SETTINGS = {
@@ -49,14 +51,18 @@ EACH_MINUTE = {
 
 
 @asynccontextmanager
-async def open_rounds(root: Path, nodes: int) -> AsyncIterator[FaultRounds]:
+async def open_rounds(
+    root: Path, clocks: Sequence[int], *, with_duties: bool = True
+) -> AsyncIterator[FaultRounds]:
+    """Open servers with such clocks; with duties they have a webhook and a schedule."""
+
     async def accept(_: str) -> Response:  # noqa: RUF029
         rounds.note_delivery(204)
         return Response(status_code=204)
 
     async with (
         receiving(accept) as receiver,
-        open_cluster(root, nodes, **SETTINGS) as cluster,
+        open_cluster(root, clocks, **SETTINGS) as cluster,
         new_http(f"http://127.0.0.1:{cluster.front.port}") as http,
     ):
         rounds = FaultRounds(
@@ -66,32 +72,44 @@ async def open_rounds(root: Path, nodes: int) -> AsyncIterator[FaultRounds]:
             http=http,
         )
         hook = {"url": receiver.url(), "events": ["turn.completed"]}
-        assert (await http.post("/webhooks", json=hook)).status_code == 201
-        assert (await http.post("/schedules", json=EACH_MINUTE)).status_code == 201
+        if with_duties:
+            assert (await http.post("/webhooks", json=hook)).status_code == 201
+            assert (await http.post("/schedules", json=EACH_MINUTE)).status_code == 201
         yield rounds
 
 
-async def play(root: Path, seed: int, faults: Sequence[str], count: int, nodes: int) -> None:
+async def play(rounds: FaultRounds, planned: Sequence[Round]) -> None:
     """Play rounds; fail with all that was wrong in any of them."""
     wrong: list[str] = []
-    async with open_rounds(root, nodes) as rounds:
-        assert set(faults) <= set(rounds.faults.kinds())
-        for round_ in schedule(seed, faults, count, nodes):
-            for found in await rounds.play(round_):
-                lines = ", ".join(str(record.line) for record in found.records)
-                wrong.append(f"{found.code}: {found.message} Lines {lines} of {round_}")
+    for round_ in planned:
+        for found in await rounds.play(round_):
+            lines = ", ".join(str(record.line) for record in found.records)
+            wrong.append(f"{found.code}: {found.message} Lines {lines} of {round_}")
     assert not wrong, f"{rounds.histories}\n" + "\n".join(wrong)
 
 
 async def test_two_servers_keep_their_word_through_one_fault_after_another(tmp_path: Path) -> None:
-    await play(tmp_path, 6, SHORT, IN_ORDINARY_RUN, 2)
+    async with open_rounds(tmp_path, TWO) as rounds:
+        await play(rounds, schedule(6, SHORT, IN_ORDINARY_RUN, 2))
 
 
 @pytest.mark.soak
 async def test_one_server_keeps_its_word_through_many_faults(tmp_path: Path) -> None:
-    await play(tmp_path, drawn_seed("one server"), ALONE, IN_SOAK // 4, 1)
+    async with open_rounds(tmp_path, [0]) as rounds:
+        await play(rounds, schedule(drawn_seed("one server"), ALONE, IN_SOAK // 4, 1))
 
 
 @pytest.mark.soak
 async def test_three_servers_keep_their_word_through_many_faults(tmp_path: Path) -> None:
-    await play(tmp_path, drawn_seed("three servers"), [*SHORT, *LONG], IN_SOAK, 3)
+    faults = [*SHORT, *LONG]
+    async with open_rounds(tmp_path, THREE) as rounds:
+        await play(rounds, schedule(drawn_seed("three servers"), faults, IN_SOAK, 3))
+
+
+@pytest.mark.soak
+async def test_clocks_that_differ_by_hours_change_nothing_about_who_runs_what(
+    tmp_path: Path,
+) -> None:
+    """What is due by the clock, such as a webhook's message, is late or early by as much."""
+    async with open_rounds(tmp_path, HOURS, with_duties=False) as rounds:
+        await play(rounds, schedule(drawn_seed("clocks"), LONG, IN_SOAK // 10, 2))

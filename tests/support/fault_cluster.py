@@ -1,12 +1,13 @@
 """Servers of one gateway on one database, and what breaks them: the parts of the fault suite.
 
 Each server reaches PostgreSQL by a road of its own, and is reached by one; clients use a third, which
-takes the next server for each connection. The servers' clocks differ by hours.
+takes the next server for each connection. The servers' clocks differ.
 """
 
+import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
 import anyio.to_thread
 import psycopg
 
@@ -36,8 +36,7 @@ CREATE TRIGGER event_noted AFTER INSERT ON candor.events
 """
 """Notes for each event the epoch of the lease and the server's process that wrote it."""
 SKEWED_APP = ROOT / "tests" / "support" / "skewed_app.py"
-CLOCKS = {"a": 0, "b": 3600, "c": -3600}
-"""How many seconds each server's clock is wrong."""
+NAMES = "abc"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,18 +110,23 @@ class Cluster:
 
 
 @asynccontextmanager
-async def open_cluster(root: Path, count: int, **settings: Any) -> AsyncIterator[Cluster]:
-    """Run so many servers while the block does. At the end each stops by itself, without agents."""
+async def open_cluster(
+    root: Path, clocks: Sequence[int], **settings: Any
+) -> AsyncIterator[Cluster]:
+    """Run a server for each clock, which is wrong by so many seconds, while the block does.
+
+    At the end each stops by itself, without agents.
+    """
     async with AsyncExitStack() as stack:
         url = stack.enter_context(new_database_blocking("x"))
         cluster = Cluster(root, url, settings)
-        for name, skew_s in list(CLOCKS.items())[:count]:
+        for name, skew_s in zip(NAMES, clocks, strict=False):
             with socket.create_server(("127.0.0.1", 0)) as free:
                 port = free.getsockname()[1]
             path = str(socket_directory() / ".s.PGSQL.5432")
             roads = [
                 await stack.enter_async_context(open_road(connect))
-                for connect in (partial(anyio.connect_unix, path), _to(port))
+                for connect in (partial(asyncio.open_unix_connection, path), _to(port))
             ]
             node = ClusterNode(
                 name=name,
@@ -150,7 +154,7 @@ async def open_cluster(root: Path, count: int, **settings: Any) -> AsyncIterator
 
 
 def _to(port: int) -> Connect:
-    return partial(anyio.connect_tcp, "127.0.0.1", port)
+    return partial(asyncio.open_connection, "127.0.0.1", port)
 
 
 async def _stop_all(cluster: Cluster) -> None:

@@ -1,16 +1,16 @@
 """Roads to servers that can be cut, held in one direction or both, delayed and closed."""
 
-import socket
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, TypeAlias
 
 import anyio
-from anyio.abc import ByteStream, SocketStream
 
 Way: TypeAlias = Literal["there", "back"]
-Connect: TypeAlias = Callable[[], Awaitable[ByteStream]]
-_BROKEN = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
+Ends: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect: TypeAlias = Callable[[], Awaitable[Ends]]
+_PIECE_BYTES = 65_536
 
 
 class Road:
@@ -46,22 +46,19 @@ class Road:
         for scope in self._open:
             scope.cancel()
 
-    async def carry(self, near: SocketStream) -> None:
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection until either side ends it, or it is cut."""
-        async with near:
-            far = None if self.is_closed else await self._connect()
-            if far is None:
-                _reset(near)
-                return
-            async with far, anyio.create_task_group() as tasks:
+        far = None if self.is_closed else await self._connect()
+        if far is not None:
+            async with anyio.create_task_group() as tasks:
                 self._open.add(tasks.cancel_scope)
-                try:
-                    tasks.start_soon(self._carry, near, far, "there", tasks.cancel_scope)
-                    await self._carry(far, near, "back", tasks.cancel_scope)
-                finally:
-                    self._open.discard(tasks.cancel_scope)
+                tasks.start_soon(self._carry, (reader, far[1]), "there", tasks.cancel_scope)
+                await self._carry((far[0], writer), "back", tasks.cancel_scope)
+            self._open.discard(tasks.cancel_scope)
+            far[1].transport.abort()
+        writer.transport.abort()
 
-    async def _connect(self) -> ByteStream | None:
+    async def _connect(self) -> Ends | None:
         self._turn += 1
         for number in range(len(self._targets)):
             connect = self._targets[(self._turn + number) % len(self._targets)]
@@ -71,32 +68,29 @@ class Road:
                 continue
         return None
 
-    async def _carry(
-        self, source: ByteStream, target: ByteStream, way: Way, scope: anyio.CancelScope
-    ) -> None:
+    async def _carry(self, ends: Ends, way: Way, scope: anyio.CancelScope) -> None:
+        source, target = ends
         try:
-            while True:
-                piece = await source.receive()
-                if self.delay_s:
-                    await anyio.sleep(self.delay_s)
+            while piece := await source.read(_PIECE_BYTES):
+                await anyio.sleep(self.delay_s)
                 await self._ways[way].wait()
-                await target.send(piece)
-        except _BROKEN:
+                target.write(piece)
+                await target.drain()
+        except OSError:
+            pass
+        finally:
             scope.cancel()
-
-
-def _reset(stream: SocketStream) -> None:
-    raw = stream.extra(anyio.abc.SocketAttribute.raw_socket)
-    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
 @asynccontextmanager
 async def open_road(*targets: Connect) -> AsyncIterator[Road]:
     """Open a road on loopback while the block runs."""
     road = Road(targets)
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    road.port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, road.carry)
+    server = await asyncio.start_server(road.carry, "127.0.0.1", 0)
+    road.port = server.sockets[0].getsockname()[1]
+    try:
         yield road
-        tasks.cancel_scope.cancel()
+    finally:
+        server.close()
+        road.cut()
+        await server.wait_closed()
