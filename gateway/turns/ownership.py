@@ -102,6 +102,8 @@ class Ownership:
         """Set, and replaced, at each beat that was stored."""
         self._is_unsure = False
         """The store may have leases of this server that it does not use."""
+        self._must_compare = False
+        """So it is since a late beat, or since all was let go, until the two were compared."""
         self._epochs: dict[ConversationId, int] = {}
         self._let_go: dict[ConversationId, int] = {}
         """The epochs under which this server held what it let go."""
@@ -234,34 +236,48 @@ class Ownership:
             self.lose(conversation_id)
 
     async def run(self) -> None:
-        """Beat until cancelled. A beat that cannot be stored is followed by the next one."""
+        """Beat until cancelled. A beat that cannot be stored is followed by the next one.
+
+        What follows from beats is done beside them: to recover all that a dead server held may
+        take longer than this one may be silent.
+        """
         async with anyio.create_task_group() as tasks:
             if self._is_shared:
-                await self._try_beat()  # the start may have taken longer than a beat
+                await _try(self._keep)  # the start may have taken longer than a beat
                 tasks.start_soon(self._let_go_in_time)
+            tasks.start_soon(self._follow_beats)
             while True:
                 await anyio.sleep(self._heart.beat_s)
-                await self._try_beat()
+                await _try(self._keep)
 
-    async def _try_beat(self) -> None:
-        try:
-            await self.beat()
-        except StoreUnavailable as exc:  # the log of events reports the disk
-            _log.warning("heart_not_beating", extra={"reason": str(exc)})
+    async def _follow_beats(self) -> None:
+        while True:
+            await self._beaten.wait()
+            await _try(self._follow)
 
     async def beat(self) -> None:
         """Keep what is held, and take over from the dead; if the beat came too late, find out what
         others took and stop it.
         """
+        if await self._keep():
+            await self._follow()
+
+    async def _keep(self) -> bool:
+        """Store a beat; return whether this server is still one of the database's."""
         began_s = anyio.current_time()
         beat = await self._leases.beat(self.node, ttl_ms=self._heart.ttl_ms)
         if beat != "in_time":
             _log.warning("heart_beat_late", extra={"beat": beat})
         if beat == "gone":
             self._lose_all()
-            return
+            return False
+        self._must_compare |= beat == "late"
         self._note_beat(began_s)
-        if beat == "late" or self._is_unsure:
+        return True
+
+    async def _follow(self) -> None:
+        if self._must_compare or self._is_unsure:
+            self._must_compare = False
             await self._reconcile()
         if self._is_shared:
             await self._bury()
@@ -303,7 +319,7 @@ class Ownership:
 
     def let_go(self) -> None:
         """Stop all turns; what no other server has taken is taken again when a beat is stored."""
-        self._is_unsure = True
+        self._must_compare = True
         self._let_go |= self._epochs
         self._lose_all()
 
@@ -343,6 +359,13 @@ class Ownership:
             await self._leases.leave(self.node)
         except StoreUnavailable as exc:
             _log.warning("leases_not_released", extra={"reason": str(exc)})
+
+
+async def _try(work: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await work()
+    except StoreUnavailable as exc:  # the log of events reports the disk
+        _log.warning("heart_not_beating", extra={"reason": str(exc)})
 
 
 def stopping(lanes: Lanes, pool: ClientPool, tasks: TaskGroup) -> OnLost:

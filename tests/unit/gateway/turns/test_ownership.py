@@ -133,6 +133,57 @@ async def test_what_was_let_go_is_recovered_as_that_unless_another_server_had_it
     assert recovered == [False, not by_another]
 
 
+class Slow:
+    """Recovers when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = anyio.Event(), anyio.Event()
+
+    async def recover(self, _: Lease, *, was_let_go: bool) -> None:
+        self.begun.set()
+        await self.may_end.wait()
+
+    async def recover_all(self, *_: object) -> None:
+        """Nothing was left."""
+
+
+@asynccontextmanager
+async def recovering(directory: Path) -> AsyncIterator[tuple[Ownership, Failing, Slow]]:
+    """Give a server that holds `B` and recovers `A` while its heart beats."""
+    recovery, b = Slow(), ConversationId("cnv_b")
+    async with open_file(directory) as database:
+        stores, leases = stores_on(database), Failing(database)
+        for name in ("a", "b"):
+            await stores.conversations.create(conversation(name))
+        ownership = Ownership(leases, HERE, is_shared=True, heart=Heart(beat_s=0.02))
+        await ownership.begin()
+        await ownership.hold(b)
+        await ownership.start(recovery)
+        await stores.turns.accept(turn("1", epoch=0))
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ownership.run)
+                await recovery.begun.wait()
+                yield ownership, leases, recovery
+                tasks.cancel_scope.cancel()
+
+
+async def test_the_heart_beats_while_what_a_dead_server_held_is_recovered(tmp_path: Path) -> None:
+    async with recovering(tmp_path) as (ownership, _, recovery):
+        for _ in range(3):
+            await ownership._beaten.wait()  # noqa: SLF001
+        recovery.may_end.set()
+        assert await ownership.hold(A) == 1
+
+
+async def test_what_was_let_go_in_a_recovery_is_released_after_it(tmp_path: Path) -> None:
+    async with recovering(tmp_path) as (ownership, leases, recovery):
+        ownership.let_go()
+        recovery.may_end.set()
+        while [lease.conversation_id for lease in await leases.held(HERE)] != [A]:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
 async def test_the_one_server_of_a_database_goes_on_while_its_beats_fail(tmp_path: Path) -> None:
     async with holding(tmp_path, QUICK, is_shared=False) as (ownership, leases, _, lost):
         leases.fails = True
