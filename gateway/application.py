@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
-from gateway.assemble import Services
 from gateway.doors.ag_ui.routes import router as ag_ui
 from gateway.doors.anthropic.errors import write_anthropic_error
 from gateway.doors.anthropic.routes import router as anthropic
@@ -63,6 +62,7 @@ from gateway.http.routes import (
 )
 from gateway.http.sign_in import SignIns
 from gateway.http.unread_body import UnreadBody
+from gateway.services import Services
 from gateway.settings import Settings
 from gateway.users.accounts import Accounts
 from gateway.version import VERSION

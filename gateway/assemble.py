@@ -7,7 +7,7 @@ off, and queues those that waited.
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,18 +40,18 @@ from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER, AcceptedTools
 from gateway.mcp_servers.servers import McpServers
 from gateway.memory import (
-    MissingMemory,
     ServerMemory,
     open_server_memory,
     refuse_local_memory,
 )
-from gateway.model_access import MakeEngine, ModelAccess, Ping
+from gateway.model_access import MakeEngine, ModelAccess
 from gateway.nodes import follow_others, join, locks_of
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
 from gateway.observability.paths import PathView
 from gateway.observability.side_query_trace import TracedModel
 from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
+from gateway.services import Services
 from gateway.settings import Settings
 from gateway.storage import open_storage, sqlite_steps
 from gateway.turns.approvals import ApprovalDesk
@@ -70,9 +70,8 @@ from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspace_lock import LocksOfServers
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
-from gateway.users.accounts import Accounts, open_accounts
+from gateway.users.accounts import open_accounts
 from gateway.web_fetch.tools import web_tools
-from gateway.webhooks.desk import Webhooks
 from gateway.webhooks.opening import open_webhooks
 from gateway.workspace_parts import (
     notes_of,
@@ -85,8 +84,6 @@ from memory.background import keep_running
 from memory.clock import utc_now
 from memory.intents.masking import Mask
 from memory.recall.query import MemoryReader
-from memory.remote.small_model import AskModel
-from memory.service.memory import Memory
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.integrity import check_integrity
@@ -95,66 +92,8 @@ from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)
 
-_STORE_S = 5.0
-"""How long storing the last results may take beyond the graces; on a full disk it never ends."""
 _CLOSE_S = 15.0
 """How long closing the agents may take; the pool needs less."""
-_AT_ONCE_S = 2.0
-"""How long a hurried shutdown waits for agents to stop; they need milliseconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
-    """The parts of a running server."""
-
-    settings: Settings
-    chat: Chat
-    workspaces: OpenWorkspaces
-    engine: Engine
-    pool: ClientPool
-    log: EventLog
-    lanes: Lanes
-    ownership: Ownership
-    duty: Duty
-    journal: Journal
-    metrics: Metrics
-    pings: Mapping[str, Ping]
-    """For each part that can fail: None or its state if it works, else a sentence."""
-    demo: bool
-    model: str | None
-    background: TaskGroup
-    mcp_servers: McpServers
-    webhooks: Webhooks
-    memory: Memory | None
-    """None if it could not be opened."""
-    accounts: Accounts
-    """Users, and the audit log; also if nobody signs in."""
-    missing_memory: MissingMemory | None = None
-    """Why there is no memory."""
-    ask_model: AskModel | None = None
-    """See `ModelAccess`."""
-    makes_traces: bool = False
-
-    async def end_turns(self) -> None:
-        """Take nothing more; let turns finish within the grace, then stop them; bounded."""
-        await self.duty.give_up()
-        graces_s = self.settings.shutdown_grace_s + self.settings.interrupt_grace_s
-        with anyio.move_on_after(graces_s + _STORE_S) as scope:
-            await self.chat.intake.shut_down(grace_s=self.settings.shutdown_grace_s)
-        if scope.cancelled_caught:  # the next start completes the turns that were cut off
-            _log.error("shutdown_cut_short")
-
-    async def cut_short(self) -> None:
-        """Hurry a shutdown, also while the services are closing.
-
-        Running turns are stopped at once; soon after their agents are killed. When this returns
-        each turn has its result, unless nothing can be stored.
-        """
-        with anyio.move_on_after(_AT_ONCE_S):
-            await self.chat.intake.shut_down(grace_s=0)
-        await self.engine.end_orphans()
-        with anyio.move_on_after(_AT_ONCE_S):
-            await self.chat.intake.shut_down(grace_s=0)
 
 
 @asynccontextmanager

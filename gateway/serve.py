@@ -28,7 +28,7 @@ from fastapi import FastAPI
 from gateway.agent_setup import AgentPlan
 from gateway.agents import open_agents, plan_agents
 from gateway.application import create_app
-from gateway.assemble import Services, open_services
+from gateway.assemble import open_services
 from gateway.errors import StartError
 from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.auth import check_exposure, served_users
@@ -40,6 +40,7 @@ from gateway.lost_data import refuse_lost_database_blocking
 from gateway.observability.trace_plan import plan_traces
 from gateway.private_files import make_directories_blocking
 from gateway.rules import load_policy_blocking
+from gateway.services import Services
 from gateway.settings import Settings
 from gateway.storage import where_to_look
 from gateway.trust import OWN_SKILLS

@@ -9,7 +9,6 @@ import anyio.to_thread
 from fastapi import Depends
 from starlette.requests import Request
 
-from gateway.assemble import Services
 from gateway.chat import Chat
 from gateway.conversations.feed import Subscription
 from gateway.errors import Forbidden, UnprocessableEntity
@@ -23,6 +22,7 @@ from gateway.http.readiness import Readiness
 from gateway.http.sign_in import SignIns
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
+from gateway.services import Services
 from gateway.turns.requests import ChatRequest
 from gateway.users.model import Action
 from memory.service.memory import Memory

@@ -7,8 +7,8 @@ from typing import Final
 
 import anyio
 
-from gateway.assemble import Services
 from gateway.model_access import Ping
+from gateway.services import Services
 
 _AGAIN_S: Final = 1.0
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from gateway.assemble import Services, open_services
+from gateway.assemble import open_services
 from gateway.conversations.model import ConversationChange, Decision, Turn, TurnEvent
 from gateway.ids import LOCAL_USER, ConversationId, NodeId, TurnId
 from gateway.lost_data import DATABASE
@@ -20,6 +20,7 @@ from gateway.mcp_servers.plan import ServerPlan
 from gateway.model_access import ModelAccess
 from gateway.observability.tracing import OpenTracer
 from gateway.private_files import make_directories_blocking
+from gateway.services import Services
 from gateway.settings import Settings
 from gateway.turns.approval_answer import Reply
 from gateway.turns.requests import Accepted, ChatRequest, ConversationView

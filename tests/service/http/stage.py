@@ -16,7 +16,6 @@ import httpx
 from fastapi import FastAPI
 
 from gateway.application import create_app
-from gateway.assemble import Services
 from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
 from gateway.conversations import migrations
@@ -46,6 +45,7 @@ from gateway.model_access import Ping
 from gateway.nodes import join
 from gateway.observability.metrics import Metrics
 from gateway.observability.paths import make_path_view_blocking
+from gateway.services import Services
 from gateway.settings import Settings
 from gateway.skills import WorkspaceSkills
 from gateway.trust import OWN_SKILLS, approvals_file
