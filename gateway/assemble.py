@@ -61,7 +61,7 @@ from gateway.turns.client_lease import usual_spec
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
 from gateway.turns.further_tools import FurtherTools
 from gateway.turns.lanes import Lanes
-from gateway.turns.ownership import Ownership, stopping
+from gateway.turns.ownership import Ownership, connect
 from gateway.turns.record import RecordWorker
 from gateway.turns.runner import TurnLimits, TurnParts, TurnRunner
 from gateway.turns.sanitizer import OutputSanitizer
@@ -275,7 +275,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     )
     lanes = Lanes(runner.run, background)
     accounts = open_accounts(parts.database, now=utc_now)
-    parts.ownership.on_lost = stopping(lanes, pool, background)
+    connect(parts.ownership, lanes, pool, approvals.rules, background)
     chat = Chat(
         ChatParts(
             conversations=conversations,

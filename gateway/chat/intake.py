@@ -18,11 +18,12 @@ from gateway.conversations.model import (
     fresh_conversation,
 )
 from gateway.conversations.store import IdempotencyKey, QuotaReached
-from gateway.errors import Busy, Conflict, NotFound, Overloaded, ShuttingDown
+from gateway.errors import Busy, Conflict, NotFound
 from gateway.ids import LOCAL_USER, ConversationId, TurnId, UserId, new_turn_id
 from gateway.turns.approval_request import message_of
 from gateway.turns.approvals import answered_already
 from gateway.turns.lanes import Ticket
+from gateway.turns.ownership import ClosedHere, FullHere
 from gateway.turns.requests import RETRY_AFTER_S, Accepted, ChatRequest, WhenBusy
 from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
 from gateway.turns.turn_trace import TurnTrace
@@ -239,13 +240,13 @@ class Intake:
     def _refuse_when_full(self) -> None:
         self._refuse_when_closed()
         if self._parts.lanes.live_count >= self._parts.max_turns:
-            raise Overloaded(
+            raise FullHere(
                 "Too many turns are waiting; try again in a moment.", retry_after_s=RETRY_AFTER_S
             )
 
     def _refuse_when_closed(self) -> None:
         if self.is_closed:
-            raise ShuttingDown("The server is shutting down.", retry_after_s=RETRY_AFTER_S)
+            raise ClosedHere("The server is shutting down.", retry_after_s=RETRY_AFTER_S)
 
     async def _repeated(self, user_id: UserId, request: ChatRequest) -> Accepted | None:
         if request.idempotency_key is None:

@@ -95,8 +95,8 @@ class LeaseStore(Protocol):
     async def holder(self, conversation_id: ConversationId) -> Node | None:
         """Return the living node that holds a conversation; None if there is none."""
 
-    async def living(self) -> Sequence[Node]:
-        """List the living nodes, by id."""
+    async def living(self, *, takes_turns: bool = False) -> Sequence[Node]:
+        """List the living nodes, by id; with `takes_turns` those that do not drain."""
 
     async def lock(self, node: Node, name: str) -> bool:
         """Take a lock that no other living node has; return False if one has it. A cut of the power

@@ -1,4 +1,5 @@
-"""Requests about a conversation that another server holds are passed on to that server.
+"""Requests about a conversation that another server holds are passed on to that server, and so are
+messages that a full or closing server does not take.
 
     client → this server → HeldElsewhere → the server that holds it → its answer, as it comes
 
@@ -23,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.conversations.leases import Node
 from gateway.errors import Overloaded
-from gateway.turns.ownership import HeldElsewhere, Ownership
+from gateway.turns.ownership import ClosedHere, FullHere, HeldElsewhere, Ownership
 from gateway.turns.requests import RETRY_AFTER_S
 from memory.errors import StoreUnavailable
 
@@ -126,19 +127,45 @@ class Forwarder:
         while True:
             try:
                 await self._app(scope, body.again(), send)
-            except HeldElsewhere as held:
-                if held.node.url is None:
-                    raise
-                scope["state"].setdefault("forward_key", f"forward:{token_urlsafe()}")
-                if await self._pass_on(held, scope, body, send):
-                    return
+            except HeldElsewhere as exc:
+                held = exc
+            except (FullHere, ClosedHere) as exc:
+                if not await self._pass_to_another(scope, body, send):
+                    raise exc from None
+                return
             else:
                 return
+            if held.node.url is None:
+                raise held
+            scope["state"].setdefault("forward_key", f"forward:{token_urlsafe()}")
+            if await self._pass_on(held, scope, body, send):
+                return
+
+    async def _pass_to_another(self, scope: Scope, body: "_Body", send: Send) -> bool:
+        """Have any other server take a message; return False if none answers."""
+        node = await self._ownership.another()
+        if node is None:
+            return False
+        scope["state"].setdefault("forward_key", f"forward:{token_urlsafe()}")
+        answer = await self._relay(HeldElsewhere(None, node), scope, body, send)
+        return answer.has_begun
 
     async def _pass_on(self, held: HeldElsewhere, scope: Scope, body: "_Body", send: Send) -> bool:
         """Have the other server answer; return False if it holds the conversation no longer.
 
-        Raise `Overloaded` if it does and does not answer, `ShuttingDown` if this server stops.
+        Raise `Overloaded` if it does and does not answer.
+        """
+        answer = await self._relay(held, scope, body, send)
+        if not answer.has_begun:
+            await self._wait_released(held)
+        return answer.has_begun
+
+    async def _relay(
+        self, held: HeldElsewhere, scope: Scope, body: "_Body", send: Send
+    ) -> "_Answer":
+        """Pass on a request, and the answer until it ends or nothing more is to be expected.
+
+        Raise `ClientDisconnect` if the client has gone before it began.
         """
         answer = _Answer(self._client, _request(self._client, held.node, scope, body), send)
         async with anyio.create_task_group() as tasks:
@@ -150,11 +177,9 @@ class Forwarder:
             raise answer.failure
         if answer.has_begun:
             await answer.end()
-            return True
-        if body.is_left:
+        elif body.is_left:
             raise ClientDisconnect
-        await self._wait_released(held)
-        return False
+        return answer
 
     async def _lost(self, held: HeldElsewhere, answer: "_Answer") -> None:
         """Return when nothing more is to be expected of a server."""
@@ -170,6 +195,8 @@ class Forwarder:
                 return
 
     async def _holds(self, held: HeldElsewhere) -> bool:
+        if held.conversation_id is None:
+            return self._ownership.is_living(held.node)
         try:
             holder = await self._ownership.elsewhere(held.conversation_id)
         except StoreUnavailable:

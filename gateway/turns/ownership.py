@@ -2,6 +2,7 @@
 
 import logging
 import math
+import random
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from gateway.conversations.event_log import OnLost
 from gateway.conversations.leases import Lease, LeaseLost, LeaseStore, Node
 from gateway.conversations.model import Turn
 from gateway.engine.pool import ClientPool
-from gateway.errors import Overloaded
+from gateway.errors import Overloaded, ShuttingDown
 from gateway.ids import ConversationId
 from gateway.turns.lanes import Lanes
 from gateway.turns.requests import RETRY_AFTER_S
+from gateway.turns.standing_rules import StandingRules
 from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
@@ -49,6 +51,8 @@ class Heart:
     ttl_s: float = 15.0
     """A server that has been silent for so long is dead for the others."""
     beat_s: float = 5.0
+    unused_s: float = 60.0
+    """How long a conversation is unused before others may take it; more than storing takes."""
     margin_s: float = 3.0
     """How long before that a server whose beats fail stops its turns; to kill agents takes less."""
 
@@ -66,7 +70,8 @@ QUICK: Final = Heart(ttl_s=5.0, beat_s=1.0, margin_s=1.5)
 class HeldElsewhere(Overloaded, code="overloaded", retryable=True):
     """Another server runs the conversation, which can be asked instead."""
 
-    def __init__(self, conversation_id: ConversationId, node: Node) -> None:
+    def __init__(self, conversation_id: ConversationId | None, node: Node) -> None:
+        """Initialise; without a conversation any server may take what is not taken here."""
         super().__init__(
             "Another server runs this conversation; try again in a moment.",
             retry_after_s=RETRY_AFTER_S,
@@ -75,8 +80,18 @@ class HeldElsewhere(Overloaded, code="overloaded", retryable=True):
         self.node = node
 
 
+class FullHere(Overloaded, code="overloaded", retryable=True):
+    """This server takes no more messages now; nothing was stored, and another one may take it."""
+
+
+class ClosedHere(ShuttingDown, code="shutting_down", retryable=True):
+    """This server takes no more messages; nothing was stored, and another one may take it."""
+
+
 class Ownership:
-    """What this server holds. `run` keeps it; a conversation is held until the server stops."""
+    """What this server holds. `run` keeps it; a conversation is held until the server stops, or,
+    where others may take it, has not been used for a while.
+    """
 
     def __init__(
         self,
@@ -112,6 +127,10 @@ class Ownership:
         self._taking = anyio.Lock()
         """Held from the taking of conversations until their turns are recovered."""
         self._recovery: Recovery | None = None
+        self._used_s: dict[ConversationId, float] = {}
+        """When conversations were last seen to be used."""
+        self.is_used: Callable[[ConversationId], bool] = lambda _: True
+        """Returns whether this server has more of a conversation than what is stored."""
         self.on_lost: OnLost = lambda _: None
         """Called with a conversation that another server holds now; its turns must stop."""
 
@@ -174,6 +193,7 @@ class Ownership:
         """
         known = self._epochs.get(conversation_id)
         if known is not None:
+            self._used_s[conversation_id] = anyio.current_time()
             return known
         async with self._taking:
             return await self._hold(conversation_id)
@@ -224,6 +244,7 @@ class Ownership:
     def forget(self, conversation_id: ConversationId) -> None:
         """Forget a conversation that was deleted."""
         self._epochs.pop(conversation_id, None)
+        self._used_s.pop(conversation_id, None)
 
     def lose(self, conversation_id: ConversationId) -> None:
         """Note that another server holds a conversation, and stop its turns here."""
@@ -281,6 +302,7 @@ class Ownership:
             await self._reconcile()
         if self._is_shared:
             await self._bury()
+            await self._let_unused_go()
         await self.adopt()
 
     async def _bury(self) -> None:
@@ -291,6 +313,23 @@ class Ownership:
                 await self._leases.bury(node)
             else:
                 self._living.add(node.incarnation)
+
+    async def _let_unused_go(self) -> None:
+        """Release what has been unused for so long that nothing is being stored for it, either."""
+        now_s = anyio.current_time()
+        for conversation_id in list(self._epochs):
+            if self.is_used(conversation_id):
+                self._used_s[conversation_id] = now_s
+            elif now_s - self._used_s.setdefault(conversation_id, now_s) >= self._heart.unused_s:
+                async with self._taking:
+                    self.forget(conversation_id)
+                    await self.release(conversation_id)
+
+    async def another(self) -> Node | None:
+        """Return a server that may take a message instead of this one; None if there is none."""
+        nodes = await self._leases.living(takes_turns=True)
+        others = [node for node in nodes if node.id != self.node.id and node.url is not None]
+        return random.choice(others) if others else None  # noqa: S311  no secret
 
     def is_living(self, node: Node) -> bool:
         """Return whether another server lived at the last beat."""
@@ -368,11 +407,19 @@ async def _try(work: Callable[[], Awaitable[object]]) -> None:
         _log.warning("heart_not_beating", extra={"reason": str(exc)})
 
 
-def stopping(lanes: Lanes, pool: ClientPool, tasks: TaskGroup) -> OnLost:
-    """Return what stops a conversation that another server runs now, and kills its agent."""
+def connect(
+    ownership: Ownership, lanes: Lanes, pool: ClientPool, rules: StandingRules, tasks: TaskGroup
+) -> None:
+    """Tell it what the server has of a conversation beyond what is stored, and have it stop the
+    turns, and kill the agents, of conversations that another server runs now.
+    """
+
+    def is_used(conversation_id: ConversationId) -> bool:
+        is_at_work = lanes.is_busy(conversation_id) or pool.is_hot(conversation_id)
+        return is_at_work or bool(rules.of(conversation_id))
 
     def stop(conversation_id: ConversationId) -> None:
         lanes.lose(conversation_id)
         tasks.start_soon(pool.discard, conversation_id)
 
-    return stop
+    ownership.is_used, ownership.on_lost = is_used, stop

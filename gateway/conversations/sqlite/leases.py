@@ -205,12 +205,13 @@ class SqliteLeaseStore:
         found = await self._database.read(work)
         return read_value(Node, found[0]) if found else None
 
-    async def living(self) -> Sequence[Node]:
+    async def living(self, *, takes_turns: bool = False) -> Sequence[Node]:
 
         def work(reader: Connection) -> list[Any]:
             return reader.execute(
-                f"SELECT {_NODE} FROM nodes WHERE expires_at > ? ORDER BY id",  # noqa: S608
-                (self._clock(reader),),
+                f"SELECT {_NODE} FROM nodes"  # noqa: S608
+                " WHERE expires_at > ? AND draining <= ? ORDER BY id",
+                (self._clock(reader), 0 if takes_turns else 1),
             ).fetchall()
 
         return [read_value(Node, row) for row in await self._database.read(work)]

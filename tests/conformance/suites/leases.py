@@ -66,11 +66,15 @@ class LeaseStoreSuite(StoresSuite):
             await here.leases.take(reached, A)
             assert await there.leases.holder(A) == reached
             assert await there.leases.living() == [reached, THERE]
+            await there.leases.drain(THERE, keep=())
+            assert await here.leases.living() == [reached, THERE]
+            assert await here.leases.living(takes_turns=True) == [reached]
             await there.leases.bury(replace(reached, incarnation="0"))
             assert await there.leases.holder(A) == reached
             await there.leases.bury(reached)
             assert await there.leases.holder(A) is None
             assert await there.leases.living() == [THERE]
+            await there.leases.join(THERE, ttl_ms=LONG_MS)
             assert await there.leases.take(THERE, A) is not None
 
     async def test_of_nodes_that_take_at_once_one_gets_it(self, opens: OpenStores) -> None:

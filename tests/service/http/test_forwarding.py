@@ -10,13 +10,13 @@ import httpx
 import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.conversations.leases import Node
-from gateway.errors import Overloaded, TooLarge
+from gateway.errors import GatewayError, Overloaded, TooLarge
 from gateway.http.forwarding import KEY, SECRET, Forwarder, NodeGuard
 from gateway.ids import ConversationId, NodeId
-from gateway.turns.ownership import HeldElsewhere, Ownership
+from gateway.turns.ownership import ClosedHere, FullHere, HeldElsewhere, Ownership
 
 THERE = Node(id=NodeId("there"), incarnation="1", url="http://there:1/base", secret="secret")
 HELD = ConversationId("cnv_a")
@@ -34,6 +34,9 @@ class Leases:
         await anyio.lowlevel.checkpoint()
         self.left -= 1
         return THERE if self.left >= 0 else None
+
+    async def another(self) -> Node | None:
+        return await self.elsewhere(HELD)
 
     def is_living(self, _: Node) -> bool:
         return True
@@ -56,23 +59,25 @@ class Here:
         await JSONResponse({"served": "here"})(scope, receive, send)
 
 
-def asking(here: Here, answer: Callable[[httpx.Request], Any]) -> httpx.AsyncClient:
+def asking(
+    app: ASGIApp, leases: Leases, answer: Callable[[httpx.Request], Any]
+) -> httpx.AsyncClient:
     """Return a client of a server whose requests to the other one `answer` gets."""
     there = httpx.AsyncClient(transport=httpx.MockTransport(answer))
     forwarder = Forwarder(
-        here,
-        ownership=cast(Ownership, here.leases),
+        app,
+        ownership=cast(Ownership, leases),
         client=there,
         wait_stopped=anyio.sleep_forever,
     )
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"] = {"request_id": "req_1"}
         await NodeGuard(forwarder, node=Node(id=NodeId("here"), incarnation="1", secret="own"))(
             scope, receive, send
         )
 
-    transport = httpx.ASGITransport(app, client=("192.0.2.7", 9))
+    transport = httpx.ASGITransport(outermost, client=("192.0.2.7", 9))
     return httpx.AsyncClient(transport=transport, base_url="http://candor")
 
 
@@ -84,7 +89,7 @@ async def test_a_request_is_passed_on_whole_and_its_answer_as_it_is() -> None:
         headers = {"x-own": "1", "connection": "close"}
         return httpx.Response(201, headers=headers, stream=httpx.ByteStream("回答".encode()))
 
-    async with asking(Here(), answer) as client:
+    async with asking(Here(), Leases(), answer) as client:
         told = await client.post(
             "/conversations/%E4%BD%A0%2Fa?q=%20x",
             content="消息".encode(),
@@ -114,7 +119,7 @@ async def test_a_stream_that_breaks_off_ends_and_anything_else_is_cut() -> None:
         kind = "text/event-stream" if request.url.path.endswith("/events") else "text/plain"
         return httpx.Response(200, headers={"content-type": kind}, content=broken())
 
-    async with asking(Here(), answer) as client:
+    async with asking(Here(), Leases(), answer) as client:
         assert (await client.get("/events")).text == "data: 1\n\n"
         with pytest.raises(AssertionError):  # of the transport: the answer has no end
             await client.get("/file")
@@ -156,7 +161,7 @@ async def test_what_a_dead_server_does_not_answer_is_served_here_under_the_same_
         raise failure("gone")
 
     here = Here(Leases(left=2))
-    async with asking(here, answer) as client:
+    async with asking(here, here.leases, answer) as client:
         assert (await client.post("/chat", content=b"hello")).json() == {"served": "here"}
     assert here.served == [(b"hello", keys[0])]
 
@@ -167,7 +172,7 @@ async def test_a_server_that_is_silent_is_waited_for_as_long_as_it_holds_the_con
         raise AssertionError
 
     here = Here(Leases(left=2))
-    async with asking(here, answer) as client:
+    async with asking(here, here.leases, answer) as client:
         assert (await client.post("/chat", content=b"hello")).json() == {"served": "here"}
 
 
@@ -179,7 +184,7 @@ async def test_a_server_that_holds_it_and_cannot_be_reached_is_told_to_the_clien
     def answer(_: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("no way")
 
-    async with asking(Here(), answer) as client:
+    async with asking(Here(), Leases(), answer) as client:
         with pytest.raises(Overloaded) as told:
             await client.post("/chat", content=b"hello")
     assert "does not answer" in told.value.message
@@ -212,6 +217,29 @@ async def test_only_another_server_is_believed_what_it_says_of_a_request() -> No
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize("refusal", [FullHere, ClosedHere])
+async def test_a_message_that_is_not_taken_here_is_passed_on_to_any_server_that_answers(
+    refusal: type[GatewayError],
+) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: RUF029  an app
+        raise refusal("Not here.")
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=httpx.ByteStream(b"taken"))
+
+    def fail(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("no way")
+
+    async with asking(app, Leases(), answer) as client:
+        assert (await client.post("/chat", content=b"hello")).text == "taken"
+    async with asking(app, Leases(), fail) as client:
+        with pytest.raises(refusal):
+            await client.post("/chat", content=b"hello")
+    async with asking(app, Leases(left=0), answer) as client:
+        with pytest.raises(refusal):
+            await client.post("/chat", content=b"hello")
 
 
 async def test_a_request_that_was_passed_on_is_not_passed_on_again() -> None:

@@ -208,3 +208,20 @@ async def test_a_conversation_that_is_being_created_is_not_let_go(tmp_path: Path
             assert await leases.held(HERE)
         await ownership.beat()
         assert not await leases.held(HERE)
+
+
+async def test_a_conversation_that_is_not_used_is_left_to_whichever_server_gets_a_message(
+    tmp_path: Path,
+) -> None:
+    used = True
+    heart = Heart(ttl_s=LONG_S, beat_s=0.01, margin_s=0, unused_s=0.05)
+    async with holding(tmp_path, heart, is_shared=True) as (ownership, leases, _, lost):
+        ownership.is_used = lambda _: used
+        await anyio.sleep(0.2)
+        assert await leases.holder(A) == HERE
+        used = False
+        while await leases.holder(A) is not None:  # noqa: ASYNC110  nothing tells
+            await anyio.sleep(0.01)
+        assert not ownership.holds(A)
+        assert not lost.is_set()
+        assert await ownership.hold(A) == 2
