@@ -34,6 +34,7 @@ from gateway.conversations.sqlite.turns import SqliteTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
+from gateway.errors import StartError
 from gateway.ids import NodeId, UserId
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
@@ -94,6 +95,10 @@ _log = logging.getLogger(__name__)
 
 _CLOSE_S = 15.0
 """How long closing the agents may take; the pool needs less."""
+_OWN_TREES = (
+    "CANDOR_WORKTREES=on keeps in CANDOR_DATA_DIR which conversations have a work tree, and other "
+    "servers do not see that: with CANDOR_NODE_URL set CANDOR_WORKTREES=off."
+)
 
 
 @asynccontextmanager
@@ -376,6 +381,8 @@ async def _duty(settings: Settings, database: SqlDatabase, ownership: Ownership)
     """Return the duty of this server; raise `StartError` if it cannot share the database."""
     is_shared = settings.node_url is not None
     if is_shared:
+        if settings.worktrees == "on":
+            raise StartError(_OWN_TREES)
         await refuse_local_memory(settings, database)
     return Duty(SqliteDutyStore(database), ownership.node, is_shared=is_shared)
 

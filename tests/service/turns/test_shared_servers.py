@@ -17,7 +17,7 @@ from gateway.settings import Secret
 from gateway.turns.ownership import HeldElsewhere
 from memory.items.item import KINDS
 from memory.items.scope import Scope
-from tests.support.postgres import new_database_blocking
+from tests.support.postgres import new_database_blocking, plain_user_blocking
 from tests.support.services import HANG, RunningServices, running_services, script
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -33,6 +33,13 @@ def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Make a database of the test's own; its servers are one process, whose end tells nothing."""
     monkeypatch.setattr("gateway.nodes.own_process", lambda: None)
     with new_database_blocking(PASSWORD) as address:
+        yield address
+
+
+@pytest.fixture
+def plain_url(url: str) -> Iterator[str]:
+    """Make the database one that takes no extension."""
+    with plain_user_blocking(url) as address:
         yield address
 
 
@@ -205,9 +212,18 @@ async def _found(server: RunningServices, word: str) -> object:
     return await server.open_memory.items.search(word, MINE, kinds=KINDS, limit=9)
 
 
-async def test_a_server_whose_memory_would_be_its_own_does_not_start(
-    tmp_path: Path, url: str
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"memu": "cli", "memu_url": "http://127.0.0.1:9"}, "CANDOR_MEMU=server or off"),
+        ({"embedder": "multilingual"}, "only a superuser may add pgvector .* CANDOR_EMBEDDER=none"),
+        ({"worktrees": "on"}, "CANDOR_WORKTREES=off"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+async def test_a_server_that_would_keep_to_itself_what_others_need_does_not_start(
+    tmp_path: Path, plain_url: str, settings: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(StartError, match="CANDOR_MEMU=server or off"):
-        async with shared(tmp_path, url, memu="cli", memu_url="http://127.0.0.1:9"):
+    with pytest.raises(StartError, match=told):
+        async with shared(tmp_path, plain_url, **settings):
             pass
