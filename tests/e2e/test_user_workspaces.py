@@ -68,6 +68,7 @@ class Users:
     def __init__(self, server: LiveServer, tokens: dict[str, str]) -> None:
         self.server = server
         self._tokens = tokens
+        self._conversations: dict[str, str] = {}
 
     def folder(self, name: str) -> Path:
         return self.server.workspace / "users" / name
@@ -82,11 +83,18 @@ class Users:
             client.http.headers["Authorization"] = f"Bearer {self._tokens[name]}"
             yield client
 
-    async def play(self, name: str, *steps: dict[str, Any]) -> tuple[list[str], str]:
-        """Have the agent of a user make calls; return their statuses, and all that was told."""
+    async def play(
+        self, name: str, *steps: dict[str, Any], is_new: bool = False
+    ) -> tuple[list[str], str]:
+        """Have the agent of a user make calls; return their statuses, and all that was told.
+
+        Each user has one conversation, because an agent costs a second, unless it `is_new`.
+        """
+        known = None if is_new else self._conversations.get(name)
         async with self.client(name) as client:
-            result = await client.ask(script(*steps, {"text": "Done."}))
+            result = await client.ask(script(*steps, {"text": "Done."}), known)
             told = await client.replay(result["conversation_id"], result["turn_id"])
+        self._conversations[name] = result["conversation_id"]
         shown = json.dumps([event.data for event in told if event.type == "tool.finished"])
         return [tool["status"] for tool in result["tools"]], shown
 
@@ -175,7 +183,7 @@ async def test_folders_sessions_and_warm_agents_are_each_users_own(users: Users)
     # an agent that waits for Ada is given to her, and must not be given to Bob
     for number, name in enumerate(("ada", "ada", "bob")):
         written = step("Write", file_path=f"by-{name}-{number}.txt", content=name)
-        assert (await users.play(name, written))[0] == ["ok"]
+        assert (await users.play(name, written, is_new=True))[0] == ["ok"]
         async with users.client(name) as client:
             await client.wait_for_agents(1)
     async with users.client("ada") as client:
@@ -273,11 +281,13 @@ async def test_the_kernel_alone_keeps_users_apart(tmp_path: Path) -> None:
         anyio.create_task_group() as tasks,
     ):
         engine = make_engine(tasks)
+        clients = {
+            user_id: await engine.connect(ClientSpec(user_id=user_id), SessionOrigin())
+            for user_id in ("ada", "bob")
+        }
 
         async def play(user_id: str, *steps: dict[str, Any]) -> list[ToolReturned]:
-            client = await engine.connect(ClientSpec(user_id=user_id), SessionOrigin())
-            told = await ask(client, engine_script(*steps, {"text": "Done."}), Gate())
-            await client.close()
+            told = await ask(clients[user_id], engine_script(*steps, {"text": "Done."}), Gate())
             return told.all(ToolReturned)
 
         returned = await play("ada", *attempts(bob))
@@ -303,6 +313,8 @@ async def test_the_kernel_alone_keeps_users_apart(tmp_path: Path) -> None:
         assert [event.is_error for event in reads] == [False, True, True]
         (written,) = await play("ada", bash(f"cp own.txt {new}"))
         assert not written.is_error
+        for client in clients.values():
+            await client.close()
         tasks.cancel_scope.cancel()
 
 
