@@ -23,7 +23,7 @@ def side_by_side(*steps: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_the_calls_of_sub_agents_pass_the_gate_and_stand_below_their_parent(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     await anyio.Path(server.workspace / "kept.txt").write_text("kept")
     helper = hand_over(
@@ -32,7 +32,7 @@ async def test_the_calls_of_sub_agents_pass_the_gate_and_stand_below_their_paren
     other = hand_over(bash("ls"), {"text": "Nothing."}, what="Look elsewhere")
     async with server.client() as client:
         async with client.stream(
-            script(side_by_side(helper, other), bash("ls"), {"text": "Told."})
+            script(side_by_side(helper, other), bash("ls"), {"text": "Told."}), conversation
         ) as events:
             result = (await events.until("turn.completed")).data
         again = await client.ask(
@@ -74,14 +74,17 @@ async def test_the_report_of_a_sub_agent_is_told_without_the_frame_for_the_model
 
 
 async def test_a_person_is_asked_about_a_sub_agents_call_and_after_it(
-    asking_server: LiveServer,
+    asking_server: LiveServer, asking_conversation: str
 ) -> None:
     for name in ("one.txt", "two.txt"):
         await anyio.Path(asking_server.workspace / name).write_text("x")
     message = script(
         hand_over(bash("rm one.txt"), {"text": "Gone."}), bash("rm two.txt"), {"text": "Both gone."}
     )
-    async with asking_server.client() as client, client.stream(message) as events:
+    async with (
+        asking_server.client() as client,
+        client.stream(message, asking_conversation) as events,
+    ):
         for index in (2, 3):
             asked = (await events.until("approval.requested")).data
             assert asked["index"] == index
@@ -121,7 +124,9 @@ async def test_the_answers_to_sub_agents_count_against_the_turns_steps(tmp_path:
     looks = [bash(f"ls {name}") for name in ("a", "b", "c", "d", "e", "f", "g", "h")]
     async with running_server(tmp_path, max_agent_steps=6) as server, server.client() as client:
         fine = await client.ask(script(hand_over(bash("ls"), {"text": "Ok."}), {"text": "Ok."}))
-        over = await client.ask(script(hand_over(*looks, {"text": "Ok."}), {"text": "Ok."}))
+        over = await client.ask(
+            script(hand_over(*looks, {"text": "Ok."}), {"text": "Ok."}), fine["conversation_id"]
+        )
     assert fine["stop_reason"] == "end_turn"
     assert (over["outcome"], over["stop_reason"]) == ("stopped", "max_turns")
     assert len(over["tools"]) < len(looks)
@@ -180,6 +185,6 @@ async def test_sub_agents_and_lists_can_be_switched_off(tmp_path: Path) -> None:
         server.client() as client,
     ):
         echo = await client.ask(script({"echo": "tools"}))
-        result = await client.ask(tried)
+        result = await client.ask(tried, echo["conversation_id"])
     assert {"Agent", "TaskCreate", "TaskList"}.isdisjoint(echo["reply"].split())
     assert [use["status"] for use in result["tools"]] == ["failed"]

@@ -1,6 +1,5 @@
 """Unlisted programs with approvals, through the real agent process."""
 
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -60,11 +59,14 @@ async def test_a_yes_runs_an_unlisted_program_and_covers_it_with_other_files(
 
 
 async def test_a_no_with_a_word_reaches_the_agent_and_the_program_does_not_run(
-    asking_server: LiveServer,
+    asking_server: LiveServer, asking_conversation: str
 ) -> None:
     await lay(asking_server, "kept.txt")
     message = script(bash("shred kept.txt"), {"echo": "messages"})
-    async with asking_server.client() as client, client.stream(message) as events:
+    async with (
+        asking_server.client() as client,
+        client.stream(message, asking_conversation) as events,
+    ):
         asked = (await events.until("approval.requested")).data
         path = f"/approvals/{asked['approval_id']}"
         await client.post(path, decision="deny", message="Keep that file.")
@@ -74,17 +76,22 @@ async def test_a_no_with_a_word_reaches_the_agent_and_the_program_does_not_run(
     assert await anyio.Path(asking_server.workspace / "kept.txt").read_text() == "b\na\n"
 
 
-async def test_a_server_without_approvals_denies_what_is_unknown(server: LiveServer) -> None:
+async def test_a_server_without_approvals_denies_what_is_unknown(
+    server: LiveServer, conversation: str
+) -> None:
     await lay(server, "one.txt")
     async with server.client() as client:
-        result = await client.ask(script(bash("sort one.txt"), {"text": "Done."}))
+        result = await client.ask(script(bash("sort one.txt"), {"text": "Done."}), conversation)
     assert [use["status"] for use in result["tools"]] == ["denied"]
 
 
 async def test_the_agent_is_told_that_a_person_may_be_asked(
-    server: LiveServer, asking_server: LiveServer, tmp_path: Path
+    server: LiveServer, conversation: str, asking_server: LiveServer, asking_conversation: str
 ) -> None:
-    for one, is_told in ((server, False), (asking_server, True)):
+    for one, own, is_told in (
+        (server, conversation, False),
+        (asking_server, asking_conversation, True),
+    ):
         async with one.client() as client:
-            told = await client.ask(script({"echo": "system"}))
+            told = await client.ask(script({"echo": "system"}), own)
         assert ("the person is asked first" in told["reply"]) is is_told
