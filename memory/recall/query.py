@@ -103,9 +103,9 @@ class Found:
 
     hits: Sequence[Hit] = ()
     more: Sequence[Hit] = ()
-    """Hits beyond those that are worth showing, for `ContextPack.next_step_query`."""
+    """Hits beyond the limit, for `ContextPack.next_step_query`."""
     not_told: int = 0
-    """How many further ones are worth showing, of which there are no hits here."""
+    """How many further ones are worth showing, whose items were not read."""
     held_back: Sequence[HeldBack] = ()
     degraded: Sequence[Degradation] = ()
     is_by_words: bool = False

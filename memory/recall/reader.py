@@ -21,6 +21,7 @@ from memory.recall.distinct import distinct
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
     MAX_ITEMS,
+    MAX_SHOWN,
     ContextPack,
     Degradation,
     Found,
@@ -48,8 +49,6 @@ deadline.
 """
 _SELECTABLE: Final = 20
 """What a model may choose from."""
-_NEAREST: Final = 8
-"""What a prompt's items are taken from otherwise."""
 _LISTED: Final = "among the newest; the question is about all of memory"
 _UNSEARCHED: Final = "among the newest; memory could not be searched"
 _NO_ANSWER: Final = frozenset({"fulltext_error", "fulltext_timeout", "memory_timeout"})
@@ -154,10 +153,11 @@ class RecallReader:
                     found = await self._newest(query, found, ("episode",), _UNSEARCHED)
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(find)
             tasks.start_soon(self._add_pending, query, before, ends_at)
             tasks.start_soon(self._add_profile, query, before, unsearched_until)
-            tasks.start_soon(self._add_notes, query, before, ends_at)
+            if before.asked is not None:
+                tasks.start_soon(self._add_notes, query, before, ends_at)
+            await find()
         degraded = tuple(dict.fromkeys((*found.degraded, *before.degraded)))
         pieces = Pieces(
             found=replace(found, degraded=degraded),
@@ -186,7 +186,7 @@ class RecallReader:
                 query.queries,
                 scope=query.scope,
                 kinds=query.kinds,
-                limit=_SELECTABLE if query.mode == "llm" else _NEAREST,
+                limit=MAX_SHOWN if query.mode == "rag" else _SELECTABLE,
                 active_tools=query.active_tools,
                 deadline_s=_left_s(ends_at),
                 seen=query.seen,
@@ -209,7 +209,7 @@ class RecallReader:
         if left_s is not None and left_s < _LEAST_LEFT_S:
             return replace(likely, degraded=(*found.degraded, "selector_timeout"))
         chosen = await self._selector.select(
-            query.queries, found, query.active_tools, deadline_s=left_s
+            query.queries, replace(found, more=()), query.active_tools, deadline_s=left_s
         )
         if chosen.hits is found.hits:
             return replace(likely, degraded=chosen.degraded)

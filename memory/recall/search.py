@@ -43,7 +43,7 @@ READ_AT_ONCE: Final = 2_000
 _DEFAULT_DEADLINE_S: Final = 5.0
 _RETRIEVERS_SHARE: Final = 0.85
 """Part of the deadline for the retrievers; the rest is for reading the items."""
-_SPARE: Final = 4
+_SPARE: Final = 6
 """Candidates that are read beyond the limit: some tell what a better one tells. All are read only
 if that turns out too few, or if one of these may not be shown.
 """
@@ -114,7 +114,8 @@ class MemorySearch:
 
         Only cancellation is raised. Answers within the deadline with what there is. Asks the first
         eight queries; a long one by its parts, see `question_parts`. A weak hit is not worth
-        showing unasked. What was replaced is held back.
+        showing unasked. What was replaced is held back. Beside `limit` hits there is what a prompt
+        would be shown.
         """
         queries = [query for query in ([q] if isinstance(q, str) else q) if query.strip()]
         asked = queries[:MAX_QUERIES]
@@ -145,8 +146,7 @@ class MemorySearch:
         is_by_words = all(ranked.retriever == "fulltext" for ranked in lists if ranked.candidates)
         most = max(0, limit)
         first = order[: most + _SPARE]
-        answer = _Judged()
-        beyond: list[Fused] = []
+        answer, beyond = _Judged(), list[Fused]()
         for some in (first, order) if len(first) < len(order) else (order,):
             try:
                 with anyio.fail_after(max(0.0, ends_at - anyio.current_time())):
@@ -159,8 +159,8 @@ class MemorySearch:
             answer = await self._judged(wanted, lists, some, read)
             beyond = likely(order[len(some) :], is_by_words=is_by_words)
             near = likely(answer.hits, is_by_words=is_by_words)
-            has_shown = len(near) > MAX_SHOWN or not beyond
-            if answer.is_final and has_shown and len(answer.hits) >= most:
+            has_near = len(near) > MAX_SHOWN or not beyond
+            if answer.is_final and has_near and len(answer.hits) >= most:
                 break
         by_vector = _ids(lists, "vector")
         words_alone = [
@@ -173,7 +173,8 @@ class MemorySearch:
         worth_showing = _worth_showing(lists)
         return Found(
             hits=answer.hits[:most],
-            not_told=len(beyond) + len(likely(answer.hits[most:], is_by_words=is_by_words)),
+            more=answer.hits[most:],
+            not_told=len(beyond),
             held_back=[held for held in answer.held_back if held.id in worth_showing],
             degraded=gathered.degraded,
             is_by_words=is_by_words,

@@ -39,7 +39,7 @@ def likely(found: Sequence[_Found], *, is_by_words: bool) -> list[_Found]:
 
 def worth_showing(found: Found) -> Found:
     """Return the hits worth showing, best first."""
-    near = likely(found.hits, is_by_words=found.is_by_words)
+    near = likely((*found.hits, *found.more), is_by_words=found.is_by_words)
     return replace(found, hits=newest_of_equals(near[:MAX_SHOWN]), more=near[MAX_SHOWN:])
 
 

@@ -14,7 +14,7 @@ from memory.items.store import NewestItems
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.query import Found, HeldBack, QueryPack, QuotedItem, QuotedNotes
 from memory.recall.reader import RecallReader
-from memory.recall.retrievers import Retriever
+from memory.recall.retrievers import Candidate, Retriever, RetrieverAnswer
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.remote.small_model import ModelUnavailable
@@ -317,3 +317,17 @@ async def test_whoever_stops_waiting_stops_the_work() -> None:
         await reader_on(stuck).recall(QUERY)
     assert scope.cancelled_caught
     assert stuck.is_stopped
+
+
+async def test_likely_items_behind_many_unlikely_ones_are_shown_and_the_rest_is_counted() -> None:
+    items = [make_item(f"not_{n}", f"Note {n} on tea.") for n in range(30)]
+    candidates = [
+        Candidate(item_id=item.id, strength=0.9, is_weak=n < 15) for n, item in enumerate(items)
+    ]
+    words = GivingRetriever(answer=RetrieverAnswer(candidates=candidates))
+    reader = RecallReader(MemorySearch(Shelf.of(*items), [words], now=lambda: AT))
+
+    pack = await reader.recall(QueryPack(queries=["tea"], scope=ANN))
+
+    assert [item.id for item in pack.items] == [f"not_{n}" for n in range(15, 20)]
+    assert "More was found (10)" in pack.text
