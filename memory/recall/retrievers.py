@@ -192,12 +192,19 @@ async def gather(
             found = await _answers(retriever, [questions[number] for number in some], bound_s)
         answers.update(((number, place), one) for number, one in zip(some, found, strict=True))
 
+    every = range(len(questions))
+    calls = [
+        (place, retriever, some)
+        for place, retriever in enumerate(retrievers)
+        for some in (
+            [every] if every and isinstance(retriever, FindsEach) else [[n] for n in every]
+        )
+    ]
     async with anyio.create_task_group() as tasks:
-        for place, retriever in enumerate(retrievers):
-            every = range(len(questions))
-            together = isinstance(retriever, FindsEach)
-            for some in [every] if together and every else [[number] for number in every]:
-                tasks.start_soon(ask, place, retriever, some)
+        for call in calls[1:]:
+            tasks.start_soon(ask, *call)
+        for call in calls[:1]:  # often the only one, which needs no task of its own
+            await ask(*call)
     ordered = [answers[key] for key in sorted(answers)]
     found = [
         Ranked(retriever=retrievers[place].name, candidates=answers[number, place].candidates)
