@@ -6,8 +6,10 @@ Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 from unicodedata import normalize
 
@@ -19,9 +21,8 @@ _TITLE: Final = 1.5
 _BEFORE: Final = 0.7
 _AFTER: Final = 0.3
 """Weights of the item before and the one after, measured on dialogues."""
-_NONE: Final = (0, 0, 0, 0)
-_OWN_COLUMNS: Final = 2
-"""The title and the body."""
+NOWHERE: Final = (0, 0, 0, 0)
+"""The counts of a word that a row does not have."""
 _ACCENTED: Final = re.compile("[\u00c0-\u10ff\u1e00-\u1fff]")
 _CHARACTER: Final = 0.35
 _SATURATION: Final = 0.8
@@ -46,55 +47,53 @@ class Text:
         """
         self.characters = characters
         self.length = sum(column.count(" ") + 1 for column in columns if column)
-        self._columns = [f" {column} " for column in columns]
-        self._whole = "".join(self._columns)
+        self._ends = tuple(accumulate(len(column) + 2 for column in columns))
+        self._whole = "".join(f" {column} " for column in columns)
         if not self._whole.isascii() and _ACCENTED.search(self._whole):
-            self._columns = [*map(_folded, self._columns)]
-            self._whole = "".join(self._columns)
+            self._whole = _folded(self._whole)
         self._stems = stems
         self._counts: dict[str, Sequence[int]] = {}
 
     def counts(self, word: AskedWord) -> Sequence[int]:
-        """Return how often a word stands in each column, in any form."""
+        """Return how often a word stands in each column, in any form; `NOWHERE` if it does not."""
         known = self._counts.get(word.stem)
         if known is None:
-            begin = f" {word.begin}"
-            known = _NONE
-            if begin in self._whole:
-                known = [self._count(column, begin, word.stem) for column in self._columns]
-            self._counts[word.stem] = known
+            known = self._counts[word.stem] = self._counted(f" {word.begin}", word.stem)
         return known
 
     def has(self, word: AskedWord) -> bool:
         """Return whether a word stands there in some form."""
-        return any(self.counts(word))
+        return self.counts(word) is not NOWHERE
 
     def has_own(self, words: Iterable[AskedWord]) -> bool:
         """Return whether the row itself, not its neighbours, has one of the words in some form."""
-        return any(any(self.counts(word)[:_OWN_COLUMNS]) for word in words)
+        return any(counts[0] or counts[1] for counts in map(self.counts, words))
 
-    def _count(self, column: str, begin: str, stem: str) -> int:
-        count, at = 0, column.find(begin)
+    def _counted(self, begin: str, stem: str) -> Sequence[int]:
+        whole, is_form = self._whole, self._stems.is_form_blocking
+        at, counts = whole.find(begin), list[int]()
         while at >= 0:
-            end = column.find(" ", at + 1)
-            count += self._stems.is_form_blocking(column[at + 1 : end], stem)
-            at = column.find(begin, end)
-        return count
+            end = whole.find(" ", at + 1)
+            if is_form(whole[at + 1 : end], stem):
+                counts = counts or [*NOWHERE]
+                counts[bisect_right(self._ends, at)] += 1
+            at = whole.find(begin, end)
+        return counts or NOWHERE
 
 
-def _folded(column: str) -> str:
-    """Return a column without the accents of its letters, which stems do not have."""
-    return _ACCENTED.sub(lambda letter: normalize("NFD", letter[0])[0], column)
+def _folded(text: str) -> str:
+    """Return a text without the accents of its letters, which stems do not have."""
+    return _ACCENTED.sub(lambda letter: normalize("NFD", letter[0])[0], text)
 
 
 def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
     """Return the score of a row by the words that the index found in it; above 0 if any."""
     norm = 1 - _LENGTH_SHARE + _LENGTH_SHARE * text.length / max(1.0, average_length)
-    return sum(
-        term.worth * often * (1 + _SATURATION) / (often + _SATURATION * norm)
-        for term in terms
-        for often in [_often(text, term.word)]
-    )
+    points = 0.0
+    for term in terms:
+        often = _often(text, term.word)
+        points += term.worth * often * (1 + _SATURATION) / (often + _SATURATION * norm)
+    return points
 
 
 def presence(term: str, worth: float) -> float:

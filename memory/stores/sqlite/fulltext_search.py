@@ -7,10 +7,8 @@ and scored by how often and where all words of the question stand in them.
 """
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, Final
 
 from memory.items.item import KINDS, ItemKind
@@ -123,7 +121,7 @@ class FulltextSearch:
             within = words.within(self.span, self.scope.readable_owners)
             likely = {seq: points for seq, points in likely.items() if seq in within}
         if is_cut or not self.scope.wanted:
-            best = list(islice(_by_points(likely), self.limit))
+            best = _most_points(likely, self.limit)
         else:
             best = self._first_labelled(words, likely, asked)
         texts = words.read(best)
@@ -136,21 +134,20 @@ class FulltextSearch:
         ]
         characters = [having[term] for term in asked if is_character(term)]
         turns = words.turns(texts)
-        scored = [
-            (seq, score(text, theirs, length))
-            for seq, text in texts.items()
-            for theirs in [
-                [
-                    term
-                    for term, seqs in terms
-                    if (text.has(term.word) if seqs is None else seq in seqs)
-                ]
+        scored: list[tuple[int, float]] = []
+        for seq, text in texts.items():
+            theirs = [
+                term
+                for term, seqs in terms
+                if (text.has(term.word) if seqs is None else seq in seqs)
             ]
             # a turn found by its neighbours alone says nothing of the matter
-            if seq not in turns
-            or any(seq in rows for rows in characters)
-            or text.has_own(term.word for term in theirs)
-        ]
+            if (
+                seq not in turns
+                or any(seq in rows for rows in characters)
+                or text.has_own(term.word for term in theirs)
+            ):
+                scored.append((seq, score(text, theirs, length)))
         return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
 
     def _first_labelled(
@@ -162,16 +159,16 @@ class FulltextSearch:
         index.
         """
         most = self.limit
-        rows, carrying = _by_points(likely), list[int]()
-        for _ in range(_LOOKED_AT):
-            part = list(islice(rows, most))
+        rows, carrying = _most_points(likely, most * _LOOKED_AT), list[int]()
+        for first in range(0, most * _LOOKED_AT, most):
+            part = rows[first : first + most]
             items = words.items(part)
             carrying += [seq for seq in part if seq in items and self._carries(items[seq])]
             if len(carrying) >= most or len(part) < most:
                 return carrying[:most]
         kept = words.labelled(asked, self._labels(words.index))
         kept_points = {seq: points for seq, points in likely.items() if seq in kept}
-        return list(islice(_by_points(kept_points), most))
+        return _most_points(kept_points, most)
 
     def _carries(self, item: Any) -> bool:
         """Return whether an item has the wanted labels, or lacks those that it may lack."""
@@ -213,13 +210,11 @@ class FulltextSearch:
         return hits
 
 
-def _by_points(points: Mapping[int, float]) -> Iterator[int]:
-    """Yield the rows, those with the most points first; of equal ones, those written first."""
-    equals: dict[float, list[int]] = defaultdict(list)
-    for seq, value in points.items():
-        equals[value].append(seq)
-    for value in sorted(equals, reverse=True):
-        yield from sorted(equals[value])
+def _most_points(points: Mapping[int, float], most: int) -> list[int]:
+    """Return so many rows, those with the most points first; of equal ones, those written first."""
+    least = sorted(points.values(), reverse=True)[:most][-1:]
+    rows = [(-value, seq) for seq, value in points.items() if value >= least[0]] if least else []
+    return [seq for _, seq in sorted(rows)[:most]]
 
 
 def _affordable(counts: Mapping[str, int]) -> Iterator[str]:
