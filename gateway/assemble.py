@@ -46,7 +46,7 @@ from gateway.memory import (
     refuse_local_memory,
 )
 from gateway.model_access import MakeEngine, ModelAccess
-from gateway.nodes import follow_others, join, locks_of
+from gateway.nodes import be_watched_by_a_program, follow_others, join, locks_of
 from gateway.observability.metrics import KNOWN_TOOLS, Metrics
 from gateway.observability.paths import PathView
 from gateway.observability.side_query_trace import TracedModel
@@ -321,6 +321,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         "checks": checker.run,
         "webhooks": webhooks.run,
         "heart": parts.ownership.run,
+        "watchdog": partial(be_watched_by_a_program, settings, parts.ownership),
         **({} if parts.locks is None else {"workspace_locks": parts.locks.run}),
         "duty": parts.duty.run,
         "audit": partial(parts.duty.while_held, partial(accounts.prune_audit, settings.audit_days)),

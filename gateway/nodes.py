@@ -18,6 +18,8 @@ from gateway.conversations.feed_follower import FeedFollower
 from gateway.conversations.leases import Node
 from gateway.conversations.sqlite.leases import SqliteLeaseStore
 from gateway.conversations.store import EventStore
+from gateway.engine.processes import owner_of
+from gateway.engine.watchdog import be_watched
 from gateway.ids import NodeId, new_incarnation
 from gateway.instance import node_of_blocking
 from gateway.settings import Settings
@@ -73,6 +75,14 @@ async def follow_others(
     if carrier is not None:
         doorbell = Doorbell(carrier, ownership.node.id, ownership.holds)
         await FeedFollower(feed, events, doorbell).run()
+
+
+async def be_watched_by_a_program(settings: Settings, ownership: Ownership) -> None:
+    """Have the agents of this server killed when it falls silent, until cancelled; return at once
+    if no other server would follow it.
+    """
+    if settings.node_url is not None:
+        await be_watched(owner_of(settings.data_dir), ownership.left_s)
 
 
 def own_process() -> str | None:

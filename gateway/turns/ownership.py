@@ -335,6 +335,10 @@ class Ownership:
         """Return whether another server lived at the last beat."""
         return node.incarnation in self._living
 
+    def left_s(self) -> float:
+        """Return for how many seconds the server may not beat from now on before it lets go."""
+        return self._lets_go_at_s - anyio.current_time()
+
     @property
     def expires_s(self) -> float:
         """How long a server that is silent keeps what it holds, in seconds."""

@@ -1,5 +1,6 @@
 """Two real servers on one PostgreSQL that answer as one."""
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from tests.support.live_server import (
     LiveServer,
     bash,
     let_go,
+    opened_pipe,
     running_server,
     script,
     started_server,
@@ -151,3 +153,23 @@ def test_a_server_that_is_not_alone_takes_a_database_that_others_share(
     with started_server(tmp_path / "one", database_url=url, node_url=ANY_PORT):
         done = run_app("demo", directory=tmp_path / "alone", database_url=url)
     assert one_sentence(done.stderr).startswith("Another Candor server uses the database")
+
+
+async def test_the_agents_of_a_paused_server_are_killed_before_it_goes_on(
+    tmp_path: Path, url: str
+) -> None:
+    async with two_nodes(tmp_path, url) as nodes:
+        pipe = nodes.one.make_pipe("pipe")
+        async with nodes.here.stream(script(bash("cat pipe"))) as events:
+            started = await events.until("tool.started")
+            await opened_pipe(pipe)
+            nodes.one.signal(signal.SIGSTOP)
+            try:
+                while nodes.one.agents():  # noqa: ASYNC110  nothing tells
+                    await anyio.sleep(0.05)
+                again = await nodes.there.ask("Go on.", started.data["conversation_id"])
+                assert again["outcome"] == "answered"
+            finally:
+                nodes.one.signal(signal.SIGCONT)
+        assert (await nodes.here.ask("And here?"))["outcome"] == "answered"
+        nodes.one.tolerated += ["conversations_let_go"]
