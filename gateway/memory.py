@@ -193,7 +193,8 @@ async def open_server_memory(
 
     With `has_history` an empty database file counts as damaged. With `user_notes` each user has
     notes of their own. `duty` keeps servers that share the database from doing the same. A missing
-    file is created. Raise `StartError` if the memory policy file has a mistake.
+    file is created. Raise `StartError` if the memory policy file has a mistake, or where other
+    servers use the database, if memory cannot be opened.
     """
     plan = MemoryPlan(
         data_dir=settings.data_dir,
@@ -225,6 +226,8 @@ async def open_server_memory(
             what_to_do = _WHAT_TO_DO if is_file else where_to_look(settings)
             reason = f"Memory is off since the server's start. {exc} {what_to_do}"
             _log.exception("memory_not_opened", extra={"reason": reason})
+            if settings.node_url is not None:  # it may get the duty, also for memory
+                raise StartError(f"Memory cannot be opened. {exc} {what_to_do}") from exc
             if is_file and may_be_empty:
                 await anyio.to_thread.run_sync(_remove_empty_blocking, file)
             yield ServerMemory(

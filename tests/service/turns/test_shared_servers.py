@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psycopg
 import pytest
 
 from gateway.conversations.model import Turn
@@ -15,7 +16,7 @@ from gateway.errors import StartError
 from gateway.ids import LOCAL_USER as ME
 from gateway.settings import Secret
 from gateway.turns.ownership import HeldElsewhere
-from memory.items.item import KINDS
+from memory.items.item import ItemKind
 from memory.items.scope import Scope
 from tests.support.postgres import new_database_blocking, plain_user_blocking
 from tests.support.services import HANG, RunningServices, running_services, script
@@ -41,6 +42,19 @@ def plain_url(url: str) -> Iterator[str]:
     """Make the database one that takes no extension."""
     with plain_user_blocking(url) as address:
         yield address
+
+
+@pytest.fixture
+def newer_url(url: str) -> str:
+    """Make the database one whose memory a newer server has written."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA candor_memory")
+        connection.execute(
+            "CREATE TABLE candor_memory.schema_version (version INTEGER PRIMARY KEY,"
+            " applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())"
+        )
+        connection.execute("INSERT INTO candor_memory.schema_version VALUES (999)")
+    return url
 
 
 @asynccontextmanager
@@ -198,18 +212,16 @@ async def die(server: RunningServices) -> None:
     await server.ownership.end()
 
 
-async def test_what_one_server_records_another_one_remembers(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize("kind", ["turn", "episode"])
+async def test_what_one_server_records_another_one_remembers(
+    tmp_path: Path, url: str, kind: ItemKind
+) -> None:
     """Episodes and the record are written by the one that has the duty."""
     async with shared(tmp_path, url, record="on") as (here, there):
-        await there.ask("Please remember the zebra.")
-        await here.ask("Please remember the giraffe.")
+        await there.ask(f"Look for the zebra.\n{READ}")
         for server in (here, there):
-            for word in ("zebra", "giraffe"):
-                await until(partial(_found, server, word))
-
-
-async def _found(server: RunningServices, word: str) -> object:
-    return await server.open_memory.items.search(word, MINE, kinds=KINDS, limit=9)
+            search = server.open_memory.items.search
+            await until(partial(search, "zebra", MINE, kinds=[kind], limit=9))
 
 
 @pytest.mark.parametrize(
@@ -226,4 +238,11 @@ async def test_a_server_that_would_keep_to_itself_what_others_need_does_not_star
 ) -> None:
     with pytest.raises(StartError, match=told):
         async with shared(tmp_path, plain_url, **settings):
+            pass
+
+
+async def test_a_server_without_memory_does_not_start(tmp_path: Path, newer_url: str) -> None:
+    """It would have the duty, and nobody would do memory's work."""
+    with pytest.raises(StartError, match="Memory cannot be opened"):
+        async with shared(tmp_path, newer_url):
             pass
