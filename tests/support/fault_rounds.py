@@ -32,7 +32,9 @@ _LASTING = {"delivery", "fault", "healed"}
 _LOOK_AGAIN_S = 0.05
 _SAMPLE_S = 0.5
 _MOMENT_S = 15.0
-_SETTLED_S = 60.0
+_LONGEST_S = 9.0
+_SETTLED_S = 120.0
+"""A webhook whose message was on its way when its server was paused is tried again after a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,9 @@ class Round:
     is_fresh: bool
     """The first conversation is a new one, not that of an earlier round."""
     holds: bool
-    """The first turn waits in a command until the fault is over."""
+    """The first turn waits in a command, which ends during the fault, or after it."""
+    goes_on_s: float
+    """How long after the beginning of the fault the command ends."""
     asks: bool
     """The other turn asks a person, who says yes."""
     queues: bool
@@ -76,6 +80,7 @@ def schedule(seed: int, faults: Sequence[str], count: int, nodes: int) -> list[R
             pause_ms=draw.randint(0, 60),
             is_fresh=chance(0.5),
             holds=holds,
+            goes_on_s=draw.uniform(0, _LONGEST_S),
             asks=chance(0.3),
             queues=chance(0.6),
             twice=chance(0.5),
@@ -136,7 +141,7 @@ class FaultRounds:
         (workspace / f"{other.label}.txt").touch()
         held = [bash(f"cat {main.label}.pipe")] if round_.holds else []
         asked = [bash(f"rm {other.label}.txt")] if round_.asks else []
-        spoken = {"text": WORDS, "delta_delay_ms": 10}
+        spoken = {"text": WORDS, "delta_delay_ms": 30}
         async with anyio.create_task_group() as work:
             for chat, steps in ((main, held), (other, asked)):
                 work.start_soon(_begin, tasks, chat, chat.body(script(*steps, spoken)))
@@ -156,8 +161,16 @@ class FaultRounds:
     async def _break(self, round_: Round) -> None:
         node = self._node(round_, 0)
         self.notes.add("fault", fault=round_.fault, node=node.name)
-        await self.faults.kinds()[round_.fault](node)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._go_on, round_)
+            await self.faults.kinds()[round_.fault](node)
+            tasks.cancel_scope.cancel()
         self.notes.add("healed", fault=round_.fault, node=node.name)
+
+    async def _go_on(self, round_: Round) -> None:
+        await anyio.sleep(round_.goes_on_s)
+        for pipe in self.faults.cluster.workspace.glob("*.pipe"):
+            let_go_if_read(pipe)
 
     def _queue(self, work: TaskGroup, round_: Round, main: Chat) -> None:
         body = main.body(script({"text": "Queued."}))

@@ -48,7 +48,7 @@ class Faults:
             "closed": self._closed,
             "held": partial(self._held, ways=("there", "back"), for_s=self.long_s),
             "held_briefly": partial(self._held, ways=("there", "back"), for_s=_SHORT_S),
-            "answers_lost": partial(self._held, ways=("back",), for_s=_SHORT_S),
+            "answers_lost": partial(self._held, ways=("back",), for_s=_SHORT_S, is_cut=True),
             "delayed": self._delayed,
             "database_restarted": partial(self._restarted, how=signal.SIGINT),
             "database_crashed": partial(self._restarted, how=signal.SIGQUIT),
@@ -105,10 +105,14 @@ class Faults:
         await anyio.sleep(_SHORT_S)
         node.to_database.free()
 
-    async def _held(self, node: ClusterNode, *, ways: Sequence[Way], for_s: float) -> None:
+    async def _held(
+        self, node: ClusterNode, *, ways: Sequence[Way], for_s: float, is_cut: bool = False
+    ) -> None:
+        """Hold what is on its way; then it arrives, however late, or is lost."""
         node.to_database.hold(*ways)
         await anyio.sleep(for_s)
-        node.to_database.cut()
+        if is_cut:
+            node.to_database.cut()
         node.to_database.free()
 
     async def _delayed(self, node: ClusterNode) -> None:
