@@ -26,6 +26,7 @@ import uvicorn
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # as a script it finds only its own folder
 
+from tests.support.ports import lasting_port  # noqa: E402
 from tests.support.postgres import server_url  # noqa: E402
 from tests.support.round_robin import create_proxy  # noqa: E402
 
@@ -44,7 +45,7 @@ class Node:
 def start_nodes(count: int, directory: Path, database_url: str) -> Iterator[Node]:
     """Start servers, each in a session of its own: Ctrl-C of the terminal does not reach them."""
     for number in range(1, count + 1):
-        url = f"http://127.0.0.1:{free_port()}"
+        url = f"http://127.0.0.1:{lasting_port()}"
         environment = {
             **os.environ,
             "CANDOR_HOST": "127.0.0.1",
@@ -59,13 +60,6 @@ def start_nodes(count: int, directory: Path, database_url: str) -> Iterator[Node
             command, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
         )
         yield Node(url, process)
-
-
-def free_port() -> int:
-    """Return a port of loopback that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 async def all_started(nodes: Sequence[Node]) -> bool:

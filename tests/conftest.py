@@ -17,7 +17,7 @@ from tests.support.quick_databases import be_as_shipped, be_quick
 
 HERE = Path(__file__).parent
 _OURS = ("CANDOR_", "ANTHROPIC_", "CLAUDE_")
-_KEPT = {"CANDOR_TEST_BROWSER", "CANDOR_TEST_NO_SKIPS", "CANDOR_TEST_NPM", "CANDOR_TEST_SEED"}
+_KEPT = {f"CANDOR_TEST_{name}" for name in ("BROWSER", "NODES", "NO_SKIPS", "NPM", "SEED")}
 _REAL_CONNECT = socket.socket.connect
 _FIRST = ("browser", "fault", "e2e", "differential", "service")
 """Directories of few, long files, in this order: begun last, one would keep a worker alone at the end."""

@@ -1,16 +1,23 @@
-"""Servers and a conversation for all tests of a worker that need none of their own: an agent costs a second."""
+"""Servers and a conversation for all tests of a worker that need none of their own: an agent costs a second.
 
+With `CANDOR_TEST_NODES` set, what these tests take for a server is two behind a proxy.
+"""
+
+import os
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support.live_nodes import started_nodes
 from tests.support.live_server import LiveServer, started_server
+
+_start = started_nodes if os.environ.get("CANDOR_TEST_NODES") else started_server
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server with its default settings."""
-    with started_server(tmp_path_factory.mktemp("server"), demo_cadence_ms=0) as server:
+    with _start(tmp_path_factory.mktemp("server"), demo_cadence_ms=0) as server:
         yield server
 
 
@@ -23,7 +30,7 @@ def conversation(server: LiveServer) -> str:
 @pytest.fixture(scope="session")
 def asking_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server that asks a person about each call that changes something."""
-    with started_server(tmp_path_factory.mktemp("asking"), approvals="on") as server:
+    with _start(tmp_path_factory.mktemp("asking"), approvals="on") as server:
         yield server
 
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _SAFE = {"GET", "HEAD"}
-_HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"transfer-encoding"})
+_HOP_BY_HOP = frozenset({b"connection", b"date", b"keep-alive", b"transfer-encoding"})
 Headers = list[tuple[bytes, bytes]]
 
 

@@ -1,0 +1,42 @@
+"""Two servers on one PostgreSQL behind a proxy, for tests that take them for one."""
+
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import start_blocking_portal
+
+from gateway.demo.server import run_server
+from tests.support.live_server import LiveServer, started_server
+from tests.support.postgres import new_database_blocking
+from tests.support.round_robin import create_proxy
+
+
+@contextmanager
+def started_nodes(directory: Path, **options: Any) -> Iterator[LiveServer]:
+    """Run two servers while the block does; each request of what is given goes to the next one.
+
+    What is asked of the process rather than by HTTP is asked of the first. See `started_server`.
+    """
+    folders = {"workspace": directory / "workspace", "log_dir": directory / "logs"}
+    with new_database_blocking("of-the-nodes") as url:
+        shared = {"database_url": url, "node_url": "http://127.0.0.1:0", **folders, **options}
+        with (
+            started_server(directory / "one", **shared) as one,
+            started_server(directory / "other", **shared) as other,
+            _proxy([one.url, other.url]) as address,
+        ):
+            yield replace(one, url=address)
+
+
+@contextmanager
+def _proxy(servers: Sequence[str]) -> Iterator[str]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(run_server(create_proxy(servers), listener)),
+    ):
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
