@@ -241,8 +241,8 @@ async def two_servers() -> AsyncIterator[tuple[WorkspaceLock, WorkspaceLock, Sto
         tasks.start_soon(ours.run)
         tasks.start_soon(theirs.run)
         yield (
-            WorkspaceLock(name="ws", servers=ours, wait_s=0.3),
-            WorkspaceLock(name="ws", servers=theirs, wait_s=0.3),
+            WorkspaceLock(name="ws", servers=ours, wait_s=1),
+            WorkspaceLock(name="ws", servers=theirs, wait_s=1),
             stored,
         )
         tasks.cancel_scope.cancel()
