@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
-from tests.support.live_server import LiveServer
+from tests.support.live_server import DEADLINE_S, LiveServer
 
 pytestmark = pytest.mark.browser
 
@@ -80,7 +80,7 @@ def test_the_details_show_what_was_used_choose_model_and_project_and_give_the_wh
 
     expect(chat.get("details-button")).to_contain_text("haiku")
     url = f"{server.url}/conversations/{chat.conversation_id}"
-    stored = httpx.get(url, trust_env=False).json()
+    stored = httpx.get(url, timeout=DEADLINE_S, trust_env=False).json()
     assert (stored["model"], stored["project_id"]) == ("haiku", "kites")
     chat.start_new()
     expect(chat.get("details-button")).to_contain_text("haiku")

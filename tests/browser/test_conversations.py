@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import DESKTOP
-from tests.support.live_server import LiveServer, script
+from tests.support.live_server import DEADLINE_S, LiveServer, script
 
 pytestmark = pytest.mark.browser
 
@@ -103,7 +103,7 @@ def test_deleting_asks_first_and_then_leaves_nothing(chat: ChatPage, server: Liv
 
 
 def test_a_long_list_comes_in_parts(chat: ChatPage, server: LiveServer) -> None:
-    with httpx.Client(base_url=server.url, trust_env=False) as http:
+    with httpx.Client(base_url=server.url, timeout=DEADLINE_S, trust_env=False) as http:
         for number in range(33):
             http.post("/new-conversation", json={"title": f"leaf {number:02}."})
     chat.get("search").fill("leaf")
@@ -139,7 +139,7 @@ def test_a_new_conversation_is_listed_once_it_has_a_message(
 ) -> None:
     chat.ask("my tower is tall")
     left = chat.conversation_id
-    with httpx.Client(base_url=server.url, trust_env=False) as http:
+    with httpx.Client(base_url=server.url, timeout=DEADLINE_S, trust_env=False) as http:
 
         def newest() -> str:
             listed = http.get("/conversations", params={"limit": 1}).json()["conversations"]

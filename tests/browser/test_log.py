@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import DESKTOP
-from tests.support.live_server import LiveServer, bash, script
+from tests.support.live_server import DEADLINE_S, LiveServer, bash, script
 
 pytestmark = pytest.mark.browser
 
@@ -71,8 +71,8 @@ def test_lines_are_searched_and_say_whether_memory_was_on(
 ) -> None:
     chat.ask("my lamp is green")
     body = {"memory": {"enabled": False}}
-    path = f"/conversations/{chat.conversation_id}"
-    httpx.patch(f"{server.url}{path}", json=body, trust_env=False).raise_for_status()
+    url = f"{server.url}/conversations/{chat.conversation_id}"
+    httpx.patch(url, json=body, timeout=DEADLINE_S, trust_env=False).raise_for_status()
     turn = chat.ask("what is my lamp?")
     turn.at.get_by_test_id("log-link").click()
     shown = chat.get("log-dialog").locator(".log-line")

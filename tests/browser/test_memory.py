@@ -1,6 +1,7 @@
 """What a conversation may remember, chosen by a person on the page, and what comes of it."""
 
 import re
+from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +16,7 @@ from tests.browser.memory_on_page import (
     head_of,
     stored,
 )
-from tests.support.live_server import LiveServer, script
+from tests.support.live_server import DEADLINE_S, LiveServer, script
 
 pytestmark = pytest.mark.browser
 
@@ -150,16 +151,22 @@ def test_a_conversation_started_from_one_with_case_memory_has_it_too(
     expect(memory.button).to_contain_text("Case memory is off.")
 
 
+def asked(server: LiveServer, path: str, **params: str) -> Any:
+    """Return what the server answers about a path."""
+    return httpx.get(
+        f"{server.url}{path}", params=params, timeout=DEADLINE_S, trust_env=False
+    ).json()
+
+
 def test_what_a_turn_saved_is_shown_and_taken_back(chat: ChatPage, server: LiveServer) -> None:
     turn = chat.ask("remember that my locker is number 12")
     saved = turn.at.get_by_test_id("saved")
     expect(saved).to_contain_text("my locker is number 12")
-    asked = {"kind": "fact", "q": "locker"}
-    found = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
+    found = asked(server, "/memory/items", kind="fact", q="locker")["items"]
     assert [item["title"] for item in found] == ["my locker is number 12"]
     saved.get_by_test_id("saved-undo").click()
     expect(saved).to_contain_text("Undone")
-    left = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
+    left = asked(server, "/memory/items", kind="fact", q="locker")["items"]
     assert left == []
 
 
@@ -170,14 +177,13 @@ def test_what_a_turn_forgot_is_shown_and_told_again(chat: ChatPage, server: Live
     forgotten = turn.at.get_by_test_id("forgotten")
     expect(forgotten).to_contain_text("1 forgotten")
     expect(forgotten).to_contain_text("and before that: my kayak is orange")
-    asked = {"kind": "fact", "q": "kayak"}
-    left = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
+    left = asked(server, "/memory/items", kind="fact", q="kayak")["items"]
     assert left == []
     forgotten.get_by_test_id("forgotten-undo").click()
     expect(forgotten).to_contain_text("Undone")
-    told = httpx.get(f"{server.url}/memory/items", params=asked, trust_env=False).json()["items"]
-    whole = [httpx.get(f"{server.url}/memory/items/{item['id']}", trust_env=False) for item in told]
-    holds = {item.json()["title"]: item.json()["valid_until"] is None for item in whole}
+    told = asked(server, "/memory/items", kind="fact", q="kayak")["items"]
+    whole = [asked(server, f"/memory/items/{item['id']}") for item in told]
+    holds = {item["title"]: item["valid_until"] is None for item in whole}
     assert holds == {"my kayak is orange": False, "my kayak is red now": True}
 
 

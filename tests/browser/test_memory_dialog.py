@@ -10,7 +10,7 @@ from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
 from tests.browser.memory_on_page import MemoryOnPage, change, refuse_changes, stored
 from tests.browser.test_looks import PHONE, expect_no_sideways_scroll
-from tests.support.live_server import LiveServer
+from tests.support.live_server import DEADLINE_S, LiveServer
 
 pytestmark = pytest.mark.browser
 
@@ -37,7 +37,7 @@ def test_what_the_server_refuses_is_said_and_nothing_typed_is_lost(
     memory.save()
     assert stored(server, chat.conversation_id)["app_code"] == "shop"
     url = f"{server.url}/conversations/{chat.conversation_id}"
-    httpx.delete(url, trust_env=False)
+    httpx.delete(url, timeout=DEADLINE_S, trust_env=False)
     memory.open()
     memory.field("App").fill("bank")
     memory.press_save()

@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.memory_on_page import CASE
-from tests.support.live_server import LiveServer
+from tests.support.live_server import DEADLINE_S, LiveServer
 
 pytestmark = pytest.mark.browser
 
@@ -17,7 +17,7 @@ MARKUP = "<img src=x onerror=alert(1)> is in my shed"
 
 
 def post(server: LiveServer, path: str, **body: Any) -> dict[str, Any]:
-    answer = httpx.post(f"{server.url}{path}", json=body, trust_env=False)
+    answer = httpx.post(f"{server.url}{path}", json=body, timeout=DEADLINE_S, trust_env=False)
     assert answer.status_code in {200, 201}, answer.text
     whole: dict[str, Any] = answer.json()
     return whole
@@ -52,11 +52,11 @@ def test_a_fact_is_found_corrected_forgotten_and_brought_back(
     expect(rows).to_contain_text("Forgotten")
     asked = {"kind": "fact", "q": "bicycle"}
     url = f"{server.url}/memory/items"
-    assert httpx.get(url, params=asked, trust_env=False).json()["items"] == []
+    assert httpx.get(url, params=asked, timeout=DEADLINE_S, trust_env=False).json()["items"] == []
     rows.get_by_test_id("forget-undo").click()
     expect(rows.get_by_test_id("forget")).to_be_visible()
 
-    (again,) = httpx.get(url, params=asked, trust_env=False).json()["items"]
+    (again,) = httpx.get(url, params=asked, timeout=DEADLINE_S, trust_env=False).json()["items"]
     assert again["title"] == "my bicycle is blue <b>now</b>"
     chat.page.keyboard.press("Escape")
 

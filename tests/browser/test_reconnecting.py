@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Route, expect
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import SETTINGS, OpenPage
 from tests.browser.cuttable import cuttable_road
-from tests.support.live_server import LiveServer, bash, script, started_server
+from tests.support.live_server import DEADLINE_S, LiveServer, bash, script, started_server
 from tests.support.ports import lasting_port
 
 pytestmark = pytest.mark.browser
@@ -23,7 +23,8 @@ LONG = script({"text": TEXT, "delta_delay_ms": 200})
 
 def stored_messages(server: LiveServer, conversation_id: str) -> list[dict[str, Any]]:
     url = f"{server.url}/conversations/{conversation_id}/messages"
-    messages: list[dict[str, Any]] = httpx.get(url, trust_env=False).json()["messages"]
+    answer = httpx.get(url, timeout=DEADLINE_S, trust_env=False)
+    messages: list[dict[str, Any]] = answer.json()["messages"]
     return messages
 
 

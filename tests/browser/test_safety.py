@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
-from tests.support.live_server import LiveServer, bash, script
+from tests.support.live_server import DEADLINE_S, LiveServer, bash, script
 from tests.support.tables import read_table_text
 
 pytestmark = pytest.mark.browser
@@ -143,7 +143,8 @@ def test_the_content_policy_would_stop_what_slipped_through(open_page: OpenPage)
     chat = open_page()
     failed: dict[str, str | None] = {}
     chat.page.on("requestfailed", lambda one: failed.update({one.url: one.failure}))
-    policy = httpx.get(chat.page.url, trust_env=False).headers["content-security-policy"]
+    answer = httpx.get(chat.page.url, timeout=DEADLINE_S, trust_env=False)
+    policy = answer.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy
 

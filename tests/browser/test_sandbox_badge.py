@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import OpenPage
-from tests.support.live_server import LiveServer
+from tests.support.live_server import DEADLINE_S, LiveServer
 
 pytestmark = pytest.mark.browser
 
@@ -20,7 +20,7 @@ SHOW = """async (kind) => {
 def test_each_kind_has_a_word_and_a_sentence_and_an_unknown_one_is_not_shown(
     open_page: OpenPage, server: LiveServer
 ) -> None:
-    ready = httpx.get(f"{server.url}/readyz", trust_env=False).json()
+    ready = httpx.get(f"{server.url}/readyz", timeout=DEADLINE_S, trust_env=False).json()
     kind = ready["parts"]["sandbox"]["kind"]
     chat = open_page()
     badge = chat.get("wall")

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import SETTINGS, OpenPage
-from tests.support.live_server import LiveServer, started_server
+from tests.support.live_server import DEADLINE_S, LiveServer, started_server
 from tests.support.oidc_provider import running_provider
 from tests.support.ports import lasting_port
 
@@ -60,7 +60,9 @@ def test_a_person_signs_in_sees_their_name_works_and_signs_out(
     chat.get("end-session").click()
     expect(chat.get("sign-in")).to_be_visible()
     headers = {"Cookie": f"candor_session={session['value']}"}
-    assert httpx.get(f"{server.url}/session", headers=headers, trust_env=False).status_code == 401
+    url = f"{server.url}/session"
+    answer = httpx.get(url, headers=headers, timeout=DEADLINE_S, trust_env=False)
+    assert answer.status_code == 401
 
 
 def test_a_sign_in_that_fails_is_told_on_the_page(open_page: OpenPage, server: LiveServer) -> None:

@@ -264,5 +264,7 @@ def content_of(event: Any) -> list[Any]:
 
 def test_another_host_is_refused(server: LiveServer) -> None:
     headers = {"Host": "evil.example"}
-    answer = httpx.post(f"{server.url}/mcp", json={}, headers=headers, trust_env=False)
+    answer = httpx.post(
+        f"{server.url}/mcp", json={}, headers=headers, timeout=DEADLINE_S, trust_env=False
+    )
     assert answer.status_code == 403

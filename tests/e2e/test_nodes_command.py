@@ -15,7 +15,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.support.live_server import STOP_S, LiveClient, bash, script
+from tests.support.live_server import DEADLINE_S, STOP_S, LiveClient, bash, script
 from tests.support.program import ROOT, START_S, environment
 
 pytestmark = pytest.mark.e2e
@@ -42,7 +42,7 @@ async def started_nodes(directory: Path) -> AsyncIterator[Started]:
         address = await _address(process, told)
         text = told.read_text("utf-8")
         nodes = [psutil.Process(int(pid)) for pid, _ in _NODE.findall(text)]
-        async with httpx.AsyncClient(base_url=address, timeout=60, trust_env=False) as http:
+        async with httpx.AsyncClient(base_url=address, timeout=DEADLINE_S, trust_env=False) as http:
             yield Started(LiveClient(http), nodes, [url for _, url in _NODE.findall(text)])
     except BaseException:
         sys.stderr.write((directory / "log").read_text("utf-8"))
@@ -73,7 +73,7 @@ async def _address(process: subprocess.Popen[bytes], told: Path) -> str:
 async def owner_of(started: Started, conversation_id: str) -> psutil.Process:
     """Return the node whose agent works on a conversation; the others list none."""
     for node, url in zip(started.nodes, started.urls, strict=True):
-        async with httpx.AsyncClient(base_url=url, trust_env=False) as http:
+        async with httpx.AsyncClient(base_url=url, timeout=DEADLINE_S, trust_env=False) as http:
             agents = (await http.get("/operations")).json()["processes"]
             if any(agent["conversation_id"] == conversation_id for agent in agents):
                 return node

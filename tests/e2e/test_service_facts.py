@@ -19,7 +19,7 @@ from tests.support.fact_service import (
     refuse,
     say,
 )
-from tests.support.live_server import Event, LiveServer, running_server, started_server
+from tests.support.live_server import DEADLINE_S, Event, LiveServer, running_server, started_server
 from tests.support.relays import make_certificate
 
 pytestmark = pytest.mark.e2e
@@ -102,7 +102,9 @@ def conversation(server: LiveServer) -> str:
     """Return the one conversation of the facts, which goes on after each; memory would repeat their names."""
     conversation = server.new_conversation()
     url = f"{server.url}/conversations/{conversation}"
-    assert httpx.patch(url, json={"memory": {"enabled": False}}, trust_env=False).is_success
+    assert httpx.patch(
+        url, json={"memory": {"enabled": False}}, timeout=DEADLINE_S, trust_env=False
+    ).is_success
     return conversation
 
 
