@@ -6,7 +6,6 @@ takes the next server for each connection. The servers' clocks differ.
 
 import asyncio
 import signal
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import anyio.to_thread
 import psycopg
 
 from tests.support.live_server import LiveServer, start_server
+from tests.support.ports import lasting_port
 from tests.support.postgres import new_database_blocking, restart_blocking, socket_directory
 from tests.support.program import ROOT
 from tests.support.roads import Connect, Road, open_road
@@ -121,8 +121,7 @@ async def open_cluster(
         url = stack.enter_context(new_database_blocking("x"))
         cluster = Cluster(root, url, settings)
         for name, skew_s in zip(NAMES, clocks, strict=False):
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                port = free.getsockname()[1]
+            port = lasting_port()
             path = str(socket_directory() / ".s.PGSQL.5432")
             roads = [
                 await stack.enter_async_context(open_road(connect))
