@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import psycopg
@@ -27,7 +27,7 @@ from tests.conformance.suites.conversation_values import (
     ended,
     turn,
 )
-from tests.support.postgres import closed_database_blocking, new_database_blocking
+from tests.support.postgres import new_database_blocking, restart_blocking
 from tests.support.stores import POSTGRES_MIGRATIONS, stores_on
 
 A = ConversationId("cnv_a")
@@ -223,18 +223,22 @@ async def test_a_bell_that_was_lost_loses_nothing(url: str) -> None:
             assert texts(await take(reader, 1)) == "after"
 
 
-async def test_when_the_database_is_back_readers_go_on(url: str) -> None:
+@pytest.mark.parametrize("how", ["INT", "QUIT"])
+async def test_when_the_database_is_back_readers_go_on(
+    url: str, how: Literal["INT", "QUIT"]
+) -> None:
     async with two_nodes(url) as (one, other):
         _, events = await one.begin()
         async with other.log.subscribe(A, 0) as reader:
             events.emit("notice", text="0")
             await take(reader, 1)
-            with closed_database_blocking(url):
-                events.emit("notice", text="1")
-                while await one.log.ping() is None:  # noqa: ASYNC110
-                    await anyio.sleep(0.02)
-                events.emit("notice", text="2")
-            assert texts(await take(reader, 2)) == "1 2"
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(anyio.to_thread.run_sync, restart_blocking, how)
+                for number in range(1, 50):
+                    events.emit("notice", text=f"{number}")
+                    await anyio.sleep(0.01)
+            events.emit("notice", text="50")
+            assert texts(await take(reader, 50)) == counted(51)[2:]
 
 
 async def test_a_deletion_wakes_readers_elsewhere(url: str) -> None:
@@ -281,6 +285,8 @@ GARBAGE = [
 async def test_texts_that_are_no_rings_are_ignored(url: str) -> None:
     async with two_nodes(url) as (one, other):
         _, events = await one.begin()
+        listeners = f"SELECT pid{LISTENING} ORDER BY pid"
+        listening_before = await on_database(url, listeners)
         async with other.log.subscribe(A, 0) as reader:
             for text in GARBAGE:
                 await on_database(url, "SELECT pg_notify(%s, %s)", SCHEMA, text)
@@ -289,6 +295,7 @@ async def test_texts_that_are_no_rings_are_ignored(url: str) -> None:
             await on_database(url, "SELECT pg_notify(%s, %s)", SCHEMA, more)
             events.emit("notice", text="0")
             assert texts(await take(reader, 1)) == "0"
+        assert await on_database(url, listeners) == listening_before
 
 
 @asynccontextmanager
@@ -308,9 +315,11 @@ async def listening(url: str) -> AsyncIterator[list[str]]:
 
 
 async def test_a_group_commit_rings_once_and_names_no_more_than_fit(url: str) -> None:
-    async with two_nodes(url) as (one, _):
+    async with two_nodes(url) as (one, other):
         made = [await one.begin(f"{number:026}") for number in range(MAX_NAMED + 1)]
-        async with listening(url) as heard:
+        last = made[-1][0].conversation_id
+        async with listening(url) as heard, other.log.subscribe(last, 0) as reader:
+            await reader.next(0)
             for count in (MAX_NAMED, MAX_NAMED + 1):
                 for _, events in made[:count]:
                     events.emit("notice", text="x")
@@ -318,6 +327,7 @@ async def test_a_group_commit_rings_once_and_names_no_more_than_fit(url: str) ->
             for first, _ in made[:45]:
                 one.log.feed.delete(first.conversation_id)
                 one.log.feed.announce(first.conversation_id, first.id)
+            assert texts(await take(reader, 1)) == "x"
             while sum(len(json.loads(text)["changed"]) for text in heard) < 45:  # noqa: ASYNC110
                 await anyio.sleep(0.01)
         rings = [json.loads(text) for text in heard[:-1]]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, Final
 
+import anyio
 import psycopg
 from psycopg import sql
 
@@ -17,6 +18,9 @@ from memory.stores.postgres.driver_errors import translating_errors
 
 MOST_BYTES: Final = 7_999
 """PostgreSQL refuses a longer text."""
+_SEND_S: Final = 2.0
+"""Ends a sending to a server that is silent; begun, it is not cancelled: the driver would wait."""
+_SILENT: Final = "The database cannot be written: it does not answer."
 Driver = psycopg.AsyncConnection[Any]
 
 
@@ -38,9 +42,12 @@ class PostgresNotifications:
             if self._sender is None:
                 self._sender = await self._connect()
             try:
-                await self._sender.execute("SELECT pg_notify(%s, %s)", (self._channel, payload))
-            except BaseException:
+                with anyio.fail_after(_SEND_S, shield=True):
+                    await self._sender.execute("SELECT pg_notify(%s, %s)", (self._channel, payload))
+            except BaseException as exc:
                 await self.close()
+                if isinstance(exc, TimeoutError):
+                    raise StoreUnavailable(_SILENT) from exc
                 raise
 
     async def listen(
