@@ -28,6 +28,7 @@ from bench import (
     policy,
     session_resume,
     streams,
+    two_nodes,
     warm_turns,
 )
 from bench.person import measure as person
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "policy": policy.run,
     "session_resume": session_resume.run,
     "streams": streams.run,
+    "two_nodes": two_nodes.run,
 }
 
 
