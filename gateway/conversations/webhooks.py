@@ -91,7 +91,9 @@ class WebhookStore(DeliveryQueue[WebhookDelivery], Protocol):
         """
 
     async def release(self, now: datetime) -> None:
-        """Make leased and untried deliveries due, which a server that has ended had leased."""
+        """Make untried deliveries due that are leased, or were stored by a server whose clock is
+        ahead.
+        """
 
     async def add(self, webhook: Webhook, secret: str, *, most: int) -> bool:
         """Store a webhook; return False, and change nothing, if its user has `most`."""

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
+import anyio
+
 from gateway.conversations.duty import Duty
 from gateway.conversations.model import TurnEvent
 from gateway.conversations.webhooks import (
@@ -35,6 +37,7 @@ _WITH_DELIVERIES: Final = frozenset(
 _TESTS: Final = 10
 _TEST_EVERY_S: Final = 6.0
 _MAX_USERS: Final = 4096
+_RELEASE_S: Final = 2.0
 
 
 class TooManyTests(GatewayError, code="too_many_attempts", status=HTTPStatus.TOO_MANY_REQUESTS):
@@ -92,9 +95,22 @@ class Webhooks:
             await self._duty.while_held(self._deliver, self._dispatcher.wake)
 
     async def _deliver(self) -> None:
-        if self._duty.is_shared:  # where the server is alone, its start has done so
+        if not self._duty.is_shared:
+            await self._dispatcher.run()
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._release)
+            await self._dispatcher.run()
+
+    async def _release(self) -> None:
+        """Make due what a dead server had leased, and what one stored whose clock is ahead.
+
+        What is leased here is released, too; a receiver gets no second batch before its first one
+        has been tried.
+        """
+        while True:
             await self._store.release(self._now())
-        await self._dispatcher.run()
+            await anyio.sleep(_RELEASE_S)
 
     async def listed(self, user_id: UserId) -> Sequence[Webhook]:
         """List a user's webhooks, oldest first."""

@@ -23,8 +23,9 @@ from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 _SWITCHED_OFF = "The webhook was switched off."
 _RELEASE = (
-    "UPDATE webhook_deliveries SET due_at = queued_at"  # in their order
-    " WHERE status = 'pending' AND attempts = 0 AND due_at > ?"
+    "UPDATE webhook_deliveries"
+    " SET due_at = CASE WHEN queued_at < :now THEN queued_at ELSE :now END"  # in their order
+    " WHERE status = 'pending' AND attempts = 0 AND due_at > :now"
 )
 _MESSAGE = (
     "SELECT w.url, w.secret, a.name, a.summary, json_extract(t.result, '$.outcome') AS outcome,"  # noqa: S608
@@ -50,12 +51,12 @@ class SqliteWebhookStore:
                 "UPDATE webhooks SET is_served = :on WHERE is_served != :on", {"on": is_on}
             )
             if not is_shared:
-                writer.execute(_RELEASE, (rfc3339(now),))
+                writer.execute(_RELEASE, {"now": rfc3339(now)})
 
         await self._database.write(work)
 
     async def release(self, now: datetime) -> None:
-        await self._database.execute(_RELEASE, (rfc3339(now),))
+        await self._database.execute(_RELEASE, {"now": rfc3339(now)}, is_synced=False)
 
     async def add(self, webhook: Webhook, secret: str, *, most: int) -> bool:
         row = columns_of(webhook, events=json_text(webhook.events), secret=secret, most=most)

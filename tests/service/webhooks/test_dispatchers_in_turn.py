@@ -100,6 +100,17 @@ async def test_each_message_is_delivered_once_wherever_its_event_was_stored() ->
         assert not there.world.results
 
 
+async def test_a_message_does_not_wait_for_the_clock_of_the_server_that_stored_its_event() -> None:
+    async with receiving() as receiver, two_servers() as (here, there):
+        await here.world.add(receiver.url())
+        there.world.now += timedelta(hours=1)
+        for _ in range(3):
+            await there.world.create()
+        await receiver.wait(3)
+        assert await here.world.until(3) == ["delivered"] * 3
+        assert len({message.id for message in receiver.came}) == 3
+
+
 @pytest.mark.parametrize("how", ["dead", "stopping"])
 async def test_another_server_goes_on_where_one_has_died_and_no_message_is_lost(how: str) -> None:
     """What was under way when it died is sent again, under the same id; nothing else is."""
