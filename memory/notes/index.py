@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal, Protocol
@@ -9,6 +10,7 @@ from typing import Final, Literal, Protocol
 import anyio
 import anyio.to_thread
 
+from memory.background import Duties, NoOthers
 from memory.errors import StoreUnavailable
 from memory.intents.masking import Mask
 from memory.items.item import Item
@@ -93,7 +95,9 @@ class NoteIndex:
         *,
         owner_id: str = WORKSPACE_OWNER,
         on_change: Callable[[], None] = lambda: None,
+        duties: Duties | None = None,
     ) -> None:
+        """`duties` keep out other servers that index the same notes, if there may be any."""
         self._workspace = workspace
         self._owner_id = owner_id
         self._store = store
@@ -104,6 +108,7 @@ class NoteIndex:
         self._settled: Sequence[NoteFile] | None = None
         """The folder when all of it was indexed: while it is the same, there is nothing to do."""
         self._on_change = on_change
+        self._duties = duties or NoOthers()
 
     async def run(self) -> None:
         """Scan at once, when woken, and at intervals, until cancelled."""
@@ -146,10 +151,16 @@ class NoteIndex:
         listed = await anyio.to_thread.run_sync(
             list_notes_blocking, self._workspace, limiter=self._limiter
         )
-        done = None if listed == before else await self._take_over(listed)
+        done = None
+        if listed != before:
+            async with self._alone():  # no other server forgets what is being read
+                done = await self._take_over(listed)
         if done is None or done.is_settled:
             self._settled = listed
         return done
+
+    def _alone(self) -> AbstractAsyncContextManager[None]:
+        return self._duties.alone(f"notes of {self._owner_id}")
 
     async def _take_over(self, listed: Sequence[NoteFile]) -> Scanned:
         indexed = await self._store.indexed()
@@ -182,7 +193,7 @@ class NoteIndex:
         ends after that, the next scan completes the removal. Raise `StoreUnavailable` if the file
         cannot be removed, or the index cannot be written.
         """
-        async with self._scanning:
+        async with self._scanning, self._alone():
             name = await self._store.file_of(item_id)
             if name is None:
                 return False

@@ -336,7 +336,12 @@ async def _notes(
 
     def open_index(owner_id: str, workspace: Path) -> NoteIndex:
         stored = store(owner_id=owner_id)
-        return NoteIndex(workspace, stored, plan.mask, owner_id=owner_id, on_change=on_change)
+        return NoteIndex(
+            *(workspace, stored, plan.mask),
+            owner_id=owner_id,
+            on_change=on_change,
+            duties=plan.duties,
+        )
 
     return Notebooks(plan.workspace, plan.user_notes, open_index)
 

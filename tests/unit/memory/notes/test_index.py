@@ -2,7 +2,8 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
+from memory.background import NoOthers
 from memory.intents.masking import Mask
+from memory.items.scope import WORKSPACE_OWNER
 from memory.notes import index as index_module
 from memory.notes.folder import NoteFile, NoteText, read_note_blocking
-from memory.notes.index import Scanned
+from memory.notes.index import NoteIndex, Scanned
+from policies.secrets import mask_secrets
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.unit.memory.notes.indexed import ITEMS, NOTES, SECRET, Indexed, change, indexing
 
@@ -233,3 +237,43 @@ async def test_a_note_that_could_not_be_read_is_tried_again_while_nothing_else_c
         locked.setattr(index_module, "read_note_blocking", lambda *_: None)
         assert await scanned.index.scan() == Scanned(removed=1)
     assert await scanned.index.scan() == Scanned(indexed=1)
+
+
+class OneByOne(NoOthers):
+    """The duties of two servers of one process."""
+
+    def __init__(self) -> None:
+        self._lock = anyio.Lock()
+
+    @asynccontextmanager
+    async def alone(self, what: str) -> AsyncIterator[None]:
+        assert what == f"notes of {WORKSPACE_OWNER}"
+        async with self._lock:
+            yield
+
+
+async def test_a_note_that_another_server_forgets_while_it_is_read_does_not_come_back(
+    scanned: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(scanned, "tea.yaml", "tea: with milk")
+    here, there = [
+        NoteIndex(scanned.workspace, scanned.store, mask_secrets, duties=duties)
+        for duties in [OneByOne()] * 2
+    ]
+    writing, is_forgotten, put = anyio.Event(), anyio.Event(), scanned.store.put
+
+    async def put_late(*given: Any) -> None:
+        writing.set()
+        with anyio.move_on_after(0.3):
+            await is_forgotten.wait()
+        await put(*given)
+
+    monkeypatch.setattr(scanned.store, "put", put_late)
+    (item_id,) = [key for key, name in (await scanned.names()).items() if name == "tea"]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(here.scan)
+        await writing.wait()
+        await there.forget_note(item_id, WORKSPACE_OWNER)
+        is_forgotten.set()
+    assert "tea.yaml" not in await scanned.files()
+    await scanned.check_whole()
