@@ -271,6 +271,7 @@ async def test_the_suites_catch_wrong_statements(tmp_path: Path) -> None:
     await expect_all_caught("approvals", tmp_path, speaking, AS, cases=texts)
     await expect_all_caught("schedules", tmp_path, speaking, SS)
     await expect_all_caught("leases", tmp_path, speaking, LeaseStoreSuite(), FenceSuite())
+    await expect_all_caught("transcripts", tmp_path, speaking, TranscriptStoreSuite())
     deaths = {
         "dead_node_is_taken": {"how": "expired"},
         "dead_node_is_taken_and": {"how": "begun_anew"},
