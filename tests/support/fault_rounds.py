@@ -20,7 +20,7 @@ from bench.history.checks import Violation, judge
 from bench.history.records import read_history
 from tests.support.fault_clients import Chat, Notes, new_http, note_places
 from tests.support.fault_cluster import ClusterNode
-from tests.support.fault_state import is_quiet, last_event, note_state
+from tests.support.fault_state import holder_of, is_quiet, last_event, note_state
 from tests.support.faults import Faults
 from tests.support.live_server import bash, script
 from tests.support.webhook_receivers import Receiver
@@ -44,6 +44,8 @@ class Round:
     number: int
     fault: str
     node: int
+    hits_holder: bool
+    """The fault hits the server that runs the first conversation, whichever that is."""
     moment: str
     pause_ms: int
     is_fresh: bool
@@ -76,6 +78,7 @@ def schedule(seed: int, faults: Sequence[str], count: int, nodes: int) -> list[R
             number=number,
             fault=fault,
             node=draw.randrange(nodes),
+            hits_holder=chance(0.8),
             moment="tool.started" if holds else draw.choice(MOMENTS),
             pause_ms=draw.randint(0, 60),
             is_fresh=chance(0.5),
@@ -150,7 +153,7 @@ class FaultRounds:
             with anyio.move_on_after(_MOMENT_S):
                 await main.seen[round_.moment].wait()
             await anyio.sleep(round_.pause_ms / 1000)
-            work.start_soon(self._break, round_)
+            work.start_soon(self._break, round_, main)
             if round_.queues:
                 self._queue(work, round_, main)
             if round_.interrupts:
@@ -158,8 +161,11 @@ class FaultRounds:
             if round_.deletes:
                 work.start_soon(_delete, other)
 
-    async def _break(self, round_: Round) -> None:
-        node = self._node(round_, 0)
+    async def _break(self, round_: Round, main: Chat) -> None:
+        cluster, node = self.faults.cluster, self._node(round_, 0)
+        if round_.hits_holder and main.conversation_id is not None:
+            url = await anyio.to_thread.run_sync(holder_of, cluster, main.conversation_id)
+            node = next((one for one in cluster.nodes if one.url == url), node)
         self.notes.add("fault", fault=round_.fault, node=node.name)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._go_on, round_)

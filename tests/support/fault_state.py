@@ -25,6 +25,17 @@ _LAST = (
     "SELECT turn_id || ':' || n FROM candor.events WHERE conversation_id = %s"
     " ORDER BY seq DESC LIMIT 1"
 )
+_HOLDER = (
+    "SELECT url FROM candor.leases JOIN candor.nodes"
+    " ON nodes.id = leases.node_id AND nodes.incarnation = leases.incarnation"
+    " WHERE conversation_id = %s"
+)
+
+
+def holder_of(cluster: Cluster, conversation_id: str) -> str | None:
+    """Return the address of the server that has the lease of a conversation, dead or alive."""
+    found = cluster.rows(_HOLDER, conversation_id)
+    return str(found[0][0]) if found else None
 
 
 def is_quiet(cluster: Cluster) -> bool:
