@@ -25,7 +25,7 @@ ALONE = (
     *("killed", "drained", "paused_briefly", "cut", "closed", "held_briefly", "answers_lost"),
     *("delayed", "database_restarted", "database_crashed", "migrated"),
 )
-LONG = ("paused", "held", "silent", "unreachable", "paused_briefly", "migrated", "nothing")
+REST = ("paused", "held", "silent", "unreachable", "paused_briefly", "migrated", "nothing")
 SHORT = (
     *("killed", "paused", "drained", "cut", "closed", "held_briefly", "answers_lost", "delayed"),
     *("database_restarted", "database_crashed"),
@@ -66,7 +66,7 @@ async def open_rounds(
         new_http(f"http://127.0.0.1:{cluster.front.port}") as http,
     ):
         rounds = FaultRounds(
-            faults=Faults(cluster=cluster, long_s=8),
+            faults=Faults(cluster=cluster),
             receiver=receiver,
             histories=root,
             http=http,
@@ -101,7 +101,7 @@ async def test_one_server_keeps_its_word_through_many_faults(tmp_path: Path) -> 
 
 @pytest.mark.soak
 async def test_three_servers_keep_their_word_through_many_faults(tmp_path: Path) -> None:
-    faults = [*SHORT, *LONG]
+    faults = [*SHORT, *REST]
     async with open_rounds(tmp_path, THREE) as rounds:
         await play(rounds, schedule(drawn_seed("three servers"), faults, IN_SOAK, 3))
 
@@ -112,4 +112,4 @@ async def test_clocks_that_differ_by_hours_change_nothing_about_who_runs_what(
 ) -> None:
     """What is due by the clock, such as a webhook's message, is late or early by as much."""
     async with open_rounds(tmp_path, HOURS, with_duties=False) as rounds:
-        await play(rounds, schedule(drawn_seed("clocks"), LONG, IN_SOAK // 10, 2))
+        await play(rounds, schedule(drawn_seed("clocks"), REST, IN_SOAK // 10, 2))

@@ -21,7 +21,7 @@ from bench.history.records import read_history
 from tests.support.fault_clients import Chat, Notes, new_http, note_places
 from tests.support.fault_cluster import ClusterNode
 from tests.support.fault_state import holder_of, is_quiet, last_event, note_state
-from tests.support.faults import Faults
+from tests.support.faults import LONG, LONG_S, Faults
 from tests.support.live_server import bash, script
 from tests.support.webhook_receivers import Receiver
 
@@ -32,7 +32,6 @@ _LASTING = {"delivery", "fault", "healed"}
 _LOOK_AGAIN_S = 0.05
 _SAMPLE_S = 0.5
 _MOMENT_S = 15.0
-_LONGEST_S = 9.0
 _SETTLED_S = 120.0
 """A webhook whose message was on its way when its server was paused is tried again after a minute."""
 
@@ -69,30 +68,33 @@ def schedule(seed: int, faults: Sequence[str], count: int, nodes: int) -> list[R
     draw = random.Random(seed)
     drawn = [faults[number % len(faults)] for number in range(count)]
     draw.shuffle(drawn)
+    return [_round(draw, number, fault, nodes) for number, fault in enumerate(drawn)]
+
+
+def _round(draw: random.Random, number: int, fault: str, nodes: int) -> Round:
+    """Draw a round; where others take over, mostly a command of the old owner ends after that."""
+    is_long = fault in LONG
 
     def chance(share: float) -> bool:
         return draw.random() < share
 
-    return [
-        Round(
-            number=number,
-            fault=fault,
-            node=draw.randrange(nodes),
-            hits_holder=chance(0.8),
-            moment="tool.started" if holds else draw.choice(MOMENTS),
-            pause_ms=draw.randint(0, 60),
-            is_fresh=chance(0.5),
-            holds=holds,
-            goes_on_s=draw.uniform(0, _LONGEST_S),
-            asks=chance(0.3),
-            queues=chance(0.6),
-            twice=chance(0.5),
-            interrupts=chance(0.2),
-            deletes=chance(0.2),
-        )
-        for number, fault in enumerate(drawn)
-        for holds in (chance(0.5),)
-    ]
+    holds = chance(0.8 if is_long else 0.5)
+    return Round(
+        number=number,
+        fault=fault,
+        node=draw.randrange(nodes),
+        hits_holder=chance(0.8),
+        moment="tool.started" if holds else draw.choice(MOMENTS),
+        pause_ms=draw.randint(0, 60),
+        is_fresh=chance(0.5),
+        holds=holds,
+        goes_on_s=draw.uniform(LONG_S - 2, LONG_S) if is_long else draw.uniform(0, 1),
+        asks=chance(0.3),
+        queues=chance(0.6),
+        twice=chance(0.5),
+        interrupts=chance(0.2),
+        deletes=chance(0.2),
+    )
 
 
 @dataclass(slots=True, kw_only=True)

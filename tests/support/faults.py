@@ -17,6 +17,10 @@ from tests.support.fault_cluster import Cluster, ClusterNode
 from tests.support.roads import Way
 
 Fault: TypeAlias = Callable[[ClusterNode], Awaitable[None]]
+LONG = {"paused", "held"}
+"""Kinds that last until other servers have taken over."""
+LONG_S = 8.0
+"""How long those last: longer than a lease."""
 _SHORT_S = 0.5
 _DELAY_S = 0.03
 _ENDS_AGENTS_S = 5.0
@@ -28,8 +32,6 @@ class Faults:
     """The faults of one cluster."""
 
     cluster: Cluster
-    long_s: float
-    """How long a server is paused, or held from its database: others take over meanwhile."""
     _excused: dict[str, float] = field(default_factory=dict)
     """By the mark of a paused server's agents, the time until which they may be there: while the
     server stands, an agent of it can begin nothing, for each of its calls asks the server."""
@@ -42,11 +44,11 @@ class Faults:
             "nothing": self._nothing,
             "killed": self._killed,
             "drained": self._drained,
-            "paused": partial(self._paused, for_s=self.long_s),
+            "paused": partial(self._paused, for_s=LONG_S),
             "paused_briefly": partial(self._paused, for_s=_SHORT_S),
             "cut": self._cut,
             "closed": self._closed,
-            "held": partial(self._held, ways=("there", "back"), for_s=self.long_s),
+            "held": partial(self._held, ways=("there", "back"), for_s=LONG_S),
             "held_briefly": partial(self._held, ways=("there", "back"), for_s=_SHORT_S),
             "answers_lost": partial(self._held, ways=("back",), for_s=_SHORT_S, is_cut=True),
             "delayed": self._delayed,
