@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))  # as a script it finds only its own folder
 
 from tests.support.ports import lasting_port  # noqa: E402
 from tests.support.postgres import server_url  # noqa: E402
-from tests.support.round_robin import create_proxy  # noqa: E402
+from tests.support.round_robin import round_robin  # noqa: E402
 
 START_S = 120
 LOOK_AGAIN_S = 0.1
@@ -108,9 +108,11 @@ async def end_with_the_nodes(nodes: Sequence[Node], proxy: Proxy) -> None:
 
 async def run(nodes: Sequence[Node], listener: socket.socket) -> bool:
     """Serve until the nodes have ended; False if one does not start."""
-    app = create_proxy([node.url for node in nodes])
-    proxy = Proxy(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
-    async with anyio.create_task_group() as tasks:
+    async with (
+        round_robin([node.url for node in nodes]) as app,
+        anyio.create_task_group() as tasks,
+    ):
+        proxy = Proxy(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5))
         tasks.start_soon(pass_signals_on, nodes)
         if has_started := await all_started(nodes):
             for number, node in enumerate(nodes, start=1):

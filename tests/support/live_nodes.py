@@ -1,8 +1,8 @@
 """Two servers on one PostgreSQL behind a proxy, for tests that take them for one."""
 
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from gateway.demo.server import run_server
 from tests.support.live_server import LiveServer, started_server
 from tests.support.postgres import new_database_blocking
-from tests.support.round_robin import create_proxy
+from tests.support.round_robin import round_robin
 
 
 @contextmanager
@@ -37,6 +37,12 @@ def _proxy(servers: Sequence[str]) -> Iterator[str]:
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(run_server(create_proxy(servers), listener)),
+        portal.wrap_async_context_manager(_serving(servers, listener)),
     ):
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@asynccontextmanager
+async def _serving(servers: Sequence[str], listener: socket.socket) -> AsyncIterator[None]:
+    async with round_robin(servers) as app, run_server(app, listener):
+        yield

@@ -1,13 +1,16 @@
 """A proxy that gives each request to the next server, and what it answers back as it comes."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 
+import anyio
 import httpx
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 _SAFE = {"GET", "HEAD"}
@@ -15,13 +18,21 @@ _HOP_BY_HOP = frozenset({b"connection", b"date", b"keep-alive", b"transfer-encod
 Headers = list[tuple[bytes, bytes]]
 
 
-def create_proxy(servers: Sequence[str]) -> Starlette:
-    """Return the proxy of servers given by their addresses.
+@asynccontextmanager
+async def round_robin(servers: Sequence[str]) -> AsyncIterator[Starlette]:
+    """Give the proxy of servers named by their addresses.
 
     A request whose server is gone goes to the next one; what changes something is not sent again
     once a server may have read it.
     """
-    client = httpx.AsyncClient(timeout=None, trust_env=False)  # turns take their time
+    # turns take their time
+    async with httpx.AsyncClient(timeout=None, trust_env=False) as client:
+        yield Starlette(routes=[Route("/{path:path}", _forward(client, servers), methods=_METHODS)])
+
+
+def _forward(
+    client: httpx.AsyncClient, servers: Sequence[str]
+) -> Callable[[Request], Awaitable[Response]]:
     turns = count()
 
     async def forward(request: Request) -> Response:
@@ -40,10 +51,10 @@ def create_proxy(servers: Sequence[str]) -> Starlette:
                 if isinstance(exc, httpx.ConnectError) or request.method in _SAFE:
                     continue
                 return PlainTextResponse("The server ended.", status_code=502)
-            return _passed_on(answer)
+            return _PassedOn(answer)
         return PlainTextResponse("No server is there.", status_code=502)
 
-    return Starlette(routes=[Route("/{path:path}", forward, methods=_METHODS)])
+    return forward
 
 
 def _target(request: Request) -> str:
@@ -60,14 +71,17 @@ def _end_to_end(headers: Headers) -> Headers:
     return [(name, value) for name, value in headers if name.lower() not in _HOP_BY_HOP]
 
 
-def _passed_on(answer: httpx.Response) -> Response:
-    async def body() -> AsyncIterator[bytes]:
-        try:
-            async for piece in answer.aiter_raw():
-                yield piece
-        finally:
-            await answer.aclose()
+class _PassedOn(StreamingResponse):
+    """The answer of a server; its connection is given back whatever becomes of the client."""
 
-    response = StreamingResponse(body(), status_code=answer.status_code)
-    response.raw_headers = _end_to_end(answer.headers.raw)
-    return response
+    def __init__(self, answer: httpx.Response) -> None:
+        super().__init__(answer.aiter_raw(), status_code=answer.status_code)
+        self.raw_headers = _end_to_end(answer.headers.raw)
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._answer.aclose()
