@@ -13,8 +13,10 @@ from memory.stores.sqlite.owner_index import (
     OwnRows,
     RowCounts,
     Rows,
+    count_rows_blocking,
     is_many,
     read_each_blocking,
+    read_ranked_blocking,
     read_rows_blocking,
 )
 from memory.stores.sqlite.statements import id_list, placeholders, span_condition
@@ -59,15 +61,22 @@ class AskedWords:
         return self._asked[term]
 
     def look_up(self, terms: Iterable[str]) -> None:
+        has_all = self.own is not None and not self.own.others
         missing = {
             term: self._expression(self._having(term))
             for term in dict.fromkeys(terms)
             if term not in self._rows
         }
-        read = self._read_terms([t for t in missing if not self._counts.knows(missing[t])])
+        read: Mapping[str, Sequence[int]] = {}
+        if self.own is None:
+            read = self._read_terms([t for t in missing if not self._counts.knows(missing[t])])
         for term, expression in missing.items():
             self._rows[term] = self._counts.rows_blocking(
-                expression, partial(self._read_unless, read, term)
+                expression,
+                partial(self._read_unless, read, term),
+                partial(count_rows_blocking, self._connection, self._having(term))
+                if has_all
+                else None,
             )
 
     def within(self, span: TimeSpan, owners: Sequence[str]) -> frozenset[int]:
@@ -175,7 +184,11 @@ class AskedWords:
         return dict(zip(terms, found, strict=True))
 
     def _read_unless(self, read: Mapping[str, Sequence[int]], term: str) -> Sequence[int]:
-        return read[term] if term in read else self._read_term(term)
+        if term in read:
+            return read[term]
+        if self.own is None or self.own.others:
+            return self._read_term(term)
+        return read_ranked_blocking(self._connection, self._having(term))
 
     def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
         """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered
@@ -183,7 +196,7 @@ class AskedWords:
         """
         if self.own is not None and not is_many(count):
             every = read_rows_blocking(self._connection, self._having(term))
-            theirs = self.own.among(every)
+            theirs = self.own.among(every) if self.own.others else every
             if not is_many(len(every)) or len(theirs) == len(every):
                 return theirs
         return self._read_rows(self._having(term), count=count)

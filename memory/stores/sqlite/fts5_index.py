@@ -39,9 +39,10 @@ class Fts5Index:
     def one_of(self, parts: Iterable[str]) -> str:
         return " OR ".join(parts)
 
-    def count_blocking(self, reader: Connection, expression: str) -> int:
+    def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
         row = reader.execute(
-            "SELECT count(*) FROM item_words WHERE item_words MATCH ?", (expression,)
+            "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE item_words MATCH ? LIMIT ?)",
+            (expression, most),
         ).fetchone()
         return int(row[0])
 

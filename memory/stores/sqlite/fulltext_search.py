@@ -22,13 +22,11 @@ from memory.stores.database import Connection
 from memory.stores.sqlite.asked_words import AskedWords
 from memory.stores.sqlite.bm25 import Term, average_length, presence, score
 from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token, word_index_of
-from memory.stores.sqlite.owner_index import MAX_COUNTED, OwnerIndex, RowCounts
+from memory.stores.sqlite.owner_index import MAX_COUNTED, MAX_RANKED, OwnerIndex, RowCounts
 from memory.stores.sqlite.stems import Stems
 from memory.stores.sqlite.word_index import WordIndex
 from memory.text.terms import is_character
 
-MAX_RANKED: Final = 3000
-"""Rows that one search ranks at most, but for a single word that alone has more."""
 _MANY_ROWS: Final = 6000
 """If the words stand in so many rows, single characters would add rows and little distinction."""
 _MAX_REPEATS: Final = 3

@@ -16,6 +16,8 @@ from memory.stores.sqlite.statements import placeholders
 
 COMMON: Final = 4000
 """From so many rows on a term is common."""
+MAX_RANKED: Final = 3000
+"""Rows that one search ranks at most, but for a single word that alone has more."""
 MAX_COUNTED: Final = 10_001
 """A term is counted up to so many rows; one with more counts as being in all of them."""
 _USES: Final = 500
@@ -55,17 +57,24 @@ class RowCounts:
     def __init__(self) -> None:
         self._remembered: dict[str, tuple[int, int]] = {}
 
-    def rows_blocking(self, expression: str, read: Callable[[], Sequence[int]]) -> Rows:
+    def rows_blocking(
+        self,
+        expression: str,
+        read: Callable[[], Sequence[int]],
+        count: Callable[[], int] | None = None,
+    ) -> Rows:
         """Return the rows that match, `MAX_COUNTED` at most, or only their count if it is
-        remembered.
+        remembered. Where there is a `count`, it is asked for what `read` has too many of to rank.
         """
         known = self._take(expression)
         if known is not None:
             return Rows(known, None)
         found = read()
-        if len(found) >= _LEAST_REMEMBERED:
-            self._remember(expression, len(found))
-        return Rows(len(found), found if len(found) < MAX_COUNTED else None)
+        is_counted = count is not None and len(found) > MAX_RANKED
+        rows = count() if count is not None and is_counted else len(found)
+        if rows >= _LEAST_REMEMBERED:
+            self._remember(expression, rows)
+        return Rows(rows, None if is_counted or is_many(rows) else found)
 
     def knows(self, expression: str) -> bool:
         """Return whether a count is remembered, so that no rows will be read for it."""
@@ -101,6 +110,8 @@ class OwnRows:
 
     marks: bytes
     """A byte for each row number up to the last of theirs: 1 if it is theirs."""
+    others: int = 0
+    """At least how many rows there are beside theirs."""
 
     def among(self, seqs: Sequence[int]) -> list[int]:
         """Return those of the rows that are theirs, in the same order."""
@@ -139,12 +150,14 @@ class OwnerIndex:
             self._known.pop(key, None)
             return None
         known = self._known.get(key, OwnRows(b""))
-        new = _written_blocking(connection, owners, kinds, len(known.marks))
-        if new:
-            marks = bytearray(known.marks).ljust(max(new) + 1, b"\0")
+        if last >= len(known.marks):
+            since = len(known.marks)
+            new = _written_blocking(connection, owners, kinds, since)
+            marks = bytearray(known.marks).ljust(max(new, default=-1) + 1, b"\0")
             for seq in new:
                 marks[seq] = 1
-            known = OwnRows(bytes(marks))
+            others = known.others + _count_blocking(connection, since) - len(new)
+            known = OwnRows(bytes(marks), others)
         self._known[key] = known
         return known
 
@@ -163,6 +176,13 @@ def _written_blocking(
     return found
 
 
+def _count_blocking(connection: Connection, since: int) -> int:
+    """Return how many rows there are from a row number on."""
+    after = f" WHERE seq >= {since}" if since else ""  # all of them are counted in an index
+    row = connection.execute(f"SELECT count(*) FROM items{after}").fetchone()  # noqa: S608
+    return int(row[0])
+
+
 def read_rows_blocking(connection: Connection, expression: str, *, count: int = 0) -> Sequence[int]:
     """Return the rows that match, `MAX_COUNTED` at most.
 
@@ -170,7 +190,19 @@ def read_rows_blocking(connection: Connection, expression: str, *, count: int = 
     come first in the index.
     """
     index = word_index_of(connection)
-    return index.rows_blocking(connection, expression, MAX_COUNTED, newest=count >= MAX_COUNTED)
+    return index.rows_blocking(connection, expression, MAX_COUNTED, newest=is_many(count))
+
+
+def read_ranked_blocking(connection: Connection, expression: str) -> Sequence[int]:
+    """Return the rows that match, at most one more than are ranked."""
+    index = word_index_of(connection)
+    most = min(MAX_RANKED + 1, MAX_COUNTED)
+    return index.rows_blocking(connection, expression, most, newest=False)
+
+
+def count_rows_blocking(connection: Connection, expression: str) -> int:
+    """Count the rows that match, `MAX_COUNTED` at most."""
+    return word_index_of(connection).count_blocking(connection, expression, MAX_COUNTED)
 
 
 def read_each_blocking(

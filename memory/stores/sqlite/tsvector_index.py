@@ -57,9 +57,11 @@ class TsvectorIndex:
     def one_of(self, parts: Iterable[str]) -> str:
         return f"({' | '.join(parts)})"
 
-    def count_blocking(self, reader: Connection, expression: str) -> int:
+    def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
         row = reader.execute(
-            "SELECT count(*) FROM item_words WHERE words @@ ?::tsquery", (expression,)
+            "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE words @@ ?::tsquery"
+            " LIMIT nullif(?::bigint, -1)) AS found",
+            (expression, most),
         ).fetchone()
         return int(row[0])
 

@@ -54,8 +54,8 @@ class WordIndex(Protocol):
     def one_of(self, parts: Iterable[str]) -> str:
         """Return the expression for rows that fit one of one or several expressions."""
 
-    def count_blocking(self, reader: Connection, expression: str) -> int:
-        """Return how many rows fit."""
+    def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
+        """Return how many rows fit, counting to `most` unless that is -1."""
 
     def rows_blocking(
         self, reader: Connection, expression: str, limit: int, *, newest: bool

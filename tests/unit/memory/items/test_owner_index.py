@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memory.items.item import KINDS, Item, ItemKind
@@ -130,19 +130,23 @@ SCOPES = (
     st.sampled_from(SCOPES),
     st.sampled_from([KINDS, ("case",), ("note", "case")]),
     st.sampled_from([4, 10_001]),
+    st.sampled_from([2, 3_000]),
 )
+@example([("ann", "note", None, WORDS[:1])] * 5, WORDS[:1], ANN, KINDS, 10_001, 2)
 def test_what_is_found_is_the_same_as_by_the_index_alone(
     rows: list[tuple[str, ItemKind, str | None, list[str]]],
     question: list[str],
     scope: Scope,
     kinds: tuple[ItemKind, ...],
     counted: int,
+    ranked: int,
 ) -> None:
     with closing(opened()) as connection, pytest.MonkeyPatch.context() as patch:
         for n, (owner, kind, app, words) in enumerate(rows):
             put_item_blocking(connection, made(n, owner, kind, app, words))
         patch.setattr(owner_index, "MAX_COUNTED", counted)
         patch.setattr(fulltext_search, "MAX_COUNTED", counted)
+        patch.setattr(owner_index, "MAX_RANKED", ranked)
         patch.setattr(owner_index, "_LEAST_SHARE", 10**6)
         patch.setattr(fulltext_search, "_LOOKED_AT", 1)
         answers = []
