@@ -252,7 +252,9 @@ async def staged(
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(directory / "test.sqlite3", steps)
     turns, events = SqliteTurnStore(database), SqliteEventStore(database)
-    approvals = ApprovalDesk(SqliteApprovalStore(database), timeout_s=60, now=utc_now)
+    approvals = ApprovalDesk(
+        SqliteApprovalStore(database), timeout_s=chosen.approval_timeout_s, now=utc_now
+    )
     players = _Players(turns, approvals)
     tools = ConversationTools(turns)
     await anyio.to_thread.run_sync(partial(chosen.data_dir.mkdir, exist_ok=True))
