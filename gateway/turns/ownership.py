@@ -239,6 +239,7 @@ class Ownership:
         if is_first:
             self._epochs[turn.conversation_id] = turn.epoch
         elif self._epochs.get(turn.conversation_id) != turn.epoch:
+            self._must_compare = True  # it was left out while it was being stored
             raise LeaseLost("The conversation was let go.")
 
     def forget(self, conversation_id: ConversationId) -> None:

@@ -180,6 +180,7 @@ async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next
         async def accept_and_let_go(*given: Any, **more: Any) -> Turn:
             stored = await accept(*given, **more)
             here.ownership.let_go()
+            await here.ownership.beat()  # it releases nothing that is being stored
             return stored
 
         monkeypatch.setattr(SqliteTurnStore, "accept", accept_and_let_go)
