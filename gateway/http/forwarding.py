@@ -187,12 +187,27 @@ class Forwarder:
             await anyio.sleep(_LOOK_S)
             if answer.has_begun:
                 break
-            if not await self._holds(held):
+            if not await self._may_answer(held):
                 return
         while True:
             await anyio.sleep(_LOOK_AGAIN_S)
             if not self._ownership.is_living(held.node):
                 return
+
+    async def _may_answer(self, held: HeldElsewhere) -> bool:
+        """Return whether a silent server may still answer: a lease goes before the answer to a
+        deletion does.
+        """
+        if await self._holds(held):
+            return True
+        where = held.conversation_id
+        if where is None or self._ownership.holds(where):
+            return False
+        try:
+            is_free = await self._ownership.elsewhere(where) is None
+            return is_free and await self._ownership.lives(held.node)
+        except StoreUnavailable:
+            return True
 
     async def _holds(self, held: HeldElsewhere) -> bool:
         if held.conversation_id is None:

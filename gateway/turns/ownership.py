@@ -332,6 +332,10 @@ class Ownership:
         others = [node for node in nodes if node.id != self.node.id and node.url is not None]
         return random.choice(others) if others else None  # noqa: S311  no secret
 
+    async def lives(self, node: Node) -> bool:
+        """Return whether another server lives."""
+        return any(node.incarnation == one.incarnation for one in await self._leases.living())
+
     def is_living(self, node: Node) -> bool:
         """Return whether another server lived at the last beat."""
         return node.incarnation in self._living

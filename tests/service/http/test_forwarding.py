@@ -28,12 +28,20 @@ class Leases:
     """Says that another server holds a conversation, for so many questions."""
 
     left: int = 1_000_000
+    is_alive: bool = False
+    """Whether the other server lives when it holds the conversation no more."""
     expires_s: float = 0.2
 
     async def elsewhere(self, _: ConversationId) -> Node | None:
         await anyio.lowlevel.checkpoint()
         self.left -= 1
         return THERE if self.left >= 0 else None
+
+    async def lives(self, _: Node) -> bool:
+        return self.is_alive
+
+    def holds(self, _: ConversationId) -> bool:
+        return False
 
     async def another(self) -> Node | None:
         return await self.elsewhere(HELD)
@@ -174,6 +182,19 @@ async def test_a_server_that_is_silent_is_waited_for_as_long_as_it_holds_the_con
     here = Here(Leases(left=2))
     async with asking(here, here.leases, answer) as client:
         assert (await client.post("/chat", content=b"hello")).json() == {"served": "here"}
+
+
+async def test_a_server_that_deletes_the_conversation_is_waited_for() -> None:
+    """The lease goes with the conversation, before the answer is sent."""
+
+    async def answer(_: httpx.Request) -> httpx.Response:
+        await anyio.sleep(0.7)  # longer than the next look at the lease
+        return httpx.Response(204, stream=httpx.ByteStream(b""))
+
+    here = Here(Leases(left=0, is_alive=True))
+    async with asking(here, here.leases, answer) as client:
+        assert (await client.delete("/conversations/cnv_a")).status_code == 204
+    assert here.served == []
 
 
 async def test_a_server_that_holds_it_and_cannot_be_reached_is_told_to_the_client(
