@@ -5,14 +5,27 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import psutil
 import psycopg
 import pytest
 
+from gateway.conversations.sqlite.agent_transcripts import SqliteTranscriptStore
+from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.engine.sdk import SdkEngine
+from gateway.engine.session_mirror import stored_name
+from gateway.ids import ConversationId
+from memory.errors import StoreUnavailable
+from tests.conformance.suites.conversation_values import conversation
+from tests.conformance.suites.leases import A
+from tests.support.engine_talk import prompt, read
+from tests.support.engine_talk import script as engine_script
+from tests.support.engine_world import FRESH, MODEL, real_world
 from tests.support.live_server import (
     LiveClient,
     LiveServer,
@@ -22,6 +35,7 @@ from tests.support.live_server import (
     script,
 )
 from tests.support.postgres import new_database_blocking
+from tests.support.stores import open_file
 
 pytestmark = pytest.mark.e2e
 
@@ -37,6 +51,18 @@ TAKEN = (
     "UPDATE candor.leases SET node_id = 'nod_other', incarnation = 'inc_other', epoch = epoch + 1"
 )
 COUNT = "SELECT count(*) FROM candor.agent_entries"
+
+
+@dataclass
+class Untaken:
+    """A turn of a conversation that no server has ever held."""
+
+    conversation_id: ConversationId = A
+    epoch: int = 0
+
+    async def wait_decided(self) -> bool:
+        await anyio.lowlevel.checkpoint()
+        return True
 
 
 @pytest.fixture
@@ -207,3 +233,31 @@ async def test_a_session_older_than_the_store_is_stored_when_it_is_resumed(
     async with server_on(url, tmp_path, "b") as server, server.client() as client:
         again = await client.ask(ECHO, conversation)
         assert said_to_model(again)[0] == "A blue door."
+
+
+async def test_entries_that_could_not_be_stored_are_told_and_come_with_the_next_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(*_: object) -> None:
+        await anyio.lowlevel.checkpoint()
+        raise StoreUnavailable("The database cannot be written.")
+
+    async with open_file(tmp_path) as database, real_world(tmp_path) as world:
+        await SqliteConversationStore(database).create(conversation())
+        store = SqliteTranscriptStore(database)
+        store.is_fed = True
+        client = await SdkEngine(world.setup, world.tasks, transcripts=store).connect(MODEL, FRESH)
+
+        async def play(text: str) -> None:
+            given = replace(prompt(engine_script({"text": text})), owner=Untaken())
+            assert (await read(await client.start_run(given))).text == text
+
+        with monkeypatch.context() as broken:
+            broken.setattr(store, "append", fail)
+            await play("A blue door.")
+            name = stored_name(client.session_id or "")
+            assert await store.load(name) is None
+        assert "session_not_stored" in [record.message for record in caplog.records]
+        await play("A red roof.")
+        lines = b"\n".join(await store.load(name) or [])
+        assert lines.index(b"A blue door.") < lines.index(b"A red roof.")
