@@ -38,7 +38,6 @@ T = TypeVar("T")
 OLDEST_SERVER: Final = 160_000
 """PostgreSQL 16: `IS JSON`."""
 _BEGIN: Final = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"
-_UNSYNCED: Final = "; SET LOCAL synchronous_commit TO off"
 _CONTRADICTED: Final = (psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected)
 _MAX_RUNS: Final = 20
 _PAUSE_S: Final = 0.001
@@ -75,13 +74,16 @@ class PostgresDatabase(SqlDatabase):
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
         """See `SqlDatabase`. Transactions run side by side, with the effect of one after another.
 
+        All are synced: unlike a cut of the power, a crash of PostgreSQL leaves this process alive,
+        with numbers and epochs in memory that the database would have lost.
+
         `StoreUnavailable` where the connection is lost leaves open whether it was committed.
         """
         self._require_open()
         if self._use_lock is not None and not self._use_lock.is_held:
             raise StoreUnavailable(_NOT_ALONE)
-        begin = _BEGIN if is_synced else _BEGIN + _UNSYNCED
-        transaction = partial(self._transact_blocking, work, begin)
+        del is_synced
+        transaction = partial(self._transact_blocking, work)
         with translating_errors("written"):
             with anyio.CancelScope(shield=True):
                 result = await self._writers.run(transaction)
@@ -135,14 +137,14 @@ class PostgresDatabase(SqlDatabase):
             if self._use_lock is not None:
                 await anyio.to_thread.run_sync(self._use_lock.close_blocking)
 
-    def _transact_blocking(self, work: Callable[[Connection], T], begin: str) -> T:
+    def _transact_blocking(self, work: Callable[[Connection], T]) -> T:
         was_refused = False
         for run in range(_MAX_RUNS):
             if run:
                 pause = _PAUSE_S * 2 ** min(run, _MAX_DOUBLINGS)
                 time.sleep(random.uniform(0, pause))  # noqa: S311  so that rivals part
             try:
-                return self._run_blocking(work, begin)
+                return self._run_blocking(work)
             except _CONTRADICTED:
                 if run == _MAX_RUNS - 1:
                     raise
@@ -153,8 +155,8 @@ class PostgresDatabase(SqlDatabase):
                 was_refused = True
         raise AssertionError("the last run returns or raises")
 
-    def _run_blocking(self, work: Callable[[Connection], T], begin: str) -> T:
-        connection, _ = self._writers.begin_blocking(lambda new: new.execute(begin, prepare=False))
+    def _run_blocking(self, work: Callable[[Connection], T]) -> T:
+        connection, _ = self._writers.begin_blocking(lambda new: new.execute(_BEGIN, prepare=False))
         try:
             result = work(Statements(connection))
             connection.execute("COMMIT")

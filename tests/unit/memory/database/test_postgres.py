@@ -9,6 +9,7 @@ from traceback import format_exception
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import psycopg
 import pytest
 
@@ -18,7 +19,12 @@ from memory.stores.postgres.database import InUse, PostgresDatabase, open_postgr
 from memory.stores.postgres.translation import translated
 from tests.support.episodes import POSTGRES_MIGRATIONS as MEMORY_MIGRATIONS
 from tests.support.episodes import open_memory
-from tests.support.postgres import new_schema_blocking, open_schema, server_url
+from tests.support.postgres import (
+    new_schema_blocking,
+    open_schema,
+    restart_blocking,
+    server_url,
+)
 from tests.support.stores import POSTGRES_MIGRATIONS, open_file
 
 STEPS = ["CREATE TABLE words (word TEXT PRIMARY KEY, count BIGINT NOT NULL DEFAULT 0)"]
@@ -357,3 +363,12 @@ async def test_after_closing_nothing_is_read_or_written(schema: str) -> None:
     with connect_blocking(server_url(), schema) as connection, anyio.fail_after(30):
         while connection.execute(left).fetchall()[0][0]:  # noqa: ASYNC110  a server's process ends by itself
             await anyio.sleep(0.01)
+
+
+async def test_what_was_written_survives_a_crash_of_the_server(schema: str) -> None:
+    """The writer lives on, and takes for stored what it was told was stored."""
+    async with open_schema(schema, STEPS) as database:
+        await database.execute("INSERT INTO words (word) VALUES ('a')", is_synced=False)
+        await anyio.to_thread.run_sync(restart_blocking, "QUIT")
+    async with open_schema(schema, STEPS) as database:
+        assert await count_words(database) == 1
