@@ -45,7 +45,7 @@ async def join(
         incarnation=new_incarnation(),
         url=url,
         secret=None if url is None else token_urlsafe(),
-        process=None if url is None else own_process(),
+        process=None if url is None else await run_sync(own_process_blocking),
     )
     ownership = Ownership(
         SqliteLeaseStore(database),
@@ -82,20 +82,25 @@ async def be_watched_by_a_program(settings: Settings, ownership: Ownership) -> N
     if no other server would follow it.
     """
     if settings.node_url is not None:
-        await be_watched(owner_of(settings.data_dir), ownership.left_s)
+        owner = await run_sync(owner_of, settings.data_dir)
+        await be_watched(owner, ownership.left_s)
 
 
-def own_process() -> str | None:
+def own_process_blocking() -> str | None:
     """Return the name of this process; None where the system does not tell."""
     place = _place()
     return None if place is None else f"{place} {os.getpid()} {psutil.Process().create_time()}"
 
 
-def has_ended(name: str) -> bool:
-    """Return whether a process of this machine, as `own_process` names it, has ended.
+async def has_ended(name: str) -> bool:
+    """Return whether a process of this machine, as `own_process_blocking` names it, has ended.
 
     False if it belongs to another machine or container, of which nothing is known.
     """
+    return await run_sync(_has_ended_blocking, name)
+
+
+def _has_ended_blocking(name: str) -> bool:
     place, pid, started = name.rsplit(" ", 2)
     if place != _place():
         return False

@@ -40,8 +40,13 @@ class Recovery(Protocol):
         """Recover the turns of all of them, at the start."""
 
 
-HasEnded = Callable[[str], bool]
-"""Returns whether a process, as a node names it, is known to have ended; quick."""
+HasEnded = Callable[[str], Awaitable[bool]]
+"""Returns whether a process, as a node names it, is known to have ended."""
+
+
+async def never(_: str) -> bool:  # noqa: RUF029  as a `HasEnded`
+    """Return False: nothing is known of other processes."""
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +104,7 @@ class Ownership:
         node: Node,
         *,
         is_shared: bool = False,
-        has_ended: HasEnded = lambda _: False,
+        has_ended: HasEnded = never,
         heart: Heart = LONE,
     ) -> None:
         """Initialise; `is_shared` if other servers may use the database. `has_ended` returns
@@ -174,7 +179,7 @@ class Ownership:
         holder = await self._leases.holder(conversation_id)
         if holder is None or holder.id == self.node.id:
             return None
-        if holder.process is not None and self._has_ended(holder.process):
+        if holder.process is not None and await self._has_ended(holder.process):
             await self._leases.bury(holder)
             return None
         return holder
@@ -310,7 +315,7 @@ class Ownership:
         """Note the end of processes of this machine, so that nobody waits until they expire."""
         self._living = set()
         for node in await self._leases.living():
-            if node.process is not None and self._has_ended(node.process):
+            if node.process is not None and await self._has_ended(node.process):
                 await self._leases.bury(node)
             else:
                 self._living.add(node.incarnation)

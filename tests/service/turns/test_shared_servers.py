@@ -30,9 +30,8 @@ PASSWORD = "of-the-database"
 
 
 @pytest.fixture
-def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Make a database of the test's own; its servers are one process, whose end tells nothing."""
-    monkeypatch.setattr("gateway.nodes.own_process", lambda: None)
+def url() -> Iterator[str]:
+    """Make a database of the test's own."""
     with new_database_blocking(PASSWORD) as address:
         yield address
 
