@@ -24,7 +24,7 @@ from gateway.ids import NodeId, new_incarnation
 from gateway.instance import node_of_blocking
 from gateway.settings import Settings
 from gateway.storage import notifications
-from gateway.turns.ownership import LONE, QUICK, Ownership
+from gateway.turns.ownership import LONE, Ownership, heart_among_others
 from gateway.turns.workspace_lock import LocksOfServers
 from memory.stores.database import SqlDatabase
 
@@ -52,7 +52,7 @@ async def join(
         node,
         is_shared=database.engine != "sqlite",
         has_ended=has_ended,
-        heart=LONE if url is None else QUICK,
+        heart=LONE if url is None else heart_among_others(settings.node_ttl_s),
     )
     await ownership.begin()
     return ownership

@@ -224,6 +224,7 @@ class Settings:
     log_dir: Path = Path("logs")
     database_url: Secret | None = None
     node_url: str | None = None
+    node_ttl_s: float = 5.0
     model: str | None = None
     max_live_clients: int = 8
     max_live_mb: int = 0

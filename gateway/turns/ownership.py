@@ -68,8 +68,13 @@ class Heart:
 
 
 LONE: Final = Heart()
-QUICK: Final = Heart(ttl_s=5.0, beat_s=1.0, margin_s=1.5)
-"""Where others take over: a conversation runs again within 5 seconds of its server's death."""
+
+
+def heart_among_others(ttl_s: float) -> Heart:
+    """Return how a server beats whose conversations others take over after `ttl_s`; a process that
+    has ended on the same machine is noticed with the next beat.
+    """
+    return Heart(ttl_s=ttl_s, beat_s=min(1.0, ttl_s / 5), margin_s=ttl_s * 0.3)
 
 
 class HeldElsewhere(Overloaded, code="overloaded", retryable=True):

@@ -52,7 +52,7 @@ async def test_a_restored_backup_has_conversation_memory_and_files(tmp_path: Pat
 async def test_a_dump_of_postgresql_and_the_folders_are_restored_elsewhere(tmp_path: Path) -> None:
     """As docs/scale.md says; vectors are left out and made again."""
     home, copy, dump = tmp_path / "home", tmp_path / "copy", str(tmp_path / "candor.dump")
-    kept = {"node_url": "http://127.0.0.1:0", "embedder": "auto"}
+    kept = {"node_url": "http://127.0.0.1:0", "node_ttl_s": 60, "embedder": "auto"}
     what = ["--schema=candor", "--schema=candor_memory"]
     vectors = "--exclude-table=candor_memory.item_vectors"
     with new_database_blocking("before") as url, new_database_blocking("after") as new_url:

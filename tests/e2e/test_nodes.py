@@ -47,7 +47,12 @@ class Nodes:
 @asynccontextmanager
 async def two_nodes(directory: Path, url: str, **settings: Any) -> AsyncIterator[Nodes]:
     """Start two servers on one database and one workspace."""
-    shared = {"database_url": url, "workspace": directory / "ws", **settings}
+    shared = {
+        "database_url": url,
+        "workspace": directory / "ws",
+        "node_ttl_s": 60,  # a busy machine gives a server no processor for seconds
+        **settings,
+    }
     async with (
         node(directory / "one", **shared) as one,
         node(directory / "other", **shared) as other,
@@ -158,7 +163,7 @@ def test_a_server_that_is_not_alone_takes_a_database_that_others_share(
 async def test_the_agents_of_a_paused_server_are_killed_before_it_goes_on(
     tmp_path: Path, url: str
 ) -> None:
-    async with two_nodes(tmp_path, url) as nodes:
+    async with two_nodes(tmp_path, url, node_ttl_s=10) as nodes:
         pipe = nodes.one.make_pipe("pipe")
         async with nodes.here.stream(script(bash("cat pipe"))) as events:
             started = await events.until("tool.started")

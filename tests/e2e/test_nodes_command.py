@@ -56,7 +56,7 @@ async def started_nodes(directory: Path) -> AsyncIterator[Started]:
 
 
 def _start(directory: Path, told: Path) -> subprocess.Popen[bytes]:
-    env = environment(directory, {}, {"CANDOR_DEMO": "on"})
+    env = environment(directory, {"node_ttl_s": 60}, {"CANDOR_DEMO": "on"})
     with told.open("wb") as out, (directory / "log").open("wb") as err:
         command = [sys.executable, str(ROOT / "scripts/nodes.py"), "--port", "0"]
         return subprocess.Popen(command, env=env, stdout=out, stderr=err, cwd=directory)

@@ -75,7 +75,12 @@ def server_on(
     url: str, root: Path, name: str, **more: Any
 ) -> AbstractAsyncContextManager[LiveServer]:
     """Run a server of a database and a workspace that all share, with a directory of its own."""
-    shared = {"database_url": url, "workspace": root / "shared", "node_url": ANY_PORT}
+    shared = {
+        "database_url": url,
+        "workspace": root / "shared",
+        "node_url": ANY_PORT,
+        "node_ttl_s": 60,
+    }
     return running_server(root / name, **shared, **more)
 
 

@@ -23,7 +23,13 @@ def started_nodes(directory: Path, **options: Any) -> Iterator[LiveServer]:
     """
     folders = {"workspace": directory / "workspace", "log_dir": directory / "logs"}
     with new_database_blocking("of-the-nodes") as url:
-        shared = {"database_url": url, "node_url": "http://127.0.0.1:0", **folders, **options}
+        shared = {
+            "database_url": url,
+            "node_url": "http://127.0.0.1:0",
+            "node_ttl_s": 60,  # a busy machine gives a server no processor for seconds
+            **folders,
+            **options,
+        }
         with (
             started_server(directory / "one", **shared) as one,
             started_server(directory / "other", **shared) as other,
