@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import httpx
 
-from tests.support.live_server import EventStream
+from tests.support.live_server import DEADLINE_S, EventStream
 
 _AGAIN_S = 0.1
 _SILENT_S = 3.0
@@ -192,6 +192,7 @@ async def note_places(
     """Note which of the conversations each server shows; `doors` has their names and addresses."""
     for name, url in doors:
         async with new_http(url) as http:
+            http.timeout = DEADLINE_S  # nothing is broken now, and nobody asks again
             for chat in chats:
                 if chat.conversation_id is not None:
                     answer = await http.get(f"/conversations/{chat.conversation_id}")
