@@ -22,9 +22,9 @@ from bench.report import save, show
 from gateway.conversations import migrations
 from gateway.conversations.model import Conversation, fresh_conversation
 from gateway.conversations.model import Turn as StoredTurn
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
-from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.record_queue import SqlRecordQueue
+from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.ids import TurnId, UserId
 from gateway.turns.record import RecordWorker
 from memory.clock import utc_now
@@ -32,8 +32,8 @@ from memory.items.scope import Scope
 from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqliteEpisodeStore
-from memory.stores.sqlite.record import SqliteRecordStore
+from memory.stores.sqlite.episodes import SqlEpisodeStore
+from memory.stores.sqlite.record import SqlRecordStore
 from policies.secrets import mask_secrets
 
 DEPTH = 20
@@ -129,12 +129,12 @@ async def recorded(dialogue: Dialogue) -> AsyncIterator[MemorySearch]:
         try:
             async with open_memory(Path(directory)) as memory:
                 index = RecordIndex(
-                    SqliteRecordStore(memory.database, utc_now, deliver_to=()),
-                    SqliteEpisodeStore(memory.database, utc_now).recalled_texts,
+                    SqlRecordStore(memory.database, utc_now, deliver_to=()),
+                    SqlEpisodeStore(memory.database, utc_now).recalled_texts,
                     mask=mask_secrets,
                     now=utc_now,
                 )
-                worker = RecordWorker(SqliteRecordQueue(database), index, is_on=True)
+                worker = RecordWorker(SqlRecordQueue(database), index, is_on=True)
                 await worker.start()
                 await _write(dialogue, database)
                 await worker.catch_up()
@@ -145,7 +145,7 @@ async def recorded(dialogue: Dialogue) -> AsyncIterator[MemorySearch]:
 
 async def _write(dialogue: Dialogue, database: Database) -> None:
     """Write the dialogue's turns as finished turns, as the gateway leaves them."""
-    turns, conversations = SqliteTurnStore(database), SqliteConversationStore(database)
+    turns, conversations = SqlTurnStore(database), SqlConversationStore(database)
     user = UserId(dialogue.owner)
     known: dict[int, Conversation] = {}
     ended = []

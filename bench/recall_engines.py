@@ -36,7 +36,7 @@ from memory.stores.postgres import migrations as postgres_migrations
 from memory.stores.postgres.database import open_postgres
 from memory.stores.sqlite.database import migrations_of, open_database
 from memory.stores.sqlite.fulltext_index import scope_tokens, word_index_of
-from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
 from memory.stores.sqlite.word_index import IndexedTerms
@@ -58,7 +58,7 @@ class _Engine:
     def __init__(self, name: str, database: SqlDatabase) -> None:
         self.name = name
         self._database = database
-        items = SqliteItemStore(database)
+        items = SqlItemStore(database)
         self._search = MemorySearch(items, [FulltextRetriever(items)], now=utc_now)
         self._reader = RecallReader(self._search)
         self.filled_s = 0.0

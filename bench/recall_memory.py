@@ -17,8 +17,8 @@ from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqliteEpisodeStore
-from memory.stores.sqlite.items import SqliteItemStore
+from memory.stores.sqlite.episodes import SqlEpisodeStore
+from memory.stores.sqlite.items import SqlItemStore
 
 BATCH = 200
 MIGRATIONS = migrations_of(migrations.__name__)
@@ -29,7 +29,7 @@ class Memory:
     """The parts that a measurement speaks to."""
 
     database: Database
-    items: SqliteItemStore
+    items: SqlItemStore
     writer: MemoryWriter
 
     def search(self, *more_arms: Retriever) -> MemorySearch:
@@ -49,8 +49,8 @@ async def open_memory(directory: Path) -> AsyncIterator[Memory]:
     try:
         yield Memory(
             database,
-            SqliteItemStore(database),
-            MemoryWriter(SqliteEpisodeStore(database, utc_now), deliver_to=(), now=utc_now),
+            SqlItemStore(database),
+            MemoryWriter(SqlEpisodeStore(database, utc_now), deliver_to=(), now=utc_now),
         )
     finally:
         await database.close()

@@ -17,8 +17,8 @@ import anyio
 import anyio.lowlevel
 
 from bench.report import median, save, show
-from gateway.conversations.sqlite.agent_transcripts import SqliteTranscriptStore
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
+from gateway.conversations.sql.conversations import SqlConversationStore
 from gateway.engine.events import TextDelta
 from gateway.engine.protocol import SessionOrigin
 from gateway.engine.sdk import SdkEngine
@@ -72,15 +72,15 @@ async def run(rounds: int) -> None:
 
 
 @asynccontextmanager
-async def _store() -> AsyncIterator[SqliteTranscriptStore]:
+async def _store() -> AsyncIterator[SqlTranscriptStore]:
     with empty_schema_blocking("bench") as schema:
         async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
-            await SqliteConversationStore(database).create(conversation())
-            yield SqliteTranscriptStore(database)
+            await SqlConversationStore(database).create(conversation())
+            yield SqlTranscriptStore(database)
 
 
 async def _measure(
-    world: RealWorld, store: SqliteTranscriptStore, size_kb: int, rounds: int
+    world: RealWorld, store: SqlTranscriptStore, size_kb: int, rounds: int
 ) -> tuple[dict[str, float], dict[str, float]]:
     plain, stored = world.engine, SdkEngine(world.setup, world.tasks, transcripts=store)
 
@@ -111,7 +111,7 @@ async def _measure(
 
 
 async def _file_ms(
-    world: RealWorld, store: SqliteTranscriptStore, session_id: str, *, is_there: bool
+    world: RealWorld, store: SqlTranscriptStore, session_id: str, *, is_there: bool
 ) -> float:
     seconds = []
     for _ in range(_LOOKS):

@@ -23,7 +23,7 @@ from gateway.conversations.doorbell import Doorbell
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.feed_follower import FeedFollower
 from gateway.conversations.model import Turn, TurnEvent
-from gateway.conversations.sqlite.events import insert_events
+from gateway.conversations.sql.events import insert_events
 from gateway.ids import ConversationId, NodeId, TurnId
 from memory.stores.database import Connection
 from memory.stores.postgres.database import PostgresDatabase

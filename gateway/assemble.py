@@ -20,17 +20,17 @@ from gateway.chat.quotas import quota_of
 from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
-from gateway.conversations.sqlite.agent_transcripts import transcripts_in
-from gateway.conversations.sqlite.approvals import SqliteApprovalStore
-from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
-from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.sqlite.duties import SqliteDutyStore
-from gateway.conversations.sqlite.events import SqliteEventStore
-from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
-from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
-from gateway.conversations.sqlite.schedules import SqliteScheduleStore
-from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.sql.agent_transcripts import transcripts_in
+from gateway.conversations.sql.approvals import SqlApprovalStore
+from gateway.conversations.sql.client_objects import SqlClientObjectStore
+from gateway.conversations.sql.client_turns import SqlClientTurnStore
+from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.duties import SqlDutyStore
+from gateway.conversations.sql.events import SqlEventStore
+from gateway.conversations.sql.file_changes import SqlFileChangeStore
+from gateway.conversations.sql.record_queue import SqlRecordQueue
+from gateway.conversations.sql.schedules import SqlScheduleStore
+from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
@@ -206,9 +206,9 @@ class _Parts:
 
 async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) -> Services:
     settings, access, metrics, mask = parts.settings, parts.access, parts.metrics, parts.mask
-    turns, events = SqliteTurnStore(parts.database), SqliteEventStore(parts.database)
-    conversations = SqliteConversationStore(parts.database)
-    file_changes = SqliteFileChangeStore(parts.database)
+    turns, events = SqlTurnStore(parts.database), SqlEventStore(parts.database)
+    conversations = SqlConversationStore(parts.database)
+    file_changes = SqlFileChangeStore(parts.database)
     record = _record(parts)
     stored = await transcripts_in(parts.database, parts.ownership.lose_epoch)
     engine = make_engine(background, stored)
@@ -230,7 +230,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     workspaces, worktrees = await _open_workspaces(parts, further, conversations)
     usual = partial(usual_spec, access.model, turn_memory, further, workspaces, worktrees)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
-    stored_approvals = SqliteApprovalStore(parts.database)
+    stored_approvals = SqlApprovalStore(parts.database)
     approvals = ApprovalDesk(
         stored_approvals,
         timeout_s=settings.approval_timeout_s,
@@ -286,9 +286,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             conversations=conversations,
             turns=turns,
             file_changes=file_changes,
-            client_objects=SqliteClientObjectStore(parts.database),
-            client_turns=SqliteClientTurnStore(parts.database),
-            schedules=SqliteScheduleStore(parts.database),
+            client_objects=SqlClientObjectStore(parts.database),
+            client_turns=SqlClientTurnStore(parts.database),
+            schedules=SqlScheduleStore(parts.database),
             events=events,
             outputs=outputs,
             log=log,
@@ -385,7 +385,7 @@ async def _duty(settings: Settings, database: SqlDatabase, ownership: Ownership)
         if settings.worktrees == "on":
             raise StartError(_OWN_TREES)
         await refuse_local_memory(settings, database)
-    return Duty(SqliteDutyStore(database), ownership.node, is_shared=is_shared)
+    return Duty(SqlDutyStore(database), ownership.node, is_shared=is_shared)
 
 
 def _outputs(parts: _Parts) -> OutputFiles:
@@ -413,7 +413,7 @@ def _traces(parts: _Parts, further: FurtherTools) -> BeginTrace:
 
 
 async def _open_workspaces(
-    parts: _Parts, further: FurtherTools, conversations: SqliteConversationStore
+    parts: _Parts, further: FurtherTools, conversations: SqlConversationStore
 ) -> tuple[OpenWorkspaces, Worktrees]:
     """Return what opens workspaces and work trees; a workspace that all share is open then."""
     settings = parts.settings
@@ -443,13 +443,13 @@ def _record(parts: _Parts) -> RecordWorker | None:
     memory = parts.memory.memory
     if memory is None:
         return None
-    queue, is_on = SqliteRecordQueue(parts.database), parts.settings.record == "on"
+    queue, is_on = SqlRecordQueue(parts.database), parts.settings.record == "on"
     duties = parts.duty if parts.duty.is_shared else None
     return RecordWorker(queue, memory.record, is_on=is_on, duties=duties)
 
 
 def _claim_checker(
-    parts: _Parts, turns: SqliteTurnStore, file_changes: SqliteFileChangeStore, log: EventLog
+    parts: _Parts, turns: SqlTurnStore, file_changes: SqlFileChangeStore, log: EventLog
 ) -> ClaimChecker:
     ask = parts.access.ask_model if parts.settings.check == "model" else None
     count = parts.metrics.count_claim_check

@@ -16,7 +16,7 @@ from gateway.conversations.doorbell import Doorbell
 from gateway.conversations.feed import EventFeed
 from gateway.conversations.feed_follower import FeedFollower
 from gateway.conversations.leases import Node
-from gateway.conversations.sqlite.leases import SqliteLeaseStore
+from gateway.conversations.sql.leases import SqlLeaseStore
 from gateway.conversations.store import EventStore
 from gateway.engine.processes import owner_of
 from gateway.engine.watchdog import be_watched
@@ -48,7 +48,7 @@ async def join(
         process=None if url is None else await run_sync(own_process_blocking),
     )
     ownership = Ownership(
-        SqliteLeaseStore(database),
+        SqlLeaseStore(database),
         node,
         is_shared=database.engine != "sqlite",
         has_ended=has_ended,
@@ -61,7 +61,7 @@ async def join(
 def locks_of(settings: Settings, database: SqlDatabase, node: Node) -> LocksOfServers | None:
     """Return the locks of what all servers use; None if this one is alone."""
     is_alone = settings.node_url is None
-    return None if is_alone else LocksOfServers(SqliteLeaseStore(database), node)
+    return None if is_alone else LocksOfServers(SqlLeaseStore(database), node)
 
 
 async def follow_others(

@@ -31,8 +31,8 @@ from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
-from memory.stores.sqlite.chronicle import SqliteChronicle
-from memory.stores.sqlite.notes import SqliteNoteStore
+from memory.stores.sqlite.chronicle import SqlChronicle
+from memory.stores.sqlite.notes import SqlNoteStore
 
 OWNER = "ann"
 _PLAIN = "unigram+bigram"
@@ -108,8 +108,8 @@ async def remembering(person: PersonSet) -> AsyncIterator[Memory]:
     ):
         workspace = Path(name) / "workspace"
         write_notes(person, workspace)
-        recorder = IntentRecorder(SqliteChronicle(memory.database), str)
-        store = SqliteNoteStore(
+        recorder = IntentRecorder(SqlChronicle(memory.database), str)
+        store = SqlNoteStore(
             memory.database, deliver_to=(), recording=recorder.recording, now=utc_now
         )
         await NoteIndex(workspace, store, str).scan()

@@ -13,7 +13,7 @@ from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
 from memory.embeddings.protocol import TextEmbedder, ThreadedEmbedder
-from memory.stores.sqlite.vectors import SqliteIndexState
+from memory.stores.sqlite.vectors import SqlIndexState
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import IndexFiles, VectorIndexer, VectorRetriever
 
@@ -56,7 +56,7 @@ async def indexed(memory: Memory, embedder: TextEmbedder) -> AsyncIterator[Vecto
             IndexFiles(open=opened, is_sound=is_sound),
             embedder,
             memory.items,
-            SqliteIndexState(memory.database),
+            SqlIndexState(memory.database),
         )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(indexer.run)

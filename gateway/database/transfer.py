@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from itertools import islice
 from typing import Any, Final, Literal
 
-from gateway.conversations.sqlite.search_rebuild import rebuild_search_blocking
+from gateway.conversations.sql.search_rebuild import rebuild_search_blocking
 from gateway.database.ends import End, Files, source_files, target_files
 from gateway.database.parts import PARTS, Part
 from gateway.errors import StartError

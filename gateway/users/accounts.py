@@ -9,10 +9,10 @@ import anyio
 
 from gateway.ids import UserId
 from gateway.users.model import Action, AuditEntry, User, digest_of
-from gateway.users.sqlite.audit import SqliteAuditLog
-from gateway.users.sqlite.quotas import SqliteQuotaStore
-from gateway.users.sqlite.sessions import SqliteSessionStore
-from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
+from gateway.users.sql.audit import SqlAuditLog
+from gateway.users.sql.quotas import SqlQuotaStore
+from gateway.users.sql.sessions import SqlSessionStore
+from gateway.users.sql.users import SqlTokenStore, SqlUserStore
 from gateway.users.store import AuditLog, QuotaStore, SessionStore, TokenStore, UserStore
 from memory.clock import Now
 from memory.errors import StoreUnavailable
@@ -141,10 +141,10 @@ class Accounts:
 def open_accounts(database: SqlDatabase, *, now: Now) -> Accounts:
     """Return the accounts of a database that is open."""
     return Accounts(
-        SqliteUserStore(database),
-        SqliteTokenStore(database),
-        SqliteSessionStore(database),
-        SqliteQuotaStore(database),
-        SqliteAuditLog(database),
+        SqlUserStore(database),
+        SqlTokenStore(database),
+        SqlSessionStore(database),
+        SqlQuotaStore(database),
+        SqlAuditLog(database),
         now=now,
     )

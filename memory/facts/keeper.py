@@ -19,7 +19,7 @@ from memory.facts.gate import MAX_FACT_CHARS, FactRefused, quotable, savable
 from memory.facts.openings import asks_to_forget, asks_to_remember
 from memory.facts.profile import Profile
 from memory.facts.rows import (
-    SqliteFactStore,
+    SqlFactStore,
     forgotten_on_request_blocking,
     put_profile_blocking,
 )
@@ -64,7 +64,7 @@ class FactKeeper:
         on_written: Callable[[Sequence[Origin]], None] = lambda _: None,
     ) -> None:
         self._database = database
-        self.store = SqliteFactStore(database)
+        self.store = SqlFactStore(database)
         self._items = items
         self._writes = FactWrites(deliver_to=tuple(deliver_to), recording=recording)
         self._mask = mask

@@ -34,7 +34,7 @@ _SELECT: Final = (
 )
 
 
-class SqliteFactStore:
+class SqlFactStore:
     """Reads facts and profiles of the memory's database."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -53,16 +53,16 @@ from memory.service.memory import Memory
 from memory.service.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.cases import SqliteCaseStore
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.cases import SqlCaseStore
+from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqliteEpisodeStore
+from memory.stores.sqlite.episodes import SqlEpisodeStore
 from memory.stores.sqlite.integrity import check_integrity
-from memory.stores.sqlite.item_pages import SqliteItemPages
-from memory.stores.sqlite.items import SqliteItemStore
-from memory.stores.sqlite.notes import SqliteNoteStore
-from memory.stores.sqlite.outbox import SqliteOutboxStore
-from memory.stores.sqlite.record import SqliteRecordStore
+from memory.stores.sqlite.item_pages import SqlItemPages
+from memory.stores.sqlite.items import SqlItemStore
+from memory.stores.sqlite.notes import SqlNoteStore
+from memory.stores.sqlite.outbox import SqlOutboxStore
+from memory.stores.sqlite.record import SqlRecordStore
 from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.stores.sqlite.vectors import deliver_vectors_again
 from memory.vectors.backfill import VectorBackfill
@@ -164,12 +164,12 @@ async def _build(
     draw: Callable[[], float],
     events: MemoryEvents,
 ) -> Memory:
-    items = SqliteItemStore(database)
-    chronicle = SqliteChronicle(database, talk_waits=_model_learns(plan))
+    items = SqlItemStore(database)
+    chronicle = SqlChronicle(database, talk_waits=_model_learns(plan))
     recorder = IntentRecorder(chronicle, plan.mask, policy)
     queue = IntentQueue(recorder)
     told = recorded_in(queue, events, now)
-    outbox = SqliteOutboxStore(database)
+    outbox = SqlOutboxStore(database)
     reading = ReadingBreakers(told.on_breaker)
     vectors = await open_vectors(plan, database, items, now, reading)
     served: list[Backend] = [*([vectors] if vectors is not None else []), *plan.backends]
@@ -200,7 +200,7 @@ async def _build(
     if vectors is not None:
         backfill = VectorBackfill(vectors.missing, again, wake=wake_deliveries)
     note_found = backfill.note if backfill is not None else lambda _: None
-    episodes = SqliteEpisodeStore(database, now)
+    episodes = SqlEpisodeStore(database, now)
 
     def announce(written: Sequence[Written]) -> None:
         for result in written:
@@ -223,7 +223,7 @@ async def _build(
     notes = await _notes(
         plan,
         partial(
-            SqliteNoteStore, database, deliver_to=deliver_to, recording=recorder.recording, now=now
+            SqlNoteStore, database, deliver_to=deliver_to, recording=recorder.recording, now=now
         ),
         items_changed,
     )
@@ -247,7 +247,7 @@ async def _build(
         on_words_alone=note_found,
         events=told.searches,
     )
-    cases = SqliteCaseStore(database, now, deliver_to=deliver_to)
+    cases = SqlCaseStore(database, now, deliver_to=deliver_to)
     finder = CaseFinder(search, cases, now=now, on_found=note_found)
     book = CaseBook(
         cases,
@@ -287,10 +287,10 @@ async def _build(
         recorder=recorder,
         chronicle=chronicle,
         items=items,
-        pages=SqliteItemPages(database),
+        pages=SqlItemPages(database),
         record=RecordIndex(
             # its texts stay here: the vectors are the server's own
-            SqliteRecordStore(database, now, deliver_to=[VECTORS] if vectors is not None else []),
+            SqlRecordStore(database, now, deliver_to=[VECTORS] if vectors is not None else []),
             episodes.recalled_texts,
             mask=plan.mask,
             now=now,
@@ -328,7 +328,7 @@ async def _build(
 
 
 async def _notes(
-    plan: MemoryPlan, store: Callable[..., SqliteNoteStore], on_change: Callable[[], None]
+    plan: MemoryPlan, store: Callable[..., SqlNoteStore], on_change: Callable[[], None]
 ) -> Notebooks:
     """Return the indexes of the notes; what was indexed of workspaces that are not in use goes."""
     if plan.tends:

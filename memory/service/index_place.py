@@ -18,8 +18,8 @@ from memory.service.plan import MemoryPlan
 from memory.stores.database import SqlDatabase
 from memory.stores.postgres import vector_index as pgvector
 from memory.stores.postgres.vector_index import PgvectorIndex
-from memory.stores.sqlite.items import SqliteItemStore
-from memory.stores.sqlite.vectors import SqliteIndexState
+from memory.stores.sqlite.items import SqlItemStore
+from memory.stores.sqlite.vectors import SqlIndexState
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import BACKEND, IndexFiles, VectorIndexer
 from memory.vectors.probe import is_sound_blocking
@@ -31,7 +31,7 @@ _DIR: Final = "vectors"
 async def open_vectors(
     plan: MemoryPlan,
     database: SqlDatabase,
-    items: SqliteItemStore,
+    items: SqlItemStore,
     now: Now,
     reading: ReadingBreakers,
 ) -> VectorIndexer | None:
@@ -47,7 +47,7 @@ async def open_vectors(
         now=now,
         on_breaker=reading.watch(BACKEND),
     )
-    states = SqliteIndexState(database)
+    states = SqlIndexState(database)
     if embedder is None:
         if database.engine == "postgresql":
             await pgvector.remove(database)

@@ -33,9 +33,9 @@ from memory.remote.breaker import ReadingBreakers
 from memory.service.forgetting import Forgetting
 from memory.service.transfer import Entry, ToldProfile, export_lines, profile_line, read_entries
 from memory.stores.database import SqlDatabase
-from memory.stores.sqlite.episodes import SqliteEpisodeStore
-from memory.stores.sqlite.item_pages import SqliteItemPages
-from memory.stores.sqlite.outbox import SqliteOutboxStore
+from memory.stores.sqlite.episodes import SqlEpisodeStore
+from memory.stores.sqlite.item_pages import SqlItemPages
+from memory.stores.sqlite.outbox import SqlOutboxStore
 from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.indexer import VectorIndexer
@@ -52,10 +52,10 @@ class Memory:
     recorder: IntentRecorder
     chronicle: Chronicle
     items: ItemStore
-    pages: SqliteItemPages
+    pages: SqlItemPages
     record: RecordIndex
-    episodes: SqliteEpisodeStore
-    outbox: SqliteOutboxStore
+    episodes: SqlEpisodeStore
+    outbox: SqlOutboxStore
     notes: Notebooks
     cases: CaseTools
     facts: FactKeeper

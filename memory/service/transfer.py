@@ -28,7 +28,7 @@ from memory.episodes.episode import (
 from memory.episodes.store import EpisodeStore
 from memory.facts.fact import Fact
 from memory.facts.profile import Profile
-from memory.facts.rows import SqliteFactStore
+from memory.facts.rows import SqlFactStore
 from memory.items.item import Item
 from memory.items.scope import LABELS, Scope, is_users_name
 from memory.items.store import ItemStore
@@ -67,7 +67,7 @@ async def export_lines(
     items: ItemStore,
     episodes: EpisodeStore,
     cases: CaseStore,
-    facts: SqliteFactStore,
+    facts: SqlFactStore,
     owner_ids: Sequence[str] = (),
 ) -> AsyncIterator[str]:
     """Yield a line for each item of these owners or of all, in the order of writing.
@@ -89,7 +89,7 @@ def profile_line(owner_id: str, profile: Profile) -> str:
 
 
 async def _line_of(
-    item: Item, episodes: EpisodeStore, cases: CaseStore, facts: SqliteFactStore
+    item: Item, episodes: EpisodeStore, cases: CaseStore, facts: SqlFactStore
 ) -> str:
     scope = Scope(owner_id=item.scope.owner_id)
     if item.kind == "episode" and (episode := await episodes.get(item.id, scope)) is not None:

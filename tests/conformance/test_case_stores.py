@@ -10,7 +10,7 @@ import pytest
 from memory.cases.store import CaseChange
 from memory.clock import Now
 from memory.stores.sqlite import case_writes, cases
-from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.case_records import CaseStoreSuite
@@ -46,7 +46,7 @@ async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:
     await expect_all_caught("cases", tmp_path, speaking, S, cases=cases)
 
 
-class TwoSteps(SqliteCaseStore):
+class TwoSteps(SqlCaseStore):
     """Writes the case first, and the rest in a transaction of its own."""
 
     async def apply(self, change: CaseChange) -> None:
@@ -56,12 +56,12 @@ class TwoSteps(SqliteCaseStore):
         await super().apply(rest)
 
 
-class Unordered(SqliteCaseStore):
+class Unordered(SqlCaseStore):
     async def get(self, case_ids: Sequence[str], owner_id: str) -> Any:
         return await super().get(sorted(case_ids), owner_id)
 
 
-class Forgiving(SqliteCaseStore):
+class Forgiving(SqlCaseStore):
     """Takes a new case for an update of the one that has its id."""
 
     async def apply(self, change: CaseChange) -> None:
@@ -70,7 +70,7 @@ class Forgiving(SqliteCaseStore):
         await super().apply(replace(change, expected_revision=expected))
 
 
-WRONG_STORES: list[tuple[type[SqliteCaseStore], str, dict[str, Any]]] = [
+WRONG_STORES: list[tuple[type[SqlCaseStore], str, dict[str, Any]]] = [
     (TwoSteps, "cancelled_anywhere", {"cut": cut_by_scope}),
     (TwoSteps, "cancelled_anywhere", {"cut": cut_by_task}),
     (TwoSteps, "leaves_nothing_behind", {"broken": "vote"}),
@@ -81,9 +81,9 @@ WRONG_STORES: list[tuple[type[SqliteCaseStore], str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("kind", "part", "case"), WRONG_STORES, ids=range(len(WRONG_STORES)))
 async def test_the_suite_catches_a_wrong_store(
-    tmp_path: Path, kind: type[SqliteCaseStore], part: str, case: dict[str, Any]
+    tmp_path: Path, kind: type[SqlCaseStore], part: str, case: dict[str, Any]
 ) -> None:
-    def make(database: Database, now: Now) -> SqliteCaseStore:
+    def make(database: Database, now: Now) -> SqlCaseStore:
         return kind(database, now, deliver_to=("memu", "vector"))
 
     with pytest.raises(CAUGHT):

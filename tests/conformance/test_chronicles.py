@@ -14,7 +14,7 @@ from memory.intents.chronicle import IntentPage, IntentRecord, Recording
 from memory.stores.database import Connection
 from memory.stores.sqlite import chronicle as sqlite_chronicle
 from memory.stores.sqlite.chronicle import (
-    SqliteChronicle,
+    SqlChronicle,
     mark_remembered_blocking,
     record_blocking,
     scrub_blocking,
@@ -28,7 +28,7 @@ from tests.support.other_words import CAUGHT, Speak, expect_all_caught, expect_p
 from tests.support.postgres import empty_schema_blocking
 
 
-def opening(place: Path | str, make: Callable[[Any], SqliteChronicle] = SqliteChronicle) -> Opening:
+def opening(place: Path | str, make: Callable[[Any], SqlChronicle] = SqlChronicle) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenChronicle]:
         async with open_memory_in(place) as database:
@@ -62,12 +62,12 @@ class TestPostgresChronicle(ChronicleSuite):
             yield opening(schema)
 
 
-class OneByOne(SqliteChronicle):
+class OneByOne(SqlChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         return [*await super().record(recordings[:1]), *await super().record(recordings[1:])]
 
 
-class Overwriting(SqliteChronicle):
+class Overwriting(SqlChronicle):
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
         def work(writer: Connection) -> list[str]:
             for recording in recordings:
@@ -80,7 +80,7 @@ class Overwriting(SqliteChronicle):
         return await self._database.write(work)
 
 
-class TellingAll(SqliteChronicle):
+class TellingAll(SqlChronicle):
     """Reports each as new."""
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
@@ -88,13 +88,13 @@ class TellingAll(SqliteChronicle):
         return [recording.intent_id for recording in recordings]
 
 
-class TrustingCursor(SqliteChronicle):
+class TrustingCursor(SqlChronicle):
     async def page(self, owner_id: str, *, cursor: str | None = None, **query: Any) -> IntentPage:
         known = cursor if cursor is not None and cursor.isdigit() and len(cursor) < 19 else None
         return await super().page(owner_id, cursor=known, **query)
 
 
-class Sharing(SqliteChronicle):
+class Sharing(SqlChronicle):
     """Caches what it read and returns that again."""
 
     def __init__(self, database: Database) -> None:
@@ -107,7 +107,7 @@ class Sharing(SqliteChronicle):
         return self._read[turn_id]
 
 
-class InTwoSteps(SqliteChronicle):
+class InTwoSteps(SqlChronicle):
     """Notes that the turn ended in a transaction of its own."""
 
     async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
@@ -118,7 +118,7 @@ class InTwoSteps(SqliteChronicle):
 
 
 S = ChronicleSuite()
-WRONG: list[tuple[type[SqliteChronicle], Any, dict[str, Any]]] = [
+WRONG: list[tuple[type[SqlChronicle], Any, dict[str, Any]]] = [
     (OneByOne, S.test_what_fails_leaves_nothing_behind, {}),
     *[
         (InTwoSteps, S.test_a_recording_that_is_cancelled_anywhere_is_whole_or_absent, {"cut": cut})
@@ -134,7 +134,7 @@ WRONG: list[tuple[type[SqliteChronicle], Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("make", "test", "case"), WRONG, ids=range(len(WRONG)))
 async def test_the_suite_catches_a_wrong_chronicle(
-    tmp_path: Path, make: type[SqliteChronicle], test: Any, case: dict[str, Any]
+    tmp_path: Path, make: type[SqlChronicle], test: Any, case: dict[str, Any]
 ) -> None:
     with pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, make), **case)
@@ -142,7 +142,7 @@ async def test_the_suite_catches_a_wrong_chronicle(
 
 async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:
     def speaking(directory: Path, speak: Speak) -> Opening:
-        return opening(directory, lambda database: SqliteChronicle(speak(database)))
+        return opening(directory, lambda database: SqlChronicle(speak(database)))
 
     await expect_all_caught("chronicle", tmp_path, speaking, S)
 

@@ -15,7 +15,7 @@ from memory.episodes.store import NewEpisode, Put
 from memory.items.scope import Scope
 from memory.stores.sqlite import episodes as sqlite_episodes
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.episodes import SqliteEpisodeStore, read_episode
+from memory.stores.sqlite.episodes import SqlEpisodeStore, read_episode
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
 from tests.conformance.suites.opened import run_test
@@ -24,7 +24,7 @@ from tests.support.other_words import CAUGHT, expect_parts_caught
 from tests.support.postgres import empty_schema_blocking
 
 
-def opening(place: Path | str, make: Callable[[Any], SqliteEpisodeStore] | None = None) -> Opening:
+def opening(place: Path | str, make: Callable[[Any], SqlEpisodeStore] | None = None) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenEpisodes]:
         async with open_memory_in(place) as database:
@@ -47,7 +47,7 @@ class TestPostgresEpisodes(EpisodeStoreSuite):
             yield opening(schema)
 
 
-class Unscoped(SqliteEpisodeStore):
+class Unscoped(SqlEpisodeStore):
     async def get(self, episode_id: str, scope: Scope) -> Episode | None:
         del scope
         row = await self._database.row(
@@ -56,7 +56,7 @@ class Unscoped(SqliteEpisodeStore):
         return read_episode(row["value"]) if row is not None else None
 
 
-class LookingBefore(SqliteEpisodeStore):
+class LookingBefore(SqlEpisodeStore):
     """Looks for the same outside of the transaction that stores it."""
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
@@ -73,7 +73,7 @@ class LookingBefore(SqliteEpisodeStore):
         return done
 
 
-class OneByOne(SqliteEpisodeStore):
+class OneByOne(SqlEpisodeStore):
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         puts: list[Put] = []
         for entry in new:
@@ -81,7 +81,7 @@ class OneByOne(SqliteEpisodeStore):
         return puts
 
 
-class MarkingNew(SqliteEpisodeStore):
+class MarkingNew(SqlEpisodeStore):
     """Marks the turn of what is new, and forgets to where it was merged."""
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
@@ -92,7 +92,7 @@ class MarkingNew(SqliteEpisodeStore):
         return puts
 
 
-class MarkingAfter(SqliteEpisodeStore):
+class MarkingAfter(SqlEpisodeStore):
     """Marks the turn in a transaction of its own."""
 
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
@@ -103,7 +103,7 @@ class MarkingAfter(SqliteEpisodeStore):
         return puts
 
 
-class Overwriting(SqliteEpisodeStore):
+class Overwriting(SqlEpisodeStore):
     async def put(self, new: Sequence[NewEpisode]) -> Sequence[Put]:
         for entry in new:
             name = entry.episode.episode_id
@@ -129,7 +129,7 @@ WRONG_STORES: list[tuple[Any, Any, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("make", "test", "case"), WRONG_STORES, ids=range(len(WRONG_STORES)))
 async def test_the_suite_catches_a_wrong_store(
-    tmp_path: Path, make: Callable[[Database, Any], SqliteEpisodeStore], test: Any, case: Any
+    tmp_path: Path, make: Callable[[Database, Any], SqlEpisodeStore], test: Any, case: Any
 ) -> None:
     with pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, lambda database: make(database, utc_now)), **case)

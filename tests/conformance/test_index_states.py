@@ -7,7 +7,7 @@ import pytest
 
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.vectors import SqliteIndexState
+from memory.stores.sqlite.vectors import SqlIndexState
 from memory.vectors.protocol import IndexState
 from tests.conformance.suites.item_values import item
 from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS
@@ -33,7 +33,7 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
 
 
 async def test_the_state_is_the_one_that_was_put_last(database: SqlDatabase) -> None:
-    states = SqliteIndexState(database)
+    states = SqlIndexState(database)
     assert await states.get() is None
     await states.put(STATE)
     assert await states.get() == STATE
@@ -52,12 +52,12 @@ async def test_a_complete_index_has_the_items_but_for_those_that_wait(
         writer.executemany(ENQUEUED, [*waiting, ("memu", "3", "c", "pending")])
 
     await database.write(work)
-    states = SqliteIndexState(database)
+    states = SqlIndexState(database)
     assert await states.expected_count("vectors") == 2
 
 
 async def test_a_removed_index_is_forgotten_with_what_waits_for_it(database: SqlDatabase) -> None:
-    states = SqliteIndexState(database)
+    states = SqlIndexState(database)
     await states.remove()
     await states.put(STATE)
     await database.execute(ENQUEUED, ("vectors", "1", "a", "pending"))

@@ -12,7 +12,7 @@ from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.items.store import UnknownCursor
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite import item_pages
-from memory.stores.sqlite.item_pages import SqliteItemPages
+from memory.stores.sqlite.item_pages import SqlItemPages
 from memory.stores.sqlite.items import put_item_blocking
 from tests.conformance.suites.item_values import ANN, AT, BOB, item
 from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS
@@ -32,9 +32,7 @@ def _opening(engine: str, directory: Path) -> Iterator[AbstractAsyncContextManag
 
 
 @asynccontextmanager
-async def _holding(
-    engine: str, directory: Path, items: list[Item]
-) -> AsyncIterator[SqliteItemPages]:
+async def _holding(engine: str, directory: Path, items: list[Item]) -> AsyncIterator[SqlItemPages]:
     def work(writer: Connection) -> None:
         for entry in items:
             put_item_blocking(writer, entry)
@@ -42,7 +40,7 @@ async def _holding(
     with _opening(engine, directory) as opens:
         async with opens as database:
             await database.write(work)
-            yield SqliteItemPages(database)
+            yield SqlItemPages(database)
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])

@@ -20,7 +20,7 @@ from memory.stores.postgres import migrations as postgres_migrations
 from memory.stores.sqlite import fulltext_index, fulltext_search, items
 from memory.stores.sqlite.database import migrations_of
 from memory.stores.sqlite.fts5_index import Fts5Index
-from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from tests.conformance.suites.item_search import ItemStoreSuite
 from tests.conformance.suites.item_values import Opening, OpenItems
 from tests.conformance.suites.opened import run_test
@@ -29,10 +29,10 @@ from tests.support.other_words import CAUGHT, expect_parts_caught
 from tests.support.postgres import empty_schema_blocking, open_schema
 
 POSTGRES_MIGRATIONS = migrations_of(postgres_migrations.__name__)
-Making = Callable[[SqlDatabase], SqliteItemStore]
+Making = Callable[[SqlDatabase], SqlItemStore]
 
 
-def opening(directory: Path, make: Making = SqliteItemStore) -> Opening:
+def opening(directory: Path, make: Making = SqlItemStore) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenItems]:
         async with open_memory(directory) as database:
@@ -41,7 +41,7 @@ def opening(directory: Path, make: Making = SqliteItemStore) -> Opening:
     return opens
 
 
-def postgres_opening(schema: str, make: Making = SqliteItemStore) -> Opening:
+def postgres_opening(schema: str, make: Making = SqlItemStore) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenItems]:
         async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
@@ -50,7 +50,7 @@ def postgres_opening(schema: str, make: Making = SqliteItemStore) -> Opening:
     return opens
 
 
-def opened_on(database: SqlDatabase, make: Making = SqliteItemStore) -> OpenItems:
+def opened_on(database: SqlDatabase, make: Making = SqlItemStore) -> OpenItems:
     async def put(new: Sequence[Item]) -> None:
         def work(writer: Connection) -> None:
             for entry in new:
@@ -77,13 +77,13 @@ class TestPostgresItems(ItemStoreSuite):
             yield postgres_opening(schema)
 
 
-class Unscoped(SqliteItemStore):
+class Unscoped(SqlItemStore):
     async def get(self, item_id: str, scope: Scope) -> Item | None:
         del scope
         return await self.current(item_id)
 
 
-class Wide(SqliteItemStore):
+class Wide(SqlItemStore):
     """Takes a label that may be missing for one that may be anything."""
 
     async def search(self, text: str, scope: Scope, **more: Any) -> list[WordHit]:
@@ -92,7 +92,7 @@ class Wide(SqliteItemStore):
         return await super().search(text, wide, **more)
 
 
-class FilteringLate(SqliteItemStore):
+class FilteringLate(SqlItemStore):
     """Ranks everybody's and leaves out the others' afterwards."""
 
     async def search(self, text: str, scope: Scope, **more: Any) -> list[WordHit]:
@@ -103,7 +103,7 @@ class FilteringLate(SqliteItemStore):
         return [hit for hit in hits if hit.item_id in kept]
 
 
-class ByAge(SqliteItemStore):
+class ByAge(SqlItemStore):
     """Finds the right ones and gives the newest first."""
 
     async def search(self, text: str, scope: Scope, **more: Any) -> list[WordHit]:
@@ -111,12 +111,12 @@ class ByAge(SqliteItemStore):
         return sorted(hits, key=lambda hit: hit.item_id)
 
 
-class AnyKind(SqliteItemStore):
+class AnyKind(SqlItemStore):
     async def search(self, text: str, scope: Scope, **more: Any) -> list[WordHit]:
         return await super().search(text, scope, **{**more, "kinds": KINDS})
 
 
-class SayingYes(SqliteItemStore):
+class SayingYes(SqlItemStore):
     """Takes whatever shares a word for an answer."""
 
     async def search(self, text: str, scope: Scope, **more: Any) -> list[WordHit]:
@@ -124,7 +124,7 @@ class SayingYes(SqliteItemStore):
         return [replace(hit, is_weak=False) for hit in hits]
 
 
-class ShowingAgain(SqliteItemStore):
+class ShowingAgain(SqlItemStore):
     """Leaves out afterwards what was seen, so that it takes the places of others."""
 
     async def search(self, text: str, scope: Scope, **more: Any) -> list[WordHit]:
@@ -135,12 +135,12 @@ class ShowingAgain(SqliteItemStore):
         return [hit for hit in hits if hit.item_id in left]
 
 
-class Shuffling(SqliteItemStore):
+class Shuffling(SqlItemStore):
     async def get_many(self, item_ids: Sequence[str], scope: Scope) -> list[Item]:
         return sorted(await super().get_many(item_ids, scope), key=lambda entry: entry.id)
 
 
-class OldestFirst(SqliteItemStore):
+class OldestFirst(SqlItemStore):
     async def newest(
         self,
         scope: Scope,
@@ -152,7 +152,7 @@ class OldestFirst(SqliteItemStore):
         return (await super().newest(scope, kinds=kinds, limit=limit, span=span))[::-1]
 
 
-class Repeating(SqliteItemStore):
+class Repeating(SqlItemStore):
     """Begins with the one that was given last."""
 
     async def after(

@@ -12,7 +12,7 @@ from memory.items.item import Item
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote, NoteStore
-from memory.stores.sqlite.notes import SqliteNoteStore
+from memory.stores.sqlite.notes import SqlNoteStore
 from tests.conformance.suites.opened import OpenedSuite, run_test
 from tests.support.episodes import AT, open_memory_in, recorder_on
 from tests.support.postgres import empty_schema_blocking
@@ -131,7 +131,7 @@ def opening(place: Path | str) -> Opening:
             async def item_ids() -> set[str]:
                 return {row["id"] for row in await database.rows("SELECT id FROM items")}
 
-            store = SqliteNoteStore(
+            store = SqlNoteStore(
                 database,
                 deliver_to=["vectors"],
                 recording=recorder_on(database).recording,

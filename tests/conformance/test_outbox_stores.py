@@ -11,7 +11,7 @@ import pytest
 
 from memory.outbox.delivery import Delivery, Link, NewDelivery
 from memory.stores.database import SqlDatabase
-from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
+from memory.stores.sqlite.outbox import SqlOutboxStore, enqueue_blocking
 from tests.conformance.suites.opened import run_test
 from tests.conformance.suites.outbox import Opening, OpenOutbox, OutboxStoreSuite
 from tests.support.episodes import open_memory_in
@@ -21,7 +21,7 @@ from tests.support.postgres import empty_schema_blocking
 
 def opening(
     place: Path | str,
-    make: Callable[[SqlDatabase], SqliteOutboxStore] = SqliteOutboxStore,
+    make: Callable[[SqlDatabase], SqlOutboxStore] = SqlOutboxStore,
     speaking: Callable[[Any], Any] = lambda database: database,
 ) -> Opening:
     @asynccontextmanager
@@ -50,25 +50,25 @@ class TestPostgresOutbox(OutboxStoreSuite):
             yield opening(schema)
 
 
-class ForgettingLinks(SqliteOutboxStore):
+class ForgettingLinks(SqlOutboxStore):
     async def delivered(
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
     ) -> None:
         await super().delivered(delivery, () if links is None else links, now)
 
 
-class ForgettingWhatWasBegun(SqliteOutboxStore):
+class ForgettingWhatWasBegun(SqlOutboxStore):
     async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
         pass
 
 
-class WithoutLag(SqliteOutboxStore):
+class WithoutLag(SqlOutboxStore):
     async def lag_s(self, backend: str, now: datetime) -> float:
         return 0.0
 
 
 S = OutboxStoreSuite()
-WRONG: list[tuple[type[SqliteOutboxStore], Any]] = [
+WRONG: list[tuple[type[SqlOutboxStore], Any]] = [
     (ForgettingLinks, S.test_what_came_of_a_newer_one_takes_the_place_of_the_old_at_that_backend),
     (ForgettingWhatWasBegun, S.test_what_was_begun_is_known_after_a_restart_and_waits_on),
     (WithoutLag, S.test_the_lag_is_the_age_of_the_oldest_that_waits),
@@ -77,7 +77,7 @@ WRONG: list[tuple[type[SqliteOutboxStore], Any]] = [
 
 @pytest.mark.parametrize(("make", "test"), WRONG, ids=range(len(WRONG)))
 async def test_the_suite_catches_a_wrong_outbox(
-    make: type[SqliteOutboxStore], test: Any, tmp_path: Path
+    make: type[SqlOutboxStore], test: Any, tmp_path: Path
 ) -> None:
     with pytest.raises(CAUGHT):
         await run_test(test, opening(tmp_path, make))

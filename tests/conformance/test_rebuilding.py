@@ -9,10 +9,10 @@ from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.notes.folder import NoteFile
 from memory.notes.index import IndexedNote
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
-from memory.stores.sqlite.notes import SqliteNoteStore
+from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
+from memory.stores.sqlite.notes import SqlNoteStore
 from memory.stores.sqlite.rebuilding import rebuild, redeliver
-from memory.stores.sqlite.vectors import SqliteIndexState, deliver_vectors_again
+from memory.stores.sqlite.vectors import SqlIndexState, deliver_vectors_again
 from memory.vectors.protocol import IndexState
 from tests.conformance.suites.item_values import ANN, AT, item
 from tests.support.episodes import open_memory_in, recorder_on
@@ -48,10 +48,10 @@ async def test_a_rebuilt_index_finds_all_items_and_has_the_vectors_made_anew(
 ) -> None:
     await put(database, 120)
     await database.execute("DELETE FROM item_words")
-    states = SqliteIndexState(database)
+    states = SqlIndexState(database)
     await states.put(IndexState(model_id="m", dimension=3, built_to=9, complete=True))
     assert await rebuild(database) == 120
-    assert len(await SqliteItemStore(database).search("工资", ANN, limit=200)) == 120
+    assert len(await SqlItemStore(database).search("工资", ANN, limit=200)) == 120
     assert await states.get() == IndexState(model_id="", dimension=3)
 
 
@@ -79,7 +79,7 @@ async def test_notes_are_dropped_of_all_users_or_of_the_workspace(
     database: SqlDatabase, *, of_users: bool
 ) -> None:
     shared, anns = (
-        SqliteNoteStore(
+        SqlNoteStore(
             database,
             deliver_to=["vectors"],
             recording=recorder_on(database).recording,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.users.sqlite.audit import SqliteAuditLog
-from gateway.users.sqlite.quotas import SqliteQuotaStore
-from gateway.users.sqlite.sessions import SqliteSessionStore
-from gateway.users.sqlite.users import SqliteTokenStore, SqliteUserStore
+from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.users.sql.audit import SqlAuditLog
+from gateway.users.sql.quotas import SqlQuotaStore
+from gateway.users.sql.sessions import SqlSessionStore
+from gateway.users.sql.users import SqlTokenStore, SqlUserStore
 from memory.errors import StoreConflict
 from memory.stores.database import SqlDatabase
 from tests.conformance.suites.users import AccountStores, AccountStoreSuite, OpenAccounts, refused
@@ -22,13 +22,13 @@ from tests.support.stores import POSTGRES_MIGRATIONS, open_file
 
 def accounts_on(database: SqlDatabase) -> AccountStores:
     return AccountStores(
-        users=SqliteUserStore(database),
-        tokens=SqliteTokenStore(database),
-        sessions=SqliteSessionStore(database),
-        quotas=SqliteQuotaStore(database),
-        audit=SqliteAuditLog(database),
-        turns=SqliteTurnStore(database),
-        conversations=SqliteConversationStore(database),
+        users=SqlUserStore(database),
+        tokens=SqlTokenStore(database),
+        sessions=SqlSessionStore(database),
+        quotas=SqlQuotaStore(database),
+        audit=SqlAuditLog(database),
+        turns=SqlTurnStore(database),
+        conversations=SqlConversationStore(database),
     )
 
 
@@ -65,6 +65,6 @@ async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:
 
 async def test_no_statement_changes_an_entry(tmp_path: Path) -> None:
     async with open_file(tmp_path) as database:
-        await SqliteAuditLog(database).add(refused("10.0.0.1"))
+        await SqlAuditLog(database).add(refused("10.0.0.1"))
         with pytest.raises(StoreConflict):
             await database.execute("UPDATE audit SET subject = ''")

@@ -15,8 +15,8 @@ import psutil
 import psycopg
 import pytest
 
-from gateway.conversations.sqlite.agent_transcripts import SqliteTranscriptStore
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
+from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
+from gateway.conversations.sql.conversations import SqlConversationStore
 from gateway.engine.sdk import SdkEngine
 from gateway.engine.session_mirror import stored_name
 from gateway.ids import ConversationId
@@ -248,8 +248,8 @@ async def test_entries_that_could_not_be_stored_are_told_and_come_with_the_next_
         raise StoreUnavailable("The database cannot be written.")
 
     async with open_file(tmp_path) as database, real_world(tmp_path) as world:
-        await SqliteConversationStore(database).create(conversation())
-        store = SqliteTranscriptStore(database)
+        await SqlConversationStore(database).create(conversation())
+        store = SqlTranscriptStore(database)
         store.is_fed = True
         client = await SdkEngine(world.setup, world.tasks, transcripts=store).connect(MODEL, FRESH)
 

@@ -17,9 +17,9 @@ from memory.intents.turns import ChronicleTurns
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
 from memory.service.forgetting import Forgetting
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import SqliteItemStore
+from memory.stores.sqlite.items import SqlItemStore
 from tests.support.crash_images import at_points, crashed_everywhere, texts
 from tests.support.episodes import AT, opened_on, recorder_on, turn_intents
 
@@ -52,7 +52,7 @@ async def remember(database: Database) -> int:
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
     return await EpisodeWorker(
-        ChronicleTurns(SqliteChronicle(database)), writer.write, store.mark_remembered
+        ChronicleTurns(SqlChronicle(database)), writer.write, store.mark_remembered
     ).drain()
 
 
@@ -69,7 +69,7 @@ async def forget(database: Database) -> bool:
 def keeper_on(database: Database) -> FactKeeper:
     return FactKeeper(
         database,
-        items=SqliteItemStore(database),
+        items=SqlItemStore(database),
         deliver_to=["vector"],
         recording=recorder_on(database).recording,
         mask=str,

@@ -10,7 +10,7 @@ import pytest
 from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.notes.index import NoteIndex, Scanned
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.notes import SqliteNoteStore
+from memory.stores.sqlite.notes import SqlNoteStore
 from policies.secrets import mask_secrets
 from tests.support.crash_images import at_points, crashed_everywhere, texts
 from tests.support.episodes import AT, recorder_on
@@ -52,7 +52,7 @@ def folder_of(database: Database) -> Path:
 def index_on(database: Database) -> NoteIndex:
     """Index the notes of the workspace beside a database."""
     recording = recorder_on(database).recording
-    store = SqliteNoteStore(database, deliver_to=BACKENDS, recording=recording, now=lambda: AT)
+    store = SqlNoteStore(database, deliver_to=BACKENDS, recording=recording, now=lambda: AT)
     return NoteIndex(folder_of(database).parent, store, mask_secrets)
 
 

@@ -18,13 +18,13 @@ from memory.clock import Now
 from memory.items.scope import Scope
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.case_writes import delete_case_blocking
-from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import SqliteItemStore
+from memory.stores.sqlite.items import SqlItemStore
 from tests.conformance.suites.case_values import AT, BACKENDS, OpenCases, Opening
 from tests.support.episodes import deliveries_in, open_memory, open_memory_in
 
-Making = Callable[[Any, Now], SqliteCaseStore]
+Making = Callable[[Any, Now], SqlCaseStore]
 
 
 def ticking() -> Now:
@@ -33,9 +33,9 @@ def ticking() -> Now:
     return lambda: AT + timedelta(seconds=next(ticks))
 
 
-def cases_on(database: SqlDatabase, now: Now) -> SqliteCaseStore:
+def cases_on(database: SqlDatabase, now: Now) -> SqlCaseStore:
     """Put the store of cases onto an open database."""
-    return SqliteCaseStore(database, now, deliver_to=BACKENDS)
+    return SqlCaseStore(database, now, deliver_to=BACKENDS)
 
 
 def opening(place: Path | str, make: Making = cases_on) -> Opening:
@@ -50,7 +50,7 @@ def opening(place: Path | str, make: Making = cases_on) -> Opening:
 
             yield OpenCases(
                 store=make(database, ticking()),
-                item=SqliteItemStore(database).current,
+                item=SqlItemStore(database).current,
                 deliveries=partial(deliveries_in, database),
                 forget=forget,
             )
@@ -61,7 +61,7 @@ def opening(place: Path | str, make: Making = cases_on) -> Opening:
 class Listed:
     """Candidates without a search: every case of the owner that has an item and is of the app."""
 
-    def __init__(self, database: Database, store: SqliteCaseStore) -> None:
+    def __init__(self, database: Database, store: SqlCaseStore) -> None:
         self._database = database
         self._store = store
 
@@ -78,7 +78,7 @@ class CaseWorld:
     """A book of cases on an open database, without vectors and search."""
 
     database: Database
-    store: SqliteCaseStore
+    store: SqlCaseStore
     book: CaseBook
     told: list[str]
     """Grows whenever the book says that something changed."""

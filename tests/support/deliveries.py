@@ -6,8 +6,8 @@ from memory.outbox.backend import Backend
 from memory.outbox.worker import DeliveryWorker
 from memory.remote.breaker import Breaker, BreakerLimits
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import SqliteItemStore
-from memory.stores.sqlite.outbox import SqliteOutboxStore
+from memory.stores.sqlite.items import SqlItemStore
+from memory.stores.sqlite.outbox import SqlOutboxStore
 from tests.support.episodes import AT
 
 LATER = AT + timedelta(days=1)
@@ -18,8 +18,8 @@ async def drain(backend: Backend, database: Database, now: datetime) -> int:
     try:
         return await DeliveryWorker(
             backend,
-            SqliteOutboxStore(database),
-            SqliteItemStore(database).current,
+            SqlOutboxStore(database),
+            SqlItemStore(database).current,
             Breaker(BreakerLimits()),
             now=lambda: now,
             draw=lambda: 0.5,

@@ -20,10 +20,10 @@ from memory.intents.registry import MemoryIntent
 from memory.stores.database import SqlDatabase
 from memory.stores.postgres import migrations as postgres_migrations
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqliteEpisodeStore
-from memory.stores.sqlite.items import SqliteItemStore
+from memory.stores.sqlite.episodes import SqlEpisodeStore
+from memory.stores.sqlite.items import SqlItemStore
 from policies.secrets import mask_secrets
 from tests.conformance.suites.episodes import OpenEpisodes
 from tests.support.postgres import open_schema
@@ -75,7 +75,7 @@ async def dump(database: SqlDatabase) -> str:
 
 def recorder_on(database: SqlDatabase) -> IntentRecorder:
     """Return a recorder of intents on an open database."""
-    return IntentRecorder(SqliteChronicle(database), mask_secrets)
+    return IntentRecorder(SqlChronicle(database), mask_secrets)
 
 
 def turn_intents(turn_id: str, *, command: str, message: str = "") -> list[MemoryIntent]:
@@ -116,11 +116,11 @@ def opened_on(database: SqlDatabase) -> OpenEpisodes:
         await recorder_on(database).record_intents(turn_intents(turn_id, command="true"))
 
     async def unremembered() -> Sequence[str]:
-        return await SqliteChronicle(database).unremembered(100)
+        return await SqlChronicle(database).unremembered(100)
 
     return OpenEpisodes(
-        store=SqliteEpisodeStore(database, lambda: AT),
-        item=SqliteItemStore(database).get,
+        store=SqlEpisodeStore(database, lambda: AT),
+        item=SqlItemStore(database).get,
         deliveries=partial(deliveries_in, database),
         end_turn=end_turn,
         unremembered=unremembered,

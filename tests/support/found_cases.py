@@ -13,9 +13,9 @@ from memory.errors import StoreUnavailable
 from memory.items.scope import Scope
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
-from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import SqliteItemStore
+from memory.stores.sqlite.items import SqlItemStore
 from tests.conformance.suites.case_values import new, next_of
 from tests.support.episodes import open_memory
 
@@ -56,7 +56,7 @@ def caller(**fields: Any) -> CaseCaller:
     return replace(blank, **fields)
 
 
-class WatchedCaseStore(SqliteCaseStore):
+class WatchedCaseStore(SqlCaseStore):
     """The store of cases; it fails when told to, and keeps what it was told of cases that were shown."""
 
     def __init__(self, database: Database) -> None:
@@ -129,7 +129,7 @@ async def open_finder(directory: Path, *retrievers: Retriever) -> AsyncIterator[
     """Open a finder by words, and by these retrievers, on a directory while the block runs."""
     directory.mkdir(exist_ok=True)
     async with open_memory(directory) as database:
-        items, store, noted = SqliteItemStore(database), WatchedCaseStore(database), Noted()
+        items, store, noted = SqlItemStore(database), WatchedCaseStore(database), Noted()
         search = MemorySearch(items, [FulltextRetriever(items), *retrievers], now=lambda: AT)
         finder = CaseFinder(search, store, now=lambda: AT, on_found=noted.note)
         yield FoundCases(finder=finder, store=store, backfill=noted)

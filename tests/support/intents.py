@@ -29,7 +29,7 @@ from memory.intents.builders import (
     intent_from_turn_received,
 )
 from memory.intents.registry import MemoryIntent
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.support.episodes import open_memory
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -138,7 +138,7 @@ BUILT: Mapping[str, Builder] = {
 
 
 @asynccontextmanager
-async def open_chronicle(directory: Path) -> AsyncIterator[SqliteChronicle]:
+async def open_chronicle(directory: Path) -> AsyncIterator[SqlChronicle]:
     """Open the chronicle of a directory while the block runs."""
     async with open_memory(directory) as database:
-        yield SqliteChronicle(database)
+        yield SqlChronicle(database)

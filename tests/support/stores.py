@@ -6,19 +6,19 @@ from pathlib import Path
 
 from gateway.conversations import migrations
 from gateway.conversations.migrations import postgres as postgres_migrations
-from gateway.conversations.sqlite.agent_transcripts import SqliteTranscriptStore
-from gateway.conversations.sqlite.approvals import SqliteApprovalStore
-from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
-from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.sqlite.duties import SqliteDutyStore
-from gateway.conversations.sqlite.events import SqliteEventStore
-from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
-from gateway.conversations.sqlite.leases import SqliteLeaseStore
-from gateway.conversations.sqlite.record_queue import SqliteRecordQueue
-from gateway.conversations.sqlite.schedules import SqliteScheduleStore
-from gateway.conversations.sqlite.turns import SqliteTurnStore
-from gateway.conversations.sqlite.webhooks import SqliteWebhookStore
+from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
+from gateway.conversations.sql.approvals import SqlApprovalStore
+from gateway.conversations.sql.client_objects import SqlClientObjectStore
+from gateway.conversations.sql.client_turns import SqlClientTurnStore
+from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.duties import SqlDutyStore
+from gateway.conversations.sql.events import SqlEventStore
+from gateway.conversations.sql.file_changes import SqlFileChangeStore
+from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.record_queue import SqlRecordQueue
+from gateway.conversations.sql.schedules import SqlScheduleStore
+from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.webhooks import SqlWebhookStore
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from tests.conformance.suites.conversation_values import OpenStores, Stores
@@ -42,19 +42,19 @@ async def open_file(directory: Path) -> AsyncIterator[Database]:
 def stores_on(database: SqlDatabase) -> Stores:
     """Put the stores onto an open database."""
     return Stores(
-        conversations=SqliteConversationStore(database),
-        turns=SqliteTurnStore(database),
-        events=SqliteEventStore(database),
-        approvals=SqliteApprovalStore(database),
-        schedules=SqliteScheduleStore(database),
-        leases=SqliteLeaseStore(database),
-        duties=SqliteDutyStore(database),
-        webhooks=SqliteWebhookStore(database),
-        client_objects=SqliteClientObjectStore(database),
-        client_turns=SqliteClientTurnStore(database),
-        file_changes=SqliteFileChangeStore(database),
-        record=SqliteRecordQueue(database),
-        transcripts=SqliteTranscriptStore(database),
+        conversations=SqlConversationStore(database),
+        turns=SqlTurnStore(database),
+        events=SqlEventStore(database),
+        approvals=SqlApprovalStore(database),
+        schedules=SqlScheduleStore(database),
+        leases=SqlLeaseStore(database),
+        duties=SqlDutyStore(database),
+        webhooks=SqlWebhookStore(database),
+        client_objects=SqlClientObjectStore(database),
+        client_turns=SqlClientTurnStore(database),
+        file_changes=SqlFileChangeStore(database),
+        record=SqlRecordQueue(database),
+        transcripts=SqlTranscriptStore(database),
     )
 
 

@@ -23,7 +23,7 @@ _RELATIONS: Final = (
 # by its id.
 
 
-class SqliteCaseStore:
+class SqlCaseStore:
     """Keeps cases in the memory's database; `deliver_to` names the backends that
     get their items.
     """

@@ -75,7 +75,7 @@ def scrub_blocking(
         )
 
 
-class SqliteChronicle:
+class SqlChronicle:
     """Intents in the memory's database."""
 
     def __init__(self, database: SqlDatabase, *, talk_waits: bool = True) -> None:

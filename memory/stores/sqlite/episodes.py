@@ -31,7 +31,7 @@ _MAX_RECALLED: Final = 200
 _FIRST_MOMENT, _LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-class SqliteEpisodeStore:
+class SqlEpisodeStore:
     """Keeps episodes in the memory's database."""
 
     def __init__(self, database: SqlDatabase, now: Now) -> None:

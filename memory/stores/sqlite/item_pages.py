@@ -25,7 +25,7 @@ _BATCH: Final = 200
 _CURSOR: Final = re.compile(r"(\d{4}-[0-9T:.\-]{1,24}Z)_(-?\d{1,18})")
 
 
-class SqliteItemPages:
+class SqlItemPages:
     """Lists items page by page."""
 
     def __init__(self, database: SqlDatabase) -> None:

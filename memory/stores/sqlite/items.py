@@ -116,7 +116,7 @@ def _labels_condition(scope: Scope) -> tuple[str, list[str]]:
     return conditions, given
 
 
-class SqliteItemStore:
+class SqlItemStore:
     """Items in the memory's database."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -34,7 +34,7 @@ from memory.stores.sqlite.vacuum import request_vacuum_blocking
 _FOLDER: Final = f"{FOLDER}/"
 
 
-class SqliteNoteStore:
+class SqlNoteStore:
     """Which notes of an owner are indexed, in the memory's database.
 
     A file of everybody's is stored under its name, one of a user's own under the user and its name.

@@ -73,7 +73,7 @@ def backends_of_blocking(connection: Connection, item_id: str) -> Sequence[str]:
     return [row[0] for row in rows]
 
 
-class SqliteOutboxStore:
+class SqlOutboxStore:
     """Deliveries in the memory's database; see `OutboxStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

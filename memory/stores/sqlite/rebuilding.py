@@ -13,7 +13,7 @@ from memory.outbox.delivery import deliveries_of
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.fulltext_index import index_item_blocking
 from memory.stores.sqlite.outbox import enqueue_again_blocking
-from memory.stores.sqlite.vectors import SqliteIndexState
+from memory.stores.sqlite.vectors import SqlIndexState
 from memory.vectors.protocol import IndexState
 
 _BATCH: Final = 100
@@ -27,7 +27,7 @@ async def rebuild(database: SqlDatabase) -> int:
     the database cannot be written; what was done before stays done.
     """
     count = await _for_all_items(database, _index_blocking)
-    states = SqliteIndexState(database)
+    states = SqlIndexState(database)
     state = await states.get()
     if state is not None:
         await states.put(IndexState(model_id="", dimension=state.dimension))

@@ -30,7 +30,7 @@ _TAKEN: Final = "SELECT 1 FROM items WHERE owner_id = ? AND thread = ? AND posit
 """An imported dialogue has the place in the thread."""
 
 
-class SqliteRecordStore:
+class SqlRecordStore:
     """See `RecordStore`."""
 
     def __init__(self, database: SqlDatabase, now: Now, *, deliver_to: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ _REPLACING: Final = (
 )
 
 
-class SqliteIndexState:
+class SqlIndexState:
     """The state of the vector index, in the memory's database; see `IndexStateStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -22,15 +22,15 @@ from gateway.conversations import migrations
 from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
-from gateway.conversations.sqlite.approvals import SqliteApprovalStore
-from gateway.conversations.sqlite.client_objects import SqliteClientObjectStore
-from gateway.conversations.sqlite.client_turns import SqliteClientTurnStore
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.sqlite.duties import SqliteDutyStore
-from gateway.conversations.sqlite.events import SqliteEventStore
-from gateway.conversations.sqlite.file_changes import SqliteFileChangeStore
-from gateway.conversations.sqlite.schedules import SqliteScheduleStore
-from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.sql.approvals import SqlApprovalStore
+from gateway.conversations.sql.client_objects import SqlClientObjectStore
+from gateway.conversations.sql.client_turns import SqlClientTurnStore
+from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.duties import SqlDutyStore
+from gateway.conversations.sql.events import SqlEventStore
+from gateway.conversations.sql.file_changes import SqlFileChangeStore
+from gateway.conversations.sql.schedules import SqlScheduleStore
+from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.engine.held_client import PoolLimits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec
@@ -92,7 +92,7 @@ MEMORY_LISTS = ("injected", "suppressed", "degraded", "saved", "forgotten")
 class _Players:
     """Plays turns by their message."""
 
-    def __init__(self, turns: SqliteTurnStore, approvals: ApprovalDesk) -> None:
+    def __init__(self, turns: SqlTurnStore, approvals: ApprovalDesk) -> None:
         self._turns = turns
         self._approvals = approvals
         self.release = anyio.Event()
@@ -251,9 +251,9 @@ async def staged(
     )
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(directory / "test.sqlite3", steps)
-    turns, events = SqliteTurnStore(database), SqliteEventStore(database)
+    turns, events = SqlTurnStore(database), SqlEventStore(database)
     approvals = ApprovalDesk(
-        SqliteApprovalStore(database), timeout_s=chosen.approval_timeout_s, now=utc_now
+        SqlApprovalStore(database), timeout_s=chosen.approval_timeout_s, now=utc_now
     )
     players = _Players(turns, approvals)
     tools = ConversationTools(turns)
@@ -273,7 +273,7 @@ async def staged(
     ):
         metrics, engine = Metrics(), ScriptedEngine(directory / "workspace")
         ownership = await join(chosen, database, NodeId("stage"))
-        duty = Duty(SqliteDutyStore(database), ownership.node, is_shared=False)
+        duty = Duty(SqlDutyStore(database), ownership.node, is_shared=False)
         webhooks = await open_webhooks(
             chosen, database, mask_secrets, duty, metrics.count_webhook_delivery
         )
@@ -294,16 +294,16 @@ async def staged(
             answers_questions=False,
             prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         )
-        store = SqliteConversationStore(database)
+        store = SqlConversationStore(database)
         accounts_of_users = open_accounts(database, now=utc_now)
         chat = Chat(
             ChatParts(
                 conversations=store,
                 turns=turns,
-                file_changes=SqliteFileChangeStore(database),
-                client_objects=SqliteClientObjectStore(database),
-                client_turns=SqliteClientTurnStore(database),
-                schedules=SqliteScheduleStore(database),
+                file_changes=SqlFileChangeStore(database),
+                client_objects=SqlClientObjectStore(database),
+                client_turns=SqlClientTurnStore(database),
+                schedules=SqlScheduleStore(database),
                 events=events,
                 outputs=OutputFiles(chosen.data_dir / "outputs", mask_secrets),
                 log=log,

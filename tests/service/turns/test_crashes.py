@@ -9,13 +9,13 @@ import anyio
 import pytest
 
 from gateway.conversations.model import COMPLETED, Decision, TurnEvent
-from gateway.conversations.sqlite.events import SqliteEventStore
-from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.sql.events import SqlEventStore
+from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.requests import Accepted
 from memory.intents.chronicle import IntentRecord, Recording
 from memory.items.scope import Scope
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.support.builders import REMEMBERED, Memory, codes
 from tests.support.services import (
     HANG,
@@ -67,7 +67,7 @@ async def crashed_when(
 
 @pytest.mark.parametrize(
     "held_call",
-    [(SqliteChronicle.record, has_the_last_intent), (SqliteTurnStore.finish, has_the_last_event)],
+    [(SqlChronicle.record, has_the_last_intent), (SqlTurnStore.finish, has_the_last_event)],
     ids=["chronicle", "last_event"],
 )
 @pytest.mark.parametrize("message", [DID, script({"status": 401})], ids=["done", "refused"])
@@ -161,7 +161,7 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before, approvals="on") as services:
         held = hold_calls(
-            monkeypatch, SqliteEventStore.append, lambda events: "tool.finished" in kinds(events)
+            monkeypatch, SqlEventStore.append, lambda events: "tool.finished" in kinds(events)
         )
         accepted = await services.send(script(WRITE, {"hang": True}))
         question = await services.question_of(accepted)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conversations.sqlite import conversations, turns
+from gateway.conversations.sql import conversations, turns
 from memory.errors import StoreUnavailable
 from tests.support.services import running_services
 

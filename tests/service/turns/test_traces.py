@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway.application import create_app
-from gateway.conversations.sqlite import turns
+from gateway.conversations.sql import turns
 from gateway.ids import LOCAL_USER as ME
 from memory.errors import StoreUnavailable
 from memory.remote.small_model import ModelUnavailable

@@ -11,8 +11,8 @@ import pytest
 
 from gateway.conversations.leases import LeaseLost, LeaseStore, Node
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
-from gateway.conversations.sqlite.leases import SqliteLeaseStore
-from gateway.conversations.sqlite.turns import SqliteTurnStore
+from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.errors import NotStored, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER, ConversationId, NodeId
 from gateway.turns.requests import Accepted
@@ -30,7 +30,7 @@ async def two_servers(
         running_services(root / "b", node="b", beside=root / "a") as there,
         open_file(here.settings.data_dir) as database,
     ):
-        yield here, there, SqliteLeaseStore(database)
+        yield here, there, SqlLeaseStore(database)
 
 
 async def stored_in(services: RunningServices, conversation_id: str) -> list[TurnEvent]:
@@ -52,7 +52,7 @@ async def test_a_server_that_was_taken_for_dead_writes_nothing_and_stops(
         running_services(tmp_path) as here,
         open_file(here.settings.data_dir) as database,
     ):
-        leases, rival = SqliteLeaseStore(database), Node(id=NodeId("rival"), incarnation="1")
+        leases, rival = SqlLeaseStore(database), Node(id=NodeId("rival"), incarnation="1")
         accepted = await here.begin()
         where = accepted.conversation_id
         waiting = await here.send("And then?", where)
@@ -175,7 +175,7 @@ async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next
     """Otherwise it would run beside the turn before it, whose end nobody has stored."""
     async with running_services(tmp_path) as here:
         before = await here.begin()
-        accept = SqliteTurnStore.accept
+        accept = SqlTurnStore.accept
 
         async def accept_and_let_go(*given: Any, **more: Any) -> Turn:
             stored = await accept(*given, **more)
@@ -183,7 +183,7 @@ async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next
             await here.ownership.beat()  # it releases nothing that is being stored
             return stored
 
-        monkeypatch.setattr(SqliteTurnStore, "accept", accept_and_let_go)
+        monkeypatch.setattr(SqlTurnStore, "accept", accept_and_let_go)
         with pytest.raises(LeaseLost):
             await here.send("Hello?", before.conversation_id)
         monkeypatch.undo()
@@ -206,7 +206,7 @@ async def test_the_same_key_at_two_servers_at_once_is_one_turn(
         came.append(turn)
         return True
 
-    held = hold_calls(monkeypatch, SqliteTurnStore.accept, hold)
+    held = hold_calls(monkeypatch, SqlTurnStore.accept, hold)
 
     async def send(services: RunningServices) -> None:
         accepted.append(await services.send(HANG, idempotency_key="k"))

@@ -10,7 +10,7 @@ import pytest
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.writer import MemoryWriter
-from memory.facts.rows import SqliteFactStore
+from memory.facts.rows import SqlFactStore
 from memory.intents.builders import (
     Happening,
     intent_from_llm_response,
@@ -22,11 +22,11 @@ from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.service.forgetting import Forgetting
 from memory.service.transfer import export_lines, read_entries
 from memory.stores.sqlite import forgotten as forgotten_module
-from memory.stores.sqlite.cases import SqliteCaseStore
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.cases import SqlCaseStore
+from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.episodes import SqliteEpisodeStore
-from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.episodes import SqlEpisodeStore
+from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from tests.support.episodes import AT, dump, opened_on, recorder_on, turn_intents
 from tests.support.recall import make_item
 
@@ -52,7 +52,7 @@ def forgetting_on(database: Database, notes: list[str] | None = None) -> Forgett
 
 
 def writer_on(database: Database, *deliver_to: str) -> MemoryWriter:
-    store = SqliteEpisodeStore(database, lambda: LATER)
+    store = SqlEpisodeStore(database, lambda: LATER)
     return MemoryWriter(store, deliver_to=deliver_to, now=lambda: LATER)
 
 
@@ -60,9 +60,9 @@ def worker_on(
     database: Database, *, turns: ChronicleTurns | None = None, extract: Any = None
 ) -> EpisodeWorker:
     return EpisodeWorker(
-        turns or ChronicleTurns(SqliteChronicle(database)),
+        turns or ChronicleTurns(SqlChronicle(database)),
         writer_on(database, "vector", "memu").write,
-        SqliteEpisodeStore(database, lambda: LATER).mark_remembered,
+        SqlEpisodeStore(database, lambda: LATER).mark_remembered,
         extract=extract,
     )
 
@@ -98,7 +98,7 @@ async def test_nothing_of_it_is_left_and_the_rest_stays(database: Database) -> N
     forms = await database.rows("SELECT episode FROM episode_forms")
     assert len(forms) == 1
     assert list(await opened_on(database).unremembered()) == []
-    page = await SqliteChronicle(database).page("ann", limit=50)
+    page = await SqlChronicle(database).page("ann", limit=50)
     of_a_turn = ("turn.completed", "tool.Bash.ok", "turn.received")
     assert [(one.key, one.forgotten) for one in page.records] == [
         ("memory.forgotten", False),
@@ -149,12 +149,10 @@ async def test_what_comes_back_out_of_an_export_is_delivered_and_forgotten_anew(
 ) -> None:
     (gone,) = await remember(database, "trn_1")
     store = opened_on(database).store
-    cases = SqliteCaseStore(database, lambda: LATER, deliver_to=())
+    cases = SqlCaseStore(database, lambda: LATER, deliver_to=())
     lines = [
         one
-        async for one in export_lines(
-            SqliteItemStore(database), store, cases, SqliteFactStore(database)
-        )
+        async for one in export_lines(SqlItemStore(database), store, cases, SqlFactStore(database))
     ]
     for _ in range(2):
         assert await forgetting_on(database).forget(gone, ANN)
@@ -260,7 +258,7 @@ async def test_it_is_no_part_of_an_episode_whenever_it_goes_and_no_model_is_aske
     await forget_at("known")
     await recorder_on(database).record_intents(turn())
     await forget_at("recorded")
-    turns = Reading(SqliteChronicle(database))
+    turns = Reading(SqlChronicle(database))
     await worker_on(database, turns=turns, extract=extract if has_model else None).drain()
     assert len(asked) == (1 if moment == "asked" else 0)
     assert WORD not in await remembered(database)
@@ -273,7 +271,7 @@ async def test_a_turn_that_is_recorded_afterwards_does_not_tell_what_it_was_show
     await know(database)
     await forget(database)
     await recorder_on(database).record_intents(turn()[:2])
-    page = await SqliteChronicle(database).page("ann", key="memory.injected", limit=9)
+    page = await SqlChronicle(database).page("ann", key="memory.injected", limit=9)
     assert [(one.forgotten, one.text, one.payload) for one in page.records] == [(True, "", {})]
     assert WORD not in await dump(database)
     await recorder_on(database).record_intent(shown())
@@ -311,5 +309,5 @@ async def test_naming_somebody_elses_intents_as_sources_does_not_forget_them(
     written = await writer_on(database).write(draft)
     assert written.episode_id is not None
     assert await forgetting_on(database).forget(written.episode_id, BOB)
-    page = await SqliteChronicle(database).page("ann", limit=9)
+    page = await SqlChronicle(database).page("ann", limit=9)
     assert [one.forgotten for one in page.records] == [False] * len(intents)

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.sqlite.agent_transcripts import SqliteTranscriptStore
-from gateway.conversations.sqlite.conversations import SqliteConversationStore
-from gateway.conversations.sqlite.leases import SqliteLeaseStore
+from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
+from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.leases import SqlLeaseStore
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.session_files import folder_of, read_session_blocking
 from gateway.engine.session_mirror import FoundSession, SessionMirror, find_session, stored_name
@@ -54,8 +54,8 @@ class Owner:
 class World:
     """A store, the directory of one server, and a conversation that this server holds."""
 
-    store: SqliteTranscriptStore
-    leases: SqliteLeaseStore
+    store: SqlTranscriptStore
+    leases: SqlLeaseStore
     config_dir: Path
     workspace: Path
     folder: str
@@ -101,11 +101,11 @@ async def world(root: Path) -> AsyncIterator[World]:
     config_dir, workspace = root / "sessions", root / "ws"
     config_dir.mkdir()
     async with open_file(root) as database:
-        await SqliteConversationStore(database).create(conversation())
-        leases = SqliteLeaseStore(database)
+        await SqlConversationStore(database).create(conversation())
+        leases = SqlLeaseStore(database)
         await leases.join(HERE, ttl_ms=LONG_MS)
         await leases.take(HERE, A)
-        store = SqliteTranscriptStore(database, lambda *told: lost.append(told))
+        store = SqlTranscriptStore(database, lambda *told: lost.append(told))
         folder = await anyio.to_thread.run_sync(folder_of, workspace)
         yield World(store, leases, config_dir, workspace, folder, lost)
 

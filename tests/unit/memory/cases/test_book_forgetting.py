@@ -10,7 +10,7 @@ from memory.cases.results import CaseRefused
 from memory.intents.builders import Happening, intent_from_tool_result
 from memory.items.scope import Scope
 from memory.service.forgetting import Forgetting
-from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.cases import SqlCaseStore
 from tests.conformance.suites.case_values import BACKENDS
 from tests.support.cases import (
     INCIDENT,
@@ -117,7 +117,7 @@ async def test_a_backend_that_is_configured_no_more_forgets_what_it_was_told(
                 (one,),
             )
         )
-        store = SqliteCaseStore(before.database, ticking(), deliver_to=())
+        store = SqlCaseStore(before.database, ticking(), deliver_to=())
         candidates = Listed(before.database, store)
         async with case_world(tmp_path, store=store, candidates=candidates.candidates) as world:
             await world.vote(caller("cnv_2"), one, signal="stale")

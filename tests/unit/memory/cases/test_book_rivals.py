@@ -16,7 +16,7 @@ from memory.cases.store import CaseChange
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.items.scope import Scope
 from memory.stores.sqlite.case_writes import delete_case_blocking
-from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.case_values import case, new, next_of, related, vote
 from tests.support.cases import (
@@ -31,7 +31,7 @@ from tests.support.cases import (
 )
 
 
-class Rival(SqliteCaseStore):
+class Rival(SqlCaseStore):
     """A store in which somebody else is always faster, so and so often."""
 
     faster = 0
@@ -97,7 +97,7 @@ async def test_whoever_gives_up_waiting_does_not_keep_others_from_their_turn(
         assert [answer.status for answer in answers] == ["created"] * 3
 
 
-class Unreminding(SqliteCaseStore):
+class Unreminding(SqlCaseStore):
     """A store that does not say what is to be judged: it cannot, or takes for ever."""
 
     hangs = False
@@ -213,7 +213,7 @@ async def test_every_statement_finds_its_rows_by_a_key(
             assert "(owner_id=?)" not in step, (sql, step)
 
 
-async def everything_once(store: SqliteCaseStore) -> None:
+async def everything_once(store: SqlCaseStore) -> None:
     """Do whatever the store can."""
     ids = [f"cas_{n}" for n in range(60)]
     one = case("1")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory.clock import utc_now
-from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import open_database
 from tests.support.episodes import FILE, MIGRATIONS, open_memory
 
@@ -74,5 +74,5 @@ async def test_what_old_votes_warned_of_is_their_signal(tmp_path: Path) -> None:
         put(connection, "case_votes", old)
         connection.commit()
     async with open_memory(tmp_path) as database:
-        votes = (await SqliteCaseStore(database, utc_now, deliver_to=()).votes(["cas_2"]))["cas_2"]
+        votes = (await SqlCaseStore(database, utc_now, deliver_to=()).votes(["cas_2"]))["cas_2"]
     assert [vote.signal for vote in votes] == ["conflict", "high_risk", "stale", None]

@@ -20,7 +20,7 @@ from memory.cases.tools import CaseTools
 from memory.errors import StoreUnavailable
 from memory.items.scope import Scope
 from memory.service.memory import Memory
-from memory.stores.sqlite.cases import SqliteCaseStore
+from memory.stores.sqlite.cases import SqlCaseStore
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
 from tests.support.memories import whole_memory
 
@@ -167,7 +167,7 @@ async def test_cases_come_whole_in_the_order_of_the_ids(opened: ToolWorld) -> No
     assert isinstance(await opened.tools.render(caller(), first), RenderAnswer)
 
 
-class Unwritable(SqliteCaseStore):
+class Unwritable(SqlCaseStore):
     """A store that cannot note what was shown: it fails, or never ends."""
 
     failing = "fails"

@@ -19,7 +19,7 @@ from memory.intents.builders import (
 from memory.intents.turns import ChronicleTurns
 from memory.items.ids import opaque_id
 from memory.items.scope import Scope
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from tests.support.episodes import open_memory, opened_on, recorder_on
 from tests.support.intents import HAPPENING, completed, tool_result
@@ -110,7 +110,7 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(database: Databas
     )
     reply = intent_from_llm_response(HAPPENING, text="最终决定向上取整。", model="m")
     await recorder_on(database).record_intents([message, *calls, reply, completed()])
-    turns = ChronicleTurns(SqliteChronicle(database))
+    turns = ChronicleTurns(SqlChronicle(database))
     remembering = EpisodeWorker(turns, writer_on(database).write, opened.store.mark_remembered)
     assert [await remembering.drain() for _ in range(2)] == [1, 0]
     (row,) = await database.rows("SELECT episode_id FROM episodes")

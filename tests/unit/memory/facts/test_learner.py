@@ -14,7 +14,7 @@ from memory.items.scope import Scope
 from memory.remote.small_model import ModelUnavailable
 from memory.service.forgetting import Forgetting
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import SqliteItemStore
+from memory.stores.sqlite.items import SqlItemStore
 from tests.support.episodes import make_turn, recorder_on
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -38,7 +38,7 @@ class Learned:
         forgetting = Forgetting(database, backends=[], recording=recording, now=lambda: AT)
         self.keeper = FactKeeper(
             database,
-            items=SqliteItemStore(database),
+            items=SqlItemStore(database),
             deliver_to=[],
             recording=recording,
             mask=str,

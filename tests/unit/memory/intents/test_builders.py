@@ -18,7 +18,7 @@ from memory.intents.builders import (
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import validate_intent_contract
 from memory.intents.turns import ChronicleTurns
-from memory.stores.sqlite.chronicle import SqliteChronicle, scrub_blocking
+from memory.stores.sqlite.chronicle import SqlChronicle, scrub_blocking
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import make_turn
@@ -103,7 +103,7 @@ async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> 
         intent_from_llm_response(HAPPENING, text="好", model="m"),
         completed(),
     ]
-    chronicle = SqliteChronicle(database)
+    chronicle = SqlChronicle(database)
     turns = ChronicleTurns(chronicle)
     await IntentRecorder(chronicle, mask_secrets).record_intents(intents)
     assert await turns.unremembered(10) == ["trn_1"]
@@ -121,7 +121,7 @@ async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> 
 
 
 async def test_what_was_forgotten_is_no_part_of_a_turn(database: Database) -> None:
-    chronicle = SqliteChronicle(database)
+    chronicle = SqlChronicle(database)
     turns = ChronicleTurns(chronicle)
     scrub = partial(scrub_blocking, now=AT, owner_id="ann")
     intents = [received("secret plan"), completed()]

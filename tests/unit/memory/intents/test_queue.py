@@ -14,7 +14,7 @@ from memory.intents.chronicle import Recording
 from memory.intents.queue import MAX_WAITING, IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import MemoryIntent
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import open_memory
@@ -23,7 +23,7 @@ from tests.support.intents import tool_result
 WAIT_S = 30
 
 
-class Watched(SqliteChronicle):
+class Watched(SqlChronicle):
     """Reports how much is recorded, and can be blocked."""
 
     def __init__(self, database: Database) -> None:

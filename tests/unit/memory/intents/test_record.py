@@ -13,7 +13,7 @@ from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, default_memory_policy
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent, MemorySinkPolicy, UnknownIntent
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import dump
@@ -32,7 +32,7 @@ SINKS = ("to_chronicle", "to_runtime_log", "to_llm_context")
 mask = partial(mask_secrets, known=[KNOWN])
 
 
-def recorder(chronicle: SqliteChronicle, policy: MemoryPolicy | None = None) -> IntentRecorder:
+def recorder(chronicle: SqlChronicle, policy: MemoryPolicy | None = None) -> IntentRecorder:
     return IntentRecorder(chronicle, mask, policy)
 
 
@@ -89,7 +89,7 @@ async def test_a_turns_intents_are_one_transaction_and_recording_again_changes_n
         return await write(work)
 
     intents = [build(HAPPENING) for build in BUILT.values()]
-    told = recorder(SqliteChronicle(database))
+    told = recorder(SqlChronicle(database))
     assert list(await told.record_intents([])) == []
     with monkeypatch.context() as patch:
         patch.setattr(database, "write", counted)
@@ -113,7 +113,7 @@ async def test_what_is_refused_leaves_nothing_anywhere(database: Database) -> No
         "source": replace(received("x"), source_kind="llm"),
     }
     empty = await dump(database)
-    told = recorder(SqliteChronicle(database))
+    told = recorder(SqlChronicle(database))
     for name, wrong in refusals.items():
         with pytest.raises(IntentRefused) as refused:
             await told.record_intents([cut_off(), completed(), wrong])
@@ -136,7 +136,7 @@ async def test_no_secret_reaches_a_table_or_the_log_whatever_field_it_stands_in(
     rules = {key: replace(rule, to_llm_context=True) for key, rule in policy.rules.items()}
     named = "Vq7geheim9xTzAbC"
     told = IntentRecorder(
-        SqliteChronicle(database),
+        SqlChronicle(database),
         partial(mask_secrets, known=[KNOWN, named]),
         replace(policy, rules=rules),
     )
@@ -174,7 +174,7 @@ def poisoned(intent: MemoryIntent) -> MemoryIntent:
 
 
 async def test_the_fields_are_observed_and_their_values_are_not(database: Database) -> None:
-    chronicle = SqliteChronicle(database)
+    chronicle = SqlChronicle(database)
     calls = [
         tool_result(tool_use_id="1", args={"path": "/a", "limit": 5, "deep": {"x": 1}}),
         tool_result(tool_use_id="2", args={"path": ["/a"]}, duration_ms=None),
@@ -203,7 +203,7 @@ async def test_a_huge_call_makes_a_small_row(database: Database) -> None:
         args={str(n): "长" * 90_000 for n in range(300)}, result="first " + "x" * 5_000_000 + " end"
     )
     with anyio.fail_after(60):
-        await recorder(SqliteChronicle(database)).record_intent(call)
+        await recorder(SqlChronicle(database)).record_intent(call)
     (row,) = await database.rows("SELECT length(payload) AS p, length(text) AS t FROM intents")
     assert row["p"] < 40_000
     assert row["t"] <= 2_000

@@ -15,7 +15,7 @@ from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
 from memory.intents.reporting import record_intent, reporting
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from policies.secrets import mask_secrets
 from tests.support.intents import HAPPENING, open_chronicle, tool_result
 
@@ -35,7 +35,7 @@ def run_example(project_id: str, agent_id: str) -> MemoryIntent:
 
 
 @contextmanager
-def anns_block(chronicle: SqliteChronicle) -> Iterator[IntentQueue]:
+def anns_block(chronicle: SqlChronicle) -> Iterator[IntentQueue]:
     """Report for Ann, each intent a second after the one before."""
     queue, seconds = IntentQueue(IntentRecorder(chronicle, mask_secrets)), count()
 

@@ -7,13 +7,13 @@ from functools import partial
 import pytest
 
 from memory.errors import StoreConflict
-from memory.stores.sqlite.chronicle import SqliteChronicle, mark_remembered_blocking
+from memory.stores.sqlite.chronicle import SqlChronicle, mark_remembered_blocking
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.chronicle import AT, ended, recording, waiting
 
 
 async def test_what_went_into_a_prompt_leaves_the_turn_and_no_words(database: Database) -> None:
-    chronicle = SqliteChronicle(database)
+    chronicle = SqlChronicle(database)
     await chronicle.record([waiting("1"), waiting("2")])
     await chronicle.consumed(["int_1"], "trn_7")
     await chronicle.consumed(["int_1"], "trn_8")
@@ -27,7 +27,7 @@ async def test_what_went_into_a_prompt_leaves_the_turn_and_no_words(database: Da
 
 
 async def test_the_first_mark_of_a_turn_stays(database: Database) -> None:
-    await SqliteChronicle(database).record([ended("1")])
+    await SqlChronicle(database).record([ended("1")])
     for minutes in range(2):
         now = AT + timedelta(minutes=minutes)
         await database.write(partial(mark_remembered_blocking, turn_id="trn_1", now=now))
@@ -39,7 +39,7 @@ async def test_the_first_mark_of_a_turn_stays(database: Database) -> None:
 async def test_a_turn_of_talk_alone_waits_only_for_a_model_that_learns(
     database: Database, *, talk_waits: bool
 ) -> None:
-    chronicle = SqliteChronicle(database, talk_waits=talk_waits)
+    chronicle = SqlChronicle(database, talk_waits=talk_waits)
     acted = replace(ended("acted"), turn_id="trn_acted", payload={"tool_calls": 1})
     told = replace(ended("told"), turn_id="trn_told", payload={"tool_calls": 0})
     call = replace(recording("call"), turn_id="trn_told", source_kind="tool")
@@ -54,4 +54,4 @@ async def test_a_row_that_cannot_be_is_no_row_that_was_there(database: Database)
     """Only an id that was recorded is passed over; every other conflict is told."""
     broken = recording("1", owner_id=None)
     with pytest.raises(StoreConflict):
-        await SqliteChronicle(database).record([broken])
+        await SqlChronicle(database).record([broken])

@@ -10,7 +10,7 @@ from memory.items.item import Item, ItemKind
 from memory.items.scope import LABELS, Scope, SearchScope
 from memory.stores.sqlite.database import Database, open_database
 from memory.stores.sqlite.fulltext_index import index_item_blocking, label_tokens, scope_tokens
-from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from memory.stores.sqlite.rebuilding import rebuild
 from memory.stores.sqlite.statements import insert_blocking
 from tests.conformance.suites.item_values import ANN, item
@@ -42,7 +42,7 @@ async def test_a_rebuild_leaves_everything_found_as_it_was(database: Database) -
     def lose_all_words(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM item_words")
 
-    store = SqliteItemStore(database)
+    store = SqlItemStore(database)
 
     async def found(scope: Scope) -> list[str]:
         hits = await store.search("payroll", scope, limit=9)
@@ -87,7 +87,7 @@ async def test_old_items_without_a_project_are_found_in_each(tmp_path: Path) -> 
     )
     await database.close()
     async with open_memory(tmp_path) as database:
-        store = SqliteItemStore(database)
+        store = SqlItemStore(database)
         await database.write(partial(put_item_blocking, item=item("new", "payroll", kind="turn")))
         hits = await store.search("payroll", in_project, limit=9)
         assert {hit.item_id for hit in hits} == {"epi_old", "epi_new"}

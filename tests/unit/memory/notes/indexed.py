@@ -11,7 +11,7 @@ from pathlib import Path
 from memory.intents.masking import Mask
 from memory.notes.index import NoteIndex, NoteStore
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.notes import SqliteNoteStore
+from memory.stores.sqlite.notes import SqlNoteStore
 from policies.secrets import mask_secrets
 from tests.support.episodes import AT, open_memory, recorder_on
 
@@ -88,7 +88,7 @@ async def indexing(
     workspace = workspace_with(root, NOTES if files is None else files)
     async with open_memory(root) as database:
         store = around(
-            SqliteNoteStore(
+            SqlNoteStore(
                 database,
                 deliver_to=BACKENDS,
                 recording=recorder_on(database).recording,

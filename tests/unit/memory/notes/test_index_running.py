@@ -13,7 +13,7 @@ from memory.errors import StoreConflict, StoreUnavailable
 from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.notes import index as index_module
 from memory.notes.index import IndexedNote, NoteStore, Scanned, rest_after
-from memory.stores.sqlite.chronicle import SqliteChronicle
+from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.support.episodes import AT, recorder_on
 from tests.unit.memory.notes.indexed import ITEMS, Indexed, change, indexing
 
@@ -144,7 +144,7 @@ async def show(
 
 async def told(notes: Indexed, owner_id: str) -> dict[str, bool]:
     """Return, by key and turn, whether the chronicle has forgotten an owner's intents."""
-    page = await SqliteChronicle(notes.database).page(owner_id, limit=50)
+    page = await SqlChronicle(notes.database).page(owner_id, limit=50)
     return {f"{record.key} {record.turn_id}": record.forgotten for record in page.records}
 
 

@@ -19,7 +19,7 @@ from memory.outbox.loop import Backoff, DeliveryLimits, DeliveryResult
 from memory.outbox.worker import DeliveryWorker
 from memory.remote.breaker import Breaker, BreakerLimits, BreakerState
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
+from memory.stores.sqlite.outbox import SqlOutboxStore, enqueue_blocking
 from tests.support.episodes import open_memory
 from tests.support.recall import make_item
 
@@ -91,7 +91,7 @@ class World:
     changes: list[BreakerState] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = SqliteOutboxStore(self.database)
+        self.store = SqlOutboxStore(self.database)
         self.start_again()
 
     def start_again(self) -> None:

@@ -13,7 +13,7 @@ from memory.clock import utc_now
 from memory.recall.retrievers import FulltextRetriever
 from memory.recall.search import MemorySearch
 from memory.recall.tools import Lookup, MemoryTools
-from memory.stores.sqlite.items import SqliteItemStore, put_item_blocking
+from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from tests.support.episodes import open_memory
 from tests.support.recall import ANN, make_item
 
@@ -21,7 +21,7 @@ from tests.support.recall import ANN, make_item
 @pytest.fixture
 async def tools(tmp_path: Path) -> AsyncIterator[MemoryTools]:
     async with open_memory(tmp_path) as database:
-        items = SqliteItemStore(database)
+        items = SqlItemStore(database)
         for month in (1, 2, 3):
             at = datetime(2026, month, 10, tzinfo=UTC)
             item = make_item(f"not_{month}", f"The ferry left in month {month}.", occurred_at=at)

@@ -11,7 +11,7 @@ from memory.errors import StoreUnavailable
 from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import SqliteOutboxStore, enqueue_blocking
+from memory.stores.sqlite.outbox import SqlOutboxStore, enqueue_blocking
 from memory.stores.sqlite.vectors import deliver_vectors_again
 from memory.vectors import backfill
 from memory.vectors.backfill import VectorBackfill
@@ -114,7 +114,7 @@ async def test_a_store_that_fails_ends_nothing() -> None:
 async def test_what_is_there_is_delivered_again_and_only_once(
     database: Database, state: str, *, is_again: bool
 ) -> None:
-    one, outbox = item(body="payroll"), SqliteOutboxStore(database)
+    one, outbox = item(body="payroll"), SqlOutboxStore(database)
     await database.write(partial(put_item_blocking, item=one))
     if state == "forgotten":
         await database.write(partial(delete_item_blocking, item_id=one.id))

@@ -7,7 +7,7 @@ from functools import partial
 
 from gateway.conversations.leases import NOBODY
 from gateway.conversations.model import COMPLETED, Head, Turn, TurnEvent
-from gateway.conversations.sqlite.leases import Fence
+from gateway.conversations.sql.leases import Fence
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 from memory.errors import StoreDamaged
@@ -80,7 +80,7 @@ def without_results(events: Sequence[TurnEvent], turns: Sequence[Turn]) -> list[
     ]
 
 
-class SqliteEventStore:
+class SqlEventStore:
     """See `EventStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

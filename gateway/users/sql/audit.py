@@ -34,7 +34,7 @@ def add_blocking(writer: Connection, entry: AuditEntry) -> None:
     insert_blocking(writer, "audit", row)
 
 
-class SqliteAuditLog:
+class SqlAuditLog:
     """See `AuditLog`."""
 
     def __init__(self, database: SqlDatabase) -> None:

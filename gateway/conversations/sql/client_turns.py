@@ -8,7 +8,7 @@ from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
 
 
-class SqliteClientTurnStore:
+class SqlClientTurnStore:
     """See `ClientTurnStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from gateway.conversations.leases import Node
 from gateway.conversations.model import Approval, ApprovalAnswer
-from gateway.conversations.sqlite.leases import Fence
-from gateway.conversations.sqlite.rows import readable
+from gateway.conversations.sql.leases import Fence
+from gateway.conversations.sql.rows import readable
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
@@ -54,7 +54,7 @@ def take_answer_blocking(writer: Connection, answer: ApprovalAnswer) -> bool:
     return bool(writer.execute(_ANSWERED, columns_of(answer, answers=answers)).fetchall())
 
 
-class SqliteApprovalStore:
+class SqlApprovalStore:
     """See `ApprovalStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gateway.jsonsafe import json_text
 from gateway.users.model import Act, Session, User
-from gateway.users.sqlite.audit import record_blocking
+from gateway.users.sql.audit import record_blocking
 from memory.clock import rfc3339
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
@@ -18,7 +18,7 @@ _HOLDER = (
 )
 
 
-class SqliteSessionStore:
+class SqlSessionStore:
     """See `SessionStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -1,16 +1,16 @@
-"""Quotas of users in SQLite; `gateway.conversations.sqlite.quotas` reads them for turns."""
+"""Quotas of users in SQLite; `gateway.conversations.sql.quotas` reads them for turns."""
 
 from collections.abc import Mapping
 
 from gateway.conversations.model import QuotaLimit
-from gateway.conversations.sqlite.quotas import OWN_LIMITS, limit_of
+from gateway.conversations.sql.quotas import OWN_LIMITS, limit_of
 from gateway.ids import UserId
 from gateway.users.model import Act, plain_number
-from gateway.users.sqlite.audit import record_blocking
+from gateway.users.sql.audit import record_blocking
 from memory.stores.database import Connection, SqlDatabase
 
 
-class SqliteQuotaStore:
+class SqlQuotaStore:
     """See `QuotaStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

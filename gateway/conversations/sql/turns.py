@@ -20,14 +20,14 @@ from gateway.conversations.model import (
     UserDay,
     title_of,
 )
-from gateway.conversations.sqlite.approvals import take_answer_blocking
-from gateway.conversations.sqlite.conversations import insert_conversation
-from gateway.conversations.sqlite.events import insert_events, without_results
-from gateway.conversations.sqlite.excerpts import Copy
-from gateway.conversations.sqlite.leases import Fence, clock_of, take_blocking
-from gateway.conversations.sqlite.quotas import OWN_LIMITS, quota_of_blocking, with_own
-from gateway.conversations.sqlite.rows import readable, row_of_turn, turn_of
-from gateway.conversations.sqlite.text_index import TEXT_INDEXES
+from gateway.conversations.sql.approvals import take_answer_blocking
+from gateway.conversations.sql.conversations import insert_conversation
+from gateway.conversations.sql.events import insert_events, without_results
+from gateway.conversations.sql.excerpts import Copy
+from gateway.conversations.sql.leases import Fence, clock_of, take_blocking
+from gateway.conversations.sql.quotas import OWN_LIMITS, quota_of_blocking, with_own
+from gateway.conversations.sql.rows import readable, row_of_turn, turn_of
+from gateway.conversations.sql.text_index import TEXT_INDEXES
 from gateway.conversations.store import (
     MAX_SHOWN_TURNS,
     IdempotencyKey,
@@ -143,7 +143,7 @@ def _end_blocking(writer: Connection, turns: Sequence[Turn]) -> None:
     )
 
 
-class SqliteTurnStore:
+class SqlTurnStore:
     """See `TurnStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -3,8 +3,8 @@
 import json
 from typing import Any, Final
 
-from gateway.conversations.sqlite.search import SAID
-from gateway.conversations.sqlite.stored_texts import StoredTextIndex
+from gateway.conversations.sql.search import SAID
+from gateway.conversations.sql.stored_texts import StoredTextIndex
 from memory.stores.database import Connection, engine_of
 
 _AT_ONCE: Final = 500

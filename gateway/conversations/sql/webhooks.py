@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from gateway.conversations.sqlite.rows import readable
+from gateway.conversations.sql.rows import readable
 from gateway.conversations.webhooks import (
     MAX_REPLY_CHARS,
     SECRET_CHARS,
@@ -38,7 +38,7 @@ _delivery_of = partial(read_value, WebhookDelivery)
 _message_of = partial(read_value, WebhookMessage)
 
 
-class SqliteWebhookStore:
+class SqlWebhookStore:
     """See `WebhookStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -10,10 +10,10 @@ from hashlib import sha256
 from typing import Any
 
 from gateway.conversations.model import Branch, Conversation, ConversationChange, Page, TextMatch
-from gateway.conversations.sqlite.branches import branches_blocking
-from gateway.conversations.sqlite.leases import Fence
-from gateway.conversations.sqlite.rows import readable
-from gateway.conversations.sqlite.text_index import TEXT_INDEXES
+from gateway.conversations.sql.branches import branches_blocking
+from gateway.conversations.sql.leases import Fence
+from gateway.conversations.sql.rows import readable
+from gateway.conversations.sql.text_index import TEXT_INDEXES
 from gateway.conversations.store import KEY_OUTLIVES, UnknownCursor
 from gateway.ids import ConversationId, UserId
 from memory.clock import rfc3339
@@ -36,7 +36,7 @@ def insert_conversation(writer: Connection, conversation: Conversation) -> None:
     writer.execute(_INSERT, columns_of(conversation))
 
 
-class SqliteConversationStore:
+class SqlConversationStore:
     """See `ConversationStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

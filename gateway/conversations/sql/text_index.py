@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from gateway.conversations.model import TextMatch, Turn
-from gateway.conversations.sqlite.excerpts import Copy
-from gateway.conversations.sqlite.search import TriggeredTextIndex
-from gateway.conversations.sqlite.stored_texts import StoredTextIndex
+from gateway.conversations.sql.excerpts import Copy
+from gateway.conversations.sql.search import TriggeredTextIndex
+from gateway.conversations.sql.stored_texts import StoredTextIndex
 from gateway.ids import ConversationId, UserId
 from memory.stores.database import Connection
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from gateway.conversations.leases import Node
-from gateway.conversations.sqlite.leases import clock_of
+from gateway.conversations.sql.leases import clock_of
 from memory.stores.database import Connection, SqlDatabase
 
 _LIVING: Final = "FROM nodes WHERE id = :id AND incarnation = :incarnation AND expires_at > :now"
@@ -17,7 +17,7 @@ _TAKE: Final = (
 _LEFT: Final = f"SELECT expires_at - :now {_LIVING}"
 
 
-class SqliteDutyStore:
+class SqlDutyStore:
     """See `DutyStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

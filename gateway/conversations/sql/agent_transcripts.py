@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from gateway.conversations.sqlite.leases import Fence
+from gateway.conversations.sql.leases import Fence
 from gateway.ids import ConversationId
 from gateway.transcripts import MAIN, Entry, TranscriptEnd
 from memory.stores.database import Connection, SqlDatabase
@@ -28,7 +28,7 @@ _AT_ONCE: Final = 500
 _NOTHING: Final = TranscriptEnd(0, 0, None)
 
 
-class SqliteTranscriptStore:
+class SqlTranscriptStore:
     """See `TranscriptStore`."""
 
     def __init__(
@@ -120,11 +120,11 @@ class SqliteTranscriptStore:
 
 async def transcripts_in(
     database: SqlDatabase, on_lost: Callable[[ConversationId, int], None]
-) -> SqliteTranscriptStore | None:
+) -> SqlTranscriptStore | None:
     """Return where the agents' sessions are stored for other servers; None for the one server of
     SQLite, which has them in files, unless some were copied there.
     """
-    store = SqliteTranscriptStore(database, on_lost)
+    store = SqlTranscriptStore(database, on_lost)
     any_there = await database.row("SELECT 1 FROM agent_transcripts LIMIT 1")
     return store if store.is_fed or any_there is not None else None
 

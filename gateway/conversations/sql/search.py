@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gateway.conversations.model import TextMatch, Turn
-from gateway.conversations.sqlite.excerpts import Copy, excerpt
+from gateway.conversations.sql.excerpts import Copy, excerpt
 from gateway.ids import ConversationId, TurnId, UserId
 from memory.stores.database import Connection, Row
 from memory.stores.sqlite.grams import gram_query

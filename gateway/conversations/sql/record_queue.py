@@ -40,7 +40,7 @@ _LAST_SEQ: Final = {
 """Also if that change is there no more."""
 
 
-class SqliteRecordQueue:
+class SqlRecordQueue:
     """See `RecordQueue`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -6,7 +6,7 @@ from dataclasses import fields
 from datetime import datetime
 
 from gateway.conversations.schedules import Schedule
-from gateway.conversations.sqlite.rows import readable
+from gateway.conversations.sql.rows import readable
 from gateway.ids import UserId
 from gateway.jsonsafe import json_text
 from memory.clock import from_rfc3339, rfc3339
@@ -38,7 +38,7 @@ def _row_of(schedule: Schedule, **more: int) -> dict[str, object]:
     return columns_of(schedule, problem=problem, **more)
 
 
-class SqliteScheduleStore:
+class SqlScheduleStore:
     """See `ScheduleStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -104,7 +104,7 @@ class Fence:
             raise LeaseLost("Another server runs this conversation.")
 
 
-class SqliteLeaseStore:
+class SqlLeaseStore:
     """See `LeaseStore`."""
 
     def __init__(self, database: SqlDatabase, clock: Clock | None = None) -> None:

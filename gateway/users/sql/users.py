@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.ids import UserId
 from gateway.users.model import Act, Action, ApiToken, Role, User
-from gateway.users.sqlite.audit import record_blocking
+from gateway.users.sql.audit import record_blocking
 from memory.clock import rfc3339
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.row_values import columns_of, read_value
@@ -23,7 +23,7 @@ _HOLDER = (
 )
 
 
-class SqliteUserStore:
+class SqlUserStore:
     """See `UserStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:
@@ -68,7 +68,7 @@ class SqliteUserStore:
         return await self._database.write(work)
 
 
-class SqliteTokenStore:
+class SqlTokenStore:
     """See `TokenStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
-from gateway.conversations.sqlite.leases import Fence
+from gateway.conversations.sql.leases import Fence
 from gateway.ids import TurnId
 from gateway.jsonsafe import json_text
 from memory.stores.database import Connection, SqlDatabase
 
 
-class SqliteFileChangeStore:
+class SqlFileChangeStore:
     """See `FileChangeStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -11,7 +11,7 @@ from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 
-class SqliteClientObjectStore:
+class SqlClientObjectStore:
     """See `ClientObjectStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from gateway.conversations.model import TextMatch, Turn
-from gateway.conversations.sqlite.excerpts import Copy, excerpt
+from gateway.conversations.sql.excerpts import Copy, excerpt
 from gateway.ids import ConversationId, TurnId, UserId
 from gateway.jsonsafe import clean_text
 from memory.stores.database import Connection
