@@ -17,7 +17,7 @@ from tests.browser.chat_page import WATCH_TEXT, ChatPage, Witness
 from tests.support.live_server import LiveServer, started_server
 
 HERE = Path(__file__).parent
-WAIT_MS = 60_000
+WAIT_MS = 15_000
 """Only ever reached when nothing comes."""
 FLAGS = [
     "--headless",

@@ -101,8 +101,9 @@ export async function request(path, options = {}) {
     const response = await attempt(path, options);
     if (response.ok || (options.anyStatus && response.status !== 401)) return response;
     if (response.status !== 401) throw await errorFrom(response);
+    const { signInPath } = await errorFrom(response);
     // Somebody else may have signed in while this request was on its way.
-    if (currentToken() === tokenSent) await signIn((await errorFrom(response)).signInPath);
+    if (currentToken() === tokenSent) await signIn(signInPath);
   }
 }
 
