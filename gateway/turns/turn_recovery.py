@@ -28,7 +28,7 @@ from gateway.turns.evidence import Evidence, Notice
 from gateway.turns.file_changes import NO_CHANGES
 from gateway.turns.reply import Cause, Ending
 from gateway.turns.result import failure_notice, memory_fields, tool_fields, turn_result
-from gateway.turns.sentences import language_of, say
+from gateway.turns.sentences import Language, language_of, say
 from gateway.turns.steps import Steps, clean_steps, closing_step
 from gateway.turns.stored_events import is_damaged, is_result, read_event
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory
@@ -252,6 +252,18 @@ async def _waiting_approvals(
     return waiting
 
 
+def _runs_missed(turn: Turn, language: Language) -> Notice | None:
+    """Return what a turn says first that stands for runs of its schedule which did not happen."""
+    missed = 0 if turn.schedule is None else turn.schedule.missed
+    return Notice("runs_missed", say(language, "runs_missed", count=missed)) if missed else None
+
+
+def _tell_once(notice: Notice | None, evidence: Evidence, events: TurnEvents) -> None:
+    if notice is not None and notice.code not in {known.code for known in evidence.notices}:
+        evidence.notices.append(notice)
+        events.emit("notice", **asdict(notice))
+
+
 async def _close_crashed(
     found: CutTurn,
     events: TurnEvents,
@@ -347,10 +359,8 @@ def _cut_off(
                 decision="deny",
                 by="turn_ended",
             )
-    notice = failure_notice(evidence, ending)
-    if notice is not None and notice.code not in {known.code for known in evidence.notices}:
-        evidence.notices.append(notice)
-        events.emit("notice", **asdict(notice))
+    for notice in (_runs_missed(turn, language), failure_notice(evidence, ending)):
+        _tell_once(notice, evidence, events)
     damaged = is_damaged(stored)
     if damaged:
         damage = Notice("record_damaged", say(language, "record_damaged"))

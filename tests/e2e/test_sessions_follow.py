@@ -65,6 +65,11 @@ class Untaken:
         return True
 
 
+HAS_SECOND = (
+    "SELECT count(*) FROM candor.agent_entries WHERE position('inside two'::bytea IN entry) > 0"
+)
+
+
 @pytest.fixture
 def url() -> Iterator[str]:
     with new_database_blocking("hunter2-of-the-database") as address:
@@ -142,6 +147,9 @@ async def test_a_turn_that_was_cut_off_is_remembered_on_another_server(
         work = script(bash("cat one.txt"), bash("cat two.txt"), SLOW, say="Which colour?")
         async with client.stream(work, conversation) as events:
             await events.until("text.delta")
+            with anyio.fail_after(30):  # the agent tells what it wrote a little later
+                while not on_database(url, HAS_SECOND):  # noqa: ASYNC110  nothing tells
+                    await anyio.sleep(0.05)
             await anyio.to_thread.run_sync(kill_all, server)
         result = await there.ask(ECHO, conversation)
         assert said_to_model(result)[:3] == ["A blue door.", "inside one", "inside two"]

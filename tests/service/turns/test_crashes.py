@@ -9,9 +9,11 @@ import anyio
 import pytest
 
 from gateway.conversations.model import COMPLETED, Decision, TurnEvent
+from gateway.conversations.schedules import ScheduledRun
 from gateway.conversations.sql.events import SqlEventStore
 from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.ids import LOCAL_USER as ME
+from gateway.ids import new_schedule_id
 from gateway.turns.requests import Accepted
 from memory.intents.chronicle import IntentRecord, Recording
 from memory.items.scope import Scope
@@ -260,3 +262,22 @@ async def test_a_message_that_was_taken_back_stays_so(tmp_path: Path) -> None:
         results = [await services.result_of(accepted) for accepted in queued]
     assert results[taken]["reply"] == "This message was taken back before it was answered."
     assert results[1 - taken]["outcome"] == "answered"
+
+
+async def test_missed_runs_are_told_though_the_crash_came_before_the_turn_had_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ScheduledRun(schedule_id=new_schedule_id(), name="Daily", due_at=None, missed=2)
+    held = hold_calls(monkeypatch, SqlEventStore.append, lambda events: "notice" in kinds(events))
+    async with running_services(tmp_path / "before") as services:
+        accepted = await services.send(script({"text": "x"}), schedule=run)
+        with anyio.fail_after(WAIT_S):
+            await held.came.wait()
+        await services.copy_as_after_a_crash(tmp_path / "after")
+        held.let_go.set()
+        assert codes((await services.result_of(accepted))["notices"]) == ["runs_missed"]
+    async with running_services(tmp_path / "after") as services:
+        told = await services.result_of(accepted)
+        events = await services.events_of(accepted)
+    assert told["stop_reason"] == "engine_crash"
+    assert codes(told["notices"]) == codes(of_kind(events, "notice")) == ["runs_missed"]
