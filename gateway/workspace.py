@@ -136,7 +136,7 @@ def _make_folder(parent: Path, name: str, mode: int = 0o777) -> Path:
     """
     folder = parent / name
     if not os.path.lexists(folder):
-        folder.mkdir(mode=mode)
+        folder.mkdir(mode=mode, exist_ok=True)  # another server may make it just now
     if folder.is_symlink() or not folder.is_dir():
         raise StartError(
             f"{folder} must be a real folder, not a link or a file; move it away, or set "

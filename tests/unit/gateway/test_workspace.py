@@ -380,3 +380,12 @@ def test_every_shipped_skill_is_found_in_two_languages_and_passes_the_gate(works
         for command in re.findall(r"`((?:rm|mv|cp|mkdir|ls|cat) [^`]+)`", text):
             verdict = validate_bash_command(command, root=workspace, cwd=workspace)
             assert isinstance(verdict, Allow), (command, verdict)
+
+
+def test_what_another_server_makes_meanwhile_is_taken_as_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two servers may begin with a workspace at the same moment."""
+    prepare_workspace_blocking(tmp_path / "ws", SHIPPED)
+    monkeypatch.setattr("gateway.workspace.os.path.lexists", lambda _: False)
+    prepare_workspace_blocking(tmp_path / "ws", SHIPPED)
