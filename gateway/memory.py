@@ -15,11 +15,12 @@ from pathlib import Path
 
 import anyio.to_thread
 
+from gateway.conversations.sql.leases import Fence
 from gateway.errors import StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Memu, Settings
-from gateway.storage import memory_storage, where_to_look
+from gateway.storage import SCHEMA, memory_storage, where_to_look
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools, do_nothing
 from gateway.turns.record import RecordWorker
 from gateway.turns.turn_memory import TurnMemory
@@ -141,6 +142,7 @@ class ServerMemory:
             fact_tools=memory.fact_tools,
             consumed=memory.chronicle.consumed,
             turn_ended=turn_ended,
+            fence=_fence(memory.database),
             catch_up=record.catch_up if record is not None else do_nothing,
             on_not_recorded=metrics.turns_not_recorded_total.inc,
         )
@@ -314,6 +316,14 @@ async def try_embedder(settings: Settings, mask: Mask) -> str:
     finally:
         await embedder.close()
     return f"The embedder {embedder.model_id} makes vectors of {len(vector)} numbers."
+
+
+def _fence(database: SqlDatabase) -> Fence | None:
+    """Return what compares epochs in memory's transactions; None if memory is a file, which one
+    server has.
+    """
+    is_shared = database.engine == "postgresql"
+    return Fence(database, f"{SCHEMA}.leases") if is_shared else None
 
 
 def _backends(settings: Settings) -> list[Backend]:

@@ -5,7 +5,7 @@ from functools import partial
 
 import anyio
 
-from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.model import Conversation
 from gateway.engine.held_client import Lease
 from gateway.engine.own_tools import OwnServer, OwnToolCaller
 from gateway.engine.protocol import (
@@ -46,8 +46,9 @@ def own_servers(
     yield from further.servers()
 
 
-def own_calls(parts: TurnParts, turn: Turn, conversation: Conversation) -> OwnCalls:
+def own_calls(context: TurnContext) -> OwnCalls:
     """Return what answers the gateway's own tools in a turn."""
+    parts, turn, conversation = context.parts, context.turn, context.conversation
     memory = parts.memory
     callers: dict[str, OwnToolCaller] = {**parts.further_tools.callers()}
     if memory.lookup is not None and conversation.memory_enabled:
@@ -58,6 +59,7 @@ def own_calls(parts: TurnParts, turn: Turn, conversation: Conversation) -> OwnCa
             turn=turn,
             tools=memory.tools,
             messages=ConversationMessages(parts.turns, turn),
+            guard=context.chronicle.guard,
         )
     if memory.cases is not None and conversation.uses_cases:
         callers[CASE_SERVER.name] = CaseCalls(

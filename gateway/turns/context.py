@@ -115,8 +115,12 @@ class TurnContext:
     def __post_init__(self) -> None:
         self.file_changes = TurnFileChanges(self.workspace.root, self.sanitizer)
         self.language = language_of(self.turn.message)
+        memory = self.parts.memory
         self.chronicle = TurnChronicle(
-            self.parts.memory, self.turn, is_on=self.conversation.memory_enabled
+            memory,
+            self.turn,
+            is_on=self.conversation.memory_enabled,
+            guard=memory.guard_of(self.events),
         )
         self.journal = self.parts.journal.open(
             self.turn.conversation_id,

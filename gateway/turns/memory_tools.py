@@ -14,6 +14,7 @@ from memory.facts import tools as fact_tools
 from memory.facts.evidence import Message, said_in
 from memory.facts.gate import FactRefused
 from memory.facts.tools import FORGET, REMEMBER, FactTools
+from memory.intents.chronicle import Guard
 from memory.recall.tools import DESCRIPTIONS, GET, SCHEMAS, SEARCH, SERVER, Lookup, MemoryTools
 
 _READING: Final = tuple(OwnTool(name, DESCRIPTIONS[name], SCHEMAS[name]) for name in (SEARCH, GET))
@@ -66,6 +67,8 @@ class MemoryCalls:
     turn: Turn
     tools: ConversationTools
     messages: ConversationMessages
+    guard: Guard
+    """Of what is written."""
 
     async def __call__(self, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
         """Answer a call."""
@@ -90,7 +93,7 @@ class MemoryCalls:
     async def _write(self, facts: FactTools, tool: str, arguments: Mapping[str, Any]) -> OwnAnswer:
         do = facts.remember if tool == REMEMBER else facts.forget
         try:
-            told = told_turn(self.turn, self.conversation)
+            told = told_turn(self.turn, self.conversation, self.guard)
             return OwnAnswer(await do(arguments, told, self.messages))
         except FactRefused as exc:
             return OwnAnswer(str(exc), is_error=True)

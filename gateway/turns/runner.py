@@ -129,7 +129,7 @@ class TurnWork:
         self._completion = TurnCompletion(context)
         self._emitter = EventEmitter(context, DoomLoop(limits.doom_loop_threshold))
         self._approvals = ApprovalRequester(context)
-        self._own_calls = own_calls(parts, context.turn, context.conversation)
+        self._own_calls = own_calls(context)
         self._gate = TurnGate(
             policy=context.workspace.policy,
             lock=context.workspace.lock,

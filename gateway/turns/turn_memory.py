@@ -12,7 +12,10 @@ from datetime import datetime
 from functools import partial, partialmethod
 from typing import Any, Final, Literal
 
+from gateway.conversations.event_log import TurnEvents
+from gateway.conversations.leases import LeaseLost
 from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.sql.leases import Fence
 from gateway.turns.conversation_memory import CAME_BACK, ConversationTools, do_nothing
 from gateway.turns.evidence import Notice, ToolStatus, ToolUse
 from gateway.turns.sanitizer import off_loop
@@ -38,6 +41,7 @@ from memory.intents.builders import (
     intent_from_turn_cut_off,
     intent_from_turn_received,
 )
+from memory.intents.chronicle import Guard, unguarded
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
 from memory.items.scope import LABELS, Scope
@@ -85,7 +89,7 @@ class TurnMemory:
     """Tells what a turn kept, and keeps what no tool did; None if nothing is to become a fact."""
     fact_tools: FactTools | None = None
     """What the agent keeps and forgets with."""
-    consumed: Callable[[Sequence[str], str], Awaitable[None]] = do_nothing
+    consumed: Callable[[Sequence[str], str, Guard], Awaitable[None]] = do_nothing
     """Notes that pending context went into a turn's prompt."""
     turn_ended: Callable[[bool], None] = lambda _: None
     """Called when a turn's intents are recorded and its completion is stored, with whether it
@@ -96,14 +100,28 @@ class TurnMemory:
     on_not_recorded: Callable[[], None] = lambda: None
     is_missing: bool = False
     """Memory could not be opened: what turns would record is reported as lost."""
+    fence: Fence | None = None
+    """Compares epochs in memory's transactions; None if no other server may follow this one."""
+
+    def guard_of(self, owner: TurnEvents) -> Guard:
+        """Return what keeps an owner from writing once another server runs the conversation: it
+        raises `LeaseLost`.
+        """
+        if (fence := self.fence) is None:
+            return unguarded
+        return lambda writer: fence.require_blocking(writer, owner.conversation_id, owner.epoch)
 
 
 class TurnChronicle:
     """The intents of one turn. Each method returns the intent's fields for the turn's log."""
 
-    def __init__(self, memory: TurnMemory, turn: Turn, *, is_on: bool) -> None:
+    def __init__(
+        self, memory: TurnMemory, turn: Turn, *, is_on: bool, guard: Guard = unguarded
+    ) -> None:
+        """Initialise; `guard` is called in each transaction that writes for the turn."""
         self._memory = memory
         self._turn = turn
+        self.guard = guard
         self._recorder = memory.recorder if is_on else None
         self.state: MemoryState = "off" if not is_on else "missing" if memory.is_missing else "on"
         self._intents: list[MemoryIntent] = []
@@ -203,7 +221,7 @@ class TurnChronicle:
         noted = any(use.status == "ok" and _is_note(use) for use in uses)
         try:
             kept = await keeper.conclude(
-                told_turn(turn, conversation),
+                told_turn(turn, conversation, self.guard),
                 remembered=noted or _REMEMBER_CALL in done,
                 forgot=noted or _FORGET_CALL in done,
             )
@@ -239,7 +257,9 @@ class TurnChronicle:
         if self._recorder is None or not self._intents:
             return True
         try:
-            await self._recorder.record_intents(self._intents)
+            await self._recorder.record_intents(self._intents, self.guard)
+        except LeaseLost:
+            return False  # nobody gets this result: the turn is another server's
         except (StoreUnavailable, IntentRefused):
             _log.exception("intents_not_recorded", extra={"turn_id": self._turn.id})
             self._memory.on_not_recorded()
@@ -278,7 +298,7 @@ class TurnChronicle:
     _add = partialmethod(note, is_logged=False)
 
 
-def told_turn(turn: Turn, conversation: Conversation | None) -> ToldTurn:
+def told_turn(turn: Turn, conversation: Conversation | None, guard: Guard) -> ToldTurn:
     """Return a turn as the source of facts."""
     project_id = getattr(conversation, "project_id", None)
     return ToldTurn(
@@ -287,6 +307,7 @@ def told_turn(turn: Turn, conversation: Conversation | None) -> ToldTurn:
         conversation_id=turn.conversation_id,
         turn_id=turn.id,
         occurred_at=turn.created_at,
+        guard=guard,
     )
 
 

@@ -154,7 +154,8 @@ class TurnRecall:
         if not self._is_shown or not self._pending:
             return
         ids, self._pending = self._pending, ()
+        context = self._context
         try:
-            await self._context.parts.memory.consumed(ids, self._context.turn.id)
+            await context.parts.memory.consumed(ids, context.turn.id, context.chronicle.guard)
         except StoreUnavailable:
             _log.exception("pending_context_not_marked")

@@ -281,7 +281,8 @@ async def _close_crashed(
     lines = journal.open(turn.conversation_id, turn.id, started_at)
     is_remembered = conversation is not None and conversation.memory_enabled
     memory = replace(memory, tools=ConversationTools())  # the history has the tools in use
-    chronicle = TurnChronicle(memory, turn, is_on=is_remembered)
+    guard = memory.guard_of(events)
+    chronicle = TurnChronicle(memory, turn, is_on=is_remembered, guard=guard)
     if not is_result(turn.result):
         result = _cut_off(found, evidence, events, lines, now)
         told, notices = await chronicle.conclude(conversation, list(evidence.tools.values()))

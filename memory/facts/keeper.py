@@ -25,7 +25,7 @@ from memory.facts.rows import (
 )
 from memory.facts.told import Forgotten, Kept, NewFact, ToldTurn
 from memory.facts.writes import FactWrites
-from memory.intents.chronicle import Recording
+from memory.intents.chronicle import Guard, Recording, unguarded
 from memory.intents.masking import Mask
 from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
@@ -98,7 +98,8 @@ class FactKeeper:
             turn_id=told_in,
             saved_turn_id=turn.turn_id,
         )
-        return await self._write(replace(new, text=clean, evidence=evidence or None), source)
+        clean_fact = replace(new, text=clean, evidence=evidence or None)
+        return await self._write(clean_fact, source, turn.guard)
 
     async def forget(
         self, item_ids: Sequence[str], evidence: str, turn: ToldTurn, prove: Prove
@@ -220,7 +221,7 @@ class FactKeeper:
             turn_id=turn.turn_id,
             saved_turn_id=turn.turn_id,
         )
-        return await self._write(NewFact(text=text, origin="request"), source)
+        return await self._write(NewFact(text=text, origin="request"), source, turn.guard)
 
     async def _proven(self, evidence: str, prove: Prove) -> str:
         """Return the turn in which the person said this; raise `FactRefused` if they did not."""
@@ -257,11 +258,14 @@ class FactKeeper:
             )
         return item
 
-    async def _write(self, new: NewFact, source: Fact) -> Fact:
+    async def _write(self, new: NewFact, source: Fact, guard: Guard = unguarded) -> Fact:
         now = self._now()
-        fact, is_new = await self._database.write(
-            lambda writer: self._writes.write_blocking(writer, new, source, now)
-        )
+
+        def work(writer: Connection) -> tuple[Fact, bool]:
+            guard(writer)
+            return self._writes.write_blocking(writer, new, source, now)
+
+        fact, is_new = await self._database.write(work)
         self._on_written([fact.origin] if is_new else [])
         return fact
 

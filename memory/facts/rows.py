@@ -159,6 +159,7 @@ def forgotten_on_request_blocking(
     """Add to what was forgotten in a turn, and keep the turn out of the record: it names what is
     forgotten.
     """
+    turn.guard(connection)
     sql = "SELECT told FROM forgotten_on_request WHERE turn_id = ?"
     row = connection.execute(sql, (turn.turn_id,)).fetchone()
     before = [] if row is None else json.loads(row["told"])

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from memory.facts.fact import Fact, Origin
+from memory.intents.chronicle import Guard, unguarded
 from memory.items.item import ItemKind
 from memory.items.scope import Scope
 
@@ -24,6 +25,8 @@ class ToldTurn:
     conversation_id: str | None
     turn_id: str
     occurred_at: datetime
+    guard: Guard = unguarded
+    """Of what is written for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,19 @@
 """The chronicle: intents in the order in which they were recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 from memory.intents.registry import SourceKind
+
+Guard = Callable[[Any], None]
+"""Called first in a transaction, with its connection: what it raises keeps all from being written.
+"""
+
+
+def unguarded(_: Any) -> None:
+    """Have everything written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +72,13 @@ class IntentPage:
 class Chronicle(Protocol):
     """Intents, what waits for prompts, and turns of which episodes are to be made."""
 
-    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
         """Write all of them or none, in one transaction; return the ids that were new.
 
         An id that is already there is skipped. A `turn.completed` marks its turn as ended. Raise
-        `StoreUnavailable` if nothing was written.
+        `StoreUnavailable` if nothing was written, and what `guard` raises.
         """
 
     async def page(
@@ -105,9 +115,11 @@ class Chronicle(Protocol):
     async def pending(self, conversation_id: str, owner_id: str) -> Sequence[PendingIntent]:
         """Return what waits for the conversation's next prompt, oldest first."""
 
-    async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
+    async def consumed(
+        self, intent_ids: Sequence[str], turn_id: str, guard: Guard = unguarded
+    ) -> None:
         """Mark waiting intents as used in a turn's prompt, and drop their text;
-        ignore all others.
+        ignore all others. Raise what `guard` raises.
         """
 
     async def delete_conversation_context(self, conversation_id: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from memory.intents.chronicle import Chronicle, Recording
+from memory.intents.chronicle import Chronicle, Guard, Recording, unguarded
 from memory.intents.masking import Mask, masked_payload
 from memory.intents.policy import (
     MemoryDecision,
@@ -63,17 +63,19 @@ class IntentRecorder:
         """
         return bool(await self.record_intents([intent]))
 
-    async def record_intents(self, intents: Sequence[MemoryIntent]) -> Sequence[str]:
+    async def record_intents(
+        self, intents: Sequence[MemoryIntent], guard: Guard = unguarded
+    ) -> Sequence[str]:
         """Record several in one transaction, all or none; return the ids that were new, in order.
 
-        Masking runs in a worker thread. Raises as `record_intent` does.
+        Masking runs in a worker thread. Raises as `record_intent` and `guard` do.
         """
         if not intents:
             return []
         recordings = await anyio.to_thread.run_sync(
             lambda: [self.recording(intent) for intent in intents], limiter=self._threads
         )
-        return list(dict.fromkeys(await self._chronicle.record(recordings)))
+        return list(dict.fromkeys(await self._chronicle.record(recordings, guard)))
 
     def runtime_line(self, intent: MemoryIntent) -> str | None:
         """Return the text for the turn's log; None if the policy keeps the intent out of it."""

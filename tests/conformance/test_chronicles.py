@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memory.intents.chronicle import IntentPage, IntentRecord, Recording
+from memory.intents.chronicle import Guard, IntentPage, IntentRecord, Recording, unguarded
 from memory.stores.database import Connection
 from memory.stores.sqlite import chronicle as sqlite_chronicle
 from memory.stores.sqlite.chronicle import (
@@ -63,13 +63,19 @@ class TestPostgresChronicle(ChronicleSuite):
 
 
 class OneByOne(SqlChronicle):
-    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        return [*await super().record(recordings[:1]), *await super().record(recordings[1:])]
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
+        first = await super().record(recordings[:1], guard)
+        return [*first, *await super().record(recordings[1:], guard)]
 
 
 class Overwriting(SqlChronicle):
-    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
         def work(writer: Connection) -> list[str]:
+            guard(writer)
             for recording in recordings:
                 writer.execute("DELETE FROM intents WHERE id = ?", (recording.intent_id,))
                 writer.execute(
@@ -83,8 +89,10 @@ class Overwriting(SqlChronicle):
 class TellingAll(SqlChronicle):
     """Reports each as new."""
 
-    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
-        await super().record(recordings)
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
+        await super().record(recordings, guard)
         return [recording.intent_id for recording in recordings]
 
 
@@ -110,11 +118,33 @@ class Sharing(SqlChronicle):
 class InTwoSteps(SqlChronicle):
     """Notes that the turn ended in a transaction of its own."""
 
-    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
         new = await super().record(
-            [replace(recording, turn_id=recording.turn_id) for recording in recordings[:-1]]
+            [replace(recording, turn_id=recording.turn_id) for recording in recordings[:-1]], guard
         )
-        return [*new, *await super().record(recordings[-1:])]
+        return [*new, *await super().record(recordings[-1:], guard)]
+
+
+class Unguarded(SqlChronicle):
+    async def record(self, recordings: Sequence[Recording], _: Guard = unguarded) -> Sequence[str]:
+        return await super().record(recordings)
+
+
+class GuardedApart(SqlChronicle):
+    """Asks the guard in a transaction before."""
+
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
+        await self._database.write(guard)
+        return await super().record(recordings)
+
+    async def consumed(
+        self, intent_ids: Sequence[str], turn_id: str, guard: Guard = unguarded
+    ) -> None:
+        await super().consumed(intent_ids, turn_id)
 
 
 S = ChronicleSuite()
@@ -129,6 +159,9 @@ WRONG: list[tuple[type[SqlChronicle], Any, dict[str, Any]]] = [
     (TellingAll, S.test_the_same_twice_at_once_is_recorded_once, {}),
     (TrustingCursor, S.test_a_cursor_that_was_not_given_out_is_refused, {"cursor": "x"}),
     (Sharing, S.test_what_was_read_is_a_copy, {}),
+    (Unguarded, S.test_what_a_guard_refuses_is_not_written, {}),
+    (GuardedApart, S.test_what_a_guard_refuses_is_not_written, {}),
+    (GuardedApart, S.test_a_guard_reads_what_the_write_reads, {}),
 ]
 
 

@@ -74,7 +74,9 @@ def take_blocking(
 class Fence:
     """Compares epochs within the transactions of owners, which must write nothing under another."""
 
-    def __init__(self, database: SqlDatabase) -> None:
+    def __init__(self, database: SqlDatabase, leases: str = "leases") -> None:
+        """Initialise; `leases` is the table, with its schema if that is not the database's own."""
+        self._leases = leases
         # where transactions do not run one after another, a take-over waits for the owner's end
         self._lock = " FOR SHARE" if database.engine == "postgresql" else ""
 
@@ -88,7 +90,7 @@ class Fence:
         if not ids:
             return set()
         rows = writer.execute(
-            "SELECT conversation_id, epoch FROM leases"  # noqa: S608
+            f"SELECT conversation_id, epoch FROM {self._leases}"  # noqa: S608
             f" WHERE conversation_id IN ({placeholders(list(ids))})"
             f" ORDER BY conversation_id{self._lock}",
             list(ids),

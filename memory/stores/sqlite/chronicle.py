@@ -10,7 +10,14 @@ from typing import Final
 
 from memory.clock import rfc3339
 from memory.errors import StoreUnavailable
-from memory.intents.chronicle import IntentPage, IntentRecord, PendingIntent, Recording
+from memory.intents.chronicle import (
+    Guard,
+    IntentPage,
+    IntentRecord,
+    PendingIntent,
+    Recording,
+    unguarded,
+)
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import forgotten_at_blocking
@@ -85,8 +92,11 @@ class SqlChronicle:
         self._database = database
         self._talk_waits = talk_waits
 
-    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
         def work(writer: Connection) -> list[str]:
+            guard(writer)
             new = record_blocking(writer, recordings)
             if not self._talk_waits:
                 mark_talk_blocking(writer, recordings)
@@ -156,12 +166,18 @@ class SqlChronicle:
             (conversation_id, owner_id),
         )
 
-    async def consumed(self, intent_ids: Sequence[str], turn_id: str) -> None:
-        await self._database.execute_many(
-            "UPDATE pending_context SET consumed_by = ?, text = ''"
-            " WHERE intent_id = ? AND consumed_by IS NULL",
-            [(turn_id, intent_id) for intent_id in intent_ids],
-        )
+    async def consumed(
+        self, intent_ids: Sequence[str], turn_id: str, guard: Guard = unguarded
+    ) -> None:
+        def work(writer: Connection) -> None:
+            guard(writer)
+            writer.executemany(
+                "UPDATE pending_context SET consumed_by = ?, text = ''"
+                " WHERE intent_id = ? AND consumed_by IS NULL",
+                [(turn_id, intent_id) for intent_id in intent_ids],
+            )
+
+        await self._database.write(work)
 
     async def delete_conversation_context(self, conversation_id: str) -> None:
         await self._database.execute(

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
+from memory.errors import StoreUnavailable
 from memory.intents.chronicle import Chronicle, IntentRecord, Recording
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
 from tests.conformance.suites.opened import OpenedSuite
@@ -97,6 +98,10 @@ async def pending(
 ) -> list[str]:
     """List what waits by its ids."""
     return [entry.intent_id for entry in await opened.chronicle.pending(conversation_id, owner_id)]
+
+
+def _refuse(_: Any) -> None:
+    raise StoreUnavailable("Another server has it.")
 
 
 class ChronicleSuite(OpenedSuite):
@@ -307,6 +312,25 @@ class ChronicleSuite(OpenedSuite):
         assert await pending(opened) == []
         assert list(await opened.chronicle.unremembered(9)) == []
         assert list(await opened.chronicle.record([waiting("1")])) == ["int_1"]
+
+    async def test_what_a_guard_refuses_is_not_written(self, opened: OpenChronicle) -> None:
+        await opened.chronicle.record([waiting("1")])
+        with pytest.raises(StoreUnavailable):
+            await opened.chronicle.record([waiting("2"), ended("1")], _refuse)
+        with pytest.raises(StoreUnavailable):
+            await opened.chronicle.consumed(["int_1"], "trn_1", _refuse)
+        assert await ids(opened) == await pending(opened) == ["int_1"]
+        assert list(await opened.chronicle.unremembered(9)) == []
+
+    async def test_a_guard_reads_what_the_write_reads(self, opened: OpenChronicle) -> None:
+        """It is called in the same transaction: what that takes back, it takes back for both."""
+        await opened.chronicle.record([recording("1")])
+        broken = recording("2", text="half a letter \ud800")
+        with pytest.raises(Exception):  # noqa: B017, PT011  whatever a store says to that
+            await opened.chronicle.record(
+                [broken], lambda writer: writer.execute("DELETE FROM intents")
+            )
+        assert await ids(opened) == ["int_1"]
 
     @both_cuts
     async def test_a_recording_that_is_cancelled_anywhere_is_whole_or_absent(

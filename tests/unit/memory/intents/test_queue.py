@@ -10,7 +10,7 @@ from anyio.abc import TaskGroup
 
 from memory.background import keep_running
 from memory.errors import StoreUnavailable
-from memory.intents.chronicle import Recording
+from memory.intents.chronicle import Guard, Recording, unguarded
 from memory.intents.queue import MAX_WAITING, IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import MemoryIntent
@@ -36,12 +36,14 @@ class Watched(SqlChronicle):
         self.opened.set()
         self.asked = anyio.Event()
 
-    async def record(self, recordings: Sequence[Recording]) -> Sequence[str]:
+    async def record(
+        self, recordings: Sequence[Recording], guard: Guard = unguarded
+    ) -> Sequence[str]:
         self.asked.set()
         await self.opened.wait()
         if self.errors:
             raise self.errors.pop()
-        new = await super().record(recordings)
+        new = await super().record(recordings, guard)
         self.ids += new
         self.changed.set()
         return new
