@@ -8,7 +8,7 @@ is marked without an episode.
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 
@@ -24,16 +24,10 @@ _RETRY_S: Final = 30.0
 """Pause after the store was unavailable."""
 
 
-class Turns(Protocol):
-    """Reads ended turns."""
-
-    async def unremembered(self, limit: int) -> Sequence[str]:
-        """Return ids of ended turns without a mark, oldest first."""
-
-    async def turn(self, turn_id: str) -> Turn | None:
-        """Return a whole turn; None if nothing of it is left."""
-
-
+Unremembered = Callable[[int], Awaitable[Sequence[str]]]
+"""Returns ids of ended turns without a mark, oldest first, at most so many."""
+ReadTurn = Callable[[str], Awaitable[Turn | None]]
+"""Returns a whole turn; None if nothing of it is left."""
 Write = Callable[..., Awaitable[Written]]
 """Writes a draft and marks its turn; see `MemoryWriter.write`."""
 Mark = Callable[[str], Awaitable[None]]
@@ -49,14 +43,16 @@ class EpisodeWorker:
 
     def __init__(
         self,
-        turns: Turns,
+        unremembered: Unremembered,
+        read_turn: ReadTurn,
         write: Write,
         mark: Mark,
         *,
         extract: Extract | None = None,
         learn: Learn | None = None,
     ) -> None:
-        self._turns = turns
+        self._unremembered = unremembered
+        self._read_turn = read_turn
         self._write = write
         self._mark = mark
         self._extract = extract
@@ -94,7 +90,7 @@ class EpisodeWorker:
         done = 0
         while True:
             most = _BATCH + len(self._bad)
-            ids = await self._turns.unremembered(most)
+            ids = await self._unremembered(most)
             for turn_id in ids:
                 if turn_id not in self._bad:
                     done += await self._remembered(turn_id)
@@ -113,7 +109,7 @@ class EpisodeWorker:
         return True
 
     async def _remember(self, turn_id: str) -> None:
-        turn = await self._turns.turn(turn_id)
+        turn = await self._read_turn(turn_id)
         if turn is not None and self._learn is not None and not turn.was_shown_forgotten:
             await self._learn(turn)
         draft = None if turn is None else await anyio.to_thread.run_sync(draft_of, turn)
@@ -123,7 +119,7 @@ class EpisodeWorker:
         if self._extract is not None and not turn.was_shown_forgotten:
             plain, draft = draft, await self._extract(draft, turn.reply)
             # a model takes seconds, and what it says anew may repeat what was forgotten meanwhile
-            turn = await self._turns.turn(turn_id)
+            turn = await self._read_turn(turn_id)
             if turn is None or turn.was_shown_forgotten:
                 draft = replace(plain, was_shown_forgotten=True)
         written = await self._write(draft, remembers_turn=turn_id)

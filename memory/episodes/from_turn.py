@@ -84,7 +84,6 @@ def draft_of(turn: Turn) -> EpisodeDraft | None:
         conversation_id=turn.conversation_id,
         turn_id=turn.turn_id,
         recalled_ids=turn.recalled_ids,
-        recalled_texts=turn.recalled_texts,
         was_shown_forgotten=turn.was_shown_forgotten,
         tools=tuple(
             sorted({signature(call.name, parameter_names(call.input)) for call in turn.calls})

@@ -32,7 +32,6 @@ class Turn:
     calls: tuple[ToolCall, ...] = ()
     intent_ids: tuple[str, ...] = ()
     recalled_ids: tuple[str, ...] = ()
-    recalled_texts: tuple[str, ...] = ()
     was_shown_forgotten: bool = False
     """True if an item that was in its prompt is forgotten."""
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -98,7 +98,7 @@ class MemoryWriter:
         texts = await self._store.recalled_texts(draft.recalled_ids, anywhere)
         if texts is None:
             return without_what_may_repeat(draft)
-        return replace(draft, recalled_texts=(*draft.recalled_texts, *texts))
+        return replace(draft, recalled_texts=tuple(texts))
 
     def _ready_blocking(
         self, named: Sequence[tuple[EpisodeDraft, str]], *, now: datetime

@@ -1,7 +1,6 @@
 """Reads ended turns from the chronicle, to make episodes of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Final
 
 from memory.episodes.turn import CallStatus, ToolCall, Turn
@@ -16,32 +15,12 @@ _STATUSES: Final[Mapping[str, CallStatus]] = {
 }
 
 
-class ChronicleTurns:
-    """Turns of the chronicle."""
-
-    def __init__(self, chronicle: Chronicle) -> None:
-        self._chronicle = chronicle
-
-    async def unremembered(self, limit: int) -> Sequence[str]:
-        """Return ids of ended turns that are not marked as remembered, oldest first."""
-        return await self._chronicle.unremembered(limit)
-
-    async def turn(self, turn_id: str) -> Turn | None:
-        """Return a turn; None if nothing of it is left."""
-        found = await self._chronicle.intents_of_turn(turn_id)
-        records = [record for record in found if record.payload]
-        if not records:
-            return None
-        return replace(
-            turn_of(turn_id, records),
-            was_shown_forgotten=any(
-                record.forgotten and record.key == "memory.injected" for record in found
-            ),
-        )
-
-
-def turn_of(turn_id: str, records: Sequence[IntentRecord]) -> Turn:
-    """Fold a turn's intents, at least one, in the order of recording, into a turn."""
+async def read_turn(chronicle: Chronicle, turn_id: str) -> Turn | None:
+    """Fold a turn's intents, in the order of recording, into a turn; None if nothing is left."""
+    found = await chronicle.intents_of_turn(turn_id)
+    records = [record for record in found if record.payload]
+    if not records:
+        return None
     first = records[0]
     payloads: dict[str, Mapping[str, Any]] = {record.key: record.payload for record in records}
     received = payloads.get("turn.received", {})
@@ -56,6 +35,9 @@ def turn_of(turn_id: str, records: Sequence[IntentRecord]) -> Turn:
         calls=tuple(_call(record) for record in records if record.source_kind == "tool"),
         intent_ids=tuple(record.id for record in records),
         recalled_ids=tuple(map(str, payloads.get("memory.injected", {}).get("ids", ()))),
+        was_shown_forgotten=any(
+            record.forgotten and record.key == "memory.injected" for record in found
+        ),
         labels={name: str(labels[name]) for name in LABELS if labels.get(name)},
     )
 

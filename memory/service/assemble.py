@@ -35,7 +35,7 @@ from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
-from memory.intents.turns import ChronicleTurns
+from memory.intents.turns import read_turn
 from memory.notes.index import NoteIndex
 from memory.notes.notebooks import Notebooks
 from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
@@ -306,7 +306,8 @@ async def _build(
         queue=queue,
         database=database,
         episode_worker=EpisodeWorker(
-            ChronicleTurns(chronicle),
+            chronicle.unremembered,
+            partial(read_turn, chronicle),
             writer.write,
             episodes.mark_remembered,
             extract=_extract(plan, now),

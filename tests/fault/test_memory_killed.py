@@ -13,7 +13,7 @@ from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
 from memory.facts.keeper import FactKeeper
 from memory.facts.told import NewFact, ToldTurn
-from memory.intents.turns import ChronicleTurns
+from memory.intents.turns import read_turn
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
 from memory.service.forgetting import Forgetting
@@ -51,8 +51,9 @@ async def remember(database: Database) -> int:
     """Remember whatever waits."""
     store = opened_on(database).store
     writer = MemoryWriter(store, deliver_to=["vector", "memu"], now=lambda: AT)
+    chronicle = SqlChronicle(database)
     return await EpisodeWorker(
-        ChronicleTurns(SqlChronicle(database)), writer.write, store.mark_remembered
+        chronicle.unremembered, partial(read_turn, chronicle), writer.write, store.mark_remembered
     ).drain()
 
 

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import anyio.lowlevel
 import pytest
 
 from memory.episodes.episode import EpisodeDraft, Sections
-from memory.episodes.episode_worker import EpisodeWorker
+from memory.episodes.episode_worker import EpisodeWorker, ReadTurn
+from memory.episodes.turn import Turn
 from memory.episodes.writer import MemoryWriter
 from memory.facts.rows import SqlFactStore
 from memory.intents.builders import (
@@ -17,7 +19,7 @@ from memory.intents.builders import (
     intent_from_memory_injected,
 )
 from memory.intents.registry import MemoryIntent
-from memory.intents.turns import ChronicleTurns
+from memory.intents.turns import read_turn
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.service.forgetting import Forgetting
 from memory.service.transfer import export_lines, read_entries
@@ -57,10 +59,12 @@ def writer_on(database: Database, *deliver_to: str) -> MemoryWriter:
 
 
 def worker_on(
-    database: Database, *, turns: ChronicleTurns | None = None, extract: Any = None
+    database: Database, *, reading: ReadTurn | None = None, extract: Any = None
 ) -> EpisodeWorker:
+    chronicle = SqlChronicle(database)
     return EpisodeWorker(
-        turns or ChronicleTurns(SqlChronicle(database)),
+        chronicle.unremembered,
+        reading or partial(read_turn, chronicle),
         writer_on(database, "vector", "memu").write,
         SqlEpisodeStore(database, lambda: LATER).mark_remembered,
         extract=extract,
@@ -243,11 +247,10 @@ async def test_it_is_no_part_of_an_episode_whenever_it_goes_and_no_model_is_aske
         if now == moment:
             await forget(database)
 
-    class Reading(ChronicleTurns):
-        async def turn(self, turn_id: str):  # type: ignore[no-untyped-def]  # noqa: ANN202
-            one = await super().turn(turn_id)
-            await forget_at("read")
-            return one
+    async def reading(turn_id: str) -> Turn | None:
+        one = await read_turn(SqlChronicle(database), turn_id)
+        await forget_at("read")
+        return one
 
     async def extract(draft: EpisodeDraft, reply: str) -> EpisodeDraft:
         asked.append(reply)
@@ -258,8 +261,7 @@ async def test_it_is_no_part_of_an_episode_whenever_it_goes_and_no_model_is_aske
     await forget_at("known")
     await recorder_on(database).record_intents(turn())
     await forget_at("recorded")
-    turns = Reading(SqlChronicle(database))
-    await worker_on(database, turns=turns, extract=extract if has_model else None).drain()
+    await worker_on(database, reading=reading, extract=extract if has_model else None).drain()
     assert len(asked) == (1 if moment == "asked" else 0)
     assert WORD not in await remembered(database)
     assert "make fish" in await remembered(database)

@@ -182,7 +182,9 @@ class Memory:
 
 
 def worker(memory: Memory, **more: Any) -> EpisodeWorker:
-    return EpisodeWorker(memory, memory.write, memory.mark_remembered, **more)
+    return EpisodeWorker(
+        memory.unremembered, memory.turn, memory.write, memory.mark_remembered, **more
+    )
 
 
 async def test_turns_are_written_oldest_first_and_marked_and_a_refused_one_is_logged(

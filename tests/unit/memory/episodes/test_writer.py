@@ -2,6 +2,7 @@
 
 import threading
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from memory.intents.builders import (
     intent_from_llm_response,
     intent_from_turn_received,
 )
-from memory.intents.turns import ChronicleTurns
+from memory.intents.turns import read_turn
 from memory.items.ids import opaque_id
 from memory.items.scope import Scope
 from memory.stores.sqlite.chronicle import SqlChronicle
@@ -110,8 +111,13 @@ async def test_a_turn_out_of_the_chronicle_becomes_one_episode(database: Databas
     )
     reply = intent_from_llm_response(HAPPENING, text="最终决定向上取整。", model="m")
     await recorder_on(database).record_intents([message, *calls, reply, completed()])
-    turns = ChronicleTurns(SqlChronicle(database))
-    remembering = EpisodeWorker(turns, writer_on(database).write, opened.store.mark_remembered)
+    chronicle = SqlChronicle(database)
+    remembering = EpisodeWorker(
+        chronicle.unremembered,
+        partial(read_turn, chronicle),
+        writer_on(database).write,
+        opened.store.mark_remembered,
+    )
     assert [await remembering.drain() for _ in range(2)] == [1, 0]
     (row,) = await database.rows("SELECT episode_id FROM episodes")
     found = await opened.store.get(row["episode_id"], Scope(owner_id="ann", project_id="shop"))

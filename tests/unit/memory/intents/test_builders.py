@@ -17,7 +17,7 @@ from memory.intents.builders import (
 )
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import validate_intent_contract
-from memory.intents.turns import ChronicleTurns
+from memory.intents.turns import read_turn
 from memory.stores.sqlite.chronicle import SqlChronicle, scrub_blocking
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
@@ -104,10 +104,9 @@ async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> 
         completed(),
     ]
     chronicle = SqlChronicle(database)
-    turns = ChronicleTurns(chronicle)
     await IntentRecorder(chronicle, mask_secrets).record_intents(intents)
-    assert await turns.unremembered(10) == ["trn_1"]
-    assert await turns.turn("trn_1") == make_turn(
+    assert await chronicle.unremembered(10) == ["trn_1"]
+    assert await read_turn(chronicle, "trn_1") == make_turn(
         message="修复",
         reply="好",
         calls=tuple(
@@ -122,15 +121,14 @@ async def test_a_turn_is_put_together_out_of_its_intents(database: Database) -> 
 
 async def test_what_was_forgotten_is_no_part_of_a_turn(database: Database) -> None:
     chronicle = SqlChronicle(database)
-    turns = ChronicleTurns(chronicle)
     scrub = partial(scrub_blocking, now=AT, owner_id="ann")
     intents = [received("secret plan"), completed()]
     await IntentRecorder(chronicle, mask_secrets).record_intents(intents)
     await database.write(partial(scrub, intent_ids=[intents[0].id]))
-    turn = await turns.turn("trn_1")
+    turn = await read_turn(chronicle, "trn_1")
     assert turn is not None
     assert turn.message == ""
     assert turn.intent_ids == (intents[1].id,)
     await database.write(partial(scrub, intent_ids=[intents[1].id]))
-    assert await turns.turn("trn_1") is None
-    assert await turns.turn("trn_9") is None
+    assert await read_turn(chronicle, "trn_1") is None
+    assert await read_turn(chronicle, "trn_9") is None
