@@ -71,7 +71,7 @@ from gateway.turns.turn_trace import BeginTrace, TurnTracing, no_traces
 from gateway.turns.workspace_lock import LocksOfServers
 from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
-from gateway.users.accounts import open_accounts
+from gateway.users.accounts import Accounts
 from gateway.web_fetch.tools import web_tools
 from gateway.webhooks.opening import open_webhooks
 from gateway.workspace_parts import (
@@ -279,7 +279,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         )
     )
     lanes = Lanes(runner.run, background)
-    accounts = open_accounts(parts.database, now=utc_now)
+    accounts = Accounts(parts.database, now=utc_now)
     connect(parts.ownership, lanes, pool, approvals.rules, background)
     chat = Chat(
         ChatParts(

@@ -9,11 +9,10 @@ import anyio
 
 from gateway.ids import UserId
 from gateway.users.model import Action, AuditEntry, User, digest_of
-from gateway.users.sql.audit import SqlAuditLog
-from gateway.users.sql.quotas import SqlQuotaStore
-from gateway.users.sql.sessions import SqlSessionStore
-from gateway.users.sql.users import SqlTokenStore, SqlUserStore
-from gateway.users.store import AuditLog, QuotaStore, SessionStore, TokenStore, UserStore
+from gateway.users.sql.audit import AuditLog
+from gateway.users.sql.quotas import QuotaStore
+from gateway.users.sql.sessions import SessionStore
+from gateway.users.sql.users import TokenStore, UserStore
 from memory.clock import Now
 from memory.errors import StoreUnavailable
 from memory.stores.database import SqlDatabase
@@ -26,21 +25,12 @@ _PRUNE_EVERY_S: Final = 3600.0
 class Accounts:
     """The users, tokens, sessions, quotas and audit log of a server."""
 
-    def __init__(
-        self,
-        users: UserStore,
-        tokens: TokenStore,
-        sessions: SessionStore,
-        quotas: QuotaStore,
-        audit: AuditLog,
-        *,
-        now: Now,
-    ) -> None:
-        self.users = users
-        self.tokens = tokens
-        self.sessions = sessions
-        self.quotas = quotas
-        self.audit = audit
+    def __init__(self, database: SqlDatabase, *, now: Now) -> None:
+        self.users = UserStore(database)
+        self.tokens = TokenStore(database)
+        self.sessions = SessionStore(database)
+        self.quotas = QuotaStore(database)
+        self.audit = AuditLog(database)
         self._now = now
         self._enabled: frozenset[UserId] = frozenset()
         self._disabled: frozenset[UserId] = frozenset()
@@ -136,15 +126,3 @@ class Accounts:
     def _tell(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-
-def open_accounts(database: SqlDatabase, *, now: Now) -> Accounts:
-    """Return the accounts of a database that is open."""
-    return Accounts(
-        SqlUserStore(database),
-        SqlTokenStore(database),
-        SqlSessionStore(database),
-        SqlQuotaStore(database),
-        SqlAuditLog(database),
-        now=now,
-    )

@@ -19,7 +19,7 @@ from gateway.ids import UserId
 from gateway.lost_data import refuse_lost_database_blocking
 from gateway.settings import Settings
 from gateway.storage import open_storage, where_to_look
-from gateway.users.accounts import Accounts, open_accounts
+from gateway.users.accounts import Accounts
 from gateway.users.model import (
     MAX_TOKEN_NAME_CHARS,
     USER_NAME,
@@ -96,7 +96,7 @@ def _run_on_accounts(work: Callable[[Accounts], Awaitable[T]], settings: Setting
     async def run() -> T:
         database = await open_storage(settings)
         try:
-            return await work(open_accounts(database, now=now))
+            return await work(Accounts(database, now=now))
         finally:
             await database.close()
 

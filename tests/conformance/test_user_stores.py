@@ -8,10 +8,10 @@ import pytest
 
 from gateway.conversations.sql.conversations import SqlConversationStore
 from gateway.conversations.sql.turns import SqlTurnStore
-from gateway.users.sql.audit import SqlAuditLog
-from gateway.users.sql.quotas import SqlQuotaStore
-from gateway.users.sql.sessions import SqlSessionStore
-from gateway.users.sql.users import SqlTokenStore, SqlUserStore
+from gateway.users.sql.audit import AuditLog
+from gateway.users.sql.quotas import QuotaStore
+from gateway.users.sql.sessions import SessionStore
+from gateway.users.sql.users import TokenStore, UserStore
 from memory.errors import StoreConflict
 from memory.stores.database import SqlDatabase
 from tests.conformance.suites.users import AccountStores, AccountStoreSuite, OpenAccounts, refused
@@ -22,11 +22,11 @@ from tests.support.stores import POSTGRES_MIGRATIONS, open_file
 
 def accounts_on(database: SqlDatabase) -> AccountStores:
     return AccountStores(
-        users=SqlUserStore(database),
-        tokens=SqlTokenStore(database),
-        sessions=SqlSessionStore(database),
-        quotas=SqlQuotaStore(database),
-        audit=SqlAuditLog(database),
+        users=UserStore(database),
+        tokens=TokenStore(database),
+        sessions=SessionStore(database),
+        quotas=QuotaStore(database),
+        audit=AuditLog(database),
         turns=SqlTurnStore(database),
         conversations=SqlConversationStore(database),
     )
@@ -65,6 +65,6 @@ async def test_the_suite_catches_wrong_statements(tmp_path: Path) -> None:
 
 async def test_no_statement_changes_an_entry(tmp_path: Path) -> None:
     async with open_file(tmp_path) as database:
-        await SqlAuditLog(database).add(refused("10.0.0.1"))
+        await AuditLog(database).add(refused("10.0.0.1"))
         with pytest.raises(StoreConflict):
             await database.execute("UPDATE audit SET subject = ''")

@@ -34,18 +34,23 @@ def add_blocking(writer: Connection, entry: AuditEntry) -> None:
     insert_blocking(writer, "audit", row)
 
 
-class SqlAuditLog:
-    """See `AuditLog`."""
+class AuditLog:
+    """Who did what, in the order in which it was stored. No entry can be changed."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, entry: AuditEntry) -> None:
+        """Append an entry; its `seq` is given by the store."""
         await self._database.write(lambda writer: add_blocking(writer, entry))
 
     async def page(
         self, *, limit: int, before: int | None = None, actor: str | None = None
     ) -> Sequence[AuditEntry]:
+        """List entries, the latest first; `before` is the `seq` of the last one of the page before.
+
+        With `actor` those of one actor alone.
+        """
         return await self._database.values(
             _entry_of,
             "SELECT * FROM audit WHERE seq < coalesce(:before, 9223372036854775807)"
@@ -54,6 +59,11 @@ class SqlAuditLog:
         )
 
     async def prune(self, before: datetime, *, refused: int) -> int:
+        """Delete entries older than a moment, and of refused sign-ins all but the latest `refused`;
+        return how many were deleted.
+
+        Refused sign-ins, which strangers can cause, never displace other entries.
+        """
         values = {"before": rfc3339(before), "refused": refused}
         return await self._database.write(lambda writer: writer.execute(_PRUNE, values).rowcount)
 

@@ -10,17 +10,20 @@ from gateway.users.sql.audit import record_blocking
 from memory.stores.database import Connection, SqlDatabase
 
 
-class SqlQuotaStore:
-    """See `QuotaStore`."""
+class QuotaStore:
+    """The limits that users have instead of everybody's. A user need not be in `UserStore`."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def own(self, user_id: UserId) -> Mapping[QuotaLimit, float | None]:
+        """Return a user's own limits; None: there is no limit."""
         rows = await self._database.rows(OWN_LIMITS, (user_id,))
         return {row["name"]: limit_of(row) for row in rows}
 
     async def set(self, user_id: UserId, limit: QuotaLimit, most: float | None, act: Act) -> None:
+        """Set a limit of a user, which counts from the next turn on; `most` None: no limit."""
+
         def work(writer: Connection) -> None:
             writer.execute(
                 "INSERT INTO user_quotas (user_id, name, most) VALUES (?, ?, ?)"
@@ -33,6 +36,8 @@ class SqlQuotaStore:
         await self._database.write(work)
 
     async def reset(self, user_id: UserId, limit: QuotaLimit, act: Act) -> bool:
+        """Have everybody's limit count for a user again; return False if it does already."""
+
         def work(writer: Connection) -> bool:
             gone = writer.execute(
                 "DELETE FROM user_quotas WHERE user_id = ? AND name = ?", (user_id, limit)

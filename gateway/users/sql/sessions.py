@@ -18,8 +18,8 @@ _HOLDER = (
 )
 
 
-class SqlSessionStore:
-    """See `SessionStore`."""
+class SessionStore:
+    """Sessions of browsers, and sign-ins that are on their way through a provider."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
@@ -27,6 +27,12 @@ class SqlSessionStore:
     async def begin(
         self, digest: str, data: Mapping[str, str], *, at: datetime, expires_at: datetime
     ) -> None:
+        """Keep what the answer of a sign-in must match, until it comes or expires.
+
+        `digest` is that of its state. Expired ones are deleted. Raise `StoreConflict` if it is
+        taken.
+        """
+
         def work(writer: Connection) -> None:
             writer.execute("DELETE FROM sign_ins WHERE expires_at <= ?", (rfc3339(at),))
             row = {"digest": digest, "data": json_text(data), "expires_at": rfc3339(expires_at)}
@@ -35,6 +41,8 @@ class SqlSessionStore:
         await self._database.write(work)
 
     async def take(self, digest: str, at: datetime) -> Mapping[str, str] | None:
+        """Return what was kept for a sign-in, once; None if there is none, or it has expired."""
+
         def work(writer: Connection) -> Mapping[str, str] | None:
             rows = writer.execute(
                 "DELETE FROM sign_ins WHERE digest = ? RETURNING data, expires_at", (digest,)
@@ -45,6 +53,11 @@ class SqlSessionStore:
         return await self._database.write(work)
 
     async def start(self, session: Session, digest: str, act: Act) -> None:
+        """Start a session; `digest` is that of its secret. Expired ones are deleted.
+
+        Raise `StoreConflict` if there is no such user.
+        """
+
         def work(writer: Connection) -> None:
             writer.execute("DELETE FROM sessions WHERE expires_at <= ?", (rfc3339(act.at),))
             insert_blocking(writer, "sessions", columns_of(session) | {"digest": digest})
@@ -53,10 +66,15 @@ class SqlSessionStore:
         await self._database.write(work)
 
     async def holder(self, digest: str, at: datetime) -> User | None:
+        """Return the user of a session; None if there is none, it has ended or expired, or the user
+        is disabled.
+        """
         values = (digest, rfc3339(at))
         return await self._database.value(lambda row: read_value(User, row), _HOLDER, values)
 
     async def end(self, digest: str, act: Act) -> bool:
+        """End a session; return False if there is none."""
+
         def work(writer: Connection) -> bool:
             ended = writer.execute(
                 "DELETE FROM sessions WHERE digest = ? RETURNING id", (digest,)
@@ -68,6 +86,7 @@ class SqlSessionStore:
         return await self._database.write(work)
 
     async def live(self, at: datetime) -> Sequence[str]:
+        """Return the ids of the sessions that have not expired, in their order."""
         rows = await self._database.rows(
             "SELECT id FROM sessions WHERE expires_at > ? ORDER BY id", (rfc3339(at),)
         )

@@ -23,13 +23,15 @@ _HOLDER = (
 )
 
 
-class SqlUserStore:
-    """See `UserStore`."""
+class UserStore:
+    """The users that administrators know of."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, user: User, act: Act) -> bool:
+        """Add a user; return False, and change nothing, if the id is taken."""
+
         def work(writer: Connection) -> bool:
             is_new = "ON CONFLICT (id) DO NOTHING RETURNING id"
             if not insert_blocking(writer, "users", columns_of(user), is_new).fetchall():
@@ -40,12 +42,19 @@ class SqlUserStore:
         return await self._database.write(work)
 
     async def get(self, user_id: UserId) -> User | None:
+        """Return the user; None if there is no such user."""
         return await self._database.value(_user_of, "SELECT * FROM users WHERE id = ?", (user_id,))
 
     async def listed(self) -> Sequence[User]:
+        """List all users by their ids."""
         return await self._database.values(_user_of, "SELECT * FROM users ORDER BY id")
 
     async def set_role(self, user_id: UserId, role: Role, act: Act) -> bool:
+        """Change a user's role; return False if there is no such user.
+
+        A role that the user has already is no change, and not an entry.
+        """
+
         def work(writer: Connection) -> bool:
             user = _find_blocking(writer, user_id)
             if user is not None and user.role != role:
@@ -56,6 +65,11 @@ class SqlUserStore:
         return await self._database.write(work)
 
     async def set_disabled(self, user_id: UserId, act: Act, *, is_disabled: bool) -> bool:
+        """Refuse or admit a user; return False if there is no such user.
+
+        What is so already is no change, and not an entry.
+        """
+
         def work(writer: Connection) -> bool:
             user = _find_blocking(writer, user_id)
             if user is not None and (user.disabled_at is not None) != is_disabled:
@@ -68,13 +82,15 @@ class SqlUserStore:
         return await self._database.write(work)
 
 
-class SqlTokenStore:
-    """See `TokenStore`."""
+class TokenStore:
+    """The tokens of users, of which only the digests are kept."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, token: ApiToken, digest: str, act: Act) -> bool:
+        """Add a token; return False, and change nothing, if there is no such user."""
+
         def work(writer: Connection) -> bool:
             if _find_blocking(writer, token.user_id) is None:
                 return False
@@ -86,6 +102,9 @@ class SqlTokenStore:
         return await self._database.write(work)
 
     async def listed(self, user_id: UserId | None = None) -> Sequence[ApiToken]:
+        """List a user's tokens, or those of all users, oldest first; revoked ones are among
+        them.
+        """
         return await self._database.values(
             _token_of,
             "SELECT * FROM api_tokens WHERE user_id = coalesce(:user, user_id)"
@@ -94,6 +113,8 @@ class SqlTokenStore:
         )
 
     async def revoke(self, token_id: str, act: Act) -> bool:
+        """Revoke a token for good; return False if there is none, or it is revoked already."""
+
         def work(writer: Connection) -> bool:
             revoked = writer.execute(
                 "UPDATE api_tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
@@ -108,10 +129,15 @@ class SqlTokenStore:
         return await self._database.write(work)
 
     async def holder(self, digest: str, at: datetime) -> User | None:
+        """Return the user who signs in with a token at a moment.
+
+        None if there is no such token, it is revoked or has expired, or the user is disabled.
+        """
         values = {"digest": digest, "at": rfc3339(at)}
         return await self._database.value(_user_of, _HOLDER, values)
 
     async def live(self, at: datetime) -> Sequence[str]:
+        """Return the ids of the tokens that are neither revoked nor expired, in their order."""
         rows = await self._database.rows(
             "SELECT id FROM api_tokens WHERE revoked_at IS NULL"
             " AND (expires_at IS NULL OR expires_at > ?) ORDER BY id",

@@ -11,7 +11,10 @@ import pytest
 from gateway.conversations.model import Quota
 from gateway.conversations.store import ConversationStore, QuotaReached, TurnStore
 from gateway.users.model import Act, Action, ApiToken, AuditEntry, Session, User
-from gateway.users.store import AuditLog, QuotaStore, SessionStore, TokenStore, UserStore
+from gateway.users.sql.audit import AuditLog
+from gateway.users.sql.quotas import QuotaStore
+from gateway.users.sql.sessions import SessionStore
+from gateway.users.sql.users import TokenStore, UserStore
 from tests.conformance.suites.conversation_values import (
     ANN,
     AT,

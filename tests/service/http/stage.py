@@ -54,7 +54,7 @@ from gateway.turns.conversation_memory import ConversationMemory, ConversationTo
 from gateway.turns.lanes import Lanes, Ticket
 from gateway.turns.workspaces import OpenWorkspaces, WorkspaceMakers
 from gateway.turns.worktrees import Worktrees
-from gateway.users.accounts import open_accounts
+from gateway.users.accounts import Accounts
 from gateway.webhooks.opening import open_webhooks
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import load_workspaces_blocking
@@ -295,7 +295,7 @@ async def staged(
             prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         )
         store = SqlConversationStore(database)
-        accounts_of_users = open_accounts(database, now=utc_now)
+        accounts_of_users = Accounts(database, now=utc_now)
         chat = Chat(
             ChatParts(
                 conversations=store,
