@@ -58,7 +58,7 @@ class Arrivals:
         while known := await self._parts.turns.find_key(
             user_id, key := f"arrival:{digest}:{period}:{number}"
         ):
-            last = known.turn_id
+            last = known.turn_id or last  # none: the key was withdrawn
             number += 1
         if last is None:
             return key, None

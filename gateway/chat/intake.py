@@ -1,6 +1,7 @@
 """Take messages: store each one and put it into its conversation's lane, or withdraw it again."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,12 +19,12 @@ from gateway.conversations.model import (
     fresh_conversation,
 )
 from gateway.conversations.store import IdempotencyKey, QuotaReached
-from gateway.errors import Busy, Conflict, NotFound
+from gateway.errors import Busy, Conflict, GatewayError, NotFound, Overloaded
 from gateway.ids import LOCAL_USER, ConversationId, TurnId, UserId, new_turn_id
 from gateway.turns.approval_request import message_of
 from gateway.turns.approvals import answered_already
 from gateway.turns.lanes import Ticket
-from gateway.turns.ownership import ClosedHere, FullHere
+from gateway.turns.ownership import ClosedHere, FullHere, HeldElsewhere
 from gateway.turns.requests import RETRY_AFTER_S, Accepted, ChatRequest, WhenBusy
 from gateway.turns.turn_recovery import Withdrawal, close_withdrawn
 from gateway.turns.turn_trace import TurnTrace
@@ -32,6 +33,12 @@ from memory.errors import StoreConflict
 
 _ACCEPTING_S = 5.0
 """How long a shutdown waits for a message that is being stored."""
+
+
+_NOT_TAKEN = (
+    "The server that runs this conversation does not answer. The message was not taken; try again"
+    " in a moment."
+)
 
 
 class Intake:
@@ -57,9 +64,8 @@ class Intake:
             NotFound: no such conversation.
             Busy: a turn runs there and the request asked not to wait.
             Conflict: the idempotency key was used with another body.
-            Overloaded, QuotaUsed, ShuttingDown: nothing was stored.
+            Overloaded, QuotaUsed, ShuttingDown: nothing was stored, here or by another server.
         """
-        self._refuse_when_closed()
         try:
             async with self.accepting:
                 accepted, left = await self._accept(user_id, request)
@@ -68,6 +74,13 @@ class Intake:
             if repeated is None:
                 raise
             return repeated
+        except GatewayError as exc:
+            stored = await self._stored_elsewhere(user_id, request)
+            if stored is None and request.is_in_doubt and isinstance(exc, HeldElsewhere):
+                raise Overloaded(_NOT_TAKEN, retry_after_s=RETRY_AFTER_S) from exc
+            if stored is None:
+                raise
+            return stored
         if left is not None:
             await self.leave(left)
         return accepted
@@ -247,6 +260,20 @@ class Intake:
     def _refuse_when_closed(self) -> None:
         if self.is_closed:
             raise ClosedHere("The server is shutting down.", retry_after_s=RETRY_AFTER_S)
+
+    async def _stored_elsewhere(self, user_id: UserId, request: ChatRequest) -> Accepted | None:
+        """Return the turn of a message in doubt that is refused here, if another server stored it.
+
+        None: it did not, and will not.
+        """
+        if not request.is_in_doubt or request.idempotency_key is None:
+            return None
+        with suppress(StoreConflict):
+            await self._parts.turns.withdraw_key(
+                user_id, request.idempotency_key, self._parts.now()
+            )
+            return None
+        return await self._repeated(user_id, request)
 
     async def _repeated(self, user_id: UserId, request: ChatRequest) -> Accepted | None:
         if request.idempotency_key is None:

@@ -1,6 +1,8 @@
 """Read turns: their results and their events."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from gateway.turns.turn_recovery import evidence_of
 from memory.errors import StoreDamaged, StoreUnavailable
 
 _N_DIGITS = 18
+_LOOK_S = 2.0
+"""How often the turn of another server is looked at that stores nothing."""
 
 
 class TurnReader:
@@ -51,6 +55,13 @@ class TurnReader:
             )
         try:
             turn = await self._parts.turns.get(turn_id)
+            if ticket is None and turn is not None and turn.result is None:
+                await run_until_first(
+                    partial(self._completed_elsewhere, turn),
+                    self._intake.wait_shut_down,
+                    self._parts.log.until_stuck,
+                )
+                turn = await self._parts.turns.get(turn_id)
         except StoreUnavailable as exc:
             if ticket is None or ticket.turn.user_id != user_id or isinstance(exc, StoreDamaged):
                 raise
@@ -63,6 +74,18 @@ class TurnReader:
         is_lost = ticket is not None and ticket.events.is_lost
         is_shut_down = self._intake.is_shut_down
         return finished_result(turn, is_shutting_down=is_shut_down, is_lost=is_lost)
+
+    async def _completed_elsewhere(self, turn: Turn) -> None:
+        """Return when a turn that another server has, or had, is completed or deleted, or the
+        database cannot be read.
+        """
+        accepted = Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
+        with suppress(StoreUnavailable):
+            async with self.follow_turn(accepted) as events:
+                async for found in events.until_completed(_LOOK_S):
+                    known = None if found else await self._parts.turns.get(turn.id)
+                    if not found and (known is None or known.result is not None):
+                        return
 
     async def turn(self, user_id: UserId, turn_id: str) -> Turn:
         """Return a turn. Raise `NotFound` if there is no such turn."""

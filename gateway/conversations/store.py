@@ -213,6 +213,12 @@ class TurnStore(Protocol):
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         """Return the turn of a user's key, also if it was deleted; or None."""
 
+    async def withdraw_key(self, user_id: UserId, key: str, at: datetime) -> None:
+        """Have no message taken under a key from now on; its `KeyedTurn` has an empty id then.
+
+        Raise `StoreConflict` if one was taken, or the key was withdrawn.
+        """
+
     async def get(self, turn_id: TurnId) -> Turn | None:
         """Return the turn, or None."""
 

@@ -1,6 +1,6 @@
 """The state of the app, and the context of one request as routes get it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Final
@@ -23,7 +23,7 @@ from gateway.http.sign_in import SignIns
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
 from gateway.services import Services
-from gateway.turns.requests import ChatRequest
+from gateway.turns.requests import Accepted, ChatRequest
 from gateway.users.model import Action
 from memory.service.memory import Memory
 
@@ -66,6 +66,8 @@ class RequestContext:
     request: Request
     state: AppState
     user_id: UserId
+    arrived: list[str] = field(default_factory=list)
+    """The keys of its messages that `arrive` took."""
 
     @property
     def chat(self) -> Chat:
@@ -90,10 +92,43 @@ class RequestContext:
             raise StorageFailed(missing.reason if missing is not None else "Memory is off.")
         return services.memory
 
-    def keyed(self, request: ChatRequest) -> ChatRequest:
-        """Return a message with a key, if it has none and another server may have taken it."""
-        key = getattr(self.request.state, "forward_key", "")
-        return replace(request, idempotency_key=request.idempotency_key or key or None)
+    async def accept(self, request: ChatRequest) -> Accepted:
+        """Take a message; see `Intake.accept`. One without a key has that under which another
+        server may have taken it.
+        """
+        state = self.request.state
+        forward_key = getattr(state, "forward_key", None) or None
+        key = request.idempotency_key or forward_key
+        is_in_doubt = key == forward_key and getattr(state, "is_in_doubt", False)
+        keyed = replace(request, idempotency_key=key, is_in_doubt=is_in_doubt)
+        return await self.chat.intake.accept(self.user_id, keyed)
+
+    async def arrive(
+        self,
+        request: bytes,
+        take: Callable[[str], Awaitable[Accepted]],
+        *,
+        attempt: int | None = None,
+    ) -> Accepted:
+        """Take the message of a client that gives no keys; see `Arrivals.accept`.
+
+        `attempt` None: what the client tells of it. If the request is passed on, each server takes
+        its first message under the same key.
+        """
+        state = self.request.state
+        forward_key = getattr(state, "forward_key", "")
+        if forward_key and not self.arrived:
+            self.arrived.append(forward_key)
+            return await take(forward_key)
+
+        async def take_noted(key: str) -> Accepted:
+            if not self.arrived:
+                state.forward_key = key
+            self.arrived.append(key)
+            return await take(key)
+
+        count = self.attempt if attempt is None else attempt
+        return await self.chat.arrivals.accept(self.user_id, request, count, take_noted)
 
     @property
     def attempt(self) -> int:

@@ -5,7 +5,9 @@ messages that a full or closing server does not take.
 
 A request is found to be another server's before anything has happened here. Where that server does
 not answer and holds the conversation no longer, the request is served here after all, with a key
-under which a message that it had stored is not taken twice.
+under which a message that it had stored is not taken twice. Where it cannot be served here, either,
+that key tells whether the message was stored, and is withdrawn if it was not: the message is
+answered from the database, or is refused and will not run.
 """
 
 import logging
@@ -124,40 +126,50 @@ class Forwarder:
             await self._app(scope, receive, send)
             return
         body = _Body(receive)
+        state = scope["state"]
         while True:
             try:
                 await self._app(scope, body.again(), send)
             except HeldElsewhere as exc:
-                held = exc
-            except (FullHere, ClosedHere) as exc:
-                if not await self._pass_to_another(scope, body, send):
-                    raise exc from None
-                return
+                if exc.node.url is None:
+                    raise
+                if state.get("is_in_doubt"):
+                    raise Overloaded(_SILENT, retry_after_s=RETRY_AFTER_S) from exc
+                answers = partial(self._pass_on, exc)
+            except (FullHere, ClosedHere):
+                node = await self._ownership.another()
+                if node is None or state.get("is_in_doubt"):
+                    raise
+                answers = partial(self._pass_to_others, node)
             else:
                 return
-            if held.node.url is None:
-                raise held
-            scope["state"].setdefault("forward_key", f"forward:{token_urlsafe()}")
-            if await self._pass_on(held, scope, body, send):
+            state["forward_key"] = state.get("forward_key") or f"forward:{token_urlsafe()}"
+            if await answers(scope, body, send):
                 return
 
-    async def _pass_to_another(self, scope: Scope, body: "_Body", send: Send) -> bool:
-        """Have any other server take a message; return False if none answers."""
-        node = await self._ownership.another()
-        if node is None:
-            return False
-        scope["state"].setdefault("forward_key", f"forward:{token_urlsafe()}")
-        answer = await self._relay(HeldElsewhere(None, node), scope, body, send)
-        return answer.has_begun
+    async def _pass_to_others(
+        self, node: Node | None, scope: Scope, body: "_Body", send: Send
+    ) -> bool:
+        """Have one server after another take a message; mark it as in doubt, and return False, if
+        none answers.
+        """
+        asked: set[str] = set()
+        while node is not None:
+            answer = await self._relay(HeldElsewhere(None, node), scope, body, send)
+            if answer.has_begun:
+                return True
+            asked.add(node.incarnation)
+            node = await self._ownership.another(asked)
+        scope["state"]["is_in_doubt"] = True
+        return False
 
     async def _pass_on(self, held: HeldElsewhere, scope: Scope, body: "_Body", send: Send) -> bool:
-        """Have the other server answer; return False if it holds the conversation no longer.
-
-        Raise `Overloaded` if it does and does not answer.
+        """Have the other server answer; return False if it holds the conversation no longer, or
+        does not answer for longer than its lease lasts.
         """
         answer = await self._relay(held, scope, body, send)
         if not answer.has_begun:
-            await self._wait_released(held)
+            await self._wait_released(held, scope)
         return answer.has_begun
 
     async def _relay(
@@ -218,14 +230,16 @@ class Forwarder:
             return True
         return holder is not None and holder.incarnation == held.node.incarnation
 
-    async def _wait_released(self, held: HeldElsewhere) -> None:
-        """Wait until a server that does not answer holds the conversation no longer."""
+    async def _wait_released(self, held: HeldElsewhere, scope: Scope) -> None:
+        """Wait until a server that does not answer holds the conversation no longer, or mark the
+        request as in doubt.
+        """
         _log.warning("node_does_not_answer", extra={"node": held.node.id})
         with anyio.move_on_after(self._ownership.expires_s + _LONGER_S):
             while await self._holds(held):  # noqa: ASYNC110  only the database knows
                 await anyio.sleep(_LOOK_S)
             return
-        raise Overloaded(_SILENT, retry_after_s=RETRY_AFTER_S)
+        scope["state"]["is_in_doubt"] = True
 
 
 async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:

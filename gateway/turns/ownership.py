@@ -336,10 +336,16 @@ class Ownership:
                     self.forget(conversation_id)
                     await self.release(conversation_id)
 
-    async def another(self) -> Node | None:
-        """Return a server that may take a message instead of this one; None if there is none."""
+    async def another(self, asked: Collection[str] = ()) -> Node | None:
+        """Return a server that may take a message instead of this one, and instead of those of the
+        incarnations that were `asked`; None if there is none.
+        """
         nodes = await self._leases.living(takes_turns=True)
-        others = [node for node in nodes if node.id != self.node.id and node.url is not None]
+        others = [
+            node
+            for node in nodes
+            if node.id != self.node.id and node.url is not None and node.incarnation not in asked
+        ]
         return random.choice(others) if others else None  # noqa: S311  no secret
 
     async def lives(self, node: Node) -> bool:

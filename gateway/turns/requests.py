@@ -26,6 +26,8 @@ class ChatRequest:
     new_conversation: bool = False
     when_busy: WhenBusy = "enqueue"
     idempotency_key: str | None = None
+    is_in_doubt: bool = False
+    """Another server may be storing it under its key, which the client does not know."""
     project_id: str | None = None
     schedule: ScheduledRun | None = None
     """The schedule that sends it; None: the person does."""

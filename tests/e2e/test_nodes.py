@@ -147,6 +147,30 @@ async def test_a_message_reaches_another_server_when_the_one_that_had_it_is_dead
         assert told_of == ["answered", "engine_failed", "answered"]
 
 
+async def test_a_message_that_a_full_server_passed_on_is_answered_though_its_taker_was_killed(
+    tmp_path: Path, url: str
+) -> None:
+    """Without a key of the client; the turn ended when its server died, and is not begun again."""
+    async with two_nodes(tmp_path, url, max_running_turns=1) as nodes:
+        nodes.one.make_pipe("first")
+        second = nodes.other.make_pipe("second")
+        async with nodes.here.stream(script(bash("cat first"))) as events:
+            await events.until("tool.started")
+            told: list[Any] = []
+
+            async def ask() -> None:
+                told.append(await nodes.here.ask(script(bash("cat second"))))
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await opened_pipe(second)
+                await anyio.to_thread.run_sync(nodes.other.kill)
+            listed = (await nodes.here.get("/conversations"))["conversations"]
+            assert len(listed) == 2
+            assert told[0]["outcome"] == "engine_failed"
+            assert await results(nodes.here, told[0]["conversation_id"]) == told
+
+
 def test_a_server_that_is_not_alone_takes_a_database_that_others_share(
     tmp_path: Path, url: str
 ) -> None:

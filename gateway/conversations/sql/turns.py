@@ -233,6 +233,16 @@ class SqlTurnStore:
             (user_id, key),
         )
 
+    async def withdraw_key(self, user_id: UserId, key: str, at: datetime) -> None:
+        row = {
+            "user_id": user_id,
+            "key": key,
+            "request_hash": "",
+            "turn_id": "",
+            "deleted_at": rfc3339(at),  # it goes as those of deleted turns do
+        }
+        await self._database.write(lambda writer: insert_blocking(writer, "idempotency", row))
+
     async def get(self, turn_id: TurnId) -> Turn | None:
         return await self._database.value(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
 

@@ -50,9 +50,7 @@ async def _start(context: RequestContext, body: RunBody) -> Accepted:
         text=asked.text, before=asked.before, thread=f"{_THREAD}{body.thread_id}"
     )
     request = json_text([_THREAD, body.thread_id, body.run_id]).encode()
-    return await context.chat.arrivals.accept(
-        context.user_id, request, 1, partial(_accept, context, asked, message)
-    )
+    return await context.arrive(request, partial(_accept, context, asked, message), attempt=1)
 
 
 async def _accept(
@@ -76,7 +74,7 @@ async def _accept(
         when_busy=departures.when_busy(place.conversation_id),
         idempotency_key=key,
     )
-    accepted = await context.chat.intake.accept(user_id, request)
+    accepted = await context.accept(request)
     await threads.note(user_id, message, accepted)
     return accepted
 

@@ -141,7 +141,7 @@ async def _arrive(
 ) -> Accepted:
     """Take the message at a place of the request, once for a repeated request."""
     request = json_text([context.request.url.path, place]).encode() + context.body_digest
-    return await context.chat.arrivals.accept(context.user_id, request, context.attempt, take)
+    return await context.arrive(request, take)
 
 
 async def _accept(
@@ -154,7 +154,7 @@ async def _accept(
     if system and view.conversation.turns == 0:
         text += INSTRUCTIONS + system
     request = ChatRequest(message=text, conversation_id=session.id, idempotency_key=key)
-    return await context.chat.intake.accept(context.user_id, request)
+    return await context.accept(request)
 
 
 async def _interrupt(context: RequestContext, session_id: str) -> dict[str, Any]:

@@ -61,7 +61,7 @@ async def accept_once(
     headers = context.request.headers
     named = {name: headers.get(name, "") for name in (_OWN_NAME, *_FOREIGN_NAMES)}
     request = json_text([context.request.url.path, named]).encode() + context.body_digest
-    return await context.chat.arrivals.accept(context.user_id, request, context.attempt, take)
+    return await context.arrive(request, take)
 
 
 async def store_message(
@@ -83,7 +83,7 @@ async def store_message(
         idempotency_key=key,
     )
     try:
-        return await context.chat.intake.accept(context.user_id, request)
+        return await context.accept(request)
     except Busy as exc:  # these clients would repeat what may be repeated
         raise Conflict(exc.message, code=exc.specific_code) from exc
 

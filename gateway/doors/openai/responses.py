@@ -189,7 +189,7 @@ async def _accept_compact(
         idempotency_key=key,
     )
     try:
-        return await context.chat.intake.accept(context.user_id, request)
+        return await context.accept(request)
     except Busy as exc:
         raise Conflict(exc.message, code=exc.specific_code) from exc
 

@@ -19,7 +19,7 @@ router = APIRouter()
 async def chat(context: Context) -> Response:
     """Return the turn result; a client that leaves does not end the turn."""
     body = await context.body(ChatBody)
-    accepted = await context.chat.intake.accept(context.user_id, context.keyed(body.request()))
+    accepted = await context.accept(body.request())
     return JsonResponse(await context.chat.reader.result(context.user_id, accepted.turn_id))
 
 
@@ -33,7 +33,7 @@ async def chat(context: Context) -> Response:
 async def chat_stream(context: Context) -> Response:
     """Stream the turn's events as they are stored; the last is `turn.completed`."""
     body = await context.body(ChatBody)
-    accepted = await context.chat.intake.accept(context.user_id, context.keyed(body.request()))
+    accepted = await context.accept(body.request())
     subscription = context.chat.reader.follow_turn(accepted)
     return context.event_stream(subscription, accepted.conversation_id, until_completed=True)
 

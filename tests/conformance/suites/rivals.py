@@ -64,6 +64,34 @@ class RivalStoresSuite:
         assert known.turn_id == taken.id
         assert await rivals[0].conversations.count() == 2
 
+    async def test_a_key_is_taken_or_withdrawn(self, rivals: Rivals) -> None:
+        results: list[str] = []
+
+        async def accept(name: str) -> None:
+            key = IdempotencyKey(key=name, request_hash="h")
+            new = turn(name, name)
+            await rivals[0].turns.accept(new, create=conversation(name), key=key)
+            results.append(name)
+
+        async def withdraw(name: str) -> None:
+            await rivals[1].turns.withdraw_key(ANN, name, AT)
+            results.append(name)
+
+        async def run(work: Callable[[str], Awaitable[None]], name: str) -> None:
+            with suppress(StoreConflict):
+                await work(name)
+
+        names = [f"k{number}" for number in range(8)]
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                for work in (accept, withdraw):
+                    tasks.start_soon(run, work, name)
+        assert sorted(results) == names
+        for name in names:
+            known = await rivals[0].turns.find_key(ANN, name)
+            assert known is not None
+            assert bool(known.turn_id) == (await rivals[1].turns.get(turn(name).id) is not None)
+
     async def test_a_quota_is_shared(self, rivals: Rivals) -> None:
         async def accept(stores: Stores, name: str, *, quota: Quota) -> Turn:
             return await stores.turns.accept(turn(f"{quota.daily_turns}-{name}"), quota=quota)

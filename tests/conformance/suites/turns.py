@@ -10,7 +10,12 @@ import anyio
 import pytest
 
 from gateway.conversations.model import Quota, UserDay
-from gateway.conversations.store import IdempotencyKey, KeyedTurn, QuotaReached
+from gateway.conversations.store import (
+    KEY_OUTLIVES,
+    IdempotencyKey,
+    KeyedTurn,
+    QuotaReached,
+)
 from gateway.ids import ConversationId, TurnId
 from memory.errors import StoreConflict
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
@@ -186,6 +191,27 @@ class TurnStoreSuite(StoresSuite):
         assert found is not None
         assert found.turn_id == "trn_2"
         assert await stores.turns.find_key(ANN, "other") is None
+
+    async def test_a_key_is_withdrawn_unless_a_message_has_it(self, stores: Stores) -> None:
+        key = IdempotencyKey(key="k", request_hash="h")
+        await stores.turns.withdraw_key(ANN, "k", AT)
+        with pytest.raises(StoreConflict):
+            await stores.turns.accept(turn("1"), create=conversation(), key=key)
+        assert await stores.turns.get(TurnId("trn_1")) is None
+        known = await stores.turns.find_key(ANN, "k")
+        assert known is not None
+        assert known.turn_id == ""
+        taken = replace(key, key="taken")
+        await stores.turns.accept(turn("2"), create=conversation(), key=taken)
+        for name in ("k", "taken"):
+            with pytest.raises(StoreConflict):
+                await stores.turns.withdraw_key(ANN, name, AT)
+        await stores.turns.withdraw_key(BOB, "taken", AT)
+        await stores.conversations.delete(
+            ConversationId("cnv_none"), AT + KEY_OUTLIVES + timedelta(seconds=1)
+        )
+        assert await stores.turns.find_key(ANN, "k") is None
+        assert await stores.turns.find_key(ANN, "taken") is not None
 
     async def test_a_quota_counts_the_turns_of_a_user_that_are_unfinished(
         self, stores: Stores

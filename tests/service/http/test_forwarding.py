@@ -1,7 +1,7 @@
 """Requests that one server passes on to another: what the other one is told, and what it is not."""
 
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Collection
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import anyio
@@ -43,8 +43,9 @@ class Leases:
     def holds(self, _: ConversationId) -> bool:
         return False
 
-    async def another(self) -> Node | None:
-        return await self.elsewhere(HELD)
+    async def another(self, asked: Collection[str] = ()) -> Node | None:
+        node = await self.elsewhere(HELD)
+        return node if node and node.incarnation not in asked else None
 
     def is_living(self, _: Node) -> bool:
         return True
@@ -261,6 +262,55 @@ async def test_a_message_that_is_not_taken_here_is_passed_on_to_any_server_that_
     async with asking(app, Leases(left=0), answer) as client:
         with pytest.raises(refusal):
             await client.post("/chat", content=b"hello")
+
+
+@pytest.mark.parametrize("refusal", [FullHere, ClosedHere])
+async def test_a_message_whose_taker_broke_off_is_taken_by_the_next_under_the_same_key(
+    refusal: type[GatewayError],
+) -> None:
+    asked: list[tuple[str, str]] = []
+    nodes = [THERE, replace(THERE, incarnation="2", url="http://third:1")]
+
+    class Others(Leases):
+        async def another(self, asked: Collection[str] = ()) -> Node | None:
+            return next((node for node in nodes if node.incarnation not in asked), None)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: RUF029  an app
+        raise refusal("Not here.")
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.url.host, request.headers[KEY]))
+        if request.url.host == "there":
+            raise httpx.ReadError("gone")
+        return httpx.Response(200, stream=httpx.ByteStream(b"taken"))
+
+    async with asking(app, Others(), answer) as client:
+        assert (await client.post("/chat", content=b"hello")).text == "taken"
+    assert [host for host, _ in asked] == ["there", "third"]
+    assert len({key for _, key in asked}) == 1
+
+
+@pytest.mark.parametrize("refusal", [FullHere, ClosedHere, HeldElsewhere])
+async def test_a_message_that_no_server_answers_for_is_served_here_once_more_in_doubt(
+    monkeypatch: pytest.MonkeyPatch, refusal: type[GatewayError]
+) -> None:
+    monkeypatch.setattr("gateway.http.forwarding._LONGER_S", 0.0)
+    keys: list[str] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope["state"].get("is_in_doubt"):
+            raise HeldElsewhere(HELD, THERE) if refusal is HeldElsewhere else refusal("Not here.")
+        body = await Request(scope, receive).body()
+        assert scope["state"]["forward_key"] == keys[0]
+        await JSONResponse({"found": body.decode()})(scope, receive, send)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers[KEY])
+        raise httpx.ReadError("gone")
+
+    async with asking(app, Leases(), answer) as client:
+        assert (await client.post("/chat", content=b"hello")).json() == {"found": "hello"}
+    assert len(keys) == 1
 
 
 async def test_a_request_that_was_passed_on_is_not_passed_on_again() -> None:

@@ -1,6 +1,6 @@
 """Two servers on one database: one of them runs a conversation, and the other one may follow it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -13,8 +13,9 @@ from gateway.conversations.leases import LeaseLost, LeaseStore, Node
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.conversations.sql.leases import SqlLeaseStore
 from gateway.conversations.sql.turns import SqlTurnStore
-from gateway.errors import NotStored, Overloaded, ShuttingDown
+from gateway.errors import Conflict, NotStored, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER, ConversationId, NodeId
+from gateway.turns.ownership import HeldElsewhere
 from gateway.turns.requests import Accepted
 from tests.support.services import HANG, RunningServices, hold_calls, running_services, script
 from tests.support.stores import open_file
@@ -61,13 +62,22 @@ async def test_a_server_that_was_taken_for_dead_writes_nothing_and_stops(
         await leases.beat(here.ownership.node, ttl_ms=0)
         assert await leases.take(rival, where) is not None
         before = await stored_in(here, where)
-        if notices_by == "writing":
-            await here.interrupt(where)
-        else:
-            await here.ownership.beat()
-        for one in (accepted, waiting):
+        told: list[Accepted] = []
+
+        async def wait_for(one: Accepted) -> None:
             with pytest.raises(NotStored):
                 await here.result_of(one)
+            told.append(one)
+
+        async with anyio.create_task_group() as tasks:
+            for one in (accepted, waiting):
+                tasks.start_soon(wait_for, one)
+            await anyio.wait_all_tasks_blocked()
+            if notices_by == "writing":
+                await here.interrupt(where)
+            else:
+                await here.ownership.beat()
+        assert len(told) == 2
         with pytest.raises(Overloaded):
             await here.send("And now?", where)
         await here.chat.intake.shut_down(grace_s=0)
@@ -223,3 +233,77 @@ async def test_the_same_key_at_two_servers_at_once_is_one_turn(
         assert [turn.state for turn in await here.messages_of(accepted[0].conversation_id)] == [
             "running"
         ]
+
+
+async def test_a_repeated_message_waits_for_its_answer_where_another_server_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.chat.reader._LOOK_S", 0.01)
+    results: list[dict[str, Any]] = []
+    async with two_servers(tmp_path) as (here, there, _):
+        accepted = await here.send(HANG, idempotency_key="k")
+        await here.begun(accepted)
+        repeated = await there.send(HANG, idempotency_key="k")
+        looked = anyio.Event()
+        get = SqlTurnStore.get
+
+        async def get_and_note(*given: Any) -> Turn | None:
+            found = await get(*given)
+            looked.set()
+            return found
+
+        async def wait() -> None:
+            results.append(await there.result_of(repeated))
+
+        async with anyio.create_task_group() as tasks:
+            monkeypatch.setattr(SqlTurnStore, "get", get_and_note)
+            tasks.start_soon(wait)
+            await looked.wait()
+            stopped = await here.stop(accepted)
+        assert results == [stopped]
+
+
+async def closed(services: RunningServices, _: Accepted) -> str | None:
+    """Have a server take no more messages; return the conversation that one may be sent to."""
+    await services.chat.intake.shut_down(grace_s=0)
+    return None
+
+
+async def full(services: RunningServices, _: Accepted) -> str | None:
+    """Have it run all turns that it may."""
+    await services.begin()
+    return None
+
+
+async def not_the_holder(_: RunningServices, held: Accepted) -> str | None:  # noqa: RUF029
+    """Leave it as it is: the other one holds the conversation."""
+    return held.conversation_id
+
+
+@pytest.mark.parametrize("make", [closed, full, not_the_holder])
+async def test_a_message_in_doubt_that_is_refused_is_stored_by_no_other_server_either(
+    tmp_path: Path, make: Callable[[RunningServices, Accepted], Awaitable[str | None]]
+) -> None:
+    """What the other one has stored is found; what it would store later is refused there."""
+    async with (
+        running_services(tmp_path / "a", node="a") as here,
+        running_services(
+            tmp_path / "b", node="b", beside=tmp_path / "a", max_running_turns=1
+        ) as there,
+    ):
+        held = await here.begin()
+        where = await make(there, held)
+        stored = await here.send("Hello.", where, idempotency_key="stored")
+        before = len(await here.views())
+        doubt = partial(there.send, "Hello.", where, is_in_doubt=True)
+        assert await doubt(idempotency_key="stored") == stored
+        with pytest.raises((Overloaded, ShuttingDown)) as refused:
+            await doubt(idempotency_key="late")
+        assert not isinstance(refused.value, HeldElsewhere)
+        with pytest.raises(Conflict):
+            await here.send("Hello.", where, idempotency_key="late")
+        with pytest.raises((Overloaded, ShuttingDown)):
+            await there.send("Hello.", where, idempotency_key="certain")
+        assert (await here.send("Hello.", where, idempotency_key="certain")).turn_id
+        assert len(await here.views()) == before + (where is None)
+        await here.stop(held)
