@@ -8,7 +8,10 @@ texts, bytes and floating-point numbers; a truth value is 0 or 1.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
+
+from memory.errors import StoreDamaged, StoreUnavailable
 
 T = TypeVar("T")
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -64,12 +67,23 @@ def engine_of(connection: Connection) -> Engine:
     return engine
 
 
+@contextmanager
+def decoding_rows() -> Iterator[None]:
+    """Raise `StoreDamaged` when a stored row cannot be decoded; also usable as a decorator."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError) as exc:
+        raise StoreDamaged("The database cannot be read: it is damaged.") from exc
+
+
 class SqlDatabase(ABC):
     """An open database. Close it."""
 
     engine: ClassVar[Engine]
     loss: str | None = None
     """What was lost before it was opened, in words for the operator."""
+    _damage: str | None = None
+    _closed = False
 
     @abstractmethod
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
@@ -89,14 +103,6 @@ class SqlDatabase(ABC):
 
         A parameter with half a surrogate pair, which no database holds, is in no row. Raise
         `StoreUnavailable` if the database cannot be read, or is closed.
-        """
-
-    @abstractmethod
-    async def values(
-        self, decode: Callable[[Any], T], sql: str, parameters: Parameters = ()
-    ) -> list[T]:
-        """Return rows as values. Raise `StoreDamaged` if one cannot be decoded, else as `rows`
-        does.
         """
 
     @abstractmethod
@@ -121,6 +127,28 @@ class SqlDatabase(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Finish the writes in progress, refuse those that wait, and close it; idempotent."""
+
+    def note_damage(self, damage: StoreDamaged) -> None:
+        """Have `ping` report damage that was found."""
+        self._damage = str(damage)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreUnavailable("The database is closed.")
+
+    async def values(
+        self, decode: Callable[[Any], T], sql: str, parameters: Parameters = ()
+    ) -> list[T]:
+        """Return rows as values. Raise `StoreDamaged` if one cannot be decoded, else as `rows`
+        does.
+        """
+        found = await self.rows(sql, parameters)
+        try:
+            with decoding_rows():
+                return [decode(row) for row in found]
+        except StoreDamaged as exc:
+            self.note_damage(exc)
+            raise
 
     async def execute(
         self, sql: str, parameters: Parameters = (), *, is_synced: bool = True

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from gateway.conversations.model import ClientObject, ClientObjectKind
 from gateway.ids import UserId
 from gateway.jsonsafe import json_text
-from memory.stores.database import SqlDatabase
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import SqlDatabase, decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 

@@ -9,8 +9,7 @@ from gateway.conversations.model import Turn
 from gateway.conversations.schedules import ScheduledRun
 from gateway.jsonsafe import json_text
 from memory.errors import StoreDamaged
-from memory.stores.database import Row
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import Row, decoding_rows
 from memory.stores.sqlite.row_values import columns_of, read_value
 
 _log = logging.getLogger(__name__)

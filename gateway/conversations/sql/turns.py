@@ -39,8 +39,7 @@ from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
 from memory.errors import StoreConflict, StoreDamaged
-from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import Connection, SqlDatabase, decoding_rows
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
 

@@ -17,8 +17,7 @@ from gateway.conversations.webhooks import (
 from gateway.ids import UserId
 from gateway.jsonsafe import json_text
 from memory.clock import from_rfc3339, rfc3339
-from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import Connection, SqlDatabase, decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 _SWITCHED_OFF = "The webhook was switched off."

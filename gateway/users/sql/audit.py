@@ -7,8 +7,7 @@ from datetime import datetime
 from gateway.jsonsafe import json_text
 from gateway.users.model import Act, Action, AuditEntry
 from memory.clock import rfc3339
-from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import Connection, SqlDatabase, decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.resources import files
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
 import psycopg
 from psycopg import sql
 
-from memory.errors import StoreDamaged, StoreUnavailable
+from memory.errors import StoreUnavailable
 from memory.stores.database import Connection, Parameters, SqlDatabase
 from memory.stores.postgres.connections import (
     Driver,
@@ -31,7 +31,6 @@ from memory.stores.postgres.connections import (
 from memory.stores.postgres.driver_errors import translating_errors
 from memory.stores.postgres.translation import Row
 from memory.stores.postgres.use_lock import Use, UseLock
-from memory.stores.sqlite.driver_errors import decoding_rows
 
 T = TypeVar("T")
 
@@ -68,8 +67,6 @@ class PostgresDatabase(SqlDatabase):
         self._use_lock = use_lock
         self._writers = WriterPool(url, schema)
         self._readers = ReaderPool(url, schema)
-        self._closed = False
-        self._damage: str | None = None
 
     async def write(self, work: Callable[[Connection], T], *, is_synced: bool = True) -> T:
         """See `SqlDatabase`. Transactions run side by side, with the effect of one after another.
@@ -94,17 +91,6 @@ class PostgresDatabase(SqlDatabase):
         with translating_errors("read"), suppress(UnicodeEncodeError):
             return await self._readers.rows(sql, parameters)
         return []
-
-    async def values(
-        self, decode: Callable[[Any], T], sql: str, parameters: Parameters = ()
-    ) -> list[T]:
-        found = await self.rows(sql, parameters)
-        try:
-            with decoding_rows():
-                return [decode(row) for row in found]
-        except StoreDamaged as exc:
-            self._damage = str(exc)
-            raise
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         self._require_open()
@@ -163,10 +149,6 @@ class PostgresDatabase(SqlDatabase):
         finally:
             self._writers.end_blocking(connection)
         return result
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("The database is closed.")
 
 
 def is_made_blocking(url: str, schema: str) -> bool:

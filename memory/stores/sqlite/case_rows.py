@@ -15,7 +15,7 @@ from memory.cases.case import (
 )
 from memory.clock import rfc3339
 from memory.items.scope import Scope
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 

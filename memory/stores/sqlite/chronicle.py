@@ -18,8 +18,7 @@ from memory.intents.chronicle import (
     Recording,
     unguarded,
 )
-from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import Connection, SqlDatabase, decoding_rows
 from memory.stores.sqlite.forgotten import forgotten_at_blocking
 from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import insert_blocking

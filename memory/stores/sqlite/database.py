@@ -25,7 +25,7 @@ import anyio.to_thread
 from memory.errors import StoreDamaged, StoreUnavailable
 from memory.stores.database import Parameters, SqlDatabase
 from memory.stores.sqlite.connections import BUSY_MS, ReaderPool, Writer, connect_blocking
-from memory.stores.sqlite.driver_errors import decoding_rows, translating_errors
+from memory.stores.sqlite.driver_errors import translating_errors
 
 T = TypeVar("T")
 
@@ -79,17 +79,10 @@ class Database(SqlDatabase):
         self._reader = reader
         self._readers = ReaderPool(path)
         self._writing = anyio.Lock(fast_acquire=True)
-        self._closed = False
-        self._damage: str | None = None
 
     async def write(self, work: Callable[[sqlite3.Connection], T], *, is_synced: bool = True) -> T:
-        """Run `work` in one transaction and commit it; on any exception nothing is written.
-
-        `work` runs in the writer's thread, so it may only execute statements. Once begun, it is not
-        cancelled. Transactions run one after another, in the order of the calls. One that is not
-        synced survives the end of the process at once, but a cut of the power only when a synced
-        one has followed. Raise `StoreUnavailable` if the file cannot be written (full, read-only,
-        damaged, closed), `StoreConflict` if a constraint forbids it.
+        """See `SqlDatabase`. Transactions run one after another, in the order of the calls, in the
+        writer's thread.
         """
         synchronous = SYNCHRONOUS if is_synced else _UNSYNCED
         return await self._run_writer(partial(_transact_blocking, work, synchronous))
@@ -111,12 +104,6 @@ class Database(SqlDatabase):
         return result
 
     async def rows(self, sql: str, parameters: Parameters = ()) -> list[sqlite3.Row]:
-        """Return rows; sees everything that was committed before the call. Never waits for a
-        writer.
-
-        A parameter with half a surrogate pair, which SQLite cannot hold, is in no row. Raise
-        `StoreUnavailable` if the file cannot be read, or is closed.
-        """
         self._require_open()
         with self._translating_errors("read"), suppress(UnicodeEncodeError):
             try:
@@ -128,19 +115,7 @@ class Database(SqlDatabase):
                 raise
         return []
 
-    async def values(
-        self, decode: Callable[[sqlite3.Row], T], sql: str, parameters: Parameters = ()
-    ) -> list[T]:
-        found = await self.rows(sql, parameters)
-        with self._translating_errors("read"), decoding_rows():
-            return [decode(row) for row in found]
-
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run several reading statements on one snapshot, in a worker thread; cancelling stops
-        them.
-
-        Raise `StoreUnavailable` if the file cannot be read, or is closed.
-        """
         self._require_open()
         with self._translating_errors("read"):
             return await self._readers.run(work)
@@ -167,7 +142,6 @@ class Database(SqlDatabase):
         return None
 
     async def close(self) -> None:
-        """Finish the write in progress, refuse those that wait, and close the file; idempotent."""
         with anyio.CancelScope(shield=True):
             async with self._writing:
                 self._closed = True
@@ -178,10 +152,6 @@ class Database(SqlDatabase):
                     await self._writer.close()
                     await anyio.to_thread.run_sync(_mark_blocking, self.path)
 
-    def note_damage(self, damage: StoreDamaged) -> None:
-        """Have `ping` report damage that was found in the file."""
-        self._damage = str(damage)
-
     @contextmanager
     def _translating_errors(self, doing: str) -> Iterator[None]:
         try:
@@ -190,10 +160,6 @@ class Database(SqlDatabase):
         except StoreDamaged as exc:
             self.note_damage(exc)
             raise
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("The database is closed.")
 
 
 def _transact_blocking(

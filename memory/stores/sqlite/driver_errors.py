@@ -56,12 +56,3 @@ def _is_foreign(message: str) -> bool:
     """
     signs = ("Could not decode", "no such table", "no such column")
     return message.startswith(signs) or " has no column" in message
-
-
-@contextmanager
-def decoding_rows() -> Iterator[None]:
-    """Raise `StoreDamaged` when a stored row cannot be decoded; also usable as a decorator."""
-    try:
-        yield
-    except (ValueError, LookupError, TypeError) as exc:
-        raise StoreDamaged("The database cannot be read: it is damaged.") from exc

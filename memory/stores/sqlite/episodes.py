@@ -18,9 +18,8 @@ from memory.episodes.item import to_item
 from memory.episodes.store import MERGE_WINDOW, NewEpisode, Put
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
-from memory.stores.database import Connection, Row, SqlDatabase
+from memory.stores.database import Connection, Row, SqlDatabase, decoding_rows
 from memory.stores.sqlite.chronicle import mark_remembered_blocking
-from memory.stores.sqlite.driver_errors import decoding_rows
 from memory.stores.sqlite.forgotten import is_any_forgotten
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
 from memory.stores.sqlite.outbox import deliver_item_blocking

@@ -11,8 +11,7 @@ from memory.items.seen import NOTHING_SEEN, Seen
 from memory.items.store import NumberedItem, WordHit
 from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.recall.question_words import QuestionWords
-from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import Connection, SqlDatabase, decoding_rows
 from memory.stores.sqlite.fulltext_index import (
     index_item_blocking,
     reindex_neighbours_blocking,

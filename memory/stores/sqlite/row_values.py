@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from memory.clock import from_rfc3339, rfc3339
 from memory.stores import database
-from memory.stores.sqlite.driver_errors import decoding_rows
+from memory.stores.database import decoding_rows
 
 T = TypeVar("T")
 Row = Mapping[str, Any] | database.Row
