@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from urllib.parse import quote, quote_plus
 
-from policies.secrets.text import MASK, Masked, Plain, Span, mask_spans, mask_value, united
+from policies.secrets.text import MASK, Masked, Plain, Span, mask_value, united
 
 MIN_KNOWN_CHARS = 6
 """A shorter known value would mask ordinary words."""
@@ -24,32 +24,19 @@ _PERCENT = re.compile(r"%[0-9A-F]{2}")
 
 
 def mask_known(text: str, known: Sequence[str]) -> Masked:
-    """Mask the known values in a text as written, and then as the plain text shows them."""
-    forms = _forms(tuple(known))
-    if not forms:
-        return Masked(text, 0)
-    count = 0
-    for form, mask in forms:
-        if form in text:
-            count += text.count(form)
-            text = text.replace(form, mask)
-    plain = Plain.of(text)
-    if plain.text != text:
-        folded = {Plain.of(form).text for form, _ in forms}
-        spans = [
-            match.span()
-            for form in folded
-            if len(form) >= MIN_KNOWN_CHARS and form in plain.text
-            for match in re.finditer(re.escape(form), plain.text)
-        ]
-        masked = mask_spans(text, plain, spans)
-        return Masked(masked.text, count + masked.count)
-    return Masked(text, count)
+    """Mask the known values in a text, in any form."""
+    spans = known_spans(text, known)
+    out: list[str] = []
+    copied = 0
+    for start, end in spans:
+        out += [text[copied:start], mask_value(Plain.of(text[start:end]).text)]
+        copied = end
+    return Masked("".join([*out, text[copied:]]), len(spans))
 
 
 def known_spans(text: str, known: Sequence[str]) -> list[Span]:
     """Return where the known values stand in a text, in any form, in order and without overlaps."""
-    forms = [form for form, _ in _forms(tuple(known))]
+    forms = _forms(tuple(known))
     spans = [span for form in forms for span in _places(form, text)]
     plain = Plain.of(text)
     if plain.text != text:
@@ -71,17 +58,13 @@ def _places(form: str, text: str) -> Iterator[Span]:
 
 
 @lru_cache(maxsize=64)
-def _forms(known: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return every form of every value with its mask, the longest first."""
-    values = [value for value in known if len(value) >= MIN_KNOWN_CHARS]
-    forms = {
+def _forms(known: tuple[str, ...]) -> frozenset[str]:
+    """Return every form of every value."""
+    return frozenset(
         form
-        for value in values
-        if value not in MASK and MASK not in value
+        for value in known
+        if len(value) >= MIN_KNOWN_CHARS and value not in MASK and MASK not in value
         for form in _spell(value)
-    }
-    return tuple(
-        (form, mask_value(form)) for form in sorted(forms, key=lambda form: (-len(form), form))
     )
 
 
