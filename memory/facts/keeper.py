@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import anyio.to_thread
 
@@ -39,13 +39,10 @@ MAX_IDS: Final = 50
 _FORGETTABLE: Final = frozenset({"fact", "turn", "episode"})
 
 
-class ForgetAll(Protocol):
-    """Forgets items; see `Forgetting.forget_all`."""
-
-    def __call__(
-        self, item_ids: Sequence[str], owner_id: str, first: Callable[[Connection], object]
-    ) -> Awaitable[bool]:
-        """Forget items of an owner in one transaction, in which `first` is called before."""
+ForgetAll = Callable[[Sequence[str], str, Callable[[Connection], object]], Awaitable[bool]]
+"""Forgets items of an owner in one transaction, in which a function is called before; see
+`Forgetting.forget_all`.
+"""
 
 
 class FactKeeper:
