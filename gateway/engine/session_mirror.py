@@ -6,7 +6,6 @@ and the file is written from the store otherwise. What it has beyond the store i
 first prompt: the server was killed before it was stored, or did not use the store.
 """
 
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import anyio
 import anyio.to_thread
-from claude_agent_sdk import (
-    MirrorErrorMessage,
-    SessionKey,
-    SessionListSubkeysKey,
-)
+from claude_agent_sdk import MirrorErrorMessage, SessionKey
 
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.session_files import (
@@ -50,9 +45,9 @@ _WRITTEN_S: Final = 20.0
 """An entry that is not stored by then is read from the file later."""
 
 
-def stored_name(session_id: str, project: str = _PROJECT) -> str:
+def stored_name(session_id: str) -> str:
     """Return the name of a session in the store."""
-    return f"{project}/{session_id}"
+    return f"{_PROJECT}/{session_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,38 +116,6 @@ def _compare_blocking(file: Path, end: TranscriptEnd) -> bool | None:
     if content.count(b'"uuid":"') <= end.uuids:
         return False
     return len({entry.uuid for entry in entries_in(content)} - {None}) > end.uuids
-
-
-class StoredSessions:
-    """The SDK's `SessionStore` on a `TranscriptStore`, for one owner; without its lists."""
-
-    def __init__(self, store: TranscriptStore, owner: SessionOwner) -> None:
-        self._store = store
-        self._owner = owner
-
-    async def append(self, key: SessionKey, entries: Sequence[Any]) -> None:
-        """Store entries."""
-        held = (self._owner.conversation_id, self._owner.epoch)
-        kept = [entry_of(entry) for entry in entries]
-        await self._store.append(_name_of(key), _subpath_of(key), kept, held)
-
-    async def load(self, key: SessionKey) -> list[Any] | None:
-        """Return the entries; None if there are none."""
-        lines = await self._store.load(_name_of(key), _subpath_of(key))
-        return None if lines is None else [json.loads(line) for line in lines]
-
-    async def delete(self, key: SessionKey) -> None:
-        """Delete a session, or a sub-agent's transcript."""
-        await self._store.delete(_name_of(key), _subpath_of(key))
-
-    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
-        """Return the subpaths of a session's sub-agents."""
-        ends = await self._store.ends(stored_name(key["session_id"], key["project_key"]))
-        return [subpath for subpath in ends if subpath != MAIN]
-
-
-def _name_of(key: SessionKey) -> str:
-    return stored_name(key["session_id"], key["project_key"])
 
 
 def _subpath_of(key: SessionKey) -> str:

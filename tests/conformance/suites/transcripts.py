@@ -1,13 +1,14 @@
 """What every store of the agent program's transcripts must do."""
 
+import json
+from collections.abc import Sequence
 from itertools import count
-from types import SimpleNamespace
 from typing import Any, cast
 
 from claude_agent_sdk import SessionStore
 from claude_agent_sdk.testing import run_session_store_conformance
 
-from gateway.engine.session_mirror import StoredSessions
+from gateway.engine.session_files import entry_of
 from gateway.transcripts import MAIN, Entry, TranscriptEnd
 from tests.conformance.suites.conversation_values import (
     OpenStores,
@@ -32,28 +33,32 @@ def entries(*names: str | None) -> list[Entry]:
     return [Entry(f'{{"uuid":"{name}"}}'.encode(), name) for name in names]
 
 
-class InACorner(StoredSessions):
-    """The same store for each contract of the SDK's, under names of their own."""
+class InACorner:
+    """The SDK's `SessionStore` on the store, for each of the SDK's contracts under names of their
+    own.
+    """
 
     def __init__(self, stores: Stores, number: int) -> None:
-        owner: Any = SimpleNamespace(conversation_id=A, epoch=0)
-        super().__init__(stores.transcripts, owner)
+        self._store = stores.transcripts
         self._corner = number
 
-    def _moved(self, key: Any) -> Any:
-        return {**key, "project_key": f"{self._corner}-{key['project_key']}"}
+    def _name_of(self, key: Any) -> str:
+        return f"{self._corner}-{key['project_key']}/{key['session_id']}"
 
-    async def append(self, key: Any, entries: Any) -> None:
-        await super().append(self._moved(key), entries)
+    async def append(self, key: Any, entries: Sequence[Any]) -> None:
+        kept = [entry_of(entry) for entry in entries]
+        await self._store.append(self._name_of(key), key.get("subpath", MAIN), kept, UNTAKEN)
 
-    async def load(self, key: Any) -> Any:
-        return await super().load(self._moved(key))
+    async def load(self, key: Any) -> list[Any] | None:
+        lines = await self._store.load(self._name_of(key), key.get("subpath", MAIN))
+        return None if lines is None else [json.loads(line) for line in lines]
 
     async def delete(self, key: Any) -> None:
-        await super().delete(self._moved(key))
+        await self._store.delete(self._name_of(key), key.get("subpath", MAIN))
 
     async def list_subkeys(self, key: Any) -> list[str]:
-        return await super().list_subkeys(self._moved(key))
+        ends = await self._store.ends(self._name_of(key))
+        return [subpath for subpath in ends if subpath != MAIN]
 
 
 class TranscriptStoreSuite(StoresSuite):
