@@ -10,7 +10,7 @@ stream can use it before. Pure.
 import json
 from typing import Any
 
-from gateway.relay.reports import TOKENS, Kind
+from gateway.relay.reports import TOKENS, Kind, Token
 
 NO_NAME = "unnamed"
 
@@ -65,7 +65,7 @@ class AnswerReader:
         """False if the last piece was nothing but a sign of life."""
         self._takes_figures = takes_figures
         self.model = ""
-        self.tokens: dict[str, int] = {}
+        self.tokens: dict[Token, int] = {}
         """See `ModelCall`."""
         if not self._is_stream and not self._is_json:
             self.fault = "not_messages"

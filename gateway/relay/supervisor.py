@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import anyio
+from pydantic import TypeAdapter
 
-from gateway.relay.reports import OnReport, ServiceReport, read_report
+from gateway.relay.reports import ModelCall, OnReport, ServiceReport
 from gateway.relay.upstream import Target
 
 _log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ may have been held up during a try.
 """
 _FIRST_TRIES = 120
 _PRIVATE = ("ANTHROPIC_", "CLAUDE_", "CANDOR_", "OTEL_", "PYTHON")
+_FAILURE, _CALL = TypeAdapter(ServiceReport), TypeAdapter(ModelCall)
 
 
 @dataclass(slots=True)
@@ -223,6 +225,24 @@ class RelayProcess:
         client = self._clients.get(report[0]) if report else None
         if report and client:
             _report(client, report[1])
+
+
+def read_report(line: bytes) -> tuple[str, ServiceReport] | None:
+    """Return the client's id and the report of a line; None for a sign of life.
+
+    Raise `ValueError` if the line is neither.
+    """
+    try:
+        fields = json.loads(line)
+    except RecursionError as exc:
+        raise ValueError("nested too deeply") from exc
+    if fields == {}:
+        return None
+    client_id = fields.pop("client", None) if isinstance(fields, dict) else None
+    if not client_id or not isinstance(client_id, str):
+        raise ValueError("a report names its client")
+    kind = _CALL if fields.get("kind") == "called" else _FAILURE
+    return client_id, kind.validate_json(json.dumps(fields))  # strict, and yet of an object
 
 
 def _report(client: _Client, report: ServiceReport) -> None:

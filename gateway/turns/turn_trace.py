@@ -227,7 +227,7 @@ def _verdict(use: ToolUse, evidence: Evidence) -> str:
     return "allow" if use.index in (evidence.passed or ()) else "none"
 
 
-def _usage(tokens: Mapping[str, int]) -> Attributes:
+def _usage(tokens: Mapping[Any, int]) -> Attributes:
     """Return figures of a usage; by the conventions the input includes what was cached."""
     cached = {_CACHED[name]: tokens[name] for name in _CACHED if name in tokens}
     return {

@@ -12,9 +12,9 @@ from gateway.relay.reports import (
     TOKENS,
     ModelCall,
     ServiceReport,
-    read_report,
     report_line,
 )
+from gateway.relay.supervisor import read_report
 
 WAITS = st.sampled_from(["inf", "-inf", "nan", "1e400", "9" * 5_000, "-1", "1_0", "٣", ""])
 DATES = st.builds(
