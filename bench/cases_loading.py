@@ -11,12 +11,11 @@ import anyio.to_thread
 from bench.cases_incidents import Teller, Told
 from bench.cases_memory import caller
 from memory.cases.case import RelatedCase
+from memory.cases.case_writes import CaseChange, apply_case_change_blocking
 from memory.cases.changes import create_change
 from memory.cases.input import new_content, read_case
-from memory.cases.store import CaseChange
 from memory.service.assemble import FILE
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.case_writes import apply_case_change_blocking
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 
 BATCH = 500

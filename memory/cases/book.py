@@ -23,6 +23,7 @@ from memory.cases.case import (
     Signal,
     Vote,
 )
+from memory.cases.case_writes import CaseChange
 from memory.cases.changes import create_change, update_change, vote_change
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.input import SentCase, new_content, read_case
@@ -35,7 +36,7 @@ from memory.cases.results import (
     sentence,
 )
 from memory.cases.similarity import SectionSimilarity, compare_sections
-from memory.cases.store import CaseChange, CaseStore
+from memory.cases.store import SqlCaseStore
 from memory.cases.structure import contradict
 from memory.cases.unit_of_work import DecisionThreads, UnitOfWork, retry_on_conflict
 from memory.cases.votes import tally, with_vote
@@ -57,7 +58,7 @@ class CaseBook:
 
     def __init__(
         self,
-        store: CaseStore,
+        store: SqlCaseStore,
         candidates: FindCandidates,
         *,
         now: Now,

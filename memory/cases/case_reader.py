@@ -7,7 +7,7 @@ from memory.cases.caller import sees
 from memory.cases.case import CaseCaller
 from memory.cases.markdown import render_markdown
 from memory.cases.results import WholeCase
-from memory.cases.store import CaseStore
+from memory.cases.store import SqlCaseStore
 from memory.cases.unit_of_work import note_shown, visible
 from memory.cases.votes import tally
 
@@ -17,7 +17,7 @@ MAX_HISTORY: Final = 200
 class CaseReader:
     """Reads cases."""
 
-    def __init__(self, store: CaseStore) -> None:
+    def __init__(self, store: SqlCaseStore) -> None:
         self._store = store
 
     async def whole(

@@ -20,12 +20,12 @@ from memory.cases.case import (
     RelatedCase,
     Vote,
 )
+from memory.cases.case_writes import CaseChange
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.input import TEXT_FIELDS, SentCase
 from memory.cases.item import to_item
 from memory.cases.lifecycle import after_revision, after_vote, review_reasons_of
 from memory.cases.results import CaseRefused, sentence
-from memory.cases.store import CaseChange
 from memory.cases.votes import with_vote
 from memory.text.lines import clipped
 

@@ -12,7 +12,7 @@ from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.ranking import RankedCase, rank, summarize
 from memory.cases.relations import Nearby
 from memory.cases.results import DEFAULT_TOP_K, MAX_TOP_K, CaseRefused, SearchAnswer, sentence
-from memory.cases.store import CaseStore
+from memory.cases.store import SqlCaseStore
 from memory.cases.unit_of_work import DecisionThreads, note_shown
 from memory.cases.votes import tally
 from memory.clock import Now
@@ -30,7 +30,7 @@ class CaseFinder:
     def __init__(
         self,
         search: MemorySearch,
-        store: CaseStore,
+        store: SqlCaseStore,
         *,
         now: Now,
         on_found: Callable[[Iterable[str]], None] = lambda _: None,

@@ -19,9 +19,10 @@ import anyio.to_thread
 from memory.background import Duties, NoOthers
 from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, RelatedCase, Vote
+from memory.cases.case_writes import CaseChange
 from memory.cases.relations import with_structure
 from memory.cases.results import MAX_TOLD_RELATED, CaseRefused, sentence
-from memory.cases.store import CaseChange, CaseStore
+from memory.cases.store import SqlCaseStore
 from memory.clock import Now, from_rfc3339, rfc3339
 from memory.errors import StoreConflict, StoreUnavailable
 
@@ -58,7 +59,7 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
     raise CaseRefused("STORE_UNAVAILABLE", "Too many changes to this case at once; try again.")
 
 
-async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]) -> None:
+async def note_shown(store: SqlCaseStore, caller: CaseCaller, cases: Sequence[Case]) -> None:
     """Record that the caller's conversation was shown these cases, so that it can be asked to judge
     them.
 
@@ -76,7 +77,7 @@ async def note_shown(store: CaseStore, caller: CaseCaller, cases: Sequence[Case]
 
 
 async def visible(
-    store: CaseStore,
+    store: SqlCaseStore,
     caller: CaseCaller,
     cases: Sequence[Case],
     relations: Mapping[str, Sequence[RelatedCase]],
@@ -112,7 +113,7 @@ class UnitOfWork:
 
     def __init__(
         self,
-        store: CaseStore,
+        store: SqlCaseStore,
         *,
         now: Now,
         on_change: Callable[[], None],

@@ -21,6 +21,7 @@ from memory.background import keep_running
 from memory.cases.book import CaseBook
 from memory.cases.case_reader import CaseReader
 from memory.cases.finder import CaseFinder
+from memory.cases.store import SqlCaseStore
 from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.episodes.episode import Written
@@ -49,16 +50,15 @@ from memory.record.index import RecordIndex
 from memory.remote.breaker import Breaker, BreakerLimits, ReadingBreakers
 from memory.service.forgetting import Forgetting
 from memory.service.index_place import open_vectors
+from memory.service.item_pages import SqlItemPages
 from memory.service.memory import Memory
 from memory.service.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqlEpisodeStore
 from memory.stores.sqlite.integrity import check_integrity
-from memory.stores.sqlite.item_pages import SqlItemPages
 from memory.stores.sqlite.items import SqlItemStore
 from memory.stores.sqlite.notes import SqlNoteStore
 from memory.stores.sqlite.outbox import SqlOutboxStore

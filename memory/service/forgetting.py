@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 
+from memory.cases.case_rows import read_case
+from memory.cases.case_writes import delete_case_blocking
 from memory.cases.item import whole_item
 from memory.clock import Now
 from memory.facts.rows import take_fact_blocking
@@ -19,8 +21,6 @@ from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.outbox.delivery import deliveries_of
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.case_rows import read_case
-from memory.stores.sqlite.case_writes import delete_case_blocking
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.episodes import delete_episode_blocking
 from memory.stores.sqlite.forgotten import (

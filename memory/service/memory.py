@@ -9,7 +9,7 @@ from typing import Final
 from memory.cases.book import CaseBook
 from memory.cases.case import ExportedCase
 from memory.cases.results import CaseRefused
-from memory.cases.store import CaseStore
+from memory.cases.store import SqlCaseStore
 from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.episodes.episode import EpisodeDraft, Written
@@ -31,10 +31,10 @@ from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
 from memory.remote.breaker import ReadingBreakers
 from memory.service.forgetting import Forgetting
+from memory.service.item_pages import SqlItemPages
 from memory.service.transfer import Entry, ToldProfile, export_lines, profile_line, read_entries
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.episodes import SqlEpisodeStore
-from memory.stores.sqlite.item_pages import SqlItemPages
 from memory.stores.sqlite.outbox import SqlOutboxStore
 from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.vectors.backfill import VectorBackfill
@@ -75,7 +75,7 @@ class Memory:
     vacuum: IndexVacuum
     now: Now
     _writer: MemoryWriter
-    _case_store: CaseStore
+    _case_store: SqlCaseStore
     _case_book: CaseBook
     _forgetting: Forgetting
 

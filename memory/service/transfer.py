@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast, get_args
 
 from memory.cases.case import Case, ExportedCase, Lifecycle
-from memory.cases.store import CaseStore
+from memory.cases.store import SqlCaseStore
 from memory.clock import from_rfc3339, rfc3339
 from memory.episodes.episode import (
     EPISODE_TYPES,
@@ -66,7 +66,7 @@ class _Mistake(ValueError):
 async def export_lines(
     items: ItemStore,
     episodes: EpisodeStore,
-    cases: CaseStore,
+    cases: SqlCaseStore,
     facts: SqlFactStore,
     owner_ids: Sequence[str] = (),
 ) -> AsyncIterator[str]:
@@ -89,7 +89,7 @@ def profile_line(owner_id: str, profile: Profile) -> str:
 
 
 async def _line_of(
-    item: Item, episodes: EpisodeStore, cases: CaseStore, facts: SqlFactStore
+    item: Item, episodes: EpisodeStore, cases: SqlCaseStore, facts: SqlFactStore
 ) -> str:
     scope = Scope(owner_id=item.scope.owner_id)
     if item.kind == "episode" and (episode := await episodes.get(item.id, scope)) is not None:

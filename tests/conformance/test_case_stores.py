@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from memory.cases.store import CaseChange
+from memory.cases import case_writes
+from memory.cases import store as cases
+from memory.cases.case_writes import CaseChange
+from memory.cases.store import SqlCaseStore
 from memory.clock import Now
-from memory.stores.sqlite import case_writes, cases
-from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.case_records import CaseStoreSuite

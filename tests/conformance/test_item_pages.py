@@ -10,9 +10,9 @@ import pytest
 from memory.items.item import KINDS, Item
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.items.store import UnknownCursor
+from memory.service import item_pages
+from memory.service.item_pages import SqlItemPages
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite import item_pages
-from memory.stores.sqlite.item_pages import SqlItemPages
 from memory.stores.sqlite.items import put_item_blocking
 from tests.conformance.suites.item_values import ANN, AT, BOB, item
 from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS

@@ -12,13 +12,13 @@ from typing import Any
 from memory.cases.book import CaseBook
 from memory.cases.caller import sees
 from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.case_writes import delete_case_blocking
 from memory.cases.relations import Nearby
 from memory.cases.results import FeedbackAnswer, UpsertAnswer
+from memory.cases.store import SqlCaseStore
 from memory.clock import Now
 from memory.items.scope import Scope
 from memory.stores.database import SqlDatabase
-from memory.stores.sqlite.case_writes import delete_case_blocking
-from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqlItemStore
 from tests.conformance.suites.case_values import AT, BACKENDS, OpenCases, Opening

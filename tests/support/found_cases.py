@@ -9,11 +9,11 @@ from typing import Any
 
 from memory.cases.case import Case, CaseCaller, CaseContent, Vote
 from memory.cases.finder import CaseFinder
+from memory.cases.store import SqlCaseStore
 from memory.errors import StoreUnavailable
 from memory.items.scope import Scope
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
-from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqlItemStore
 from tests.conformance.suites.case_values import new, next_of

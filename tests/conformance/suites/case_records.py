@@ -8,7 +8,7 @@ else. Needs pytest and pytest-asyncio; nothing that serves imports it.
 from dataclasses import replace
 from typing import Any
 
-from memory.cases.store import MAX_KEPT_JUDGEMENTS, MAX_KEPT_RELATIONS
+from memory.cases.case_writes import MAX_KEPT_JUDGEMENTS, MAX_KEPT_RELATIONS
 from tests.conformance.suites.case_storage import CaseKeepingSuite
 from tests.conformance.suites.case_values import (
     ANN,
@@ -25,7 +25,7 @@ from tests.conformance.suites.case_values import (
 
 
 class CaseStoreSuite(CaseKeepingSuite):
-    """The contracts of `CaseStore`."""
+    """The contracts of `SqlCaseStore`."""
 
     async def test_a_voter_has_one_vote_and_the_last_counts(self, opened: OpenCases) -> None:
         one = case()

@@ -6,9 +6,9 @@ from typing import Any
 import anyio
 import pytest
 
+from memory.cases.case_writes import CaseChange
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.item import to_item
-from memory.cases.store import CaseChange
 from memory.errors import StoreConflict
 from memory.items.scope import Scope
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from memory.cases.case import Case, CaseContent, CaseMetadata, HistoryEntry, RelatedCase, Vote
+from memory.cases.case_writes import CaseChange
 from memory.cases.fingerprint import fingerprint_of
 from memory.cases.item import to_item
-from memory.cases.store import CaseChange, CaseStore
+from memory.cases.store import SqlCaseStore
 from memory.items.item import Item
 from memory.items.scope import Scope
 
@@ -31,7 +32,7 @@ TEXTS = (
 class OpenCases:
     """An open store, and how to look at what goes with its cases."""
 
-    store: CaseStore
+    store: SqlCaseStore
     item: Callable[[str], Awaitable[Item | None]]
     deliveries: Callable[[str], Awaitable[Sequence[str]]]
     """The idempotency keys of an item's deliveries that are there, sorted."""

@@ -8,6 +8,7 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 
+from memory.cases.store import SqlCaseStore
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker, ReadTurn
 from memory.episodes.turn import Turn
@@ -24,7 +25,6 @@ from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.service.forgetting import Forgetting
 from memory.service.transfer import export_lines, read_entries
 from memory.stores.sqlite import forgotten as forgotten_module
-from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.episodes import SqlEpisodeStore

@@ -7,10 +7,10 @@ import pytest
 
 from memory.cases.case import Case
 from memory.cases.results import CaseRefused
+from memory.cases.store import SqlCaseStore
 from memory.intents.builders import Happening, intent_from_tool_result
 from memory.items.scope import Scope
 from memory.service.forgetting import Forgetting
-from memory.stores.sqlite.cases import SqlCaseStore
 from tests.conformance.suites.case_values import BACKENDS
 from tests.support.cases import (
     INCIDENT,

@@ -10,13 +10,12 @@ import pytest
 
 from memory.cases import book
 from memory.cases.case import Case, CaseCaller, CaseContent
+from memory.cases.case_writes import CaseChange, delete_case_blocking
 from memory.cases.relations import Nearby
 from memory.cases.results import CaseRefused, FeedbackAnswer, FeedbackTally
-from memory.cases.store import CaseChange
+from memory.cases.store import SqlCaseStore
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.items.scope import Scope
-from memory.stores.sqlite.case_writes import delete_case_blocking
-from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.case_values import case, new, next_of, related, vote
 from tests.support.cases import (

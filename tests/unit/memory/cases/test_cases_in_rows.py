@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memory.cases.store import SqlCaseStore
 from memory.clock import utc_now
-from memory.stores.sqlite.cases import SqlCaseStore
 from memory.stores.sqlite.database import open_database
 from tests.support.episodes import FILE, MIGRATIONS, open_memory
 

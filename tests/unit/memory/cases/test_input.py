@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.cases.case import CaseContent, CaseMetadata
+from memory.cases.case_rows import read_case as read_row
+from memory.cases.case_rows import write_case
 from memory.cases.input import (
     MAX_CHARS,
     MAX_NAME_CHARS,
@@ -20,8 +22,6 @@ from memory.cases.input import (
     read_case,
 )
 from memory.cases.results import CaseRefused
-from memory.stores.sqlite.case_rows import read_case as read_row
-from memory.stores.sqlite.case_rows import write_case
 from tests.conformance.suites.case_values import case
 
 WHOLE: dict[str, Any] = {

@@ -16,11 +16,11 @@ from memory.cases.case import Case, CaseCaller, CaseContent
 from memory.cases.case_reader import CaseReader
 from memory.cases.relations import Nearby
 from memory.cases.results import Refusal, RenderAnswer, SearchAnswer, UpsertAnswer
+from memory.cases.store import SqlCaseStore
 from memory.cases.tools import CaseTools
 from memory.errors import StoreUnavailable
 from memory.items.scope import Scope
 from memory.service.memory import Memory
-from memory.stores.sqlite.cases import SqlCaseStore
 from tests.support.cases import INCIDENT, OTHER_INCIDENT, CaseWorld, caller, case_world, ticking
 from tests.support.memories import whole_memory
 

@@ -1,23 +1,22 @@
 """The change of a case, written within one transaction with its item and deliveries; see
-`CaseStore.apply`.
+`SqlCaseStore.apply`.
 
 Lists that grow with use are bounded here: a voter has one vote, of votes in the history the newest
 stay, and of relations the nearest.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase
-from memory.cases.store import MAX_KEPT_JUDGEMENTS, MAX_KEPT_RELATIONS, CaseChange
+from memory.cases.case import RELATIONS, Case, HistoryEntry, RelatedCase, Vote
+from memory.cases.case_rows import row_of_history, write_case
 from memory.clock import rfc3339
 from memory.errors import StoreConflict
 from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
 from memory.stores.database import Connection
-from memory.stores.sqlite.case_rows import row_of_history, write_case
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import (
     backends_of_blocking,
@@ -26,6 +25,31 @@ from memory.stores.sqlite.outbox import (
 )
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
+
+MAX_KEPT_RELATIONS: Final = 50
+"""Relations of a case that are kept, nearest first."""
+MAX_KEPT_JUDGEMENTS: Final = 100
+"""Newest votes and lifecycle steps in the history of a case."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseChange:
+    """A case's next state and all that is written with it."""
+
+    case: Case
+    expected_revision: int
+    """The revision that the decision is based on; 0: the case is new."""
+    fingerprint: bytes
+    """See `fingerprint_of`."""
+    history: Sequence[HistoryEntry]
+    item: Item | None
+    """What search finds of it; None: nothing."""
+    relations: Sequence[RelatedCase] | None = None
+    """All of its relations, stored for both cases; None: unchanged."""
+    vote: Vote | None = None
+    shown_to: str | None = None
+    """The voter that wrote this content, and so has nothing to review."""
+
 
 _ALL: Final = 2**40
 """As a limit."""

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from memory.cases.case_rows import read_case
 from memory.cases.item import whole_item
 from memory.clock import rfc3339
 from memory.items.item import KINDS, Item, ItemKind
 from memory.items.scope import Scope
 from memory.items.store import ItemPage, ListedItem, UnknownCursor
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.case_rows import read_case
 from memory.stores.sqlite.items import COLUMNS, item_of
 from memory.stores.sqlite.statements import placeholders
 
