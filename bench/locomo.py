@@ -31,9 +31,9 @@ from memory.clock import utc_now
 from memory.items.scope import Scope
 from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
+from memory.record.store import SqlRecordStore
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqlEpisodeStore
-from memory.stores.sqlite.record import SqlRecordStore
 from policies.secrets import mask_secrets
 
 DEPTH = 20

@@ -51,9 +51,9 @@ from memory.service.assemble import FILE, NO_EMBEDDER, open_memory
 from memory.service.memory import Memory
 from memory.service.plan import MemoryEvents, MemoryPlan
 from memory.stores.database import SqlDatabase
-from memory.stores.postgres.vector_index import hindrance
 from memory.stores.sqlite.integrity import holds_nothing_blocking
 from memory.vectors.indexer import BACKEND as VECTORS
+from memory.vectors.pgvector import hindrance
 from policies.secrets import mask_secrets
 
 _log = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from gateway.errors import StartError
 from gateway.lost_data import DATABASE, UNREADABLE, refuse_new_database_blocking
 from gateway.settings import Secret, Settings
 from memory.stores.database import SqlDatabase
-from memory.stores.postgres.vector_index import hindrance
 from memory.stores.sqlite.database import migrations_of, open_database
+from memory.vectors.pgvector import hindrance
 
 SCHEMA: Final = "candor"
 MEMORY_SCHEMA: Final = "candor_memory"

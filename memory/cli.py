@@ -23,8 +23,8 @@ from memory.items.scope import Scope, is_users_name
 from memory.outbox.delivery import Delivery, DeliveryStatus
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, QueryPack
 from memory.service.memory import Memory
+from memory.service.rebuilding import rebuild, redeliver
 from memory.service.transfer import NotTransferable
-from memory.stores.sqlite.rebuilding import rebuild, redeliver
 
 FAILED = 1
 BAD_ARGUMENTS = 2

@@ -27,12 +27,12 @@ from memory.intents.record import IntentRecorder
 from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.notes.index import NoteIndex
+from memory.notes.store import SqlNoteStore
 from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.stores.sqlite.chronicle import SqlChronicle
-from memory.stores.sqlite.notes import SqlNoteStore
 
 OWNER = "ann"
 _PLAIN = "unigram+bigram"

@@ -13,9 +13,9 @@ from memory.embeddings.multilingual import MultilingualEmbedder
 from memory.embeddings.onnx import OnnxEmbedder
 from memory.embeddings.openai import Embeddings, OpenAiEmbedder
 from memory.embeddings.protocol import TextEmbedder, ThreadedEmbedder
-from memory.stores.sqlite.vectors import SqlIndexState
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import IndexFiles, VectorIndexer, VectorRetriever
+from memory.vectors.state import SqlIndexState
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from gateway.instance import InstanceLock
 from gateway.lost_data import DATABASE
 from gateway.settings import Settings
 from gateway.storage import postgres_url
-from memory.stores.sqlite.rebuilding import index_all_blocking
+from memory.service.rebuilding import index_all_blocking
 
 Target = Literal["postgresql", "files"]
 Say = Callable[[str], None]

@@ -1,11 +1,11 @@
 """Keeps the index of the notes up to date; only changed files are read."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Final, Literal
 
 import anyio
 import anyio.to_thread
@@ -24,6 +24,7 @@ from memory.notes.folder import (
 )
 from memory.notes.notes_context import NotesBounds, quoted_notes_async
 from memory.notes.sections import items_of
+from memory.notes.store import IndexedNote, SqlNoteStore
 from memory.recall.query import QuotedNotes
 from policies.content.write_gate import without_unsavable
 
@@ -40,33 +41,6 @@ _REST_AFTER_FAILURE_S: Final = 60.0
 
 _Read = Literal["indexed", "dated", "removed", "nothing"]
 """The result for a changed file."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedNote:
-    """A file when it was indexed."""
-
-    file: NoteFile
-    digest: str
-
-
-class NoteStore(Protocol):
-    """Stores which notes of one owner are indexed."""
-
-    async def indexed(self) -> Mapping[str, IndexedNote]:
-        """Return the indexed notes by file name."""
-
-    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        """Replace a file's items; None: only its date has changed."""
-
-    async def remove(self, name: str) -> None:
-        """Remove a file's items; if it is to be forgotten, also what refers to them."""
-
-    async def want_forgotten(self, name: str, owner_id: str) -> None:
-        """Record that a file is to be forgotten, until it is removed or changes."""
-
-    async def file_of(self, item_id: str) -> str | None:
-        """Return the file of an item; None if the owner has none of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +64,7 @@ class NoteIndex:
     def __init__(
         self,
         workspace: Path,
-        store: NoteStore,
+        store: SqlNoteStore,
         mask: Mask,
         *,
         owner_id: str = WORKSPACE_OWNER,

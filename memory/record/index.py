@@ -7,7 +7,6 @@ or its item is removed, so that the same change twice does no harm.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import anyio.to_thread
 
@@ -15,6 +14,7 @@ from memory.clock import Now
 from memory.intents.masking import Mask
 from memory.items.item import Item
 from memory.items.scope import Scope
+from memory.record.store import SqlRecordStore
 from memory.record.turn_item import RecordedTurn, item_of
 
 
@@ -28,26 +28,6 @@ class TurnChange:
     is_deleted: bool = False
 
 
-class RecordStore(Protocol):
-    """Stores the items of turns. Every method may raise `StoreUnavailable`."""
-
-    async def is_on(self) -> bool | None:
-        """Return whether the record was on when it was last used; None if it never was."""
-
-    async def switched(self, *, on: bool) -> None:
-        """Note that the record is on or off."""
-
-    async def put(
-        self, items: Sequence[Item], *, without: Sequence[str], deleted: Sequence[str]
-    ) -> None:
-        """Write items and remove those of some turns, all in one transaction.
-
-        An item that a person forgot is not written again. Backends get what changed. Of the deleted
-        turns the ids are kept, like those of forgotten items; the chronicle keeps that they
-        happened, and no word.
-        """
-
-
 RecalledTexts = Callable[[Sequence[str], Scope], Awaitable[Sequence[str] | None]]
 """Returns the texts of items that were in a prompt; None if one of them was forgotten."""
 
@@ -57,7 +37,7 @@ class RecordIndex:
 
     def __init__(
         self,
-        store: RecordStore,
+        store: SqlRecordStore,
         recalled: RecalledTexts,
         *,
         mask: Mask,

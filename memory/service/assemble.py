@@ -39,6 +39,7 @@ from memory.intents.record import IntentRecorder
 from memory.intents.turns import read_turn
 from memory.notes.index import NoteIndex
 from memory.notes.notebooks import Notebooks
+from memory.notes.store import SqlNoteStore
 from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
 from memory.outbox.backends.memu_retriever import MemuRetriever
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
@@ -47,6 +48,7 @@ from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.recall.select import Selector
 from memory.record.index import RecordIndex
+from memory.record.store import SqlRecordStore
 from memory.remote.breaker import Breaker, BreakerLimits, ReadingBreakers
 from memory.service.forgetting import Forgetting
 from memory.service.index_place import open_vectors
@@ -60,14 +62,12 @@ from memory.stores.sqlite.database import Database, migrations_of, open_database
 from memory.stores.sqlite.episodes import SqlEpisodeStore
 from memory.stores.sqlite.integrity import check_integrity
 from memory.stores.sqlite.items import SqlItemStore
-from memory.stores.sqlite.notes import SqlNoteStore
 from memory.stores.sqlite.outbox import SqlOutboxStore
-from memory.stores.sqlite.record import SqlRecordStore
 from memory.stores.sqlite.vacuum import IndexVacuum
-from memory.stores.sqlite.vectors import deliver_vectors_again
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.indexer import BACKEND as VECTORS
 from memory.vectors.indexer import VectorRetriever
+from memory.vectors.state import deliver_vectors_again
 
 FILE: Final = "memory.sqlite3"
 _CLOSE_S: Final = 10.0

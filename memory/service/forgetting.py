@@ -20,6 +20,13 @@ from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.outbox.delivery import deliveries_of
+from memory.record.store import (
+    answers_after_blocking,
+    cut_replies_blocking,
+    forget_turns_blocking,
+    intents_of_turn_blocking,
+    words_of_turns_blocking,
+)
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.episodes import delete_episode_blocking
@@ -31,13 +38,6 @@ from memory.stores.sqlite.forgotten import (
 )
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_again_blocking
-from memory.stores.sqlite.record import (
-    answers_after_blocking,
-    cut_replies_blocking,
-    forget_turns_blocking,
-    intents_of_turn_blocking,
-    words_of_turns_blocking,
-)
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 ForgetNote = Callable[[str, str], Awaitable[bool]]

@@ -16,14 +16,14 @@ from memory.embeddings.choice import make_embedder
 from memory.remote.breaker import ReadingBreakers
 from memory.service.plan import MemoryPlan
 from memory.stores.database import SqlDatabase
-from memory.stores.postgres import vector_index as pgvector
-from memory.stores.postgres.vector_index import PgvectorIndex
 from memory.stores.sqlite.items import SqlItemStore
-from memory.stores.sqlite.vectors import SqlIndexState
+from memory.vectors import pgvector
 from memory.vectors.chroma import ChromaVectorIndex
 from memory.vectors.indexer import BACKEND, IndexFiles, VectorIndexer
+from memory.vectors.pgvector import PgvectorIndex
 from memory.vectors.probe import is_sound_blocking
 from memory.vectors.protocol import VectorIndex
+from memory.vectors.state import SqlIndexState
 
 _DIR: Final = "vectors"
 

@@ -7,8 +7,8 @@ import pytest
 
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.vectors import SqlIndexState
 from memory.vectors.protocol import IndexState
+from memory.vectors.state import SqlIndexState
 from tests.conformance.suites.item_values import item
 from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS
 from tests.support.episodes import open_memory

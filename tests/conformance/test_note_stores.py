@@ -1,18 +1,18 @@
 """Where it is kept which notes are indexed: the contract, the store against it, and it against wrong ones."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 
-import anyio.lowlevel
 import pytest
 
 from memory.items.item import Item
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.notes.folder import NoteFile
-from memory.notes.index import IndexedNote, NoteStore
-from memory.stores.sqlite.notes import SqlNoteStore
+from memory.notes.store import IndexedNote, SqlNoteStore
 from tests.conformance.suites.opened import OpenedSuite, run_test
 from tests.support.episodes import AT, open_memory_in, recorder_on
 from tests.support.postgres import empty_schema_blocking
@@ -25,7 +25,7 @@ NAMES = ["memory/ops.md", "memory/部署/a b.yaml", "memory/%_'\";--.md"]
 class OpenNotes:
     """An open store, and which items are there because of it."""
 
-    store: NoteStore
+    store: SqlNoteStore
     item_ids: Callable[[], Awaitable[set[str]]]
 
 
@@ -41,7 +41,7 @@ def note(name: str = NAMES[0], *, mtime_ns: int = 1, digest: str = "d1") -> Inde
 
 
 class NoteStoreSuite(OpenedSuite):
-    """One test a contract of `NoteStore`."""
+    """One test a contract of `SqlNoteStore`."""
 
     async def test_what_is_put_is_indexed_with_its_items(self, opened: OpenNotes) -> None:
         assert dict(await opened.store.indexed()) == {}
@@ -123,7 +123,7 @@ class TestPostgresNotes(NoteStoreSuite):
             yield opening(schema)
 
 
-def opening(place: Path | str) -> Opening:
+def opening(place: Path | str, make: type[SqlNoteStore] = SqlNoteStore) -> Opening:
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenNotes]:
         async with open_memory_in(place) as database:
@@ -131,7 +131,7 @@ def opening(place: Path | str) -> Opening:
             async def item_ids() -> set[str]:
                 return {row["id"] for row in await database.rows("SELECT id FROM items")}
 
-            store = SqlNoteStore(
+            store = make(
                 database,
                 deliver_to=["vectors"],
                 recording=recorder_on(database).recording,
@@ -142,64 +142,33 @@ def opening(place: Path | str) -> Opening:
     return opens
 
 
-Kept = dict[str, tuple[IndexedNote, list[str]]]
-
-
-class InMemory:
-    """The simplest right one."""
-
-    def __init__(self, kept: Kept) -> None:
-        self.kept = kept
-
-    async def indexed(self) -> Mapping[str, IndexedNote]:
-        return {name: note for name, (note, _) in self.kept.items()}
+class KeepingOldItems(SqlNoteStore):
+    old: Sequence[Item] = ()
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        before = self.kept.get(note.file.name, (note, []))[1]
-        self.kept[note.file.name] = (note, before if items is None else [item.id for item in items])
-
-    async def remove(self, name: str) -> None:
-        self.kept.pop(name, None)
-
-    async def want_forgotten(self, name: str, owner_id: str) -> None:
-        """Nobody tells of anything here."""
-
-    async def file_of(self, item_id: str) -> str | None:
-        return next((name for name, (_, ids) in self.kept.items() if item_id in ids), None)
+        self.old = [*self.old, *(items or ())]
+        await super().put(note, None if items is None else self.old)
 
 
-class KeepingOldItems(InMemory):
-    async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
-        before = self.kept.get(note.file.name, (note, []))[1]
-        await super().put(note, items)
-        self.kept[note.file.name][1].extend(entry for entry in before if items is not None)
-
-
-class DroppingItemsWithTheDate(InMemory):
+class DroppingItemsWithTheDate(SqlNoteStore):
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
         await super().put(note, items or [])
 
 
-class RemovingTooMuch(InMemory):
+class RemovingTooMuch(SqlNoteStore):
     async def remove(self, name: str) -> None:
-        self.kept.clear()
-        await super().remove(name)
+        for indexed in {name, *await self.indexed()}:
+            await super().remove(indexed)
 
 
-class RemovingNothing(InMemory):
+class RemovingNothing(SqlNoteStore):
     async def remove(self, name: str) -> None:
         """Remove nothing."""
 
 
-class NamingAnyFile(InMemory):
+class NamingAnyFile(SqlNoteStore):
     async def file_of(self, item_id: str) -> str | None:
-        return next(iter(self.kept), None)
-
-
-class GoneWithTheProcess(InMemory):
-    def __init__(self, kept: Kept) -> None:
-        kept.clear()
-        super().__init__(kept)
+        return next(iter(await self.indexed()), None)
 
 
 WRONG = [
@@ -208,36 +177,40 @@ WRONG = [
     RemovingTooMuch,
     RemovingNothing,
     NamingAnyFile,
-    GoneWithTheProcess,
 ]
 TESTS = sorted(name for name in vars(NoteStoreSuite) if name.startswith("test_"))
 
 
-def in_memory(make: Callable[[Kept], NoteStore] = InMemory) -> Opening:
-    kept: Kept = {}
+def gone_with_the_process(directory: Path) -> Opening:
+    starts = count()
 
     @asynccontextmanager
     async def opens() -> AsyncIterator[OpenNotes]:
-        async def item_ids() -> set[str]:
-            await anyio.lowlevel.checkpoint()
-            return {item_id for _, ids in kept.values() for item_id in ids}
-
-        yield OpenNotes(store=make(kept), item_ids=item_ids)
+        place = directory / f"{next(starts)}"
+        place.mkdir()
+        async with opening(place)() as opened:
+            yield opened
 
     return opens
 
 
-@pytest.mark.parametrize("test", TESTS)
-async def test_the_suite_lets_a_right_store_pass(test: str) -> None:
-    await run_test(getattr(NoteStoreSuite(), test), in_memory())
+async def caught(opens: Callable[[Path], Opening], directory: Path) -> list[str]:
+    """Return the tests of the suite that a store fails."""
+    failed = []
+    for test in TESTS:
+        place = directory / test
+        place.mkdir()
+        try:
+            await run_test(getattr(NoteStoreSuite(), test), opens(place))
+        except (AssertionError, KeyError):
+            failed.append(test)
+    return failed
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda name: name.__name__)
-async def test_the_suite_catches_a_wrong_store(wrong: type[InMemory]) -> None:
-    caught: list[str] = []
-    for test in TESTS:
-        try:
-            await run_test(getattr(NoteStoreSuite(), test), in_memory(wrong))
-        except (AssertionError, KeyError):
-            caught.append(test)
-    assert caught
+async def test_the_suite_catches_a_wrong_store(wrong: type[SqlNoteStore], tmp_path: Path) -> None:
+    assert await caught(partial(opening, make=wrong), tmp_path)
+
+
+async def test_the_suite_catches_a_store_that_is_gone_with_the_process(tmp_path: Path) -> None:
+    assert await caught(gone_with_the_process, tmp_path)

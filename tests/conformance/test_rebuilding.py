@@ -7,13 +7,12 @@ import pytest
 
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.notes.folder import NoteFile
-from memory.notes.index import IndexedNote
+from memory.notes.store import IndexedNote, SqlNoteStore
+from memory.service.rebuilding import rebuild, redeliver
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
-from memory.stores.sqlite.notes import SqlNoteStore
-from memory.stores.sqlite.rebuilding import rebuild, redeliver
-from memory.stores.sqlite.vectors import SqlIndexState, deliver_vectors_again
 from memory.vectors.protocol import IndexState
+from memory.vectors.state import SqlIndexState, deliver_vectors_again
 from tests.conformance.suites.item_values import ANN, AT, item
 from tests.support.episodes import open_memory_in, recorder_on
 from tests.support.postgres import empty_schema_blocking

@@ -8,11 +8,10 @@ import pytest
 
 from memory.embeddings.protocol import Vector
 from memory.stores.database import Connection
-from memory.stores.postgres import vector_index
 from memory.stores.postgres.database import PostgresDatabase
-from memory.stores.postgres.vector_index import PgvectorIndex
-from memory.vectors import chroma
+from memory.vectors import chroma, pgvector
 from memory.vectors.chroma import ChromaVectorIndex
+from memory.vectors.pgvector import PgvectorIndex
 from memory.vectors.protocol import (
     DimensionMismatch,
     IndexUnavailable,
@@ -59,7 +58,7 @@ class TestPgvectorAmongMany(TestPgvector):
 
     @pytest.fixture(autouse=True)
     def _many(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(vector_index, "_MOST_COMPARED", -1)
+        monkeypatch.setattr(pgvector, "_MOST_COMPARED", -1)
 
 
 class Unforgetful(ExactVectorIndex):
@@ -170,7 +169,7 @@ class _Explaining:
 async def test_pgvector_follows_the_graph_for_owners_with_many_and_compares_few(
     schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_index, "_MOST_COMPARED", 20)
+    monkeypatch.setattr(pgvector, "_MOST_COMPARED", 20)
     async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
         explained: Any = _Explained(database)
         index = PgvectorIndex(explained, dimension=DIMENSION)
@@ -193,8 +192,8 @@ async def test_pgvector_follows_the_graph_for_owners_with_many_and_compares_few(
 async def test_pgvector_finds_an_owners_entries_however_many_of_others_are_nearer(
     schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_index, "_MOST_COMPARED", 1)
-    monkeypatch.setattr(vector_index, "_MOST_SCANNED", 1)
+    monkeypatch.setattr(pgvector, "_MOST_COMPARED", 1)
+    monkeypatch.setattr(pgvector, "_MOST_SCANNED", 1)
     async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
         index = PgvectorIndex(database, dimension=DIMENSION)
         others = [entry(f"bob{n}", [1.0, n / 1e4, 0.0], owner_id="bob") for n in range(500)]
@@ -223,6 +222,6 @@ async def test_a_server_without_pgvector_or_with_an_old_one_is_told(
         without: Any = OtherWords(database, "name = 'vector'", "name = 'absent'")  # type: ignore[arg-type]
         with pytest.raises(IndexUnavailable, match="install pgvector"):
             await PgvectorIndex(without, dimension=DIMENSION).clear()
-        monkeypatch.setattr(vector_index, "_OLDEST", (1000, 0))
+        monkeypatch.setattr(pgvector, "_OLDEST", (1000, 0))
         with pytest.raises(IndexUnavailable, match="ALTER EXTENSION"):
             await PgvectorIndex(database, dimension=DIMENSION).clear()

@@ -9,8 +9,8 @@ import pytest
 
 from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.notes.index import NoteIndex, Scanned
+from memory.notes.store import SqlNoteStore
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.notes import SqlNoteStore
 from policies.secrets import mask_secrets
 from tests.support.crash_images import at_points, crashed_everywhere, texts
 from tests.support.episodes import AT, recorder_on

@@ -8,10 +8,10 @@ from pathlib import Path
 from memory.clock import rfc3339
 from memory.items.item import Item, ItemKind
 from memory.items.scope import LABELS, Scope, SearchScope
+from memory.service.rebuilding import rebuild
 from memory.stores.sqlite.database import Database, open_database
 from memory.stores.sqlite.fulltext_index import index_item_blocking, label_tokens, scope_tokens
 from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
-from memory.stores.sqlite.rebuilding import rebuild
 from memory.stores.sqlite.statements import insert_blocking
 from tests.conformance.suites.item_values import ANN, item
 from tests.support.episodes import FILE, MIGRATIONS, open_memory

@@ -9,9 +9,9 @@ from itertools import count
 from pathlib import Path
 
 from memory.intents.masking import Mask
-from memory.notes.index import NoteIndex, NoteStore
+from memory.notes.index import NoteIndex
+from memory.notes.store import SqlNoteStore
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.notes import SqlNoteStore
 from policies.secrets import mask_secrets
 from tests.support.episodes import AT, open_memory, recorder_on
 
@@ -31,7 +31,7 @@ class Indexed:
 
     workspace: Path
     database: Database
-    store: NoteStore
+    store: SqlNoteStore
     index: NoteIndex
     changes: list[None] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ async def indexing(
     files: dict[str, str | bytes] | None = None,
     *,
     mask: Mask = mask_secrets,
-    around: Callable[[NoteStore], NoteStore] = lambda value: value,
+    around: Callable[[SqlNoteStore], SqlNoteStore] = lambda value: value,
 ) -> AsyncIterator[Indexed]:
     workspace = workspace_with(root, NOTES if files is None else files)
     async with open_memory(root) as database:

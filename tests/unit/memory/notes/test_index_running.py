@@ -12,7 +12,8 @@ import pytest
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.intents.builders import Happening, intent_from_memory_injected
 from memory.notes import index as index_module
-from memory.notes.index import IndexedNote, NoteStore, Scanned, rest_after
+from memory.notes.index import Scanned, rest_after
+from memory.notes.store import IndexedNote, SqlNoteStore
 from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.support.episodes import AT, recorder_on
 from tests.unit.memory.notes.indexed import ITEMS, Indexed, change, indexing
@@ -32,10 +33,10 @@ async def until_there_are(notes: Indexed, items: int) -> None:
             await anyio.lowlevel.checkpoint()
 
 
-def watched(on_look: Callable[[], None]) -> Callable[[NoteStore], NoteStore]:
+def watched(on_look: Callable[[], None]) -> Callable[[SqlNoteStore], SqlNoteStore]:
     """Have a store call `on_look` whenever it is asked what is indexed."""
 
-    def around(store: NoteStore) -> NoteStore:
+    def around(store: SqlNoteStore) -> SqlNoteStore:
         indexed = store.indexed
 
         async def look() -> Mapping[str, IndexedNote]:

@@ -12,9 +12,9 @@ from memory.outbox.delivery import NewDelivery
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import SqlOutboxStore, enqueue_blocking
-from memory.stores.sqlite.vectors import deliver_vectors_again
 from memory.vectors import backfill
 from memory.vectors.backfill import VectorBackfill
+from memory.vectors.state import deliver_vectors_again
 from tests.conformance.suites.item_values import AT, item
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from memory.embeddings.choice import EmbedderChoice
 from memory.service.memory import Memory
-from memory.stores.postgres import vector_index
 from memory.stores.postgres.database import PostgresDatabase, open_postgres
+from memory.vectors import pgvector
 from tests.conformance.test_item_stores import POSTGRES_MIGRATIONS
 from tests.support.memories import whole_memory
 from tests.support.postgres import new_database_blocking, plain_user_blocking
@@ -64,10 +64,10 @@ async def test_the_index_follows_the_servers_extension_and_is_made_anew_from_the
         assert await found(memory, "badge") == {"badge"}
         assert not await files.exists()
     with monkeypatch.context() as older:
-        older.setattr(vector_index, "_OLDEST", (1000, 0))
+        older.setattr(pgvector, "_OLDEST", (1000, 0))
         async with remembering(tmp_path, url) as memory:
             assert memory.vectors is not None
-            assert memory.vectors.place == f"{IN_FILES}{vector_index._TOO_OLD}"  # noqa: SLF001
+            assert memory.vectors.place == f"{IN_FILES}{pgvector._TOO_OLD}"  # noqa: SLF001
             assert await stored(memory) is None
             assert await found(memory, "badge") == {"badge"}
             key = await write(memory, "key")
@@ -120,7 +120,7 @@ async def test_a_user_who_may_not_add_the_extension_is_told_and_has_files(
 ) -> None:
     with plain_user_blocking(url) as theirs:
         database = PostgresDatabase(theirs, SCHEMA)
-        hindrance = await vector_index.hindrance(database)
+        hindrance = await pgvector.hindrance(database)
         await database.close()
         assert hindrance is not None
         assert "only a superuser" in hindrance

@@ -1,8 +1,8 @@
-"""Indexed notes in SQLite: a file's items change together, with their deliveries."""
+"""The store of indexed notes: a file's items change together, with their deliveries."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 from urllib.parse import quote, unquote
@@ -14,8 +14,8 @@ from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import FOLDER, NoteFile
-from memory.notes.index import IndexedNote
 from memory.outbox.delivery import Operation, deliveries_of
+from memory.record.store import answers_after_blocking, cut_replies_blocking
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.forgotten import (
@@ -26,12 +26,19 @@ from memory.stores.sqlite.forgotten import (
 )
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
-from memory.stores.sqlite.record import answers_after_blocking, cut_replies_blocking
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import upsert_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 _FOLDER: Final = f"{FOLDER}/"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedNote:
+    """A file when it was indexed."""
+
+    file: NoteFile
+    digest: str
 
 
 class SqlNoteStore:
@@ -56,6 +63,7 @@ class SqlNoteStore:
         self._now = now
 
     async def indexed(self) -> Mapping[str, IndexedNote]:
+        """Return the indexed notes by file name."""
         begin = self._prefix + _FOLDER
         rows = await self._database.rows(
             "SELECT name, mtime_ns, size, digest FROM note_files WHERE substr(name, 1, ?) = ?",
@@ -83,9 +91,11 @@ class SqlNoteStore:
             await self._remove_stored(row["name"])
 
     async def put(self, note: IndexedNote, items: Sequence[Item] | None) -> None:
+        """Replace a file's items; None: only its date has changed."""
         await self._database.write(lambda writer: self._put(writer, note, items, self._now()))
 
     async def remove(self, name: str) -> None:
+        """Remove a file's items; if it is to be forgotten, also what refers to them."""
         await self._remove_stored(self._prefix + name)
 
     async def _remove_stored(self, name: str) -> None:
@@ -97,12 +107,14 @@ class SqlNoteStore:
         await self._database.write(lambda writer: self._remove(writer, name, mentions, self._now()))
 
     async def want_forgotten(self, name: str, owner_id: str) -> None:
+        """Record that a file is to be forgotten, until it is removed or changes."""
         await self._database.execute(
             "UPDATE note_files SET forgotten_by = ? WHERE name = ?",
             (owner_id, self._prefix + name),
         )
 
     async def file_of(self, item_id: str) -> str | None:
+        """Return the file of an item; None if the owner has none of it."""
         sql = "SELECT name FROM note_files, json_each(item_ids) AS one WHERE one.value = ?"
         name: str | None = await self._database.scalar(sql, (item_id,))
         if name is None or not name.startswith(self._prefix + _FOLDER):

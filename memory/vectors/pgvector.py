@@ -19,8 +19,8 @@ from memory.embeddings.protocol import Vector
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.statements import id_list, placeholders
-from memory.stores.sqlite.vectors import forget_state_blocking
 from memory.vectors.protocol import DimensionMismatch, IndexUnavailable, VectorEntry, VectorHit
+from memory.vectors.state import forget_state_blocking
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from memory.outbox.delivery import deliveries_of
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.fulltext_index import index_item_blocking
 from memory.stores.sqlite.outbox import enqueue_again_blocking
-from memory.stores.sqlite.vectors import SqlIndexState
 from memory.vectors.protocol import IndexState
+from memory.vectors.state import SqlIndexState
 
 _BATCH: Final = 100
 _Work = Callable[[Connection, list[Any]], None]

@@ -1,4 +1,4 @@
-"""The items of conversations' turns in SQLite."""
+"""The store of the items of conversations' turns."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _TAKEN: Final = "SELECT 1 FROM items WHERE owner_id = ? AND thread = ? AND posit
 
 
 class SqlRecordStore:
-    """See `RecordStore`."""
+    """Stores the items of turns. Every method may raise `StoreUnavailable`."""
 
     def __init__(self, database: SqlDatabase, now: Now, *, deliver_to: Sequence[str]) -> None:
         self._database = database
@@ -39,10 +39,12 @@ class SqlRecordStore:
         self._deliver_to = deliver_to
 
     async def is_on(self) -> bool | None:
+        """Return whether the record was on when it was last used; None if it never was."""
         is_on = await self._database.scalar("SELECT is_on FROM record_switch")
         return None if is_on is None else bool(is_on)
 
     async def switched(self, *, on: bool) -> None:
+        """Note that the record is on or off."""
         await self._database.execute(
             "INSERT INTO record_switch (only_one, is_on) VALUES (1, ?)"
             " ON CONFLICT (only_one) DO UPDATE SET is_on = excluded.is_on",
@@ -52,6 +54,12 @@ class SqlRecordStore:
     async def put(
         self, items: Sequence[Item], *, without: Sequence[str], deleted: Sequence[str]
     ) -> None:
+        """Write items and remove those of some turns, all in one transaction.
+
+        An item that a person forgot is not written again. Backends get what changed. Of the deleted
+        turns the ids are kept, like those of forgotten items; the chronicle keeps that they
+        happened, and no word.
+        """
         now = self._now()
         mentions = await find_mentions(self._database, deleted)
 
