@@ -3,36 +3,32 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from gateway.chat.threads import Said
 from gateway.doors.asked import Conversation
 from gateway.errors import UnprocessableEntity
-from gateway.http.schemas import ApprovalBody, Body, Name
+from gateway.http.schemas import ApprovalBody, ForeignBody, Name
 
 _MAX_MESSAGES = 10_000
 _MAX_INTERRUPTS = 100
 
 
-class _Foreign(Body):
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
-
-
-class Part(_Foreign):
+class Part(ForeignBody):
     """A part of a message."""
 
     type: Annotated[str, Field(max_length=200)]
     text: str = ""
 
 
-class Message(_Foreign):
+class Message(ForeignBody):
     """A message of the thread; those of tools and of reasoning say nothing new here."""
 
     role: str
     content: Any = None
 
 
-class Answer(_Foreign):
+class Answer(ForeignBody):
     """What a person answered in an interrupt."""
 
     approved: bool
@@ -40,7 +36,7 @@ class Answer(_Foreign):
     answers: Annotated[dict[str, str], Field(default_factory=dict)]
 
 
-class Resume(_Foreign):
+class Resume(ForeignBody):
     """An interrupt that is over."""
 
     interrupt_id: Annotated[Name, Field(alias="interruptId")]
@@ -59,7 +55,7 @@ class Resume(_Foreign):
         return ApprovalBody(decision=decision, message=given.message, answers=given.answers)
 
 
-class RunBody(_Foreign):
+class RunBody(ForeignBody):
     """`POST /ag-ui`."""
 
     thread_id: Annotated[Name, Field(alias="threadId")]

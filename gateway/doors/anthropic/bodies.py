@@ -5,19 +5,15 @@ refused.
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
 
 from gateway.errors import UnprocessableEntity
-from gateway.http.schemas import Body, Name, model_name
+from gateway.http.schemas import ForeignBody, Name, model_name
 
 MAX_CHARS: Final = 200_000
 """Of a message with the agent's instructions; the limit of `POST /chat`."""
 _TOOLSET: Final = "agent_toolset_"
 _MAX_EVENTS: Final = 50
-
-
-class _Foreign(Body):
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
 
 Metadata = Annotated[
@@ -30,13 +26,13 @@ Metadata = Annotated[
 ModelName = Annotated[Name, AfterValidator(model_name)]
 
 
-class ModelConfig(_Foreign):
+class ModelConfig(ForeignBody):
     """A model by its id; other fields have no meaning here."""
 
     id: ModelName
 
 
-class AgentChange(_Foreign):
+class AgentChange(ForeignBody):
     """`POST /anthropic/v1/agents/{id}`: a field that is absent stays."""
 
     model: ModelName | ModelConfig | None = None
@@ -75,7 +71,7 @@ class AgentBody(AgentChange):
     name: Name
 
 
-class EnvironmentBody(_Foreign):
+class EnvironmentBody(ForeignBody):
     """`POST /anthropic/v1/environments`."""
 
     name: Name
@@ -84,7 +80,7 @@ class EnvironmentBody(_Foreign):
     config: dict[str, Any] | None = None
 
 
-class AgentReference(_Foreign):
+class AgentReference(ForeignBody):
     """An agent by its id; what would override it is refused."""
 
     id: Name
@@ -97,14 +93,14 @@ class AgentReference(_Foreign):
     skills: Any = None
 
 
-class TextPart(_Foreign):
+class TextPart(ForeignBody):
     """A part of a message that is text."""
 
     type: Literal["text"]
     text: Annotated[str, Field(max_length=MAX_CHARS)]
 
 
-class OtherPart(_Foreign):
+class OtherPart(ForeignBody):
     """A part of a kind that Candor does not take."""
 
     type: Name
@@ -121,7 +117,7 @@ Part = Annotated[
 ]
 
 
-class UserMessage(_Foreign):
+class UserMessage(ForeignBody):
     """A message of the person."""
 
     type: Literal["user.message"]
@@ -140,13 +136,13 @@ class UserMessage(_Foreign):
         return text
 
 
-class UserInterrupt(_Foreign):
+class UserInterrupt(ForeignBody):
     """The person stops the agent."""
 
     type: Literal["user.interrupt"]
 
 
-class ToolConfirmation(_Foreign):
+class ToolConfirmation(ForeignBody):
     """The person's answer to a call that waits."""
 
     type: Literal["user.tool_confirmation"]
@@ -155,7 +151,7 @@ class ToolConfirmation(_Foreign):
     deny_message: Annotated[str, Field(max_length=10_000)] | None = None
 
 
-class OtherEvent(_Foreign):
+class OtherEvent(ForeignBody):
     """An event of a kind that Candor does not take."""
 
     type: Name
@@ -178,13 +174,13 @@ UserEvent = Annotated[
 ]
 
 
-class EventsBody(_Foreign):
+class EventsBody(ForeignBody):
     """`POST /anthropic/v1/sessions/{id}/events`."""
 
     events: Annotated[list[UserEvent], Field(min_length=1, max_length=_MAX_EVENTS)]
 
 
-class SessionBody(_Foreign):
+class SessionBody(ForeignBody):
     """`POST /anthropic/v1/sessions`."""
 
     agent: Name | AgentReference
@@ -197,7 +193,7 @@ class SessionBody(_Foreign):
     budget: Any = None
 
 
-class SessionChange(_Foreign):
+class SessionChange(ForeignBody):
     """`POST /anthropic/v1/sessions/{id}`: a field that is absent stays."""
 
     title: Annotated[str, Field(max_length=200)] | None = None
@@ -207,7 +203,7 @@ class SessionChange(_Foreign):
     budget: Any = None
 
 
-def refuse(body: _Foreign, **names: str) -> None:
+def refuse(body: ForeignBody, **names: str) -> None:
     """Raise `UnprocessableEntity` if one of these fields is given: it cannot be honoured here."""
     for field, told in names.items():
         if getattr(body, field):

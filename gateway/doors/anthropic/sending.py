@@ -21,7 +21,7 @@ from gateway.doors.anthropic.bodies import (
 from gateway.doors.anthropic.events import confirmation, interrupt_id, user_message
 from gateway.doors.anthropic.objects import INSTRUCTIONS, check_open
 from gateway.doors.anthropic.sessions import find_session
-from gateway.errors import Conflict, NotFound, UnprocessableEntity
+from gateway.errors import Conflict, UnprocessableEntity
 from gateway.http.context import RequestContext
 from gateway.http.schemas import ApprovalBody
 from gateway.ids import new_request_id
@@ -131,8 +131,6 @@ async def _say(
 
     accepted = await _arrive(context, place, take)
     turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
-    if turn is None:
-        raise NotFound("The message was deleted.")
     return [*interrupts, user_message(turn, is_waiting=turn.state == "queued")]
 
 

@@ -134,8 +134,7 @@ class Turns:
             if event.type in _WITH_TURN and not self._is_whole(event.turn_id):
                 reader = self._context.chat.reader
                 turn = await reader.turn(self._context.user_id, event.turn_id)
-                if turn is not None:
-                    self.known[turn.id] = turn
+                self.known[turn.id] = turn
 
     def _is_whole(self, turn_id: TurnId) -> bool:
         known = self.known.get(turn_id)

@@ -2,36 +2,32 @@
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
-from gateway.http.schemas import Body
-
-
-class _Foreign(Body):
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+from gateway.http.schemas import ForeignBody
 
 
-class TextPart(_Foreign):
+class TextPart(ForeignBody):
     """A part of a message that is text."""
 
     type: Literal["text", "input_text", "output_text"]
     text: str
 
 
-class ImageUrl(_Foreign):
+class ImageUrl(ForeignBody):
     """Where a picture is: a `data:` address."""
 
     url: str
 
 
-class ImagePart(_Foreign):
+class ImagePart(ForeignBody):
     """A part of a message that is a picture."""
 
     type: Literal["image_url"]
     image_url: ImageUrl
 
 
-class FileContent(_Foreign):
+class FileContent(ForeignBody):
     """A file: one that was sent before, or a `data:` address with a name."""
 
     file_id: Annotated[str, Field(max_length=400)] | None = None
@@ -39,14 +35,14 @@ class FileContent(_Foreign):
     filename: Annotated[str, Field(max_length=400)] = "file"
 
 
-class FilePart(_Foreign):
+class FilePart(ForeignBody):
     """A part of a message that is a file."""
 
     type: Literal["file"]
     file: FileContent
 
 
-class OtherPart(_Foreign):
+class OtherPart(ForeignBody):
     """A part of a kind that Candor does not take."""
 
     type: Annotated[str, Field(max_length=200)]
@@ -68,20 +64,20 @@ Part = Annotated[
 ]
 
 
-class Message(_Foreign):
+class Message(ForeignBody):
     """One message of the history that a client sends."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[Part] | None = None
 
 
-class StreamOptions(_Foreign):
+class StreamOptions(ForeignBody):
     """What a stream tells beside the text."""
 
     include_usage: bool = False
 
 
-class CompletionBody(_Foreign):
+class CompletionBody(ForeignBody):
     """`POST /openai/v1/chat/completions`."""
 
     model: str

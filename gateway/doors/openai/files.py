@@ -11,12 +11,11 @@ from typing import Any, Final
 
 import anyio.to_thread
 from fastapi import APIRouter
-from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from gateway.errors import NotFound, UnprocessableEntity
 from gateway.files.access import WorkspaceAccess
-from gateway.files.uploads import FOLDER, Upload
+from gateway.files.uploads import FOLDER
 from gateway.http.bodies import CLIENT_FILES, read_uploads
 from gateway.http.context import Context
 from gateway.http.json_response import JsonResponse
@@ -36,18 +35,10 @@ _FORM: dict[str, Any] = {
 async def create_file(context: Context) -> Response:
     """Store a file in the workspace's `uploads` folder; `purpose` means nothing here."""
     deadline_s = context.state.limits.upload_deadline_s
-    form = await read_uploads(context.request, deadline_s, max_fields=_MAX_FIELDS)
-    try:
-        uploads = [
-            Upload(name=value.filename, content=value.file)
-            for _, value in form.multi_items()
-            if isinstance(value, UploadFile) and value.filename
-        ]
+    async with read_uploads(context.request, deadline_s, max_fields=_MAX_FIELDS) as uploads:
         if len(uploads) != 1:
             raise UnprocessableEntity("The form must hold one file with a name, as `file`.")
         (stored,) = await context.store(uploads)
-    finally:
-        await form.close()
     return JsonResponse(await file_fields(await context.files(), _id_of(stored.name)))
 
 

@@ -27,7 +27,7 @@ def read_messages(messages: Sequence[Message]) -> Conversation:
     last = messages[-1]
     if last.role != "user":
         raise UnprocessableEntity("The last message must be the person's: `role` is `user`.")
-    text, pictures, files = _text_of(last), _uploads_of(last), _files_of(last)
+    text, pictures, files = text_of(last), _uploads_of(last), _files_of(last)
     if not text.strip() and not pictures and not files:
         raise UnprocessableEntity("The last message is blank.")
     earlier = messages[:-1]
@@ -36,7 +36,7 @@ def read_messages(messages: Sequence[Message]) -> Conversation:
         pictures=pictures,
         before=said_in(earlier),
         instructions="\n\n".join(
-            _text_of(message) for message in earlier if message.role in {"system", "developer"}
+            text_of(message) for message in earlier if message.role in {"system", "developer"}
         ).strip(),
         files=files,
     )
@@ -45,13 +45,14 @@ def read_messages(messages: Sequence[Message]) -> Conversation:
 def said_in(messages: Sequence[Message]) -> list[Said]:
     """Return what the person and the agent said."""
     return [
-        Said(message.role, _text_of(message))
+        Said(message.role, text_of(message))
         for message in messages
         if message.role in ("user", "assistant")
     ]
 
 
-def _text_of(message: Message) -> str:
+def text_of(message: Message) -> str:
+    """Return the texts of a message, a line each."""
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
     return "\n".join(part.text for part in message.content if isinstance(part, TextPart))

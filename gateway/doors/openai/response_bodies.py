@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from gateway.doors.openai.bodies import Message, TextPart
+from gateway.doors.openai.bodies import Message
+from gateway.doors.openai.messages import text_of
 from gateway.errors import UnprocessableEntity
-from gateway.http.schemas import Body
+from gateway.http.schemas import ForeignBody
 
 _MAX_ITEMS = 10_000
 _ROLES = frozenset({"system", "developer", "user", "assistant"})
@@ -17,11 +18,7 @@ _COMPACTED = "compaction"
 Name = Annotated[str, Field(max_length=200)]
 
 
-class _Foreign(Body):
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
-
-
-class InputPart(_Foreign):
+class InputPart(ForeignBody):
     """A part of a message of the input."""
 
     type: Name
@@ -32,7 +29,7 @@ class InputPart(_Foreign):
     filename: str | None = None
 
 
-class InputItem(_Foreign):
+class InputItem(ForeignBody):
     """One item of the input: a message, or what a client sends back of an output."""
 
     type: Name = "message"
@@ -41,7 +38,7 @@ class InputItem(_Foreign):
     encrypted_content: str | None = None
 
 
-class ConversationName(_Foreign):
+class ConversationName(ForeignBody):
     """A conversation by its id."""
 
     id: str
@@ -50,7 +47,7 @@ class ConversationName(_Foreign):
 Input = str | Annotated[list[InputItem], Field(min_length=1, max_length=_MAX_ITEMS)]
 
 
-class ResponseBody(_Foreign):
+class ResponseBody(ForeignBody):
     """`POST /openai/v1/responses`."""
 
     model: str = "candor"
@@ -74,7 +71,7 @@ class ResponseBody(_Foreign):
         return _compacted_response(self.input) or self.previous_response_id
 
 
-class CompactBody(_Foreign):
+class CompactBody(ForeignBody):
     """`POST /openai/v1/responses/compact`."""
 
     model: str = "candor"
@@ -88,7 +85,7 @@ class CompactBody(_Foreign):
         return self.previous_response_id or _compacted_response(self.input or "")
 
 
-class NewConversation(_Foreign):
+class NewConversation(ForeignBody):
     """`POST /openai/v1/conversations`."""
 
     items: list[Any] | None = None
@@ -159,14 +156,8 @@ def _joined(messages: Sequence[Message]) -> list[Message]:
     joined: list[Message] = []
     for message in messages:
         if joined and message.role == joined[-1].role == "assistant":
-            text = "\n\n".join([_text(joined.pop()), _text(message)])
+            text = "\n\n".join([text_of(joined.pop()), text_of(message)])
             joined.append(Message(role="assistant", content=text))
         else:
             joined.append(message)
     return joined
-
-
-def _text(message: Message) -> str:
-    if isinstance(message.content, list):
-        return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
-    return message.content or ""
