@@ -6,18 +6,21 @@ other as they arrive. Routes read bodies with `read_body`.
 
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from typing import Any, NoReturn, TypeVar
 
 import anyio
 import anyio.to_thread
 from pydantic import ValidationError
-from starlette.datastructures import FormData, Headers
+from starlette.datastructures import Headers, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.errors import TooLarge, UnprocessableEntity
+from gateway.files.uploads import Upload
 from gateway.http.exception_handlers import BodyTimeout, MalformedRequest
 from gateway.http.parameters import bad_field, field_name, validation_error
 from gateway.http.schemas import Body
@@ -150,8 +153,11 @@ def _media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_uploads(request: Request, deadline_s: float, *, max_fields: int = 0) -> FormData:
-    """Read the body as a form of files; the caller closes it.
+@asynccontextmanager
+async def read_uploads(
+    request: Request, deadline_s: float, *, max_fields: int = 0
+) -> AsyncIterator[list[Upload]]:
+    """Read the body as a form, and return its files that have names; they are open in the block.
 
     Raise `UnprocessableEntity` if it is no form, or holds something else than 1 to `MAX_UPLOADS`
     named files and `max_fields` fields; else as `read_body` does.
@@ -166,7 +172,14 @@ async def read_uploads(request: Request, deadline_s: float, *, max_fields: int =
         raise UnprocessableEntity(
             f"The body must be a form of 1 to {MAX_UPLOADS} files and nothing else."
         ) from None
-    return form
+    try:
+        yield [
+            Upload(name=value.filename, content=value.file)
+            for _, value in form.multi_items()
+            if isinstance(value, UploadFile) and value.filename
+        ]
+    finally:
+        await form.close()
 
 
 def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:

@@ -5,7 +5,6 @@ from a listed address can be any user, so nothing but the proxy may.
 """
 
 import ipaddress
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,9 +14,7 @@ from starlette.types import Scope
 from gateway.errors import StartError, Unauthorized
 from gateway.ids import UserId
 from gateway.settings import Settings
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}", re.ASCII)
-"""A name or an e-mail address, as it is: letters of the other case are another user's."""
+from gateway.users.model import USER_NAME
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -37,7 +34,7 @@ class IdentityProxies:
         given = Headers(scope=scope).getlist(self.header)
         if not given or not self._is_listed(str((scope.get("client") or ("",))[0])):
             return None
-        if len(given) > 1 or _NAME.fullmatch(given[0]) is None:
+        if len(given) > 1 or USER_NAME.fullmatch(given[0]) is None:
             raise Unauthorized(
                 "The proxy in front of this server named no user that it takes: one name or e-mail "
                 "address of at most 128 characters."

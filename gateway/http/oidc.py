@@ -1,6 +1,5 @@
 """The OpenID provider of the settings, and the user whom its claims name."""
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -8,6 +7,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from gateway.errors import GatewayError, StartError, Unauthorized
+from gateway.http.hosts import is_loopback
 from gateway.ids import LOCAL_USER, UserId
 from gateway.settings import Settings
 from gateway.users.model import USER_NAME, Role
@@ -85,7 +85,7 @@ def oidc_plan(settings: Settings) -> OidcPlan | None:
         ("CANDOR_OIDC_ISSUER", settings.oidc_issuer),
         ("CANDOR_PUBLIC_URL", public_url),
     ):
-        if not (url.startswith("https:") or _is_on_loopback(url)):
+        if not (url.startswith("https:") or is_loopback(urlsplit(url).hostname or "")):
             raise StartError(f"{name} must begin with https://, since sign-ins pass through it.")
     secret = settings.oidc_client_secret
     return OidcPlan(
@@ -97,14 +97,6 @@ def oidc_plan(settings: Settings) -> OidcPlan | None:
         groups_claim=settings.oidc_groups_claim,
         admin_group=settings.oidc_admin_group,
     )
-
-
-def _is_on_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class Provider(Protocol):

@@ -65,6 +65,12 @@ class Body(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
+class ForeignBody(Body):
+    """A request of another protocol; fields that Candor has no use for are ignored."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+
 class ChatBody(Body):
     """`POST /chat` and `POST /chat/stream`."""
 

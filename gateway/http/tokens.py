@@ -10,10 +10,8 @@ import errno
 import logging
 import os
 import re
-import secrets
 import stat
 from dataclasses import dataclass
-from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
 
@@ -22,13 +20,13 @@ from anyio.to_thread import run_sync
 
 from gateway.errors import StartError
 from gateway.ids import UserId
+from gateway.users.model import digest_of, new_secret
 from gateway.version import COMMAND
 
 _log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_PREFIX = "candor_"
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _ROOT = 0
 _MAX_FILE_BYTES = 1_048_576
@@ -45,7 +43,7 @@ class Tokens:
 
     def user_of(self, token: str) -> UserId | None:
         """Return the token's user, or None, in a time that does not depend on the text."""
-        given = _hash(token)
+        given = digest_of(token)
         found = None
         for known, user_id in self.users:
             if compare_digest(given, known):
@@ -126,8 +124,8 @@ def make_token(name: str) -> tuple[str, str]:
             "A user's name is 1 to 64 letters, digits, dots, hyphens or underscores,"
             " beginning with a letter or digit."
         )
-    token = _PREFIX + secrets.token_urlsafe(32)
-    return token, f"{name} {_hash(token)}"
+    token = new_secret()
+    return token, f"{name} {digest_of(token)}"
 
 
 def add_line_blocking(path: Path, name: str, line: str) -> None:
@@ -193,7 +191,3 @@ def read_tokens(text: str) -> Tokens:
     if not users:
         raise StartError(f"it holds no token; make one with `{COMMAND} token NAME`.")
     return Tokens(tuple(users.items()))
-
-
-def _hash(token: str) -> str:
-    return sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

@@ -13,12 +13,10 @@ from urllib.parse import quote
 
 import anyio
 from fastapi import APIRouter, Query
-from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway.errors import UnprocessableEntity
-from gateway.files.uploads import Upload
 from gateway.http.bodies import MAX_UPLOADS, UPLOADS, read_uploads
 from gateway.http.context import Context
 from gateway.http.json_response import JsonResponse, fields_of
@@ -138,17 +136,9 @@ async def _chunks(descriptor: int, size_bytes: int) -> AsyncIterator[bytes]:
 @router.post(UPLOADS, status_code=HTTPStatus.CREATED, openapi_extra=_FORM)
 async def upload_files(context: Context, conversation_id: Parameter = "") -> Response:
     """Store files in the workspace's `uploads` folder and return their paths."""
-    form = await read_uploads(context.request, context.state.limits.upload_deadline_s)
-    try:
-        uploads = [
-            Upload(name=value.filename, content=value.file)
-            for _, value in form.multi_items()
-            if isinstance(value, UploadFile) and value.filename
-        ]
+    async with read_uploads(context.request, context.state.limits.upload_deadline_s) as uploads:
         if not uploads:
             raise UnprocessableEntity("The form holds no file with a name.")
         stored = await context.store(uploads, conversation_id)
-    finally:
-        await form.close()
     files = [fields_of(file, ("path", "name", "size_bytes")) for file in stored]
     return JsonResponse({"files": files}, status_code=HTTPStatus.CREATED)
