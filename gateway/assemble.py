@@ -223,7 +223,11 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         on_lost=metrics.journal_lines_lost_total.inc,
     )
     webhooks = await open_webhooks(
-        settings, parts.database, mask, parts.duty, metrics.count_webhook_delivery
+        settings,
+        parts.database,
+        mask,
+        parts.duty,
+        metrics.counting(metrics.webhook_deliveries_total),
     )
     log = await open_event_log(events, turns, webhooks.note, parts.ownership.lose)
     outputs = _outputs(parts)
@@ -257,7 +261,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             reviewer=make_reviewer(
                 access.ask_model if settings.review == "model" else None,
                 now=utc_now,
-                on_result=metrics.count_call_review,
+                on_result=metrics.counting(metrics.call_reviews_total),
             ),
             is_confined=access.is_confined,
             journal=journal,
@@ -312,7 +316,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             quota=quota_of(settings),
         )
     )
-    on_failure = metrics.count_background_failure
+    on_failure = metrics.counting(metrics.background_failures_total)
     await outputs.sweep(conversations.missing)
     loops: dict[str, Callable[[], Awaitable[None]]] = {
         "events": log.run,
@@ -434,7 +438,8 @@ async def _end_orphans(engine: Engine) -> None:
 async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:
     accepted = AcceptedTools(parts.settings.data_dir / MCP_FOLDER)
     servers = await anyio.to_thread.run_sync(McpServers, parts.access.mcp_servers, accepted)
-    await servers.start(background, parts.metrics.count_background_failure)
+    metrics = parts.metrics
+    await servers.start(background, metrics.counting(metrics.background_failures_total))
     return servers
 
 
@@ -452,7 +457,7 @@ def _claim_checker(
     parts: _Parts, turns: SqlTurnStore, file_changes: SqlFileChangeStore, log: EventLog
 ) -> ClaimChecker:
     ask = parts.access.ask_model if parts.settings.check == "model" else None
-    count = parts.metrics.count_claim_check
+    count = parts.metrics.counting(parts.metrics.claim_checks_total)
     return ClaimChecker(ask, turns, file_changes, log.feed, now=utc_now, on_result=count)
 
 

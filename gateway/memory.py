@@ -400,9 +400,9 @@ def _events(metrics: Metrics) -> MemoryEvents:
         on_delivery=on_delivery,
         on_breaker=on_breaker,
         on_episode=lambda written: metrics.episodes_total.labels(status=written.status).inc(),
-        on_fact=lambda origin: metrics.facts_total.labels(origin=origin).inc(),
-        on_learning=lambda result: metrics.learning_total.labels(result=result).inc(),
-        on_loop_failure=metrics.count_background_failure,
+        on_fact=metrics.counting(metrics.facts_total),
+        on_learning=metrics.counting(metrics.learning_total),
+        on_loop_failure=metrics.counting(metrics.background_failures_total),
         searches=SearchEvents(
             on_stage=metrics.observe_recall,
             on_scanned=metrics.recall_items_total.labels(result="scanned").inc,

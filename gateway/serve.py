@@ -256,13 +256,15 @@ async def _serve_app(
     announce: Callable[[], None],
 ) -> None:
     metrics = services.metrics
-    connections = Connections(limits_from_system(), metrics.count_dropped_connection)
+    connections = Connections(
+        limits_from_system(), metrics.counting(metrics.connections_dropped_total)
+    )
     metrics.watch("http_buffered_bytes", lambda: connections.buffered_bytes)
     server = stop.server = _Server(connections.server_config(app, drain_s=_DRAIN_S))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_go_down, services, server, stop)
         tasks.start_soon(_freeze_garbage_collector, services)
-        failed = metrics.count_background_failure
+        failed = metrics.counting(metrics.background_failures_total)
         if app.state.tokens is not None:
             tasks.start_soon(keep_running, "tokens", app.state.tokens.watch, failed)
         accounts = services.accounts if services.settings.users == "on" else None

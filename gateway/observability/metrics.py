@@ -96,17 +96,10 @@ class Metrics:
         self.connections_dropped_total = counter("connections_dropped", "reason")
         self.http_requests_total = counter("http_requests", "route", "method", "status")
 
-    def count_claim_check(self, result: str) -> None:
-        """Count what came of comparing an answer with its calls."""
-        self.claim_checks_total.labels(result=result).inc()
-
-    def count_call_review(self, result: str) -> None:
-        """Count what came of asking a model about a call before the person."""
-        self.call_reviews_total.labels(result=result).inc()
-
-    def count_webhook_delivery(self, result: str) -> None:
-        """Count a try to deliver to a webhook."""
-        self.webhook_deliveries_total.labels(result=result).inc()
+    @staticmethod
+    def counting(counter: Counter) -> Callable[[str], None]:
+        """Return what counts under a value of the counter's one label, a word of the program."""
+        return lambda value: counter.labels(value).inc()
 
     def count_turn(
         self,
@@ -141,14 +134,6 @@ class Metrics:
             self.recall_degraded_total.labels(reason=self._reasons(reason)).inc()
         if any(reason.endswith("_timeout") for reason in degraded):
             self.recall_deadlines_missed_total.inc()
-
-    def count_background_failure(self, loop: str) -> None:
-        """Count a failure of a background loop."""
-        self.background_failures_total.labels(loop=loop).inc()
-
-    def count_dropped_connection(self, reason: str) -> None:
-        """Count a connection that the server ended."""
-        self.connections_dropped_total.labels(reason=reason).inc()
 
     def count_http_request(self, route: str, method: str, status: int) -> None:
         """Count a response; `route` is the route's template, not the requested path."""
