@@ -28,7 +28,7 @@ from gateway.engine.hooks import RunHooks
 from gateway.engine.own_tools import OwnServer, OwnTool, call_own
 from gateway.engine.processes import MARK
 from gateway.engine.protocol import ClientSpec, SessionOrigin
-from gateway.engine.system_prompt import build_subagent_prompt, build_system_prompt
+from gateway.engine.system_prompt import AgentRules
 from gateway.instructions import Instruction, names_of
 from gateway.relay.supervisor import RelayProcess
 from policies.calls import SUBAGENT_TYPE, TASK_LIST_TOOLS
@@ -260,9 +260,14 @@ def advisory_schema(schema: Mapping[str, Any], *, is_foreign: bool = False) -> d
     return {**schema, "properties": fields}
 
 
-def _box_hosts(setup: AgentSetup) -> Sequence[str] | None:
-    """Return the hosts that commands reach; None where the listed commands alone run."""
-    return None if setup.shell_prefix is None else setup.shell_hosts
+def _rules(setup: AgentSetup) -> AgentRules:
+    return AgentRules(
+        shell_commands=setup.shell_commands,
+        box_hosts=None if setup.shell_prefix is None else setup.shell_hosts,
+        projects=setup.projects,
+        asks_person=setup.asks_person,
+        is_users_own=setup.is_users_own,
+    )
 
 
 def _subagents(
@@ -293,13 +298,7 @@ def _subagents(
 def _define_subagent(
     setup: AgentSetup, description: str, tools: list[str], more: str = ""
 ) -> AgentDefinition:
-    prompt = build_subagent_prompt(
-        tools,
-        setup.shell_commands,
-        _box_hosts(setup),
-        setup.projects,
-        asks_person=setup.asks_person,
-    )
+    prompt = _rules(setup).subagent_prompt(tools)
     return AgentDefinition(
         description=description, prompt=f"{prompt}{more}", tools=tools, background=False
     )
@@ -336,14 +335,7 @@ def build_options(
         model=spec.model,
         system_prompt={
             "type": "custom",
-            "prompt": build_system_prompt(
-                setup.tools,
-                setup.shell_commands,
-                _box_hosts(setup),
-                setup.projects,
-                asks_person=setup.asks_person,
-                is_users_own=setup.is_users_own,
-            ),
+            "prompt": _rules(setup).system_prompt(setup.tools),
             "snapshot": False,  # else a resumed session keeps the rules of the day it began
         },
         tools=list(setup.tools),
