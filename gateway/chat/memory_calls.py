@@ -10,11 +10,14 @@ from typing import Any, Final
 from gateway.engine.own_tools import OwnAnswer, OwnTool
 from gateway.ids import UserId, new_request_id
 from gateway.turns.case_tools import CASE_SERVER, CaseCalls
-from gateway.turns.memory_tools import MEMORY_SERVER, READING_MEMORY_SERVER
+from gateway.turns.memory_tools import (
+    MEMORY_SERVER,
+    READING_MEMORY_SERVER,
+    read_memory,
+    write_fact,
+)
 from memory.cases.case import CaseCaller
-from memory.errors import StoreUnavailable
 from memory.facts.evidence import Message, plain
-from memory.facts.gate import FactRefused
 from memory.facts.told import ToldTurn
 from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.items.scope import Scope
@@ -47,11 +50,8 @@ class MemoryCalls:
         if name in {REMEMBER, FORGET} and facts is not None:
             return await self._write(facts, name, arguments)
         lookup = Lookup(scope=self._scope)
-        if name == SEARCH:
-            return OwnAnswer(await self._tools.search(lookup, arguments))
-        if name == GET:
-            text = await self._tools.get(lookup, arguments)
-            return OwnAnswer(text or "There is no such item in memory.", is_error=text is None)
+        if name in {SEARCH, GET}:
+            return await read_memory(self._tools, name, arguments, lookup)
         return await self._cases(name, arguments)
 
     async def _write(self, facts: FactTools, name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
@@ -67,15 +67,7 @@ class MemoryCalls:
         async def prove(evidence: str) -> Message | None:  # noqa: RUF029  as `Prove` wants
             return Message(call_id, evidence) if plain(evidence) else None
 
-        do = facts.remember if name == REMEMBER else facts.forget
-        try:
-            return OwnAnswer(await do(arguments, told, prove))
-        except FactRefused as exc:
-            return OwnAnswer(str(exc), is_error=True)
-        except StoreUnavailable:
-            return OwnAnswer(
-                "Memory cannot be written at present: nothing was changed.", is_error=True
-            )
+        return await write_fact(facts, name, arguments, told, prove)
 
     async def _caller(self) -> CaseCaller:
         return CaseCaller(scope=self._scope)

@@ -11,8 +11,9 @@ from gateway.turns.conversation_memory import ConversationTools, scope_of
 from gateway.turns.turn_memory import told_turn
 from memory.errors import StoreUnavailable
 from memory.facts import tools as fact_tools
-from memory.facts.evidence import Message, said_in
+from memory.facts.evidence import Message, Prove, said_in
 from memory.facts.gate import FactRefused
+from memory.facts.told import ToldTurn
 from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.intents.chronicle import Guard
 from memory.recall.tools import DESCRIPTIONS, GET, SCHEMAS, SEARCH, SERVER, Lookup, MemoryTools
@@ -74,32 +75,38 @@ class MemoryCalls:
         """Answer a call."""
         match name.rpartition("__")[2]:
             case (fact_tools.REMEMBER | fact_tools.FORGET) as tool if self.facts is not None:
-                return await self._write(self.facts, tool, arguments)
+                told = told_turn(self.turn, self.conversation, self.guard)
+                return await write_fact(self.facts, tool, arguments, told, self.messages)
             case tool if tool in SCHEMAS:
-                return await self._read(tool, arguments)
+                active = await self.tools.of(self.conversation.id)
+                lookup = Lookup(scope=scope_of(self.conversation), active_tools=active)
+                return await read_memory(self.memory, tool, arguments, lookup)
             case _:
                 return OwnAnswer("This conversation does not have this tool.", is_error=True)
 
-    async def _read(self, tool: str, arguments: Mapping[str, Any]) -> OwnAnswer:
-        lookup = Lookup(
-            scope=scope_of(self.conversation),
-            active_tools=await self.tools.of(self.conversation.id),
-        )
-        if tool == SEARCH:
-            return OwnAnswer(await self.memory.search(lookup, arguments))
-        text = await self.memory.get(lookup, arguments)
-        return OwnAnswer(text or "There is no such item in memory.", is_error=text is None)
 
-    async def _write(self, facts: FactTools, tool: str, arguments: Mapping[str, Any]) -> OwnAnswer:
-        do = facts.remember if tool == REMEMBER else facts.forget
-        try:
-            told = told_turn(self.turn, self.conversation, self.guard)
-            return OwnAnswer(await do(arguments, told, self.messages))
-        except FactRefused as exc:
-            return OwnAnswer(str(exc), is_error=True)
-        except StoreUnavailable:
-            sentence = "Memory cannot be written at present: nothing was changed. Tell the person."
-            return OwnAnswer(sentence, is_error=True)
+async def read_memory(
+    memory: MemoryTools, tool: str, arguments: Mapping[str, Any], lookup: Lookup
+) -> OwnAnswer:
+    """Answer a call of a tool that reads memory."""
+    if tool == SEARCH:
+        return OwnAnswer(await memory.search(lookup, arguments))
+    text = await memory.get(lookup, arguments)
+    return OwnAnswer(text or "There is no such item in memory.", is_error=text is None)
+
+
+async def write_fact(
+    facts: FactTools, tool: str, arguments: Mapping[str, Any], told: ToldTurn, prove: Prove
+) -> OwnAnswer:
+    """Answer a call of a tool that keeps or forgets facts."""
+    do = facts.remember if tool == REMEMBER else facts.forget
+    try:
+        return OwnAnswer(await do(arguments, told, prove))
+    except FactRefused as exc:
+        return OwnAnswer(str(exc), is_error=True)
+    except StoreUnavailable:
+        sentence = "Memory cannot be written at present: nothing was changed. Tell the person."
+        return OwnAnswer(sentence, is_error=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ class LocksOfServers:
                     await anyio.sleep(_LOOK_S)
         finally:
             if not has_it:  # an answer of the database may have been lost
-                self._give_back(name, is_certain=False)
+                self.give_back(name, is_certain=False)
 
     async def _try_to_take(self, name: str) -> bool:
         has_it = False
@@ -53,11 +53,8 @@ class LocksOfServers:
                 has_it = was_kept or await self._leases.lock(self._node, name)
         return has_it
 
-    def give_back(self, name: str) -> None:
-        """Let other servers have a lock, soon."""
-        self._give_back(name, is_certain=True)
-
-    def _give_back(self, name: str, *, is_certain: bool) -> None:
+    def give_back(self, name: str, *, is_certain: bool = True) -> None:
+        """Let other servers have a lock, soon; without `is_certain` it may be theirs already."""
         self._unused[name] = is_certain
         self._has_unused.set()
 
