@@ -52,7 +52,7 @@ class Connection(Protocol):
     """What the function of a transaction runs its statements on."""
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor:
-        """Run a statement."""
+        """Run a statement. Its error may be raised by what follows, at the latest by the commit."""
 
     def executemany(self, sql: str, parameters: Iterable[Parameters], /) -> Cursor:
         """Run a statement that returns no rows with each of the parameters."""

@@ -1,9 +1,9 @@
 """Connections to one PostgreSQL database, each used by one thread at a time."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -66,23 +66,60 @@ def connect_blocking(url: str, schema: str, *, is_reader: bool = False) -> Drive
     return connection
 
 
+class _Cursor(psycopg.Cursor[Row]):
+    """The result of a statement of a pipeline, which is waited for when it is looked at."""
+
+    pipeline: psycopg.Pipeline | None = None
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it inserted, changed or deleted; the driver would not wait for it."""
+        if self.pipeline is not None:
+            self.pipeline.sync()
+        return super().rowcount
+
+
 class Statements:
     """A connection as the functions of transactions see it."""
 
     engine: Final = "postgresql"
 
-    def __init__(self, connection: Driver) -> None:
+    def __init__(self, connection: Driver, pipeline: psycopg.Pipeline | None = None) -> None:
         self._connection = connection
+        self._pipeline = pipeline
 
     def execute(self, statement: str, parameters: Any = (), /) -> Cursor:
         """Run a statement written for SQLite."""
-        return self._connection.execute(translated(statement), parameters)
+        return self._cursor().execute(translated(statement), parameters)
 
     def executemany(self, statement: str, parameters: Any, /) -> Cursor:
         """Run a statement with each of the parameters, all sent before the first answer."""
-        cursor = self._connection.cursor()
+        cursor = self._cursor()
         cursor.executemany(translated(statement), parameters)
         return cursor
+
+    def _cursor(self) -> _Cursor:
+        cursor = _Cursor(self._connection)
+        cursor.pipeline = self._pipeline
+        return cursor
+
+
+@contextmanager
+def pipelined_blocking(connection: Driver) -> Iterator[Statements]:
+    """Have each statement sent at once, and its result waited for when it is looked at; all are
+    waited for at the end of the block.
+
+    An error is raised by a later statement, or at the end; the statements after the one that failed
+    are not run.
+    """
+    with ExitStack() as opened:
+        pipeline = opened.enter_context(connection.pipeline())
+        try:
+            yield Statements(connection, pipeline)
+        except BaseException:
+            with suppress(psycopg.Error):  # the driver would log what follows from the error
+                opened.close()
+            raise
 
 
 class _Pool:
@@ -94,24 +131,24 @@ class _Pool:
         self._idle: list[Driver] = []
         self._closed = False
 
-    def begin_blocking(self, first: Callable[[Driver], T]) -> tuple[Driver, T]:
-        """Return a connection and what `first` returned, which ran its first statement.
+    def use_blocking(self, use: Callable[[Driver], T]) -> T:
+        """Return what `use` does with a connection; a transaction that it leaves open is undone.
 
-        Connections that were lost while they were idle, as when the server restarts, are replaced.
+        If the connection was lost, as when the server restarts, `use` is called again with another
+        one. It raises no error of the driver if it must not be.
         """
         while True:
             kept = self._take_blocking()
             connection = kept or self._connect()
             try:
-                return connection, first(connection)
-            except BaseException:
-                was_lost = connection.closed
-                self.end_blocking(connection)
-                if kept is None or not was_lost:
+                return use(connection)
+            except psycopg.Error:
+                if kept is None or not connection.closed:
                     raise
+            finally:
+                self._take_back_blocking(connection)
 
-    def end_blocking(self, connection: Driver) -> None:
-        """End its transaction, if one is open, and take the connection back."""
+    def _take_back_blocking(self, connection: Driver) -> None:
         with suppress(psycopg.Error):
             connection.rollback()
         with self._lock:
@@ -132,7 +169,19 @@ class _Pool:
         with self._lock:
             if self._closed:
                 raise StoreUnavailable("The database is closed.")
-            return self._idle.pop() if self._idle else None
+            while self._idle:
+                connection = self._idle.pop()
+                if _is_connected(connection):
+                    return connection
+            return None
+
+
+def _is_connected(connection: Driver) -> bool:
+    """Return whether the server has not ended an idle connection, as far as this side knows."""
+    with suppress(psycopg.Error):
+        for _ in range(2):  # its last words, and the end
+            connection.pgconn.consume_input()
+    return not connection.closed
 
 
 class WriterPool(_Pool):
@@ -160,19 +209,17 @@ class _Reading:
         self._connection: Driver | None = None
         self.is_over = False
 
-    def use_blocking(self, connection: Driver, statement: str, parameters: Any) -> Cursor:
-        """Run the first statement on a connection; those that follow may be cancelled, too."""
+    def use_blocking(self, use: Callable[[Driver], T], connection: Driver) -> T:
+        """Return what `use` does with a connection; its statements may be cancelled."""
         with self._lock:
             if self.is_over:
                 raise StoreUnavailable("Nobody waits for this any more.")
             self._connection = connection
-        return Statements(connection).execute(statement, parameters)
-
-    def end_blocking(self) -> None:
-        """Note that the connection runs no statement any more."""
-        with self._lock:
-            self._connection = None
-            self.is_over = True
+        try:
+            return use(connection)
+        finally:
+            with self._lock:
+                self._connection = None
 
     def cancel_blocking(self) -> None:
         """Stop the statement that runs, and have its connection used no more."""
@@ -193,17 +240,17 @@ class ReaderPool(_Pool):
 
     async def rows(self, statement: str, parameters: Any) -> list[Row]:
         """Return the rows of one statement."""
-        return await self._run(Cursor.fetchall, statement, parameters)
+        return await self._run(lambda it: Statements(it).execute(statement, parameters).fetchall())
 
     async def run(self, work: Callable[[Statements], T]) -> T:
         """Run `work` on one snapshot."""
-        return await self._run(lambda begun: work(Statements(begun.connection)), _BEGIN_READING, ())
+        return await self._run(partial(_read_blocking, work))
 
-    async def _run(self, work: Callable[[Cursor], T], first: str, parameters: Any) -> T:
+    async def _run(self, use: Callable[[Driver], T]) -> T:
         reading = _Reading()
         try:
             return await anyio.to_thread.run_sync(
-                partial(self._run_blocking, reading, work, first, parameters),
+                partial(self._run_blocking, reading, use),
                 abandon_on_cancel=True,
                 limiter=self._limiter,
             )
@@ -211,17 +258,16 @@ class ReaderPool(_Pool):
             if not reading.is_over:
                 threading.Thread(target=reading.cancel_blocking, daemon=True).start()
 
-    def _run_blocking(
-        self, reading: _Reading, work: Callable[[Cursor], T], first: str, parameters: Any
-    ) -> T:
+    def _run_blocking(self, reading: _Reading, use: Callable[[Driver], T]) -> T:
         try:
-            connection, begun = self.begin_blocking(
-                lambda connection: reading.use_blocking(connection, first, parameters)
-            )
-            try:
-                return work(begun)
-            finally:
-                reading.end_blocking()
-                self.end_blocking(connection)
+            return self.use_blocking(partial(reading.use_blocking, use))
         finally:
-            reading.end_blocking()
+            reading.is_over = True
+
+
+def _read_blocking(work: Callable[[Statements], T], connection: Driver) -> T:
+    with pipelined_blocking(connection) as statements:
+        connection.execute(_BEGIN_READING, prepare=False)
+        found = work(statements)
+        connection.execute("COMMIT")
+    return found

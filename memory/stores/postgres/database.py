@@ -24,9 +24,9 @@ from memory.stores.database import Connection, Parameters, SqlDatabase
 from memory.stores.postgres.connections import (
     Driver,
     ReaderPool,
-    Statements,
     WriterPool,
     connect_blocking,
+    pipelined_blocking,
 )
 from memory.stores.postgres.driver_errors import translating_errors
 from memory.stores.postgres.translation import Row
@@ -130,7 +130,7 @@ class PostgresDatabase(SqlDatabase):
                 pause = _PAUSE_S * 2 ** min(run, _MAX_DOUBLINGS)
                 time.sleep(random.uniform(0, pause))  # noqa: S311  so that rivals part
             try:
-                return self._run_blocking(work)
+                return self._writers.use_blocking(partial(_commit_blocking, work))
             except _CONTRADICTED:
                 if run == _MAX_RUNS - 1:
                     raise
@@ -141,14 +141,22 @@ class PostgresDatabase(SqlDatabase):
                 was_refused = True
         raise AssertionError("the last run returns or raises")
 
-    def _run_blocking(self, work: Callable[[Connection], T]) -> T:
-        connection, _ = self._writers.begin_blocking(lambda new: new.execute(_BEGIN, prepare=False))
-        try:
-            result = work(Statements(connection))
+
+def _commit_blocking(work: Callable[[Connection], T], connection: Driver) -> T:
+    """Run a transaction. Raise `StoreUnavailable` if it may have been committed or not."""
+    is_committing = False
+    try:
+        with pipelined_blocking(connection) as statements:
+            connection.execute(_BEGIN, prepare=False)
+            result = work(statements)
+            is_committing = True
             connection.execute("COMMIT")
-        finally:
-            self._writers.end_blocking(connection)
-        return result
+    except psycopg.Error:
+        if is_committing and connection.closed:
+            with translating_errors("written"):
+                raise
+        raise
+    return result
 
 
 def is_made_blocking(url: str, schema: str) -> bool:

@@ -179,6 +179,97 @@ async def test_a_connection_that_is_lost_in_a_transaction_is_unavailable(schema:
         assert await count_words(database) == 0
 
 
+async def test_a_connection_that_is_lost_before_the_commit_is_replaced(schema: str) -> None:
+    runs: list[int] = []
+
+    def lost_once(writer: Any) -> None:
+        runs.append(1)
+        writer.execute("INSERT INTO words VALUES ('b')")
+        if len(runs) == 1:
+            on_server_blocking(ENDED_BY_SERVER)
+        writer.execute("SELECT 1").fetchall()
+
+    async with open_schema(schema, STEPS) as database:
+        await database.execute("INSERT INTO words VALUES ('a')")
+        await database.write(lost_once)
+        assert await count_words(database) == 2
+    assert len(runs) == 2
+
+
+async def test_a_commit_without_an_answer_is_not_tried_again(schema: str) -> None:
+    """It may have been committed: who wrote must look."""
+    runs: list[int] = []
+
+    def lost(writer: Any) -> None:
+        runs.append(1)
+        writer.execute("INSERT INTO words VALUES ('b')")
+        on_server_blocking(ENDED_BY_SERVER)
+
+    async with open_schema(schema, STEPS) as database:
+        await database.execute("INSERT INTO words VALUES ('a')")
+        with pytest.raises(StoreUnavailable):
+            await database.write(lost)
+        assert await count_words(database) == 1
+    assert len(runs) == 1
+
+
+async def test_a_statement_is_sent_before_the_last_one_is_answered(schema: str) -> None:
+    sent = threading.Event()
+
+    def hold_blocking() -> None:
+        with psycopg.connect(server_url()) as rival:
+            rival.execute(f"INSERT INTO {schema}.words VALUES ('a')")
+            held.set()
+            assert sent.wait(10)
+            rival.rollback()
+
+    def write(writer: Any) -> None:
+        writer.execute("INSERT INTO words VALUES ('a')")  # answered when the rival has ended
+        writer.execute("INSERT INTO words VALUES ('b')")
+        sent.set()
+
+    async with open_schema(schema, STEPS) as database:
+        held = threading.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, hold_blocking)
+            await anyio.to_thread.run_sync(held.wait, 10)
+            await database.write(write)
+        assert await count_words(database) == 2
+
+
+async def test_an_error_is_raised_though_nobody_looks_at_its_statement(schema: str) -> None:
+    def twice(writer: Any) -> None:
+        writer.execute("INSERT INTO words VALUES ('a')")
+        writer.executemany("INSERT INTO words VALUES (?)", [("b",), ("a",)])
+        writer.execute("SELECT count(*) FROM words").fetchone()
+
+    async with open_schema(schema, STEPS) as database:
+        with pytest.raises(StoreConflict):
+            await database.write(twice)
+        assert await count_words(database) == 0
+
+
+async def test_a_function_that_raises_hides_an_error_of_a_statement_that_it_sent(
+    schema: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def raise_behind(writer: Any) -> None:
+        writer.execute("INSERT INTO words VALUES ('a'), ('a')")
+        raise LookupError
+
+    async with open_schema(schema, STEPS) as database:
+        with pytest.raises(LookupError):
+            await database.write(raise_behind)
+        assert await count_words(database) == 0
+    assert not caplog.records
+
+
+async def test_a_statement_that_is_sent_tells_how_many_rows_it_changed(schema: str) -> None:
+    async with open_schema(schema, STEPS) as database:
+        await database.execute_many("INSERT INTO words VALUES (?)", [("a",), ("b",)])
+        deleted = await database.write(lambda writer: writer.execute("DELETE FROM words").rowcount)
+        assert deleted == 2
+
+
 async def test_a_reading_that_is_cancelled_is_stopped_on_the_server(schema: str) -> None:
     running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"
     async with open_schema(schema, STEPS) as database:
