@@ -16,8 +16,9 @@ from memory.items.timespan import ALL_TIME, TimeSpan
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_index import scope_tokens
 from tests.conformance.suites.item_values import ANN, AT, BOB, OpenItems, found, item
-from tests.conformance.test_item_stores import opening, postgres_opening
-from tests.support.postgres import empty_schema_blocking
+from tests.conformance.test_item_stores import opened_on, opening, postgres_opening
+from tests.support.episodes import POSTGRES_MIGRATIONS
+from tests.support.postgres import empty_schema_blocking, open_schema
 
 ENGLISH = (
     "gateway payment deployment restarted restarting running services résumé naïve ERR_CONN_RESET "
@@ -135,3 +136,17 @@ async def test_a_text_with_more_different_words_than_a_row_holds_is_found_by_the
         async with postgres_opening(schema)() as opened:
             await opened.put([item("1", body)])
             assert await found(opened, first) == ["1"]
+
+
+async def test_a_search_visits_narrow_rows_also_of_short_items() -> None:
+    with empty_schema_blocking("memory") as schema:
+        async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
+            await opened_on(database).put([item("1", " ".join(ENGLISH))])
+            aside = await database.row(
+                "SELECT pg_column_toast_chunk_id(words), pg_column_toast_chunk_id(terms),"
+                " pg_column_size(width) FROM item_words"
+            )
+    words, terms, width = aside
+    assert words is not None
+    assert terms is not None
+    assert width < 40
