@@ -1,6 +1,6 @@
 """How much of a question an item's words cover; rare words weigh more."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import islice
@@ -58,10 +58,19 @@ class Expectation:
         ]
         return cls(known, average * sum(unknown))
 
-    def coverage(self, having: AbstractSet[str]) -> float:
-        """Return the share of the question that the words of an item are, 0 to 1."""
-        known = sum(value for term, value in self.worth.items() if term in having)
-        return known / (sum(self.worth.values()) + self.unknown or 1.0)
+    def coverages(
+        self, having: Mapping[str, AbstractSet[int]], rows: Iterable[int]
+    ) -> dict[int, float]:
+        """Return the share of the question that the words of each row are, 0 to 1.
+
+        `having` are the rows that have each word of `worth`.
+        """
+        known = dict.fromkeys(rows, 0.0)
+        for term, value in self.worth.items():
+            for row in having[term] & known.keys():
+                known[row] += value
+        whole = sum(self.worth.values()) + self.unknown or 1.0
+        return {row: value / whole for row, value in known.items()}
 
 
 def is_weak(coverage: float) -> bool:

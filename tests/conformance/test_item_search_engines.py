@@ -13,6 +13,7 @@ from memory.items.scope import WORKSPACE_OWNER, Scope, SearchScope
 from memory.items.seen import Seen
 from memory.items.store import WordHit
 from memory.items.timespan import ALL_TIME, TimeSpan
+from memory.recall.query import RECALLED_KINDS
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_index import scope_tokens
 from tests.conformance.suites.item_values import ANN, AT, BOB, OpenItems, found, item
@@ -69,7 +70,9 @@ def corpus(draw: random.Random, count: int) -> list[Item]:
 async def answers(opened: OpenItems, draw: random.Random) -> Sequence[list[WordHit]]:
     found = []
     for _ in range(80):
-        kinds: Sequence[ItemKind] = draw.choice((KINDS, KINDS, ("case",), ("note", "turn")))
+        kinds: Sequence[ItemKind] = draw.choice(
+            (KINDS, RECALLED_KINDS, ("case",), ("note", "turn"))
+        )
         seen = Seen(
             turns=frozenset({f"trn_{draw.randint(0, 60)}"}),
             shown={f"epi_{draw.randint(0, 200)}": draw.randint(1, 2) for _ in range(20)},

@@ -1,27 +1,24 @@
 """The words of questions in what may be read: their rows, and the texts of rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Set as AbstractSet
 
 from memory.items.seen import Seen
 from memory.items.timespan import TimeSpan
 from memory.recall.question_words import QuestionWords
 from memory.stores.database import Connection
-from memory.stores.sqlite.bm25 import Text
+from memory.stores.sqlite.bm25 import Texts
 from memory.stores.sqlite.owner_index import (
+    MAX_COUNTED,
     OwnRows,
     RowCounts,
-    Rows,
-    count_rows_blocking,
     is_many,
-    read_each_blocking,
-    read_ranked_blocking,
+    look_up_blocking,
     read_rows_blocking,
 )
 from memory.stores.sqlite.statements import id_list, placeholders, span_condition
 from memory.stores.sqlite.stems import AskedWord, Stems
-from memory.stores.sqlite.word_index import WordIndex
+from memory.stores.sqlite.word_index import IndexedRow, Rows, WordIndex
 from memory.text.terms import is_character
 
 
@@ -43,8 +40,7 @@ class AskedWords:
         self._stems = stems
         self._rows: dict[str, Rows] = {}
         self._sets: dict[str, frozenset[int]] = {}
-        self._items: dict[int, Any] = {}
-        self._texts: dict[int, Text] = {}
+        self._read: dict[int, IndexedRow] = {}
         self._seen: list[int] | None = None
         self.total = counts.total_blocking(connection, readable)
         self.own: OwnRows | None = None
@@ -61,23 +57,19 @@ class AskedWords:
         return self._asked[term]
 
     def look_up(self, terms: Iterable[str]) -> None:
-        has_all = self.own is not None and not self.own.others
-        missing = {
-            term: self._expression(self._having(term))
-            for term in dict.fromkeys(terms)
-            if term not in self._rows
-        }
-        read: Mapping[str, Sequence[int]] = {}
-        if self.own is None:
-            read = self._read_terms([t for t in missing if not self._counts.knows(missing[t])])
-        for term, expression in missing.items():
-            self._rows[term] = self._counts.rows_blocking(
-                expression,
-                partial(self._read_unless, read, term),
-                partial(count_rows_blocking, self._connection, self._having(term))
-                if has_all
-                else None,
-            )
+        unknown: dict[str, str] = {}
+        for term in dict.fromkeys(terms):
+            if term not in self._rows:
+                expression = self._expression(self._having(term))
+                count = self._counts.known(expression)
+                if count is None:
+                    unknown[term] = expression
+                else:
+                    self._rows[term] = Rows(count, None)
+        found = self._found(unknown) if unknown else ()
+        for (term, expression), rows in zip(unknown.items(), found, strict=True):
+            self._counts.note(expression, rows.count)
+            self._rows[term] = rows
 
     def within(self, span: TimeSpan, owners: Sequence[str]) -> frozenset[int]:
         """Return the rows of a span."""
@@ -100,7 +92,14 @@ class AskedWords:
             and self._rows[term].seqs is None
             and not is_many(self.count(term))
         ]
-        self._sets |= {term: frozenset(seqs) for term, seqs in self._read_terms(missing).items()}
+        if self.own is None and missing:
+            expressions = [self._expression(self._having(term)) for term in missing]
+            found = look_up_blocking(self._connection, expressions, MAX_COUNTED)
+            self._sets |= {
+                term: frozenset(rows.seqs)
+                for term, rows in zip(missing, found, strict=True)
+                if rows.seqs is not None
+            }
 
     def having(self, term: str, labels: str = "") -> frozenset[int]:
         """Return the rows that have a term and the labels; only the newest if they are too many."""
@@ -118,42 +117,24 @@ class AskedWords:
         """Return the rows that have one of the terms, and the labels."""
         return frozenset(self._read_rows(self.index.one_of(map(self._having, terms)), labels))
 
-    def among(self, term: str, seqs: Sequence[int]) -> frozenset[int]:
-        """Return those of some rows, whose texts were read, that have a term."""
+    def among(self, term: str, texts: Texts) -> AbstractSet[int]:
+        """Return those of the rows of some texts that have a term."""
         if not is_many(self.count(term)):
             known = self._sets.get(term, self._rows[term].seqs)
             if known is not None:
-                return frozenset(seqs).intersection(known)
+                return texts.lengths.keys() & known
         if is_character(term):
-            return frozenset(seq for seq in seqs if term in self._texts[seq].characters)
-        return frozenset(seq for seq in seqs if self._texts[seq].has(self.word(term)))
+            return {seq for seq in texts.lengths if term in self._read[seq].characters}
+        return texts.counts(self.word(term)).keys()
 
-    def read(self, seqs: Sequence[int]) -> dict[int, Text]:
-        """Return the texts of some rows, in their order; each is read once."""
-        missing = [seq for seq in seqs if seq not in self._texts]
+    def read(self, seqs: Iterable[int]) -> list[IndexedRow]:
+        """Return some rows with their items, in their order; each is read once."""
+        wanted = sorted(seqs)
+        missing = [seq for seq in wanted if seq not in self._read]
         if missing:
-            rows = self.index.terms_blocking(self._connection, missing)
-            self._texts |= {
-                seq: Text(columns, characters, self._stems) for seq, characters, *columns in rows
-            }
-        return {seq: self._texts[seq] for seq in sorted(seqs) if seq in self._texts}
-
-    def items(self, seqs: Sequence[int]) -> Mapping[int, Any]:
-        """Return the items of some rows; each is read once."""
-        missing = [seq for seq in seqs if seq not in self._items]
-        if missing:
-            rows = self._connection.execute(
-                "SELECT seq, id, kind, labels FROM items"  # noqa: S608  numbers of our own
-                f" WHERE seq IN ({_places(missing)})"
-            )
-            self._items |= {row["seq"]: row for row in rows}
-        return self._items
-
-    def turns(self, seqs: Iterable[int]) -> frozenset[int]:
-        """Return those of some rows that are turns."""
-        wanted = list(seqs)
-        items = self.items(wanted)
-        return frozenset(seq for seq in wanted if seq in items and items[seq]["kind"] == "turn")
+            rows = self.index.read_blocking(self._connection, missing)
+            self._read |= {row.seq: row for row in rows}
+        return [self._read[seq] for seq in wanted if seq in self._read]
 
     def seen(self, seen: Seen) -> list[int]:
         """Return the rows of items that need not be found, the same for all questions."""
@@ -175,20 +156,14 @@ class AskedWords:
         ]
         return self._seen
 
-    def _read_terms(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """Return the rows that have each of the terms, as `_read_term` does."""
-        if self.own is not None or not terms:
-            return {term: self._read_term(term) for term in terms}
-        expressions = [self._expression(self._having(term)) for term in terms]
-        found = read_each_blocking(self._connection, expressions)
-        return dict(zip(terms, found, strict=True))
-
-    def _read_unless(self, read: Mapping[str, Sequence[int]], term: str) -> Sequence[int]:
-        if term in read:
-            return read[term]
-        if self.own is None or self.own.others:
-            return self._read_term(term)
-        return read_ranked_blocking(self._connection, self._having(term))
+    def _found(self, terms: Mapping[str, str]) -> Sequence[Rows]:
+        """Look up terms, of which the expressions are given."""
+        if self.own is None:
+            return look_up_blocking(self._connection, list(terms.values()))
+        if not self.own.others:
+            return look_up_blocking(self._connection, list(map(self._having, terms)))
+        found = map(self._read_term, terms)
+        return [Rows(len(seqs), None if is_many(len(seqs)) else seqs) for seqs in found]
 
     def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
         """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered
@@ -210,7 +185,3 @@ class AskedWords:
     def _having(self, term: str) -> str:
         """Return the expression for a term."""
         return self.index.having(term, self.word(term).stem)
-
-
-def _places(seqs: Iterable[int]) -> str:
-    return ", ".join(str(seq) for seq in seqs)

@@ -8,8 +8,8 @@ Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 from unicodedata import normalize
 
@@ -38,47 +38,67 @@ class Term:
     """Its weight times its rarity, above 0."""
 
 
-class Text:
-    """The words of a row, by column: title, body, the item before, the one after."""
+class Texts:
+    """The words of some rows as one text, in which a word is looked for in all of them at once."""
 
-    def __init__(self, columns: Sequence[str], characters: str, stems: Stems) -> None:
-        """Take the columns as they are in the index, and the single Chinese, Japanese and Korean
-        characters of the title and the body.
+    def __init__(self, rows: Iterable[tuple[int, Sequence[str]]], stems: Stems) -> None:
+        """Take the columns of each row as they are in the index: title, body, the item before, the
+        one after.
         """
-        self.characters = characters
-        self.length = sum(column.count(" ") + 1 for column in columns if column)
-        self._ends = tuple(accumulate(len(column) + 2 for column in columns))
-        self._whole = "".join(f" {column} " for column in columns)
+        self._stems = stems
+        self._places: list[tuple[int, int]] = []
+        self._ends: list[int] = []
+        self.lengths: dict[int, int] = {}
+        parts: list[str] = []
+        end = 0
+        for seq, columns in rows:
+            self.lengths[seq] = sum(column.count(" ") + 1 for column in columns if column)
+            for number, column in enumerate(columns):
+                if column:
+                    parts.append(f" {column} ")
+                    end += len(column) + 2
+                    self._ends.append(end)
+                    self._places.append((seq, number))
+        self._whole = "".join(parts)
         if not self._whole.isascii() and _ACCENTED.search(self._whole):
             self._whole = _folded(self._whole)
-        self._stems = stems
-        self._counts: dict[str, Sequence[int]] = {}
+        self._counts: dict[AskedWord, Mapping[int, Sequence[int]]] = {}
 
-    def counts(self, word: AskedWord) -> Sequence[int]:
-        """Return how often a word stands in each column, in any form; `NOWHERE` if it does not."""
-        known = self._counts.get(word.stem)
+    def counts(self, word: AskedWord) -> Mapping[int, Sequence[int]]:
+        """Return, of the rows that have a word in any form, how often it stands in each column."""
+        known = self._counts.get(word)
         if known is None:
-            known = self._counts[word.stem] = self._counted(f" {word.begin}", word.stem)
+            known = self._counts[word] = self._counted(word)
         return known
 
-    def has(self, word: AskedWord) -> bool:
-        """Return whether a word stands there in some form."""
-        return self.counts(word) is not NOWHERE
+    def rows(self, word: AskedWord, found: AbstractSet[int] | None) -> Iterable[int]:
+        """Return the rows that have a word: those of `found` by the index, or where it was not
+        asked (None), those in whose texts the word stands.
+        """
+        return self.counts(word) if found is None else found & self.lengths.keys()
 
-    def has_own(self, words: Iterable[AskedWord]) -> bool:
-        """Return whether the row itself, not its neighbours, has one of the words in some form."""
-        return any(counts[0] or counts[1] for counts in map(self.counts, words))
+    def with_own(self, words: Iterable[tuple[AskedWord, AbstractSet[int] | None]]) -> set[int]:
+        """Return the rows that have one of the words themselves, not only beside them; see `rows`
+        for what is beside a word.
+        """
+        return {
+            seq
+            for word, found in words
+            for seq in self.rows(word, found)
+            if any(self.counts(word).get(seq, NOWHERE)[:2])
+        }
 
-    def _counted(self, begin: str, stem: str) -> Sequence[int]:
-        whole, is_form = self._whole, self._stems.is_form_blocking
-        at, counts = whole.find(begin), list[int]()
+    def _counted(self, word: AskedWord) -> Mapping[int, Sequence[int]]:
+        whole, begin, is_form = self._whole, f" {word.begin}", self._stems.is_form_blocking
+        counts: dict[int, list[int]] = {}
+        at = whole.find(begin)
         while at >= 0:
             end = whole.find(" ", at + 1)
-            if is_form(whole[at + 1 : end], stem):
-                counts = counts or [*NOWHERE]
-                counts[bisect_right(self._ends, at)] += 1
+            if is_form(whole[at + 1 : end], word.stem):
+                seq, column = self._places[bisect_right(self._ends, at)]
+                counts.setdefault(seq, [0, 0, 0, 0])[column] += 1
             at = whole.find(begin, end)
-        return counts or NOWHERE
+        return counts
 
 
 def _folded(text: str) -> str:
@@ -86,13 +106,22 @@ def _folded(text: str) -> str:
     return _ACCENTED.sub(lambda letter: normalize("NFD", letter[0])[0], text)
 
 
-def score(text: Text, terms: Sequence[Term], average_length: float) -> float:
-    """Return the score of a row by the words that the index found in it; above 0 if any."""
-    norm = 1 - _LENGTH_SHARE + _LENGTH_SHARE * text.length / max(1.0, average_length)
-    points = 0.0
-    for term in terms:
-        often = _often(text, term.word)
-        points += term.worth * often * (1 + _SATURATION) / (often + _SATURATION * norm)
+def scores(texts: Texts, terms: Iterable[tuple[Term, AbstractSet[int] | None]]) -> dict[int, float]:
+    """Return the score of each row by the words that it has; see `Texts.rows` for what is beside a
+    term.
+    """
+    average = max(1.0, sum(texts.lengths.values()) / len(texts.lengths)) if texts.lengths else 1.0
+    norms = {
+        seq: 1 - _LENGTH_SHARE + _LENGTH_SHARE * length / average
+        for seq, length in texts.lengths.items()
+    }
+    points = dict.fromkeys(norms, 0.0)
+    for term, found in terms:
+        counts = texts.counts(term.word)
+        for seq in texts.rows(term.word, found):
+            often = _often(term.word, counts.get(seq, NOWHERE))
+            often_enough = often + _SATURATION * norms[seq]
+            points[seq] += term.worth * often * (1 + _SATURATION) / often_enough
     return points
 
 
@@ -101,14 +130,9 @@ def presence(term: str, worth: float) -> float:
     return worth * (_CHARACTER if is_character(term) else 1.0)
 
 
-def _often(text: Text, word: AskedWord) -> float:
+def _often(word: AskedWord, counts: Sequence[int]) -> float:
     """Return how often a word stands in a row, in any form, weighted by column."""
     if is_character(word.stem):
         return _CHARACTER
-    title, body, before, after = text.counts(word)
+    title, body, before, after = counts
     return _TITLE * title + body + _BEFORE * before + _AFTER * after or 1.0
-
-
-def average_length(texts: Mapping[int, Text]) -> float:
-    """Return the mean length of some rows; 1 where there are none."""
-    return sum(text.length for text in texts.values()) / len(texts) if texts else 1.0

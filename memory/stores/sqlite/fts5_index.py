@@ -1,13 +1,12 @@
 """The terms of items in SQLite's FTS5, which folds accents and stems; see `WordIndex`."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from typing import Any
 
 from memory.stores.database import Connection
 from memory.stores.sqlite.statements import insert_blocking
-from memory.stores.sqlite.word_index import IndexedTerms
+from memory.stores.sqlite.word_index import IndexedRow, IndexedTerms, Rows
 from memory.text.terms import is_character
 
 
@@ -39,6 +38,9 @@ class Fts5Index:
     def one_of(self, parts: Iterable[str]) -> str:
         return " OR ".join(parts)
 
+    def without(self, part: str, other: str) -> str:
+        return f"({part}) NOT ({other})"
+
     def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
         row = reader.execute(
             "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE item_words MATCH ? LIMIT ?)",
@@ -61,13 +63,22 @@ class Fts5Index:
         found: list[int] = json.loads(row[0])
         return found
 
-    def rows_of_each_blocking(
-        self, reader: Connection, expressions: Sequence[str], limit: int
-    ) -> list[list[int]]:
-        return [self.rows_blocking(reader, part, limit, newest=False) for part in expressions]
+    def look_up_blocking(
+        self, reader: Connection, expressions: Sequence[str], most: int, counted: int
+    ) -> list[Rows]:
+        return [self._rows_of(reader, expression, most, counted) for expression in expressions]
 
-    def terms_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterable[Sequence[Any]]:
+    def read_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterator[IndexedRow]:
         places = ", ".join(map(str, seqs))
-        return reader.execute(
-            f"SELECT id, c4, c0, c1, c2, c3 FROM item_words_content WHERE id IN ({places})"  # noqa: S608
+        rows = reader.execute(
+            "SELECT seq, items.id, kind, labels, c4, c0, c1, c2, c3 FROM items"  # noqa: S608
+            f" JOIN item_words_content AS words ON words.id = seq WHERE seq IN ({places})"
         )
+        for seq, item_id, kind, labels, characters, *columns in rows:
+            yield IndexedRow(seq, item_id, kind, labels, characters, columns)
+
+    def _rows_of(self, reader: Connection, expression: str, most: int, counted: int) -> Rows:
+        found = self.rows_blocking(reader, expression, most + 1, newest=False)
+        if len(found) <= most:
+            return Rows(len(found), found)
+        return Rows(self.count_blocking(reader, expression, counted), None)

@@ -9,7 +9,7 @@ and scored by how often and where all words of the question stand in them.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from memory.items.item import KINDS, ItemKind
 from memory.items.scope import Scope
@@ -20,11 +20,11 @@ from memory.recall.coverage import Expectation, is_weak, is_weak_case, rarity
 from memory.recall.question_words import QuestionWords
 from memory.stores.database import Connection
 from memory.stores.sqlite.asked_words import AskedWords
-from memory.stores.sqlite.bm25 import Term, average_length, presence, score
+from memory.stores.sqlite.bm25 import Term, Texts, presence, scores
 from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token, word_index_of
 from memory.stores.sqlite.owner_index import MAX_COUNTED, MAX_RANKED, OwnerIndex, RowCounts
 from memory.stores.sqlite.stems import Stems
-from memory.stores.sqlite.word_index import WordIndex
+from memory.stores.sqlite.word_index import IndexedRow, WordIndex
 from memory.text.terms import is_character
 
 _MANY_ROWS: Final = 6000
@@ -78,7 +78,7 @@ class FulltextSearch:
             weights = {**dict.fromkeys(self.wording.characters, 1), **weights}
             words.look_up(weights)
         asked = list(_affordable({term: words.count(term) for term in weights}))
-        return self._hits(words, self._scored(words, asked, weights)) if asked else []
+        return self._ranked(words, asked, weights) if asked else []
 
     def _expected(self) -> list[str]:
         """Return the words that an answer should have."""
@@ -87,19 +87,21 @@ class FulltextSearch:
 
     def _readable(self, index: WordIndex) -> str:
         """Return the expression that matches what the readable owners have of the kinds."""
-        only_cases = tuple(self.kinds) == ("case",)
-        owners = index.scoped(
-            token("cases of owner" if only_cases else "owner", owner)
-            for owner in self.scope.readable_owners
-        )
-        if only_cases or len(self.kinds) == len(KINDS):
+        owners = index.scoped(token("owner", owner) for owner in self.scope.readable_owners)
+        cases = index.scoped(token("cases of owner", owner) for owner in self.scope.readable_owners)
+        kinds = frozenset(self.kinds)
+        if kinds == {"case"}:
+            return cases
+        if kinds == frozenset(KINDS) - {"case"}:
+            return index.without(owners, cases)  # shorter lists than those of the other kinds
+        if kinds == frozenset(KINDS):
             return owners
         return index.all_of([owners, index.scoped(token("kind", kind) for kind in self.kinds)])
 
-    def _scored(
+    def _ranked(
         self, words: AskedWords, asked: Sequence[str], weights: Mapping[str, int]
-    ) -> list[tuple[int, float]]:
-        """Return the best rows with their scores, best first."""
+    ) -> list[WordHit]:
+        """Return the best rows, best first."""
         worth = {term: weights[term] * rarity(words.total, words.count(term)) for term in weights}
         # where a word has too many rows, the labels decide which are the newest
         is_cut = max(map(words.count, asked)) >= MAX_COUNTED
@@ -119,62 +121,52 @@ class FulltextSearch:
             within = words.within(self.span, self.scope.readable_owners)
             likely = {seq: points for seq, points in likely.items() if seq in within}
         if is_cut or not self.scope.wanted:
-            best = _most_points(likely, self.limit)
+            rows = words.read(_most_points(likely, self.limit))
         else:
-            best = self._first_labelled(words, likely, asked)
-        texts = words.read(best)
-        length = average_length(texts)
+            rows = self._first_labelled(words, likely, asked)
+        texts = Texts(((row.seq, row.columns) for row in rows), self.stems)
         # words that were too common to bring rows add to the score of those that have them
-        terms = [
+        found = [
             (Term(words.word(term), worth[term]), having.get(term))
             for term in weights
             if words.count(term)
         ]
-        characters = [having[term] for term in asked if is_character(term)]
-        turns = words.turns(texts)
-        scored: list[tuple[int, float]] = []
-        for seq, text in texts.items():
-            theirs = [
-                term
-                for term, seqs in terms
-                if (text.has(term.word) if seqs is None else seq in seqs)
-            ]
+        points = scores(texts, found)
+        turns = {row.seq for row in rows if row.kind == "turn"}
+        if turns:
             # a turn found by its neighbours alone says nothing of the matter
-            if (
-                seq not in turns
-                or any(seq in rows for rows in characters)
-                or text.has_own(term.word for term in theirs)
-            ):
-                scored.append((seq, score(text, theirs, length)))
-        return sorted(scored, key=lambda hit: (-hit[1], hit[0]))[: self.limit]
+            own = texts.with_own((term.word, seqs) for term, seqs in found)
+            own = own.union(*(having[term] for term in asked if is_character(term)))
+            for seq in turns - own:
+                del points[seq]
+        return self._hits(words, texts, {row.seq: row for row in rows}, points)
 
     def _first_labelled(
         self, words: AskedWords, likely: Mapping[int, float], asked: Sequence[str]
-    ) -> list[int]:
+    ) -> list[IndexedRow]:
         """Return the rows with the most points that carry the labels.
 
         Most of the first rows do, and checking these is quicker than reading all that do from the
         index.
         """
         most = self.limit
-        rows, carrying = _most_points(likely, most * _LOOKED_AT), list[int]()
+        seqs, carrying = _most_points(likely, most * _LOOKED_AT), list[IndexedRow]()
         for first in range(0, most * _LOOKED_AT, most):
-            part = rows[first : first + most]
-            items = words.items(part)
-            carrying += [seq for seq in part if seq in items and self._carries(items[seq])]
+            part = seqs[first : first + most]
+            carrying += filter(self._carries, words.read(part))
             if len(carrying) >= most or len(part) < most:
                 return carrying[:most]
         kept = words.labelled(asked, self._labels(words.index))
         kept_points = {seq: points for seq, points in likely.items() if seq in kept}
-        return _most_points(kept_points, most)
+        return words.read(_most_points(kept_points, most))
 
-    def _carries(self, item: Any) -> bool:
+    def _carries(self, row: IndexedRow) -> bool:
         """Return whether an item has the wanted labels, or lacks those that it may lack."""
-        labels = json.loads(item["labels"])
+        labels = json.loads(row.labels)
         return all(
             labels[name] in values
             if name in labels
-            else None in values and may_lack(item["kind"], name)
+            else None in values and may_lack(row.kind, name)
             for name, values in self.scope.wanted.items()
         )
 
@@ -182,30 +174,31 @@ class FulltextSearch:
         wanted = label_tokens(self.scope)
         return index.all_of(index.scoped(tokens) for tokens in wanted) if wanted else ""
 
-    def _hits(self, words: AskedWords, scored: Sequence[tuple[int, float]]) -> list[WordHit]:
+    def _hits(
+        self,
+        words: AskedWords,
+        texts: Texts,
+        rows: Mapping[int, IndexedRow],
+        points: Mapping[int, float],
+    ) -> list[WordHit]:
         expected = self._expected()
         words.look_up(expected)
         expectation = Expectation.of(expected, words.count, words.total)
-        seqs = [seq for seq, _ in scored]
-        having = {term: words.among(term, seqs) for term in expectation.worth}
-        items = words.items(seqs)
-        hits: list[WordHit] = []
+        covered = expectation.coverages(
+            {term: words.among(term, texts) for term in expectation.worth}, points
+        )
         only_cases, unique = tuple(self.kinds) == ("case",), rarity(words.total, 0)
-        for seq, points in scored:
-            if seq in items:
-                theirs = {term for term, rows in having.items() if seq in rows}
-                coverage = expectation.coverage(theirs)
-                hits.append(
-                    WordHit(
-                        item_id=items[seq]["id"],
-                        score=points,
-                        coverage=coverage,
-                        is_weak=is_weak_case(coverage, points / unique)
-                        if only_cases
-                        else is_weak(coverage),
-                    )
-                )
-        return hits
+        return [
+            WordHit(
+                item_id=rows[seq].item_id,
+                score=score,
+                coverage=covered[seq],
+                is_weak=is_weak_case(covered[seq], score / unique)
+                if only_cases
+                else is_weak(covered[seq]),
+            )
+            for seq, score in sorted(points.items(), key=lambda hit: (-hit[1], hit[0]))
+        ]
 
 
 def _most_points(points: Mapping[int, float], most: int) -> list[int]:

@@ -5,7 +5,7 @@ answer.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from memory.items.item import ItemKind
 from memory.stores.database import Connection, engine_of
 from memory.stores.sqlite.fulltext_index import word_index_of
 from memory.stores.sqlite.statements import placeholders
+from memory.stores.sqlite.word_index import Rows
 
 COMMON: Final = 4000
 """From so many rows on a term is common."""
@@ -39,15 +40,6 @@ def is_many(count: int) -> bool:
     return count >= MAX_COUNTED
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows that have a term."""
-
-    count: int
-    seqs: Sequence[int] | None
-    """None if they were not read, since their count is remembered, or if they are too many."""
-
-
 class RowCounts:
     """Counts rows, and remembers the counts of common terms; safe for several threads.
 
@@ -57,44 +49,27 @@ class RowCounts:
     def __init__(self) -> None:
         self._remembered: dict[str, tuple[int, int]] = {}
 
-    def rows_blocking(
-        self,
-        expression: str,
-        read: Callable[[], Sequence[int]],
-        count: Callable[[], int] | None = None,
-    ) -> Rows:
-        """Return the rows that match, `MAX_COUNTED` at most, or only their count if it is
-        remembered. Where there is a `count`, it is asked for what `read` has too many of to rank.
-        """
-        known = self._take(expression)
-        if known is not None:
-            return Rows(known, None)
-        found = read()
-        is_counted = count is not None and len(found) > MAX_RANKED
-        rows = count() if count is not None and is_counted else len(found)
-        if rows >= _LEAST_REMEMBERED:
-            self._remember(expression, rows)
-        return Rows(rows, None if is_counted or is_many(rows) else found)
+    def known(self, expression: str) -> int | None:
+        """Return the remembered count of the rows that match; None if they are to be counted."""
+        count, uses = self._remembered.get(expression, (0, 0))
+        if uses == 0:
+            return None
+        self._remembered[expression] = (count, uses - 1)
+        return count
 
-    def knows(self, expression: str) -> bool:
-        """Return whether a count is remembered, so that no rows will be read for it."""
-        return self._remembered.get(expression, (0, 0))[1] > 0
+    def note(self, expression: str, count: int) -> None:
+        """Remember how many rows match, unless they are few."""
+        if count >= _LEAST_REMEMBERED:
+            self._remember(expression, count)
 
     def total_blocking(self, connection: Connection, expression: str) -> int:
         """Count all rows that match, however many."""
-        known = self._take(expression)
+        known = self.known(expression)
         if known is not None:
             return known
         count = word_index_of(connection).count_blocking(connection, expression)
         if count >= COMMON:
             self._remember(expression, count)
-        return count
-
-    def _take(self, expression: str) -> int | None:
-        count, uses = self._remembered.get(expression, (0, 0))
-        if uses == 0:
-            return None
-        self._remembered[expression] = (count, uses - 1)
         return count
 
     def _remember(self, expression: str, count: int) -> None:
@@ -193,21 +168,12 @@ def read_rows_blocking(connection: Connection, expression: str, *, count: int = 
     return index.rows_blocking(connection, expression, MAX_COUNTED, newest=is_many(count))
 
 
-def read_ranked_blocking(connection: Connection, expression: str) -> Sequence[int]:
-    """Return the rows that match, at most one more than are ranked."""
+def look_up_blocking(
+    connection: Connection, expressions: Sequence[str], most: int = MAX_RANKED
+) -> Sequence[Rows]:
+    """Return the rows that match each of the expressions, counted to `MAX_COUNTED`; of those with
+    more than `most` only how many they are.
+    """
     index = word_index_of(connection)
-    most = min(MAX_RANKED + 1, MAX_COUNTED)
-    return index.rows_blocking(connection, expression, most, newest=False)
-
-
-def count_rows_blocking(connection: Connection, expression: str) -> int:
-    """Count the rows that match, `MAX_COUNTED` at most."""
-    return word_index_of(connection).count_blocking(connection, expression, MAX_COUNTED)
-
-
-def read_each_blocking(
-    connection: Connection, expressions: Sequence[str]
-) -> Sequence[Sequence[int]]:
-    """Return the rows that match each of the expressions, `MAX_COUNTED` at most."""
-    index = word_index_of(connection)
-    return index.rows_of_each_blocking(connection, expressions, MAX_COUNTED)
+    most = min(most, MAX_COUNTED - 1)
+    return index.look_up_blocking(connection, expressions, most, MAX_COUNTED)

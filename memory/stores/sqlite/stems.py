@@ -48,7 +48,7 @@ class Stems:
     def of_blocking(self, words: Iterable[str]) -> dict[str, str]:
         """Return the stem of each word."""
         stems = {word: word for word in words}
-        formed = [word for word in stems if word < _WITHOUT_FORMS or ord(word[0]) in _ACCENTED]
+        formed = [word for word in stems if _has_forms(word)]
         with self._lock:
             missing = [word for word in formed if word not in self._remembered]
             if missing:
@@ -65,6 +65,8 @@ class Stems:
 
     def is_form_blocking(self, word: str, stem: str) -> bool:
         """Return whether a word has a stem."""
+        if not _has_forms(word):
+            return word == stem
         known = self._remembered.get(word)
         return (self.of_blocking([word])[word] if known is None else known) == stem
 
@@ -82,6 +84,10 @@ class Stems:
             made[words[number]] += stem
         self._table.execute("ROLLBACK")
         return made
+
+
+def _has_forms(word: str) -> bool:
+    return word < _WITHOUT_FORMS or ord(word[0]) in _ACCENTED
 
 
 def _open_blocking() -> sqlite3.Connection:

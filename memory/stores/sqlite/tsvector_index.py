@@ -7,11 +7,11 @@ as FTS5 makes them, single characters, and tokens of the scope behind a colon, w
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from memory.stores.database import Connection
 from memory.stores.sqlite.stems import Stems
-from memory.stores.sqlite.word_index import IndexedTerms
+from memory.stores.sqlite.word_index import IndexedRow, IndexedTerms, Rows
 from memory.text.terms import is_character
 
 _SCOPE: Final = ":"
@@ -57,6 +57,9 @@ class TsvectorIndex:
     def one_of(self, parts: Iterable[str]) -> str:
         return f"({' | '.join(parts)})"
 
+    def without(self, part: str, other: str) -> str:
+        return f"({part} & !{other})"
+
     def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
         row = reader.execute(
             "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE words @@ ?::tsquery"
@@ -78,27 +81,32 @@ class TsvectorIndex:
         found: list[int] = json.loads(f"[{row[0] or ''}]")
         return found
 
-    def rows_of_each_blocking(
-        self, reader: Connection, expressions: Sequence[str], limit: int
-    ) -> list[list[int]]:
+    def look_up_blocking(
+        self, reader: Connection, expressions: Sequence[str], most: int, counted: int
+    ) -> list[Rows]:
         """See `WordIndex`. One statement, because each is a way to the server and back."""
         rows = reader.execute(
-            "SELECT (SELECT string_agg(seq::text, ',') FROM (SELECT seq FROM item_words"
-            " WHERE words @@ asked.query::tsquery LIMIT ?) AS found)"
-            " FROM unnest(?::text[]) WITH ORDINALITY AS asked (query, place) ORDER BY place",
-            (limit, list(expressions)),
+            "SELECT counted, CASE WHEN counted <= ? THEN array_to_string(seqs, ',') END"
+            " FROM unnest(?::text[]) WITH ORDINALITY AS asked (query, place), LATERAL"
+            " (SELECT count(*) AS counted, array_agg(seq) AS seqs FROM (SELECT seq FROM item_words"
+            " WHERE words @@ asked.query::tsquery LIMIT ?) AS found) AS matching"
+            " ORDER BY place",
+            (most, list(expressions), counted),
         )
-        return [json.loads(f"[{row[0] or ''}]") for row in rows]
+        return [
+            Rows(count, None if count > most else json.loads(f"[{seqs or ''}]"))
+            for count, seqs in rows
+        ]
 
-    def terms_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterator[Sequence[Any]]:
+    def read_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterator[IndexedRow]:
         rows = reader.execute(
-            "SELECT seq, terms FROM item_words WHERE seq IN"
-            " (SELECT value::bigint FROM json_each(?))",
-            (json.dumps(list(map(str, seqs))),),
+            "SELECT seq, id, kind, labels, terms FROM items JOIN item_words USING (seq)"
+            " WHERE seq = ANY (?::bigint[])",
+            (list(seqs),),
         )
-        for seq, lines in rows:
+        for seq, item_id, kind, labels, lines in rows:
             *columns, characters = lines.split("\n")
-            yield seq, characters, *columns
+            yield IndexedRow(seq, item_id, kind, labels, characters, columns)
 
     def _lexemes(self, terms: IndexedTerms) -> Iterator[str]:
         """Yield the lexemes of a row; what is most is cut off at the end."""

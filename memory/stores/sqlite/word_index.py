@@ -6,7 +6,7 @@ stand for a part of an item's scope. Both are letters and digits, so nothing nee
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 from memory.stores.database import Connection
 
@@ -25,6 +25,29 @@ class IndexedTerms:
     """Each Chinese, Japanese or Korean character of the title and the body once."""
     scope: Sequence[str]
     """A token for each part of its scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows that have a term."""
+
+    count: int
+    seqs: Sequence[int] | None
+    """None if they were not read, since their count is remembered, or if they are too many."""
+
+
+class IndexedRow(NamedTuple):
+    """A row with what a search needs of its item."""
+
+    seq: int
+    item_id: str
+    kind: str
+    labels: str
+    """As JSON."""
+    characters: str
+    """The single Chinese, Japanese and Korean characters of the title and the body."""
+    columns: Sequence[str]
+    """The terms of the title, the body and the items before and after, with spaces between them."""
 
 
 class WordIndex(Protocol):
@@ -54,6 +77,9 @@ class WordIndex(Protocol):
     def one_of(self, parts: Iterable[str]) -> str:
         """Return the expression for rows that fit one of one or several expressions."""
 
+    def without(self, part: str, other: str) -> str:
+        """Return the expression for rows that fit the one and not the other."""
+
     def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
         """Return how many rows fit, counting to `most` unless that is -1."""
 
@@ -62,12 +88,12 @@ class WordIndex(Protocol):
     ) -> list[int]:
         """Return so many of the rows that fit, the newest or any, in no certain order."""
 
-    def rows_of_each_blocking(
-        self, reader: Connection, expressions: Sequence[str], limit: int
-    ) -> list[list[int]]:
-        """Return so many of the rows that fit each of the expressions, in no certain order."""
-
-    def terms_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterable[Sequence[Any]]:
-        """Yield of each of the rows its number, its characters, and the terms of its title, its
-        body and the items before and after, each a text of terms with spaces between them.
+    def look_up_blocking(
+        self, reader: Connection, expressions: Sequence[str], most: int, counted: int
+    ) -> Sequence[Rows]:
+        """Return the rows that fit each of the expressions, in no certain order; of those with more
+        than `most` only how many they are, counting to `counted`.
         """
+
+    def read_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterable[IndexedRow]:
+        """Yield those of some rows that are there, in no certain order."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memory.items.item import KINDS, Item, ItemKind
 from memory.items.scope import Scope, SearchScope
 from memory.items.store import WordHit
+from memory.recall.query import RECALLED_KINDS
 from memory.recall.question_words import QuestionWords
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.fulltext_search import FulltextSearch
@@ -128,7 +129,7 @@ SCOPES = (
     st.lists(OWNED, max_size=25),
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
     st.sampled_from(SCOPES),
-    st.sampled_from([KINDS, ("case",), ("note", "case")]),
+    st.sampled_from([KINDS, RECALLED_KINDS, ("case",), ("note", "case")]),
     st.sampled_from([4, 10_001]),
     st.sampled_from([2, 3_000]),
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memory.items.scope import Scope
 from memory.recall.question_words import QuestionWords
 from memory.stores.sqlite import stems
-from memory.stores.sqlite.bm25 import Text
+from memory.stores.sqlite.bm25 import Texts
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.stems import Stems
@@ -40,11 +40,15 @@ def test_words_are_forms_of_each_other_where_the_index_says_so(
         table.execute(f"CREATE VIRTUAL TABLE words USING fts5 (word, tokenize='{stems.TOKENIZER}')")
         table.executemany("INSERT INTO words VALUES (?)", [(word,) for word in words])
         found = table.execute("SELECT word FROM words WHERE words MATCH ?", (f'"{asked}"',))
-        counts = [sum(Text([written_word], "", known).counts(word)) for written_word in words]
+        each = Texts(((place, [written]) for place, written in enumerate(words)), known).counts(
+            word
+        )
+        counts = [sum(each.get(place, ())) for place in range(len(words))]
         assert [row[0] for row in found] == [
             written_word for written_word, count in zip(words, counts, strict=True) if count
         ]
-        assert sum(Text([" ".join(words)], "", known).counts(word)) == sum(counts)
+        (whole,) = Texts([(1, [" ".join(words)])], known).counts(word).values() or [[0]]
+        assert sum(whole) == sum(counts)
 
 
 def test_the_tokenizer_is_that_of_the_index() -> None:
