@@ -31,10 +31,10 @@ from gateway.conversations.sql.file_changes import SqlFileChangeStore
 from gateway.conversations.sql.record_queue import SqlRecordQueue
 from gateway.conversations.sql.schedules import SqlScheduleStore
 from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.work_trees import SqlWorkTreeStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
-from gateway.errors import StartError
 from gateway.ids import NodeId, UserId
 from gateway.instance import InstanceLock
 from gateway.journal.writer import Journal
@@ -95,10 +95,6 @@ _log = logging.getLogger(__name__)
 
 _CLOSE_S = 15.0
 """How long closing the agents may take; the pool needs less."""
-_OWN_TREES = (
-    "CANDOR_WORKTREES=on keeps in CANDOR_DATA_DIR which conversations have a work tree, and other "
-    "servers do not see that: with CANDOR_NODE_URL set CANDOR_WORKTREES=off."
-)
 
 
 @asynccontextmanager
@@ -327,6 +323,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         "heart": parts.ownership.run,
         "watchdog": partial(be_watched_by_a_program, settings, parts.ownership),
         **({} if parts.locks is None else {"workspace_locks": parts.locks.run}),
+        "work_trees": partial(parts.duty.while_held, worktrees.run),
         "duty": parts.duty.run,
         "audit": partial(parts.duty.while_held, partial(accounts.prune_audit, settings.audit_days)),
         "other_nodes": partial(follow_others, settings, parts.ownership, log.feed, events),
@@ -386,8 +383,6 @@ async def _duty(settings: Settings, database: SqlDatabase, ownership: Ownership)
     """Return the duty of this server; raise `StartError` if it cannot share the database."""
     is_shared = settings.node_url is not None
     if is_shared:
-        if settings.worktrees == "on":
-            raise StartError(_OWN_TREES)
         await refuse_local_memory(settings, database)
     return Duty(SqlDutyStore(database), ownership.node, is_shared=is_shared)
 
@@ -424,9 +419,9 @@ async def _open_workspaces(
     given = (parts.workspaces, settings, parts.rules, further, parts.users)
     workspaces = await open_workspaces(*given, parts.locks)
     is_on = settings.worktrees == "on"
-    worktrees = Worktrees(workspaces, parts.mask, conversations.missing, is_on=is_on)
-    if workspaces.last is not None:
-        await worktrees.repair(workspaces.last)
+    store = SqlWorkTreeStore(parts.database)
+    worktrees = Worktrees(workspaces, store, parts.mask, conversations.missing, is_on=is_on)
+    await worktrees.begin()
     return workspaces, worktrees
 
 

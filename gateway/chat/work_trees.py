@@ -29,6 +29,7 @@ class WorkTrees:
     async def merge(self, user_id: UserId, conversation_id: str) -> Merged:
         """Merge a conversation's work tree into the workspace; see `Worktrees.merge`."""
         conversation = await self._access.find(user_id, conversation_id)
+        await self._parts.ownership.hold(conversation.id)
         is_busy = self._parts.lanes.is_busy(conversation.id)
         return await self._parts.worktrees.merge(conversation, is_busy=is_busy)
 
@@ -36,6 +37,7 @@ class WorkTrees:
         """Throw a work tree away; no message is taken meanwhile, so that no turn begins in it."""
         conversation = await self._access.find(user_id, conversation_id)
         async with self._intake.accepting:
+            await self._parts.ownership.hold(conversation.id)
             is_busy = self._parts.lanes.is_busy(conversation.id)
             if not is_busy:
                 await self._parts.pool.drop(conversation.id)

@@ -71,6 +71,7 @@ PARTS: Final = (
             "webhook_deliveries",
             "schedules",
             "leases",
+            "work_trees",
             "agent_transcripts",
             "agent_entries",
             "agent_deletions",

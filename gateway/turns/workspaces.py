@@ -1,7 +1,8 @@
 """The workspaces in use: what the calls and files of each are judged, locked and shown with."""
 
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from gateway.observability.paths import PathView
 from gateway.skills import WorkspaceSkills
 from gateway.turns.workspace_lock import LocksOfServers, WorkspaceLock
 from gateway.workspaces import AgentWorkspace, Workspaces
-from gateway.worktrees.worktrees import ConversationTrees
+from gateway.worktrees.worktrees import ConversationTrees, read_kept_blocking
 from policies.rules import Rules
 from policies.tools import ToolGate
 
@@ -158,8 +159,18 @@ class OpenWorkspaces:
 
     def trees_blocking(self, base: OpenWorkspace) -> ConversationTrees:
         """Return what makes the work trees of a workspace."""
-        state_dir = self._workspaces.of(base.user_id or UserId("")).state_dir
-        return ConversationTrees(base.root.resolve(), state_dir / TREES, self._prepare)
+        own_dir = self._workspaces.of(base.user_id or UserId("")).state_dir / TREES
+        return ConversationTrees(base.root.resolve(), own_dir, self._prepare)
+
+    def kept_trees_blocking(self) -> Mapping[Path, str | None]:
+        """Return what an earlier release kept of work trees; see `read_kept_blocking`."""
+        users = self._workspaces.users_state_dir.glob(f"*/{TREES}")
+        folders = users if self.is_per_user else [self._workspaces.data_dir / TREES]
+        return {mark: told for it in folders for mark, told in read_kept_blocking(it).items()}
+
+    def git_lock(self, base: OpenWorkspace) -> WorkspaceLock:
+        """Return a lock for git in a workspace."""
+        return self._make_lock(wait_s=math.inf, name=f"git {base.root}")
 
     async def _prepare_folder(self, root: Path) -> None:
         try:

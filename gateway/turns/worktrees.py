@@ -3,25 +3,36 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
+from anyio import from_thread
 
 from gateway.conversations.model import Conversation, Turn
+from gateway.conversations.work_trees import KeptTree, WorkTreeStore
 from gateway.errors import Busy, Conflict, NotFound, WorkspaceUnavailable
 from gateway.files.uploads import bring_uploads_blocking
 from gateway.ids import ConversationId, UserId
 from gateway.turns.file_changes import TurnChanges, describe_blocking
 from gateway.turns.sanitizer import Mask, OutputSanitizer
+from gateway.turns.workspace_lock import WorkspaceLock
 from gateway.turns.workspaces import OpenWorkspace, OpenWorkspaces
 from gateway.worktrees.git import GitFailed
-from gateway.worktrees.worktrees import ConversationTrees, Merged
+from gateway.worktrees.worktrees import ConversationTrees, Merged, remove_kept_blocking
+from memory.clock import utc_now
+from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 5.0
+"""How often merges that a dead server has left are looked for."""
+_UNSURE: Final = timedelta(minutes=10)
+"""For so long the conversation of a new work tree may not be stored yet."""
 _T = TypeVar("_T")
 
 Missing = Callable[[Sequence[ConversationId]], Awaitable[Sequence[ConversationId]]]
@@ -38,21 +49,33 @@ class TreeView:
 
 
 class Worktrees:
-    """Makes work trees at the first turn of conversations, and ends them."""
+    """Makes work trees at the first turn of conversations, and ends them.
+
+    Any server of the database may use each of them; git does one thing in a workspace at a time,
+    whichever server it is.
+    """
 
     def __init__(
-        self, workspaces: OpenWorkspaces, mask: Mask, missing: Missing, *, is_on: bool
+        self,
+        workspaces: OpenWorkspaces,
+        store: WorkTreeStore,
+        mask: Mask,
+        missing: Missing,
+        *,
+        is_on: bool,
     ) -> None:
         """Initialise; with `is_on` new conversations get one. Those that have one keep it."""
         self._workspaces = workspaces
+        self._store = store
         self._mask = mask
         self._missing = missing
         self.is_on = is_on
         self._trees: dict[UserId | None, ConversationTrees] = {}
+        self._repaired: set[UserId | None] = set()
+        self._unrepaired: set[ConversationId] = set()
+        """Those that could not be repaired; the next start tries again."""
         self._open: dict[ConversationId, OpenWorkspace] = {}
-        self._marked: set[ConversationId] = set()
-        """Those that have a work tree, or are to have one."""
-        self._locks: dict[UserId | None, anyio.Lock] = {}
+        self._locks: dict[UserId | None, WorkspaceLock] = {}
 
     def known(self, conversation: Conversation) -> OpenWorkspace | None:
         """Return where a conversation's agent works, if that is known without a look."""
@@ -60,28 +83,56 @@ class Worktrees:
             return self._open.get(conversation.id)
         return self._workspaces.known(conversation.user_id)
 
-    async def repair(self, base: OpenWorkspace) -> None:
-        """Bring to an end what an earlier run of the server had begun in a workspace."""
-        await self._trees_of(base)
+    async def begin(self) -> None:
+        """Take over what an earlier release kept, and bring to an end what servers that died had
+        begun in a workspace that is open.
+        """
+        kept = await anyio.to_thread.run_sync(self._workspaces.kept_trees_blocking)
+        add = self._store.add_found if self._workspaces.is_per_user else self._store.add
+        for mark, merging in kept.items():
+            tree = _kept(ConversationId(mark.name), None)
+            await add(replace(tree, made_at=tree.made_at - _UNSURE, merging=merging))
+        await anyio.to_thread.run_sync(remove_kept_blocking, kept)
+        if (base := self._workspaces.last) is not None:
+            async with self._using(base):
+                pass
+
+    async def run(self) -> None:
+        """Bring merges to an end that servers which died had begun, until cancelled."""
+        while True:
+            await anyio.sleep(_LOOK_S)
+            try:
+                for owner in await self._store.merging():
+                    async with self._using(await self._workspaces.open(owner)):
+                        pass
+            except (StoreUnavailable, WorkspaceUnavailable) as exc:
+                _log.warning("work_trees_unknown", extra={"reason": str(exc)})
 
     async def open(self, conversation: Conversation) -> OpenWorkspace:
         """Return where the agent of a conversation works; its work tree is made if it is missing.
 
-        If that fails, it is logged, and no agent starts there.
+        If that fails, it is logged, and no agent starts there. Raise `WorkspaceUnavailable` if it
+        is not known.
         """
         base = await self._workspaces.open(conversation.user_id)
-        if (known := self._open.get(conversation.id)) is not None:
-            return known
-        trees = await self._trees_of(base)
-        has_begun = conversation.session_id is not None and conversation.fork_at is None
-        if conversation.id not in self._marked:
-            wants = partial(_wants, trees, conversation.id)
+        try:
+            return await self._open_tree(base, conversation)
+        except StoreUnavailable as exc:
+            raise WorkspaceUnavailable("Where this conversation works is not known now.") from exc
+
+    async def _open_tree(self, base: OpenWorkspace, conversation: Conversation) -> OpenWorkspace:
+        known = self._open.get(conversation.id)
+        if known is not None and await anyio.to_thread.run_sync(known.root.is_dir):
+            return known  # another server may have thrown it away
+        if not await self._store.has(conversation.id):
+            has_begun = conversation.session_id is not None and conversation.fork_at is None
+            wants = partial(_wants, await self._trees_of(base), conversation.id)
             if has_begun or not self.is_on or not await anyio.to_thread.run_sync(wants):
                 return base
-        async with self._lock_of(base):
+            await self._store.add(_kept(conversation.id, base.user_id))
+        async with self._using(base) as trees:
             folder, is_made = await anyio.to_thread.run_sync(_make, trees, conversation.id)
         opened = await self._workspaces.at(base, folder)
-        self._marked.add(conversation.id)
         if is_made:
             self._open[conversation.id] = opened
         return opened
@@ -125,9 +176,14 @@ class Worktrees:
         async with self._held(conversation) as (trees, workspace):
             if workspace is None:
                 raise _no_tree()
-            async with _locked(base), _locked(workspace):
+            async with _locked(base.lock), _locked(workspace.lock):
                 message = _message("Merge", conversation.id, conversation.title)
-                return await self._git(partial(trees.merge_blocking, conversation.id, message))
+
+                def note(merging: str | None) -> None:
+                    from_thread.run(self._store.note_merge, conversation.id, merging)
+
+                work = partial(trees.merge_blocking, conversation.id, message, note)
+                return await self._git(work)
 
     async def discard(self, conversation: Conversation, *, is_busy: bool) -> None:
         """Throw a work tree away. The agent's process has ended. Raise as `merge` does."""
@@ -143,15 +199,18 @@ class Worktrees:
         merged. That of a workspace that cannot be opened is removed when it can.
         """
         self._open.pop(conversation.id, None)
+        if not await self._store.has(conversation.id):
+            return
         try:
             base = await self._workspaces.open(conversation.user_id)
         except WorkspaceUnavailable:
             return
-        trees = await self._trees_of(base)
-        async with self._lock_of(base):
+        async with self._using(base) as trees:
             await self._end(trees, conversation.id, conversation.title)
 
-    async def _end(self, trees: ConversationTrees, conversation_id: str, title: str) -> None:
+    async def _end(
+        self, trees: ConversationTrees, conversation_id: ConversationId, title: str
+    ) -> None:
         message = _message("Keep what was not merged of", conversation_id, title)
         try:
             work = partial(trees.end_blocking, conversation_id, message)
@@ -159,47 +218,71 @@ class Worktrees:
         except (GitFailed, OSError):
             _log.exception("work_tree_not_removed")
             return
-        self._marked.discard(ConversationId(conversation_id))
+        await self._store.remove(conversation_id)
         if branch is not None:
             _log.warning("unmerged_branch_kept", extra={"branch": branch})
 
     async def _trees_of(self, base: OpenWorkspace) -> ConversationTrees:
-        """Return the work trees of a workspace, repaired at the first use.
+        """Return the work trees of a workspace."""
+        if base.user_id not in self._trees:
+            trees = await anyio.to_thread.run_sync(self._workspaces.trees_blocking, base)
+            self._trees.setdefault(base.user_id, trees)
+        return self._trees[base.user_id]
 
-        Those of conversations that are gone are removed.
+    @asynccontextmanager
+    async def _using(self, base: OpenWorkspace) -> AsyncIterator[ConversationTrees]:
+        """Use git in a workspace, which nobody else does meanwhile.
+
+        What servers that died had begun is brought to an end before: at the first use all of it,
+        then merges.
         """
-        if (known := self._trees.get(base.user_id)) is not None:
-            return known
-        async with self._lock_of(base):
-            if base.user_id not in self._trees:
-                self._trees[base.user_id] = await self._repaired(base)
-            return self._trees[base.user_id]
+        trees = await self._trees_of(base)
+        lock = self._locks.setdefault(base.user_id, self._workspaces.git_lock(base))
+        async with _locked(lock):
+            owner = _owner(base.user_id)
+            if base.user_id not in self._repaired:
+                await self._repair(base, trees, await self._store.of(owner))
+                self._repaired.add(base.user_id)
+            elif owner in await self._store.merging():
+                kept = [tree for tree in await self._store.of(owner) if tree.merging is not None]
+                await self._repair(base, trees, kept)
+            yield trees
 
-    async def _repaired(self, base: OpenWorkspace) -> ConversationTrees:
-        trees = await anyio.to_thread.run_sync(self._workspaces.trees_blocking, base)
-        try:
-            await anyio.to_thread.run_sync(trees.repair_blocking)
-            names = await anyio.to_thread.run_sync(trees.known_blocking)
-            left = [ConversationId(name) for name in names]
-            self._marked.update(left)
-        except (GitFailed, OSError, ValueError):
-            _log.exception("work_trees_not_repaired")
-            left = []
-        for gone in await self._missing(left):
+    async def _repair(
+        self, base: OpenWorkspace, trees: ConversationTrees, kept: Sequence[KeptTree]
+    ) -> None:
+        """Bring to an end what was begun, and remove the work trees of conversations that are
+        gone.
+        """
+        for tree in kept:
+            if tree.conversation_id not in self._unrepaired:
+                await self._repair_one(base, trees, tree)
+        old = utc_now() - _UNSURE
+        ids = [tree.conversation_id for tree in kept if tree.made_at < old]
+        for gone in await self._missing(ids):
             await self._end(trees, gone, "")
-        return trees
 
-    def _lock_of(self, base: OpenWorkspace) -> anyio.Lock:
-        """Return the lock of a workspace's work trees: git does one thing there at a time."""
-        return self._locks.setdefault(base.user_id, anyio.Lock(fast_acquire=True))
+    async def _repair_one(
+        self, base: OpenWorkspace, trees: ConversationTrees, tree: KeptTree
+    ) -> None:
+        work = partial(trees.repair_blocking, tree.conversation_id, tree.merging)
+        try:
+            if tree.merging is None:
+                await anyio.to_thread.run_sync(work)
+                return
+            async with _locked(base.lock):
+                await anyio.to_thread.run_sync(work)
+            await self._store.note_merge(tree.conversation_id, None)
+        except (Conflict, GitFailed, OSError, ValueError, TypeError):
+            _log.exception("work_trees_not_repaired")
+            self._unrepaired.add(tree.conversation_id)
 
     @asynccontextmanager
     async def _held(
         self, conversation: Conversation
     ) -> AsyncIterator[tuple[ConversationTrees, OpenWorkspace | None]]:
         base = await self._workspaces.open(conversation.user_id)
-        trees = await self._trees_of(base)
-        async with self._lock_of(base):
+        async with self._using(base) as trees:
             status = await self._git(partial(trees.status_blocking, conversation.id))
             folder = trees.folder(conversation.id)
             yield trees, (None if status is None else await self._workspaces.at(base, folder))
@@ -215,9 +298,17 @@ class Worktrees:
 def _wants(trees: ConversationTrees, conversation_id: ConversationId) -> bool:
     """Return whether a new conversation gets a work tree, which it does if nobody knows."""
     try:
-        return trees.wants_blocking(conversation_id, is_new=True)
+        return trees.may_begin_blocking(conversation_id)
     except (GitFailed, OSError):
         return True
+
+
+def _kept(conversation_id: ConversationId, user_id: UserId | None) -> KeptTree:
+    return KeptTree(conversation_id=conversation_id, owner=_owner(user_id), made_at=utc_now())
+
+
+def _owner(user_id: UserId | None) -> UserId:
+    return UserId("") if user_id is None else user_id
 
 
 def _make(trees: ConversationTrees, conversation_id: ConversationId) -> tuple[Path, bool]:
@@ -241,15 +332,15 @@ def _view_blocking(
 
 
 @asynccontextmanager
-async def _locked(workspace: OpenWorkspace) -> AsyncIterator[None]:
-    """Block calls that change the workspace while the context is open."""
+async def _locked(lock: WorkspaceLock) -> AsyncIterator[None]:
+    """Hold a lock while the context is open: that of a workspace blocks calls that change it."""
     holder = object()
-    if not await workspace.lock.acquire(holder):
+    if not await lock.acquire(holder):
         raise Conflict("Agents are changing the workspace; try again.", code="workspace_busy")
     try:
         yield
     finally:
-        workspace.lock.release(holder)
+        lock.release(holder)
 
 
 def _message(what: str, conversation_id: str, title: str) -> str:

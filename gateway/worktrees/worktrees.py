@@ -2,11 +2,10 @@
 
     WORKSPACE/.candor-worktrees/ID       the folder that the conversation's agent works in
     branch candor/ID                     what was committed of it
-    DATA_DIR/worktrees/ID                the conversation has a work tree, also while none is there
-    DATA_DIR/worktrees/ID.merge          a merge that has begun to change the workspace's files
 
-Each step leaves a state that the next use, or `repair_blocking` at the next start, brings to an
-end; a merge into files that a person changed meanwhile is undone. A branch that is missing says
+Which conversations have one is known to the database, and so is a merge that has begun to change
+the workspace's files. Each step leaves a state that the next use, or `repair_blocking`, brings to
+an end; a merge into files that a person changed meanwhile is undone. A branch that is missing says
 that its work tree was thrown away. Everything here blocks, and one call at a time may run for a
 workspace.
 """
@@ -15,7 +14,7 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +30,8 @@ from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blockin
 from policies.paths.protected import find_acting, find_secret
 
 _log = logging.getLogger(__name__)
+
+Note = Callable[[str | None], None]
 
 MOST_NAMED: Final = 50
 """Files that an error names."""
@@ -72,10 +73,12 @@ class TreeStatus:
 class ConversationTrees:
     """The work trees of one workspace."""
 
-    def __init__(self, workspace: Path, state_dir: Path, prepare: Callable[[Path], None]) -> None:
-        """Initialise; `prepare` puts into a new folder what each workspace has."""
+    def __init__(self, workspace: Path, own_dir: Path, prepare: Callable[[Path], None]) -> None:
+        """Initialise; `prepare` puts into a new folder what each workspace has. `own_dir` is where
+        this server keeps an index for a moment.
+        """
         self._root = workspace
-        self._state = state_dir
+        self._own_dir = own_dir
         self._prepare = prepare
         git_dir = workspace / ".git"
         self._main = WorkTree(folder=workspace, git_dir=git_dir, common_dir=git_dir)
@@ -84,14 +87,11 @@ class ConversationTrees:
         """Return where the work tree of a conversation is, or would be."""
         return self._root / WORKTREES / conversation_id
 
-    def wants_blocking(self, conversation_id: str, *, is_new: bool) -> bool:
-        """Return whether a conversation has a work tree: one that had its first turn in the
-        workspace goes on there, and so does each where the workspace is no repository with a
+    def may_begin_blocking(self, conversation_id: str) -> bool:
+        """Return whether a conversation can have a work tree: the workspace is a repository with a
         commit.
         """
-        if self._mark(conversation_id).exists():
-            return True
-        return is_new and _NAME.fullmatch(conversation_id) is not None and self._has_commit()
+        return _NAME.fullmatch(conversation_id) is not None and self._has_commit()
 
     def open_blocking(self, conversation_id: str) -> Path:
         """Return the folder of a conversation's work tree, which is made if it is missing.
@@ -101,8 +101,6 @@ class ConversationTrees:
         tree = self._tree(conversation_id)
         if (tree.git_dir / _READY).exists() and tree.folder.is_dir():
             return tree.folder
-        self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._mark(conversation_id).touch(mode=0o600)
         self._exclude()
         self._remove(tree)
         branch = _branch(conversation_id)
@@ -127,7 +125,7 @@ class ConversationTrees:
 
     def changes_blocking(self, conversation_id: str, base: str) -> FileChanges:
         """Return how the files of a work tree differ from a commit; nothing is changed."""
-        tree, index = self._tree(conversation_id), self._state / f"{conversation_id}.index"
+        tree, index = self._tree(conversation_id), self._index(conversation_id)
         try:
             shutil.copyfile(tree.git_dir / "index", index)
             tree.run_blocking("add", "-A", index=index)
@@ -145,12 +143,14 @@ class ConversationTrees:
             tree.run_blocking("commit", "-q", "--no-verify", "-F", "-", given=message.encode())
         return tree.run_blocking("rev-parse", "HEAD").decode().strip()
 
-    def merge_blocking(self, conversation_id: str, message: str) -> Merged:
+    def merge_blocking(self, conversation_id: str, message: str, note: Note) -> Merged:
         """Merge a conversation's branch into the branch that the workspace is on.
 
-        What is not committed in the work tree is committed first. Raise `Conflict`, and change
-        nothing in the workspace, if both changed the same, a changed file of the workspace is in
-        the way, or a file that is protected would change; it names the files.
+        What is not committed in the work tree is committed first. `note` is called before the
+        workspace changes, with what it takes to repair that, and with None when it has changed.
+        Raise `Conflict`, and change nothing in the workspace, if both changed the same, a changed
+        file of the workspace is in the way, or a file that is protected would change; it names the
+        files.
         """
         target = self._target()
         if target is None:
@@ -163,9 +163,9 @@ class ConversationTrees:
         if commit != head:
             self._check_unchanged(head, commit)
             step = {"head": head, "commit": commit, "branch": target}
-            write_atomically_blocking(self._journal(conversation_id), json.dumps(step).encode())
+            note(json.dumps(step))
             self._apply(head, commit, changed)
-            self._journal(conversation_id).unlink()
+            note(None)
         tree = self._tree(conversation_id)
         tree.run_blocking("read-tree", "-m", "-u", "HEAD", commit)
         tree.run_blocking("update-ref", "HEAD", commit)
@@ -179,8 +179,6 @@ class ConversationTrees:
 
     def end_blocking(self, conversation_id: str, message: str) -> str | None:
         """Remove a work tree for good; return the branch that keeps what was not merged, if any."""
-        if not self._mark(conversation_id).exists():
-            return None
         branch = _branch(conversation_id)
         tree = self._tree(conversation_id)
         if self._commit_of(branch) and (tree.git_dir / _READY).exists():
@@ -190,31 +188,22 @@ class ConversationTrees:
         if commit and self._is_merged(commit):
             self._main.run_blocking("update-ref", "-d", f"refs/heads/{branch}", commit)
             commit = None
-        self._mark(conversation_id).unlink()
         return branch if commit else None
 
-    def known_blocking(self) -> list[str]:
-        """Return the conversations that have a work tree."""
-        with suppress(FileNotFoundError):
-            names = [entry.name for entry in self._state.iterdir()]
-            return sorted(filter(_NAME.fullmatch, names))
-        return []
-
-    def repair_blocking(self) -> None:
-        """Bring to an end what a server that was killed had begun."""
-        for conversation_id in self.known_blocking():
-            journal = self._journal(conversation_id)
-            if journal.exists():
-                self._end_merge(conversation_id, **json.loads(journal.read_bytes()))
-                journal.unlink()
-            if self._commit_of(_branch(conversation_id)) is None:  # it was being thrown away
-                self._remove(self._tree(conversation_id))
+    def repair_blocking(self, conversation_id: str, merging: str | None) -> None:
+        """Bring to an end what a server that was killed had begun; `merging` is what `note` of
+        `merge_blocking` was called with last.
+        """
+        if merging is not None:
+            self._end_merge(conversation_id, **json.loads(merging))
+        if self._commit_of(_branch(conversation_id)) is None:  # it was being thrown away
+            self._remove(self._tree(conversation_id))
 
     def _end_merge(self, conversation_id: str, head: str, commit: str, branch: str = "") -> None:
         """End a merge, or undo it if a person has changed a file of it since or left the branch."""
         if self._head() != head:
             return
-        index = self._state / f"{conversation_id}.index"
+        index = self._index(conversation_id)
         merge = InterruptedMerge(self._main, head, commit, index)
         changed = merge.changed_blocking()
         if not changed and branch in {"", self._target()}:
@@ -338,11 +327,26 @@ class ConversationTrees:
             return False
         return True
 
-    def _mark(self, conversation_id: str) -> Path:
-        return self._state / conversation_id
+    def _index(self, conversation_id: str) -> Path:
+        self._own_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._own_dir / f"{conversation_id}.index"
 
-    def _journal(self, conversation_id: str) -> Path:
-        return self._state / f"{conversation_id}.merge"
+
+def read_kept_blocking(folder: Path) -> Mapping[Path, str | None]:
+    """Return the files with which an earlier release marked conversations that have a work tree, by
+    whose ids they are named, each with its merge that has not ended.
+    """
+    marks = [path for path in sorted(folder.glob("cnv_*")) if _NAME.fullmatch(path.name)]
+    journals = [mark.with_suffix(".merge") for mark in marks]
+    merging = [journal.read_text("utf-8") if journal.exists() else None for journal in journals]
+    return dict(zip(marks, merging, strict=True))
+
+
+def remove_kept_blocking(marks: Iterable[Path]) -> None:
+    """Remove files that `read_kept_blocking` has read."""
+    for mark in marks:
+        mark.with_suffix(".merge").unlink(missing_ok=True)
+        mark.unlink()
 
 
 def _set(file: Path, line: str) -> None:

@@ -23,6 +23,7 @@ from tests.conformance.suites.rivals import RivalStoresSuite
 from tests.conformance.suites.schedules import ScheduleStoreSuite
 from tests.conformance.suites.transcripts import TranscriptStoreSuite
 from tests.conformance.suites.turns import TurnStoreSuite
+from tests.conformance.suites.work_trees import WorkTreeStoreSuite
 from tests.support.other_words import CAUGHT, Speak, expect_all_caught
 from tests.support.postgres import empty_schema_blocking
 from tests.support.run_twice import RunTwice
@@ -89,6 +90,10 @@ class TestSqliteTranscripts(_OnSqlite, TranscriptStoreSuite):
     pass
 
 
+class TestSqliteWorkTrees(_OnSqlite, WorkTreeStoreSuite):
+    pass
+
+
 class _OnPostgres:
     @pytest.fixture
     def opens(self) -> Iterator[OpenStores]:
@@ -133,6 +138,10 @@ class TestPostgresFences(_OnPostgres, FenceSuite):
 
 
 class TestPostgresTranscripts(_OnPostgres, TranscriptStoreSuite):
+    pass
+
+
+class TestPostgresWorkTrees(_OnPostgres, WorkTreeStoreSuite):
     pass
 
 

@@ -22,6 +22,7 @@ from tests.support.live_server import (
 )
 from tests.support.postgres import new_database_blocking
 from tests.support.program import one_sentence, run_app
+from tests.support.repositories import lay_repository
 
 pytestmark = pytest.mark.e2e
 
@@ -169,6 +170,28 @@ async def test_a_message_that_a_full_server_passed_on_is_answered_though_its_tak
             assert len(listed) == 2
             assert told[0]["outcome"] == "engine_failed"
             assert await results(nodes.here, told[0]["conversation_id"]) == told
+
+
+async def test_a_conversation_goes_on_in_its_work_tree_at_another_server(
+    tmp_path: Path, url: str
+) -> None:
+    await anyio.to_thread.run_sync(lambda: lay_repository(tmp_path / "ws", a_txt="a\n"))
+    write = {"tool": "Write", "input": {"file_path": "b.txt", "content": "zebra\n"}}
+    read = {"tool": "Read", "input": {"file_path": "b.txt"}}
+    async with two_nodes(tmp_path, url, worktrees="on") as nodes:
+        where = (await nodes.here.ask(script(write, {"text": "Written."})))["conversation_id"]
+        await anyio.to_thread.run_sync(nodes.one.kill)
+        again = await nodes.there.ask(script(read, {"echo": "messages"}), where)
+        assert (again["outcome"], again["notices"]) == ("answered", [])
+        call = f"/conversations/{where}/turns/{again['turn_id']}/tools/1"
+        assert "zebra" in (await nodes.there.get(call))["output"]
+        assert "Written." in again["reply"]
+        assert not (tmp_path / "ws/b.txt").exists()
+        new = await nodes.there.ask(script(write, {"text": "Written."}))
+        shown = await nodes.there.get(f"/conversations/{new['conversation_id']}/worktree")
+        assert [file["path"] for file in shown["files"]] == ["b.txt"]
+        await nodes.there.post(f"/conversations/{where}/worktree/merge")
+        assert (tmp_path / "ws/b.txt").read_text() == "zebra\n"
 
 
 def test_a_server_that_is_not_alone_takes_a_database_that_others_share(

@@ -19,6 +19,7 @@ from gateway.conversations.sql.record_queue import SqlRecordQueue
 from gateway.conversations.sql.schedules import SqlScheduleStore
 from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.conversations.sql.webhooks import SqlWebhookStore
+from gateway.conversations.sql.work_trees import SqlWorkTreeStore
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from tests.conformance.suites.conversation_values import OpenStores, Stores
@@ -55,6 +56,7 @@ def stores_on(database: SqlDatabase) -> Stores:
         file_changes=SqlFileChangeStore(database),
         record=SqlRecordQueue(database),
         transcripts=SqlTranscriptStore(database),
+        work_trees=SqlWorkTreeStore(database),
     )
 
 

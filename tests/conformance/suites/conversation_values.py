@@ -29,6 +29,7 @@ from gateway.conversations.store import (
     TurnStore,
 )
 from gateway.conversations.webhooks import WebhookStore
+from gateway.conversations.work_trees import WorkTreeStore
 from gateway.ids import ConversationId, TurnId, UserId
 from gateway.transcripts import TranscriptStore
 from tests.conformance.suites.opened import OpenedSuite
@@ -63,6 +64,7 @@ class Stores:
     file_changes: FileChangeStore
     record: RecordQueue
     transcripts: TranscriptStore
+    work_trees: WorkTreeStore
 
 
 OpenStores = Callable[[], AbstractAsyncContextManager[Stores]]

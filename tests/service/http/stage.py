@@ -31,6 +31,7 @@ from gateway.conversations.sql.events import SqlEventStore
 from gateway.conversations.sql.file_changes import SqlFileChangeStore
 from gateway.conversations.sql.schedules import SqlScheduleStore
 from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.work_trees import SqlWorkTreeStore
 from gateway.engine.held_client import PoolLimits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec
@@ -313,7 +314,13 @@ async def staged(
                 pool=pool,
                 engine=engine,
                 approvals=approvals,
-                worktrees=Worktrees(opener, mask_secrets, store.missing, is_on=False),
+                worktrees=Worktrees(
+                    opener,
+                    SqlWorkTreeStore(database),
+                    mask_secrets,
+                    store.missing,
+                    is_on=False,
+                ),
                 memory=ConversationMemory(
                     tools,
                     take=memory.queue.put,

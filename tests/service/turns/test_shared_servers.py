@@ -228,7 +228,6 @@ async def test_what_one_server_records_another_one_remembers(
     [
         ({"memu": "cli", "memu_url": "http://127.0.0.1:9"}, "CANDOR_MEMU=server or off"),
         ({"embedder": "multilingual"}, "only a superuser may add pgvector .* CANDOR_EMBEDDER=none"),
-        ({"worktrees": "on"}, "CANDOR_WORKTREES=off"),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
 )

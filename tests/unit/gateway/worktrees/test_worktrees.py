@@ -14,6 +14,7 @@ from gateway.worktrees.worktrees import ConversationTrees
 from tests.support.repositories import arm, git, lay_repository
 
 ONE, TWO = "cnv_one", "cnv_two"
+Noted = list[str | None]
 
 
 @pytest.fixture
@@ -31,6 +32,10 @@ def trees(workspace: Path) -> ConversationTrees:
 def made(workspace: Path) -> ConversationTrees:
     prepare = partial(prepare_user_blocking, skills_source=OWN_SKILLS)
     return ConversationTrees(workspace, workspace.parent / "data", prepare)
+
+
+def unnoted(_: str | None) -> None:
+    """Keep nothing of a merge that nobody kills."""
 
 
 def status(folder: Path) -> str:
@@ -61,7 +66,7 @@ def test_a_merge_takes_all_changes_and_leaves_what_else_the_workspace_holds(
     (one / "deep/c.txt").unlink()
     (workspace / "b.txt").write_text("not committed\n")
     (workspace / "loose.txt").write_text("loose\n")
-    merged = trees.merge_blocking(ONE, "Merge it")
+    merged = trees.merge_blocking(ONE, "Merge it", unnoted)
     assert merged.files == 3
     assert git(workspace, "rev-parse", "main") == merged.commit
     assert (workspace / "a.txt").read_text() == "one\n"
@@ -70,7 +75,7 @@ def test_a_merge_takes_all_changes_and_leaves_what_else_the_workspace_holds(
     assert (workspace / "b.txt").read_text() == "not committed\n"
     assert status(workspace).split("\n") == ["M b.txt", "?? loose.txt"]
     assert git(one, "log", "-1", "--format=%s") == "Merge it"
-    assert trees.merge_blocking(ONE, "Nothing").files == 0
+    assert trees.merge_blocking(ONE, "Nothing", unnoted).files == 0
 
 
 def test_two_that_change_the_same_conflict_and_nothing_is_changed(
@@ -80,15 +85,15 @@ def test_two_that_change_the_same_conflict_and_nothing_is_changed(
     (one / "a.txt").write_text("one\n")
     (two / "a.txt").write_text("two\n")
     (two / "b.txt").write_text("two\n")
-    trees.merge_blocking(ONE, "One")
+    trees.merge_blocking(ONE, "One", unnoted)
     before = git(workspace, "rev-parse", "HEAD")
     with pytest.raises(Conflict) as refused:
-        trees.merge_blocking(TWO, "Two")
+        trees.merge_blocking(TWO, "Two", unnoted)
     assert refused.value.details == {"files": ["a.txt"]}
     assert (git(workspace, "rev-parse", "HEAD"), status(workspace)) == (before, "")
     assert (two / "a.txt").read_text() == "two\n"
     (two / "a.txt").write_text("one\n")  # as a person, or the agent, settles it
-    assert trees.merge_blocking(TWO, "Two").files == 1
+    assert trees.merge_blocking(TWO, "Two", unnoted).files == 1
     assert git(workspace, "log", "-1", "--format=%p").count(" ") == 1
 
 
@@ -100,7 +105,7 @@ def test_what_is_not_committed_in_the_workspace_is_not_overwritten(
     (one / name).write_text("one\n")
     (workspace / name).write_text("mine\n")
     with pytest.raises(Conflict) as refused:
-        trees.merge_blocking(ONE, "One")
+        trees.merge_blocking(ONE, "One", unnoted)
     assert refused.value.details == {"files": [name]}
     assert (workspace / name).read_text() == "mine\n"
 
@@ -110,7 +115,7 @@ def test_protected_files_are_not_merged(workspace: Path, trees: ConversationTree
     (one / "CLAUDE.md").write_text("Do evil.\n")
     (one / ".env").write_text("TOKEN=x\n")
     with pytest.raises(Conflict) as refused:
-        trees.merge_blocking(ONE, "One")
+        trees.merge_blocking(ONE, "One", unnoted)
     assert refused.value.details == {"files": [".env", "CLAUDE.md"]}
     assert status(workspace) == ""
 
@@ -154,7 +159,6 @@ def test_what_is_thrown_away_is_gone_and_the_next_use_begins_anew(
     trees.discard_blocking(ONE)
     assert not one.exists()
     assert git(workspace, "branch", "--list", "candor/*") == ""
-    assert trees.wants_blocking(ONE, is_new=False)
     assert (trees.open_blocking(ONE) / "a.txt").read_text() == "a\n"
 
 
@@ -163,7 +167,7 @@ def test_a_conversation_that_ends_leaves_a_branch_of_what_was_not_merged(
 ) -> None:
     for name in (ONE, TWO):
         (trees.open_blocking(name) / "a.txt").write_text("one\n")
-    trees.merge_blocking(ONE, "One")
+    trees.merge_blocking(ONE, "One", unnoted)
     (trees.folder(TWO) / "a.txt").write_text("two\n")
     assert trees.end_blocking(ONE, "Rest") is None
     assert trees.end_blocking(TWO, "Rest") == "candor/cnv_two"
@@ -171,22 +175,21 @@ def test_a_conversation_that_ends_leaves_a_branch_of_what_was_not_merged(
         "candor/cnv_two"
     )
     assert git(workspace, "show", "candor/cnv_two:a.txt") == "two"
-    assert (list((workspace / ".candor-worktrees").iterdir()), trees.known_blocking()) == ([], [])
+    assert list((workspace / ".candor-worktrees").iterdir()) == []
 
 
 def test_a_folder_that_is_no_repository_with_a_commit_has_no_work_trees(tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     assert made(tmp_path / "plain").status_blocking(ONE) is None
-    assert not made(tmp_path / "plain").wants_blocking(ONE, is_new=True)
+    assert not made(tmp_path / "plain").may_begin_blocking(ONE)
     (tmp_path / "empty").mkdir()
     git(tmp_path / "empty", "init", "-q")
-    assert not made(tmp_path / "empty").wants_blocking(ONE, is_new=True)
+    assert not made(tmp_path / "empty").may_begin_blocking(ONE)
     lay_repository(tmp_path / "ws")
-    assert made(tmp_path / "ws").wants_blocking(ONE, is_new=True)
-    assert not made(tmp_path / "ws").wants_blocking(ONE, is_new=False)
+    assert made(tmp_path / "ws").may_begin_blocking(ONE)
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked/.git").symlink_to(tmp_path / "ws/.git")
-    assert not made(tmp_path / "linked").wants_blocking(ONE, is_new=True)
+    assert not made(tmp_path / "linked").may_begin_blocking(ONE)
 
 
 class Killed(BaseException):
@@ -213,13 +216,13 @@ def test_a_kill_at_any_command_leaves_a_state_that_is_brought_to_an_end(
         (workspace / "loose.txt").write_text("loose\n")
         trees = made(workspace)
         monkeypatch.setattr(WorkTree, "run_blocking", dying)
-        left, is_written, is_merged, is_whole = number, False, False, False
+        left, is_written, is_merged, is_whole, noted = number, False, False, False, Noted([None])
         try:
             one = trees.open_blocking(ONE)
             (one / "a.txt").write_text("one\n")
             (one / "deep/c.txt").unlink()
             is_written = True
-            trees.merge_blocking(ONE, "One")
+            trees.merge_blocking(ONE, "One", noted.append)
             is_merged = True
             trees.discard_blocking(ONE)
             is_whole = True
@@ -227,16 +230,16 @@ def test_a_kill_at_any_command_leaves_a_state_that_is_brought_to_an_end(
             pass
         monkeypatch.setattr(WorkTree, "run_blocking", run)
         again = made(workspace)
-        again.repair_blocking()
+        again.repair_blocking(ONE, noted[-1])
         assert status(workspace) == "?? loose.txt", number
         seen = ((workspace / "a.txt").read_text(), (workspace / "deep/c.txt").exists())
         assert seen in {("a\n", True), ("one\n", False)}, number
         assert not is_merged or seen == ("one\n", False)
-        if again.wants_blocking(ONE, is_new=True):
+        if again.may_begin_blocking(ONE):
             there = again.open_blocking(ONE)
             kept = "one\n" if is_written else "a\n"
             assert (there / "a.txt").read_text() == kept, number
-            again.merge_blocking(ONE, "One")
+            again.merge_blocking(ONE, "One", unnoted)
         assert status(workspace) == "?? loose.txt", number
         if is_whole:
             return
@@ -259,7 +262,8 @@ def test_what_a_person_changed_since_a_killed_merge_stays_and_the_merge_is_undon
     workspace: Path, monkeypatch: pytest.MonkeyPatch, person: str, killed_at: str
 ) -> None:
     (workspace / "loose.txt").write_text("loose\n")
-    one = kill_merge(workspace, monkeypatch, killed_at)
+    noted = Noted()
+    one = kill_merge(workspace, monkeypatch, killed_at, noted)
     expected = {"a.txt": "a\n", "b.txt": "b\n", "deep/c.txt": "c\n", "loose.txt": "loose\n"}
     files, command, told = PERSONS[person]
     for name, text in files.items():
@@ -272,7 +276,7 @@ def test_what_a_person_changed_since_a_killed_merge_stays_and_the_merge_is_undon
         (workspace / name).write_text(text)
     if command:
         git(workspace, *command)
-    made(workspace).repair_blocking()
+    made(workspace).repair_blocking(ONE, noted[-1])
     found = {
         str(path.relative_to(workspace)): path.read_text()
         for path in workspace.rglob("*.txt")
@@ -284,10 +288,12 @@ def test_what_a_person_changed_since_a_killed_merge_stays_and_the_merge_is_undon
     assert (one / "a.txt").read_text() == "a.txt by the agent\n"
     if person in {"edits", "stages", "adds"}:
         with pytest.raises(Conflict):
-            made(workspace).merge_blocking(ONE, "One")
+            made(workspace).merge_blocking(ONE, "One", unnoted)
 
 
-def kill_merge(workspace: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str) -> Path:
+def kill_merge(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str, noted: Noted
+) -> Path:
     """Merge, and be killed before a command; return the work tree."""
     run = WorkTree.run_blocking
 
@@ -305,7 +311,7 @@ def kill_merge(workspace: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str)
     with monkeypatch.context() as patched:
         patched.setattr(WorkTree, "run_blocking", dying)
         with pytest.raises(Killed):
-            trees.merge_blocking(ONE, "One")
+            trees.merge_blocking(ONE, "One", noted.append)
     return one
 
 
@@ -320,13 +326,13 @@ def test_nothing_that_the_repository_names_is_run(workspace: Path, tmp_path: Pat
     trees.changes_blocking(ONE, state.base)
     (workspace / "a.txt").write_text("other\n")
     with pytest.raises(Conflict):
-        trees.merge_blocking(ONE, "One")
+        trees.merge_blocking(ONE, "One", unnoted)
     (workspace / "a.txt").write_text("a\n")
     two = trees.open_blocking(TWO)
     (two / "a.txt").write_text("two\n")
-    trees.merge_blocking(TWO, "Two")
+    trees.merge_blocking(TWO, "Two", unnoted)
     with pytest.raises(Conflict):  # this asks for the driver
-        trees.merge_blocking(ONE, "One")
+        trees.merge_blocking(ONE, "One", unnoted)
     trees.discard_blocking(ONE)
     trees.end_blocking(ONE, "Rest")
     assert not mark.exists()
@@ -353,7 +359,7 @@ def test_a_work_tree_that_points_elsewhere_is_not_followed(
     (one / "a.txt").write_text("one\n")
     trees.commit_blocking(ONE, "One")
     assert git(workspace, "log", "-1", "--format=%s", "main") == "first"
-    assert trees.merge_blocking(ONE, "One").files == 1
+    assert trees.merge_blocking(ONE, "One", unnoted).files == 1
     assert not (tmp_path / "ran").exists()
     assert (workspace / "a.txt").read_text() == "one\n"
 
