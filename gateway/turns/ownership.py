@@ -318,12 +318,13 @@ class Ownership:
 
     async def _bury(self) -> None:
         """Note the end of processes of this machine, so that nobody waits until they expire."""
-        self._living = set()
+        living: set[str] = set()
         for node in await self._leases.living():
             if node.process is not None and await self._has_ended(node.process):
                 await self._leases.bury(node)
             else:
-                self._living.add(node.incarnation)
+                living.add(node.incarnation)
+        self._living = living  # not before: a server that is being looked at still lives
 
     async def _let_unused_go(self) -> None:
         """Release what has been unused for so long that nothing is being stored for it, either."""

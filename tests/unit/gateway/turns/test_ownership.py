@@ -90,6 +90,31 @@ async def test_a_server_whose_start_took_longer_than_a_beat_lets_go_of_nothing(
         assert not let_go.is_set()
 
 
+async def test_another_server_lives_while_it_is_looked_at_and_while_nothing_can_be_read(
+    tmp_path: Path,
+) -> None:
+    """Streams that it answers would be cut otherwise."""
+    rival = Node(id=NodeId("rival"), incarnation="2", process="place 1 2.0")
+    lived: list[bool] = []
+
+    async def look(_: str) -> bool:  # noqa: RUF029  as a `HasEnded`
+        lived.append(ownership.is_living(rival))
+        return False
+
+    async with open_file(tmp_path) as database:
+        leases = Failing(database)
+        ownership = Ownership(leases, HERE, is_shared=True, has_ended=look)
+        await ownership.begin()
+        await leases.join(rival, ttl_ms=3_600_000)
+        for _ in range(2):
+            await ownership.beat()
+        assert lived == [False, True]
+        await database.close()
+        with pytest.raises(StoreUnavailable):
+            await ownership._follow()  # noqa: SLF001
+        assert ownership.is_living(rival)
+
+
 async def test_what_was_let_go_is_taken_with_another_epoch_when_the_heart_beats_again(
     tmp_path: Path,
 ) -> None:
