@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
@@ -27,9 +27,9 @@ from gateway.conversations.sql.excerpts import Copy
 from gateway.conversations.sql.leases import Fence, clock_of, take_blocking
 from gateway.conversations.sql.quotas import OWN_LIMITS, quota_of_blocking, with_own
 from gateway.conversations.sql.rows import readable, row_of_turn, turn_of
+from gateway.conversations.sql.session_turns import SessionTurns
 from gateway.conversations.sql.text_index import TEXT_INDEXES
 from gateway.conversations.store import (
-    MAX_SHOWN_TURNS,
     IdempotencyKey,
     KeyedTurn,
     QuotaReached,
@@ -45,22 +45,6 @@ from memory.stores.sqlite.statements import insert_blocking
 
 _log = logging.getLogger(__name__)
 
-_IN_SESSION = (
-    # a fork's session begins with what was copied, unless a new one had to be begun since
-    "WITH own AS (SELECT id, copy_of, seq FROM turns WHERE conversation_id = :id"
-    " AND state = 'completed' AND (session_id = :session_id OR copy_of IS NOT NULL"
-    " AND NOT EXISTS (SELECT 1 FROM turns lost WHERE lost.conversation_id = :id"
-    " AND lost.state = 'completed' AND lost.copy_of IS NULL AND lost.session_id != :session_id)))"
-    " SELECT coalesce(own.copy_of, own.id) AS turn_id,"
-    " json_extract(result, '$.notices') AS notices,"
-    " json_extract(result, '$.memory.injected') AS shown FROM own JOIN turns ON turns.id = own.id"
-    " ORDER BY own.seq DESC LIMIT :most"
-)
-"""The last turns of a session, the latest first."""
-_SUMMARISED = "conversation_summarised"
-"""The notice of a turn after which the model does not have it, and what was before it, word for
-word.
-"""
 _LATER = "last_activity_at = CASE WHEN last_activity_at < ? THEN ? ELSE last_activity_at END"
 _DAY = "SELECT turns, cost_usd FROM user_days WHERE user_id = ? AND day = ?"
 _UNFINISHED = "SELECT count(*) FROM turns WHERE user_id = ? AND state IN ('queued', 'running')"
@@ -150,6 +134,7 @@ class SqlTurnStore:
         self._fence = Fence(database)
         self._clock = clock_of(database)
         self._texts = TEXT_INDEXES[database.engine]
+        self._sessions = SessionTurns(database)
 
     async def accept(
         self,
@@ -346,20 +331,7 @@ class SqlTurnStore:
         return turns[::-1]
 
     async def in_session(self, conversation: Conversation) -> Sequence[SessionTurn]:
-        if conversation.session_id is None:
-            return []
-        rows = await self._database.rows(
-            _IN_SESSION, asdict(conversation) | {"most": MAX_SHOWN_TURNS}
-        )
-        turns: list[SessionTurn] = []
-        for row in rows:
-            notices = json.loads(row["notices"] or "[]")
-            if any(notice["code"] == _SUMMARISED for notice in notices):
-                break
-            injected = json.loads(row["shown"] or "[]")
-            shown = {item["id"]: item.get("revision", 1) for item in injected}
-            turns.append(SessionTurn(turn_id=row["turn_id"], shown=shown))
-        return turns[::-1]
+        return await self._sessions.of(conversation)
 
     async def spending(self, conversation_id: ConversationId) -> Spending:
         (row,) = await self._database.rows(_SPENDING, (conversation_id,))

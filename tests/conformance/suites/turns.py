@@ -15,6 +15,7 @@ from gateway.conversations.store import (
     IdempotencyKey,
     KeyedTurn,
     QuotaReached,
+    SessionTurn,
 )
 from gateway.ids import ConversationId, TurnId
 from memory.errors import StoreConflict
@@ -400,6 +401,20 @@ class TurnStoreSuite(StoresSuite):
                 item.id: {"fac_1": 2} for item in made[:1] * (count == 1) + made[2:count]
             }
         assert await stores.turns.in_session(replace(held, session_id=None)) == []
+
+    async def test_a_session_holds_also_a_turn_that_ended_after_a_later_one(
+        self, stores: Stores
+    ) -> None:
+        held = conversation(session_id="s1")
+        await stores.conversations.create(held)
+        made = [await stores.turns.accept(turn(str(n))) for n in range(3)]
+        result = {"memory": {"injected": [{"id": "fac_1", "revision": 2}]}}
+        for count, place in enumerate((1, 0, 2), start=1):
+            await stores.turns.finish([ended(made[place], place + 1, result=result)], [])
+            done = made[:count] if count > 1 else made[1:2]
+            assert await stores.turns.in_session(held) == [
+                SessionTurn(turn_id=entry.id, shown={"fac_1": 2}) for entry in done
+            ]
 
     async def test_a_copied_history_is_a_conversation_of_its_own(self, stores: Stores) -> None:
         await stores.conversations.create(conversation())

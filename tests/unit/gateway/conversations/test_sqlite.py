@@ -301,3 +301,17 @@ async def test_the_copies_that_an_older_server_made_are_known_as_copies(tmp_path
             "cnv_other": None,
             "cnv_again": "trn_a",
         }
+
+
+async def test_what_a_turn_of_a_session_was_shown_is_read_once(tmp_path: Path) -> None:
+    held = conversation(session_id="s1")
+    result = {"memory": {"injected": [{"id": "fac_1", "revision": 2}]}}
+    async with open_file(tmp_path) as database:
+        stores = stores_on(database)
+        await stores.conversations.create(held)
+        for n in range(2):
+            accepted = await stores.turns.accept(turn(str(n)))
+            await stores.turns.finish([ended(accepted, n + 1, result=result)], [])
+            found = await stores.turns.in_session(held)
+            assert [entry.shown for entry in found] == [{"fac_1": 2}] * (n + 1)
+            await database.execute("UPDATE turns SET result = '{}'")
