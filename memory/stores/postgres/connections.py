@@ -98,6 +98,11 @@ class Statements:
         cursor.executemany(translated(statement), parameters)
         return cursor
 
+    def wait_blocking(self) -> None:
+        """Wait for the results of all statements."""
+        if self._pipeline is not None:
+            self._pipeline.sync()
+
     def _cursor(self) -> _Cursor:
         cursor = _Cursor(self._connection)
         cursor.pipeline = self._pipeline
@@ -134,8 +139,8 @@ class _Pool:
     def use_blocking(self, use: Callable[[Driver], T]) -> T:
         """Return what `use` does with a connection; a transaction that it leaves open is undone.
 
-        If the connection was lost, as when the server restarts, `use` is called again with another
-        one. It raises no error of the driver if it must not be.
+        If the connection was lost, perhaps while it was idle, as when the server restarts, `use` is
+        called again with another one. It raises no error of the driver if it must not be.
         """
         while True:
             kept = self._take_blocking()
@@ -169,19 +174,7 @@ class _Pool:
         with self._lock:
             if self._closed:
                 raise StoreUnavailable("The database is closed.")
-            while self._idle:
-                connection = self._idle.pop()
-                if _is_connected(connection):
-                    return connection
-            return None
-
-
-def _is_connected(connection: Driver) -> bool:
-    """Return whether the server has not ended an idle connection, as far as this side knows."""
-    with suppress(psycopg.Error):
-        for _ in range(2):  # its last words, and the end
-            connection.pgconn.consume_input()
-    return not connection.closed
+            return self._idle.pop() if self._idle else None
 
 
 class WriterPool(_Pool):

@@ -147,8 +147,10 @@ def _commit_blocking(work: Callable[[Connection], T], connection: Driver) -> T:
     is_committing = False
     try:
         with pipelined_blocking(connection) as statements:
-            connection.execute(_BEGIN, prepare=False)
+            begun = connection.execute(_BEGIN, prepare=False)
             result = work(statements)
+            if begun.pgresult is None:  # no answer yet: the connection may have been lost
+                statements.wait_blocking()
             is_committing = True
             connection.execute("COMMIT")
     except psycopg.Error:

@@ -31,6 +31,8 @@ STEPS = ["CREATE TABLE words (word TEXT PRIMARY KEY, count BIGINT NOT NULL DEFAU
 ENDED_BY_SERVER = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'candor'"
 )
+ENDED_AND_GONE = ENDED_BY_SERVER.replace("(pid)", "(pid, 10000)")
+"""The same, and waits for their end, at most so many milliseconds."""
 SQL = {"conversations": POSTGRES_MIGRATIONS, "memory": MEMORY_MIGRATIONS}
 INDEXES = ("search_words", "search_texts", "item_words")
 """What finds texts is each engine's own."""
@@ -186,8 +188,7 @@ async def test_a_connection_that_is_lost_before_the_commit_is_replaced(schema: s
         runs.append(1)
         writer.execute("INSERT INTO words VALUES ('b')")
         if len(runs) == 1:
-            on_server_blocking(ENDED_BY_SERVER)
-        writer.execute("SELECT 1").fetchall()
+            on_server_blocking(ENDED_AND_GONE)
 
     async with open_schema(schema, STEPS) as database:
         await database.execute("INSERT INTO words VALUES ('a')")
@@ -202,8 +203,8 @@ async def test_a_commit_without_an_answer_is_not_tried_again(schema: str) -> Non
 
     def lost(writer: Any) -> None:
         runs.append(1)
-        writer.execute("INSERT INTO words VALUES ('b')")
-        on_server_blocking(ENDED_BY_SERVER)
+        writer.execute("INSERT INTO words VALUES ('b') RETURNING word").fetchall()
+        on_server_blocking(ENDED_AND_GONE)
 
     async with open_schema(schema, STEPS) as database:
         await database.execute("INSERT INTO words VALUES ('a')")
