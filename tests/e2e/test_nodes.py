@@ -10,6 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
+from tests.support.fault_cluster import SKEWED_APP
+from tests.support.later_versions import TAKING_AWAY
 from tests.support.live_server import (
     LiveClient,
     LiveServer,
@@ -205,6 +207,25 @@ def test_a_server_that_is_not_alone_takes_a_database_that_others_share(
     with started_server(tmp_path / "one", database_url=url, node_url=ANY_PORT):
         done = run_app("demo", directory=tmp_path / "alone", database_url=url)
     assert one_sentence(done.stderr).startswith("Another Candor server uses the database")
+
+
+def test_a_version_that_takes_away_what_others_need_starts_when_none_of_them_runs(
+    tmp_path: Path, url: str
+) -> None:
+    later: dict[str, Any] = {
+        "program": SKEWED_APP,
+        "environ": {"CLOCK_SKEW_S": "0", "LATER_VERSIONS": TAKING_AWAY},
+        "database_url": url,
+        "node_url": ANY_PORT,
+    }
+    with started_server(tmp_path / "one", database_url=url, node_url=ANY_PORT) as one:
+        done = run_app("demo", directory=tmp_path / "later", **later)
+        assert "stop all of them, then start this one" in one_sentence(done.stderr)
+        assert one.new_conversation()
+    with started_server(tmp_path / "later", **later):
+        pass
+    done = run_app("demo", directory=tmp_path / "one", database_url=url, node_url=ANY_PORT)
+    assert "written by a newer version" in one_sentence(done.stderr)
 
 
 async def test_the_agents_of_a_paused_server_are_killed_before_it_goes_on(

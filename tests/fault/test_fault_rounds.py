@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,15 @@ ALONE = (
     *("killed", "drained", "paused_briefly", "cut", "closed", "held_briefly", "answers_lost"),
     *("delayed", "database_restarted", "database_crashed", "migrated"),
 )
-REST = ("paused", "held", "silent", "unreachable", "paused_briefly", "migrated", "nothing")
+REST = (
+    *("paused", "held", "silent", "unreachable", "paused_briefly", "migrated", "nothing"),
+    *("upgraded", "upgraded"),
+)
 SHORT = (
     *("killed", "paused", "drained", "cut", "closed", "held_briefly", "answers_lost", "delayed"),
     *("database_restarted", "database_crashed"),
 )
+UPGRADES = (("upgraded", 1), ("killed", 0), ("upgraded", 0), ("drained", 1))
 TWO, THREE, HOURS = (0, 2), (0, 2, -2), (0, 3600)
 """By how many seconds the servers' clocks are wrong."""
 IN_ORDINARY_RUN = 10
@@ -91,6 +96,22 @@ async def play(rounds: FaultRounds, planned: Sequence[Round]) -> None:
 async def test_two_servers_keep_their_word_through_one_fault_after_another(tmp_path: Path) -> None:
     async with open_rounds(tmp_path, TWO) as rounds:
         await play(rounds, schedule(6, SHORT, IN_ORDINARY_RUN, 2))
+
+
+async def test_servers_of_several_versions_keep_their_word_on_one_database(tmp_path: Path) -> None:
+    """Each upgrade migrates it under the others, which begin again with a schema newer than theirs."""
+    planned = [
+        replace(round_, fault=fault, node=node, hits_holder=False)
+        for round_, (fault, node) in zip(schedule(3, SHORT, 4, 2), UPGRADES, strict=True)
+    ]
+    async with open_rounds(tmp_path, TWO) as rounds:
+        await play(rounds, planned)
+        nodes = rounds.faults.cluster.nodes
+        assert [len(node.later_versions) for node in nodes] == [2, 1]
+        for node in nodes:
+            starts = [*node.ended, node.server]
+            logs = [row["event"] for server in starts if server is not None for row in server.log()]
+            assert logs.count("database_is_newer") == 2  # of the conversations, and of memory
 
 
 @pytest.mark.soak

@@ -51,6 +51,8 @@ class ClusterNode:
     door: Road
     """From its clients and the other servers."""
     database: str
+    later_versions: Sequence[str] = ()
+    """The versions after this one, up to its own; see `later_versions`."""
     server: LiveServer | None = None
     starts: int = 0
     ended: list[LiveServer] = field(default_factory=list)
@@ -84,7 +86,10 @@ class Cluster:
             start_server,
             self._root / node.name,
             program=SKEWED_APP,
-            environ={"CLOCK_SKEW_S": str(node.skew_s)},
+            environ={
+                "CLOCK_SKEW_S": str(node.skew_s),
+                "LATER_VERSIONS": " ".join(node.later_versions),
+            },
             port=node.port,
             database_url=f"postgresql://{address}",
             **shared,

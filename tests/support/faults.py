@@ -57,6 +57,7 @@ class Faults:
             "unreachable": self._unreachable,
             "silent": self._silent,
             "migrated": self._migrated,
+            "upgraded": self._upgraded,
         }
 
     def acting(self, label: str) -> list[dict[str, Any]]:
@@ -136,6 +137,12 @@ class Faults:
         await anyio.sleep(_SHORT_S * 4)
         node.door.cut()
         node.door.free()
+
+    async def _upgraded(self, node: ClusterNode) -> None:
+        """Replace a server by one of the next version, which migrates the database of the others."""
+        known = max((one.later_versions for one in self.cluster.nodes), key=len)
+        node.later_versions = (*known, str(len(known) + 1))
+        await self._drained(node)
 
     async def _migrated(self, _: ClusterNode) -> None:
         """Change the tables as the first step of a newer version may, while the servers run."""

@@ -5,6 +5,7 @@ committed, as with SQLite's one writer. Where two of them contradict each other 
 and its function is run again.
 """
 
+import logging
 import random
 import re
 import time
@@ -30,7 +31,7 @@ from memory.stores.postgres.connections import (
 )
 from memory.stores.postgres.driver_errors import translating_errors
 from memory.stores.postgres.translation import Row
-from memory.stores.postgres.use_lock import Use, UseLock
+from memory.stores.postgres.use_lock import Use, UseLock, is_unused_blocking
 
 T = TypeVar("T")
 
@@ -52,6 +53,15 @@ _MAY_WRITE: Final = (
 )
 """Fails if a table is missing."""
 _NEWER: Final = "The database was written by a newer version of this program."
+_EXPAND: Final = "-- expand\n"
+"""Begins a migration after which programs that do not know it go on."""
+_CONTRACT: Final = "-- contract\n"
+"""Begins one that takes away what earlier programs need."""
+_OTHERS: Final = (
+    "The database must be changed in a way that other servers of an earlier version cannot bear: "
+    "stop all of them, then start this one."
+)
+_log = logging.getLogger(__name__)
 
 
 class InUse(StoreUnavailable):
@@ -229,6 +239,9 @@ def migrate_blocking(
 ) -> None:
     """Apply the missing migrations in the transaction that is open; another program that does so is
     waited for, unless `waits` is False: then for 5 seconds. The search path leads to the schema.
+
+    Raise `StoreUnavailable` if a newer program has applied others, unless each of them begins with
+    the line `-- expand`, or if one begins with `-- contract` and another program uses the schema.
     """
     if waits:
         connection.execute("SET LOCAL lock_timeout TO 0")
@@ -241,11 +254,17 @@ def migrate_blocking(
         "CREATE TABLE IF NOT EXISTS schema_version (version INTEGER PRIMARY KEY,"
         " applied_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp())"
     )
-    row = connection.execute("SELECT coalesce(max(version), -1) FROM schema_version").fetchone()
-    version = row[0] if row else -1
-    if version > len(migrations):
+    applied = {row[0] for row in connection.execute("SELECT version FROM schema_version")}
+    newer = [number for number in applied if number > len(migrations)]
+    if not applied.issuperset(-number for number in newer):
         raise StoreUnavailable(_NEWER)
+    if newer:
+        _log.warning("database_is_newer", extra={"schema": schema, "version": max(newer)})
     for number, step in steps.items():
-        if number > version:
+        if number > max(applied, default=-1):
+            if step.startswith(_CONTRACT) and not is_unused_blocking(connection, schema):
+                raise StoreUnavailable(_OTHERS)
             connection.execute(step, prepare=False)
-            connection.execute("INSERT INTO schema_version VALUES (%s)", (number,))
+            # of one that only adds, the number below 0 stands beside it
+            for row in (number, -number) if step.startswith(_EXPAND) else (number,):
+                connection.execute("INSERT INTO schema_version VALUES (%s)", (row,))

@@ -15,7 +15,14 @@ _TAKE: Final = {
     "alone": "SELECT pg_try_advisory_lock(hashtextextended('sole use of ' || %s, 0))",
     "with_others": "SELECT pg_try_advisory_lock_shared(hashtextextended('sole use of ' || %s, 0))",
 }
+_TAKE_ONCE: Final = "SELECT pg_try_advisory_xact_lock(hashtextextended('sole use of ' || %s, 0))"
 _log = logging.getLogger(__name__)
+
+
+def is_unused_blocking(connection: Driver, schema: str) -> bool:
+    """Return whether no program holds the lock; until the open transaction ends none takes it."""
+    row = connection.execute(_TAKE_ONCE, (schema,)).fetchone()
+    return bool(row and row[0])
 
 
 class UseLock:

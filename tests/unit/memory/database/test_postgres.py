@@ -109,6 +109,44 @@ async def test_a_database_of_a_newer_program_is_refused(schema: str) -> None:
         await open_postgres(server_url(), STEPS, schema=schema)
 
 
+async def test_a_program_goes_on_with_what_newer_ones_have_only_added(schema: str) -> None:
+    added = [*STEPS, "-- expand\nALTER TABLE words ADD COLUMN later TEXT", "-- expand\nSELECT 1"]
+    async with open_schema(schema, added):
+        pass
+    async with open_schema(schema, STEPS) as database:
+        await database.write(lambda writer: writer.execute("INSERT INTO words VALUES ('a')"))
+        assert await count_words(database) == 1
+    async with open_schema(schema, [*added, "SELECT 1", "-- expand\nSELECT 1"]):
+        pass
+    with pytest.raises(StoreUnavailable, match="newer version"):
+        await open_postgres(server_url(), STEPS, schema=schema)
+
+
+async def test_what_earlier_programs_cannot_bear_is_done_when_none_uses_the_schema(
+    schema: str,
+) -> None:
+    steps = [*STEPS, "-- contract\nALTER TABLE words RENAME TO terms"]
+    use = await open_postgres(server_url(), STEPS, schema=schema, use="with_others")
+    with pytest.raises(StoreUnavailable, match="stop all of them"):
+        await open_postgres(server_url(), steps, schema=schema, use="with_others")
+    assert await count_words(use) == 0
+    await use.close()
+    async with open_schema(schema, steps) as database:
+        assert await database.scalar("SELECT count(*) FROM terms") == 0
+    with pytest.raises(StoreUnavailable, match="newer version"):
+        await open_postgres(server_url(), STEPS, schema=schema)
+
+
+RELEASED = {"conversations": 7, "memory": 2}
+"""How many migrations there were before their first lines were read; all of them add."""
+
+
+@pytest.mark.parametrize("part", SQL)
+def test_each_migration_says_whether_programs_that_do_not_know_it_go_on(part: str) -> None:
+    for step in SQL[part][RELEASED[part] :]:
+        assert step.startswith(("-- expand\n", "-- contract\n")), step[:80]
+
+
 async def test_a_function_that_a_rival_contradicts_is_run_again(schema: str) -> None:
     """Both read before either has written, and each writes what the other read."""
     meeting = threading.Barrier(2)
