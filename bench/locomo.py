@@ -28,12 +28,12 @@ from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.ids import TurnId, UserId
 from gateway.turns.record import RecordWorker
 from memory.clock import utc_now
+from memory.episodes.store import SqlEpisodeStore
 from memory.items.scope import Scope
 from memory.recall.search import MemorySearch
 from memory.record.index import RecordIndex
 from memory.record.store import SqlRecordStore
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqlEpisodeStore
 from policies.secrets import mask_secrets
 
 DEPTH = 20

@@ -11,13 +11,13 @@ import anyio
 
 from memory.clock import utc_now
 from memory.episodes.episode import EpisodeDraft, Sections
+from memory.episodes.store import SqlEpisodeStore
 from memory.episodes.writer import MemoryWriter
 from memory.items.scope import Scope
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
 from memory.stores.sqlite import migrations
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqlEpisodeStore
 from memory.stores.sqlite.items import SqlItemStore
 
 BATCH = 200

@@ -23,6 +23,7 @@ from memory.embeddings.protocol import TextEmbedder
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.facts.fact import Fact
 from memory.facts.writes import FactWrites
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.record import IntentRecorder
 from memory.items.item import Item
 from memory.items.scope import Scope
@@ -32,7 +33,6 @@ from memory.recall.query import RECALLED_KINDS, QueryPack
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
 from memory.recall.search import MemorySearch
-from memory.stores.sqlite.chronicle import SqlChronicle
 
 OWNER = "ann"
 _PLAIN = "unigram+bigram"

@@ -16,13 +16,13 @@ from memory.clock import rfc3339
 from memory.errors import StoreConflict
 from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
-from memory.stores.database import Connection
-from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import (
+from memory.outbox.store import (
     backends_of_blocking,
     deliver_item_blocking,
     enqueue_blocking,
 )
+from memory.stores.database import Connection
+from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
 

@@ -59,6 +59,11 @@ class Sections:
         return "\n\n".join(self.named().values())
 
 
+MAX_VARIANTS: Final = 8
+"""With so many variants an episode takes no more; the next similar episode is stored as a new one.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """What a merged episode added."""

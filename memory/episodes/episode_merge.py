@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from memory.episodes.clipping.clip import clip_text
-from memory.episodes.episode import Episode, Variant
-from memory.episodes.store import MAX_VARIANTS
+from memory.episodes.episode import MAX_VARIANTS, Episode, Variant
 
 MAX_VARIANT_CHARS: Final = 1_500
 _SPACE: Final = re.compile(r"\s+")

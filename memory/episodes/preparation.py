@@ -15,6 +15,7 @@ from typing import Final
 
 from memory.episodes.clipping.clip import clip_sections, clip_text
 from memory.episodes.episode import (
+    MAX_VARIANTS,
     SECTIONS,
     Clipped,
     Episode,
@@ -25,10 +26,9 @@ from memory.episodes.episode import (
     Variant,
 )
 from memory.episodes.episode_merge import MAX_VARIANT_CHARS
-from memory.episodes.recalled import without_recalled
 from memory.episodes.redact import redact
-from memory.episodes.store import MAX_VARIANTS
 from memory.text.lines import one_line
+from memory.text.recalled import without_recalled
 from policies.content.write_gate import refuse_worthless, without_unsavable
 from policies.secrets import Masked
 

@@ -13,7 +13,7 @@ from memory.clock import Now
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.preparation import Prepared, prepare, without_what_may_repeat
-from memory.episodes.store import EpisodeStore, NewEpisode, Put
+from memory.episodes.store import NewEpisode, Put, SqlEpisodeStore
 from memory.items.ids import opaque_id
 from memory.items.scope import Scope
 
@@ -33,7 +33,7 @@ class MemoryWriter:
 
     def __init__(
         self,
-        store: EpisodeStore,
+        store: SqlEpisodeStore,
         *,
         deliver_to: Sequence[str],
         known_secrets: Sequence[str] = (),

@@ -12,10 +12,10 @@ from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
 from memory.facts.told import Forgotten, ToldTurn
 from memory.items.scope import Scope
+from memory.outbox.store import deliver_item_blocking
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.forgotten import note_forgotten_blocking
 from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
-from memory.stores.sqlite.outbox import deliver_item_blocking
 from memory.stores.sqlite.row_values import Row, read_value
 from memory.stores.sqlite.statements import insert_blocking, placeholders, upsert_blocking
 

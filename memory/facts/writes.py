@@ -18,12 +18,11 @@ from memory.facts.rows import (
 )
 from memory.facts.told import NewFact
 from memory.intents.builders import Happening, intent_from_memory_saved
-from memory.intents.chronicle import Recording
+from memory.intents.chronicle import Recording, record_blocking
 from memory.intents.registry import MemoryIntent
 from memory.items.ids import derived_id, opaque_id
 from memory.items.scope import Scope
 from memory.stores.database import Connection
-from memory.stores.sqlite.chronicle import record_blocking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

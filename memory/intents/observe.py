@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from memory.intents.chronicle import Chronicle
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.masking import Mask, masked_name
 
 _MAX_FIELDS: Final = 100
@@ -32,7 +32,7 @@ def observe_intent_payload(payload: Mapping[str, Any], mask: Mask = str) -> list
 
 
 async def observed_fields(
-    chronicle: Chronicle, owner_id: str, key: str
+    chronicle: SqlChronicle, owner_id: str, key: str
 ) -> list[tuple[str, str, int]]:
     """Return name, type and number of the fields of an owner's newest payloads of a key, sorted."""
     page = await chronicle.page(owner_id, key=key, limit=_MAX_RECORDS)

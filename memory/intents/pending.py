@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from memory.clock import rfc3339
-from memory.intents.chronicle import Chronicle, PendingIntent
+from memory.intents.chronicle import PendingIntent, SqlChronicle
 from memory.intents.masking import clipped
 from memory.recall.query import PendingText
 
@@ -48,7 +48,7 @@ def _line(intent: PendingIntent) -> str:
 
 
 async def read_pending(
-    chronicle: Chronicle, conversation_id: str, owner_id: str, limit_chars: int
+    chronicle: SqlChronicle, conversation_id: str, owner_id: str, limit_chars: int
 ) -> PendingText:
     """Return the pending intents of a conversation as text.
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
-from memory.intents.chronicle import Chronicle, Guard, Recording, unguarded
+from memory.intents.chronicle import Guard, Recording, SqlChronicle, unguarded
 from memory.intents.masking import Mask, masked_payload
 from memory.intents.policy import (
     MemoryDecision,
@@ -36,7 +36,7 @@ class IntentRecorder:
     """
 
     def __init__(
-        self, chronicle: Chronicle, mask: Mask, policy: MemoryPolicy | None = None
+        self, chronicle: SqlChronicle, mask: Mask, policy: MemoryPolicy | None = None
     ) -> None:
         """Take a function that masks secrets, including those that the program knows.
 

@@ -9,15 +9,15 @@ from urllib.parse import quote, unquote
 
 from memory.clock import Now
 from memory.intents.builders import Happening, intent_from_memory_forgotten
-from memory.intents.chronicle import Recording
+from memory.intents.chronicle import Recording, record_blocking, scrub_blocking
 from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import FOLDER, NoteFile
 from memory.outbox.delivery import Operation, deliveries_of
+from memory.outbox.store import backends_of_blocking, enqueue_blocking
 from memory.record.store import answers_after_blocking, cut_replies_blocking
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
 from memory.stores.sqlite.forgotten import (
     Mentions,
     find_mentions,
@@ -25,7 +25,6 @@ from memory.stores.sqlite.forgotten import (
     note_forgotten_blocking,
 )
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_blocking
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import upsert_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking

@@ -1,11 +1,9 @@
 """One delivery of one item to one backend, and where deliveries are kept."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Protocol
-
-from memory.outbox.loop import DeliveryQueue
+from typing import Literal
 
 DeliveryStatus = Literal["pending", "delivered", "dead"]
 Operation = Literal["put", "forget"]
@@ -78,45 +76,3 @@ class Link:
     remote_kind: str
     """In the backend's words: `vector`, `resource`, `item`, `category`, `file`, `task`."""
     remote_id: str
-
-
-class OutboxStore(DeliveryQueue[Delivery], Protocol):
-    """Stores deliveries; they are enqueued elsewhere, in the transactions that change items."""
-
-    async def delivered(
-        self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
-    ) -> None:
-        """Note a success and replace the item's links; None keeps them.
-
-        If the delivery waits no longer, only the links are stored.
-        """
-
-    async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
-        """Replace the item's links by those of work that was begun; the delivery still waits."""
-
-    async def release(self, backend: str, now: datetime) -> None:
-        """Make leased and untried deliveries due, at a start when no other worker runs."""
-
-    async def next_due_at(self, backend: str) -> datetime | None:
-        """Return when the next delivery is due; None if none waits."""
-
-    async def page(
-        self,
-        owner_id: str,
-        status: DeliveryStatus | None,
-        *,
-        limit: int,
-        before_id: int | None = None,
-    ) -> Sequence[Delivery]:
-        """Return deliveries of items that the owner may read, newest first."""
-
-    async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
-        """Make a dead or pending delivery due now and reset its attempts; None if the owner has
-        none such.
-        """
-
-    async def links_of(self, item_id: str) -> Sequence[Link]:
-        """Return the links of an item to backends."""
-
-    async def lag_s(self, backend: str, now: datetime) -> float:
-        """Return the age of the oldest pending delivery; 0 if none waits."""

@@ -14,8 +14,9 @@ from memory.clock import Now
 from memory.errors import DeliveryRefused, StoreUnavailable
 from memory.items.item import Item
 from memory.outbox.backend import Backend, BackendHealth, TaskBackend
-from memory.outbox.delivery import Delivery, Link, OutboxStore
+from memory.outbox.delivery import Delivery, Link
 from memory.outbox.loop import DeliveryLimits, DeliveryLoop, DeliveryResult
+from memory.outbox.store import SqlOutboxStore
 from memory.remote.breaker import Breaker, BreakerState
 
 _log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class DeliveryWorker:
     def __init__(
         self,
         backend: Backend,
-        outbox: OutboxStore,
+        outbox: SqlOutboxStore,
         read_item: ReadItem,
         breaker: Breaker,
         *,

@@ -7,22 +7,22 @@ from datetime import datetime
 from typing import Final
 
 from memory.clock import Now
+from memory.intents.chronicle import scrub_blocking
 from memory.items.item import Item
 from memory.outbox.delivery import deliveries_of
+from memory.outbox.store import (
+    backends_of_blocking,
+    deliver_item_blocking,
+    enqueue_again_blocking,
+)
 from memory.record.turn_item import without_reply
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.chronicle import scrub_blocking
 from memory.stores.sqlite.forgotten import (
     find_mentions,
     mentions_since_blocking,
     note_forgotten_blocking,
 )
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import (
-    backends_of_blocking,
-    deliver_item_blocking,
-    enqueue_again_blocking,
-)
 from memory.stores.sqlite.statements import first_row
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 

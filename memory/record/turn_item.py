@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from memory.episodes.recalled import without_recalled
 from memory.intents.masking import Mask, masked_text
 from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.recall.question_words import ASKING_TERMS, QuestionWords
 from memory.text.lines import one_line
+from memory.text.recalled import without_recalled
 from memory.text.terms import terms
 
 REPLY: Final = "→ "

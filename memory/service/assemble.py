@@ -27,21 +27,24 @@ from memory.clock import Now
 from memory.episodes.episode import Written
 from memory.episodes.episode_worker import EpisodeWorker, Extract, Learn
 from memory.episodes.extract import Extractor
+from memory.episodes.store import SqlEpisodeStore
+from memory.episodes.turn import read_turn
 from memory.episodes.writer import MemoryWriter
 from memory.facts.fact import Origin
 from memory.facts.keeper import FactKeeper
 from memory.facts.learner import FactLearner
 from memory.facts.tools import FactTools
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, load_memory_policy_blocking
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
-from memory.intents.turns import read_turn
 from memory.notes.index import NoteIndex
 from memory.notes.notebooks import Notebooks
 from memory.notes.store import SqlNoteStore
 from memory.outbox.backend import Backend, BackendHealth, RetrievingBackend
 from memory.outbox.backends.memu_retriever import MemuRetriever
+from memory.outbox.store import SqlOutboxStore
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.recall.reader import RecallReader
 from memory.recall.retrievers import FulltextRetriever, Retriever
@@ -57,12 +60,9 @@ from memory.service.memory import Memory
 from memory.service.plan import MemoryEvents, MemoryPlan, recorded_in
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqlEpisodeStore
 from memory.stores.sqlite.integrity import check_integrity
 from memory.stores.sqlite.items import SqlItemStore
-from memory.stores.sqlite.outbox import SqlOutboxStore
 from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.indexer import BACKEND as VECTORS

@@ -13,13 +13,15 @@ from memory.cases.case_rows import read_case
 from memory.cases.case_writes import delete_case_blocking
 from memory.cases.item import whole_item
 from memory.clock import Now
+from memory.episodes.store import delete_episode_blocking
 from memory.facts.rows import take_fact_blocking
 from memory.intents.builders import Happening, intent_from_memory_forgotten
-from memory.intents.chronicle import Recording
+from memory.intents.chronicle import Recording, record_blocking, scrub_blocking
 from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.outbox.delivery import deliveries_of
+from memory.outbox.store import backends_of_blocking, enqueue_again_blocking
 from memory.record.store import (
     answers_after_blocking,
     cut_replies_blocking,
@@ -28,8 +30,6 @@ from memory.record.store import (
     words_of_turns_blocking,
 )
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.chronicle import record_blocking, scrub_blocking
-from memory.stores.sqlite.episodes import delete_episode_blocking
 from memory.stores.sqlite.forgotten import (
     Mentions,
     find_mentions,
@@ -37,7 +37,6 @@ from memory.stores.sqlite.forgotten import (
     note_forgotten_blocking,
 )
 from memory.stores.sqlite.items import delete_item_blocking, item_blocking
-from memory.stores.sqlite.outbox import backends_of_blocking, enqueue_again_blocking
 from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 ForgetNote = Callable[[str, str], Awaitable[bool]]

@@ -14,17 +14,19 @@ from memory.cases.tools import CaseTools
 from memory.clock import Now
 from memory.episodes.episode import EpisodeDraft, Written
 from memory.episodes.episode_worker import EpisodeWorker
+from memory.episodes.store import SqlEpisodeStore
 from memory.episodes.writer import MemoryWriter
 from memory.facts.fact import Fact
 from memory.facts.keeper import FactKeeper
 from memory.facts.tools import FactTools
-from memory.intents.chronicle import Chronicle
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.items.scope import Scope
 from memory.items.store import ItemStore
 from memory.notes.notebooks import Notebooks
 from memory.outbox.delivery import Delivery
+from memory.outbox.store import SqlOutboxStore
 from memory.outbox.worker import DeliveryWorker, OutboxHealth
 from memory.recall.reader import RecallReader
 from memory.recall.search import MemorySearch
@@ -34,8 +36,6 @@ from memory.service.forgetting import Forgetting
 from memory.service.item_pages import SqlItemPages
 from memory.service.transfer import Entry, ToldProfile, export_lines, profile_line, read_entries
 from memory.stores.database import SqlDatabase
-from memory.stores.sqlite.episodes import SqlEpisodeStore
-from memory.stores.sqlite.outbox import SqlOutboxStore
 from memory.stores.sqlite.vacuum import IndexVacuum
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.indexer import VectorIndexer
@@ -50,7 +50,7 @@ class Memory:
     reader: RecallReader
     search: MemorySearch
     recorder: IntentRecorder
-    chronicle: Chronicle
+    chronicle: SqlChronicle
     items: ItemStore
     pages: SqlItemPages
     record: RecordIndex

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from memory.clock import Now
 from memory.outbox.delivery import deliveries_of
+from memory.outbox.store import enqueue_again_blocking
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.fulltext_index import index_item_blocking
-from memory.stores.sqlite.outbox import enqueue_again_blocking
 from memory.vectors.protocol import IndexState
 from memory.vectors.state import SqlIndexState
 

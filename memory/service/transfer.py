@@ -25,7 +25,7 @@ from memory.episodes.episode import (
     Sections,
     Variant,
 )
-from memory.episodes.store import EpisodeStore
+from memory.episodes.store import SqlEpisodeStore
 from memory.facts.fact import Fact
 from memory.facts.profile import Profile
 from memory.facts.rows import SqlFactStore
@@ -65,7 +65,7 @@ class _Mistake(ValueError):
 
 async def export_lines(
     items: ItemStore,
-    episodes: EpisodeStore,
+    episodes: SqlEpisodeStore,
     cases: SqlCaseStore,
     facts: SqlFactStore,
     owner_ids: Sequence[str] = (),
@@ -89,7 +89,7 @@ def profile_line(owner_id: str, profile: Profile) -> str:
 
 
 async def _line_of(
-    item: Item, episodes: EpisodeStore, cases: SqlCaseStore, facts: SqlFactStore
+    item: Item, episodes: SqlEpisodeStore, cases: SqlCaseStore, facts: SqlFactStore
 ) -> str:
     scope = Scope(owner_id=item.scope.owner_id)
     if item.kind == "episode" and (episode := await episodes.get(item.id, scope)) is not None:

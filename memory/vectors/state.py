@@ -6,8 +6,8 @@ from typing import Final
 
 from memory.clock import Now
 from memory.outbox.delivery import NewDelivery
+from memory.outbox.store import enqueue_again_blocking
 from memory.stores.database import Connection, SqlDatabase
-from memory.stores.sqlite.outbox import enqueue_again_blocking
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import insert_blocking, placeholders
 from memory.vectors.indexer import BACKEND

@@ -10,15 +10,19 @@ from typing import Any
 
 import pytest
 
-from memory.intents.chronicle import Guard, IntentPage, IntentRecord, Recording, unguarded
-from memory.stores.database import Connection
-from memory.stores.sqlite import chronicle as sqlite_chronicle
-from memory.stores.sqlite.chronicle import (
+from memory.intents import chronicle as sqlite_chronicle
+from memory.intents.chronicle import (
+    Guard,
+    IntentPage,
+    IntentRecord,
+    Recording,
     SqlChronicle,
     mark_remembered_blocking,
     record_blocking,
     scrub_blocking,
+    unguarded,
 )
+from memory.stores.database import Connection
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.chronicle import AT, ChronicleSuite, OpenChronicle, Opening

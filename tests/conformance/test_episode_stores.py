@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from memory.clock import utc_now
+from memory.episodes import store as sqlite_episodes
 from memory.episodes.episode import Episode
-from memory.episodes.store import NewEpisode, Put
+from memory.episodes.store import NewEpisode, Put, SqlEpisodeStore, read_episode
 from memory.items.scope import Scope
-from memory.stores.sqlite import episodes as sqlite_episodes
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.episodes import SqlEpisodeStore, read_episode
 from tests.conformance.suites.cancellation import cut_by_scope, cut_by_task
 from tests.conformance.suites.episodes import BOB, EpisodeStoreSuite, OpenEpisodes, Opening
 from tests.conformance.suites.opened import run_test

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memory.outbox.delivery import Delivery, Link, NewDelivery
+from memory.outbox.store import SqlOutboxStore, enqueue_blocking
 from memory.stores.database import SqlDatabase
-from memory.stores.sqlite.outbox import SqlOutboxStore, enqueue_blocking
 from tests.conformance.suites.opened import run_test
 from tests.conformance.suites.outbox import Opening, OpenOutbox, OutboxStoreSuite
 from tests.support.episodes import open_memory_in

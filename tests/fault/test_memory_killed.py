@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from memory.episodes.episode_worker import EpisodeWorker
+from memory.episodes.turn import read_turn
 from memory.episodes.writer import MemoryWriter
 from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
 from memory.facts.keeper import FactKeeper
 from memory.facts.told import NewFact, ToldTurn
-from memory.intents.turns import read_turn
+from memory.intents.chronicle import SqlChronicle
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
 from memory.service.forgetting import Forgetting
-from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqlItemStore
 from tests.support.crash_images import at_points, crashed_everywhere, texts

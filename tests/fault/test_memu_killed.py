@@ -8,9 +8,9 @@ import pytest
 
 from memory.outbox.backends.memu_server import NAME, MemuServerBackend
 from memory.outbox.delivery import Operation, deliveries_of
+from memory.outbox.store import enqueue_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import enqueue_blocking
 from tests.conformance.suites.backends import item
 from tests.support.crash_images import texts
 from tests.support.deliveries import LATER, drain

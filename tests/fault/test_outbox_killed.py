@@ -13,10 +13,10 @@ import pytest
 from memory.items.item import Item
 from memory.outbox.backend import BackendHealth
 from memory.outbox.delivery import Link, Operation, deliveries_of
+from memory.outbox.store import enqueue_blocking
 from memory.remote.json_service import JsonService
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import put_item_blocking
-from memory.stores.sqlite.outbox import enqueue_blocking
 from tests.conformance.suites.backends import item
 from tests.support.crash_images import Step, at_points, crashed_everywhere, texts
 from tests.support.deliveries import LATER, drain

@@ -3,11 +3,11 @@
 from datetime import datetime, timedelta
 
 from memory.outbox.backend import Backend
+from memory.outbox.store import SqlOutboxStore
 from memory.outbox.worker import DeliveryWorker
 from memory.remote.breaker import Breaker, BreakerLimits
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import SqlItemStore
-from memory.stores.sqlite.outbox import SqlOutboxStore
 from tests.support.episodes import AT
 
 LATER = AT + timedelta(days=1)

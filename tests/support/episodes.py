@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from memory.episodes.store import SqlEpisodeStore
 from memory.episodes.turn import Turn
 from memory.intents.builders import (
     Happening,
@@ -15,14 +16,13 @@ from memory.intents.builders import (
     intent_from_turn_completed,
     intent_from_turn_received,
 )
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import MemoryIntent
 from memory.stores.database import SqlDatabase
 from memory.stores.postgres import migrations as postgres_migrations
 from memory.stores.sqlite import migrations
-from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database, migrations_of, open_database
-from memory.stores.sqlite.episodes import SqlEpisodeStore
 from memory.stores.sqlite.items import SqlItemStore
 from policies.secrets import mask_secrets
 from tests.conformance.suites.episodes import OpenEpisodes

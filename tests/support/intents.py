@@ -28,8 +28,8 @@ from memory.intents.builders import (
     intent_from_turn_cut_off,
     intent_from_turn_received,
 )
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.registry import MemoryIntent
-from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.support.episodes import open_memory
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from memory.errors import StoreUnavailable
-from memory.intents.chronicle import Chronicle, IntentRecord, Recording
+from memory.intents.chronicle import IntentRecord, Recording, SqlChronicle
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
 from tests.conformance.suites.opened import OpenedSuite
 
@@ -35,7 +35,7 @@ STRANGE_CURSORS = ("", "x", "-1", "1.5", "²", "9" * 100, "1 OR 1=1")
 class OpenChronicle:
     """An open chronicle, and what is done to it within other transactions."""
 
-    chronicle: Chronicle
+    chronicle: SqlChronicle
     mark_remembered: Callable[[str], Awaitable[None]]
     scrub: Callable[[Sequence[str]], Awaitable[None]]
 
@@ -105,7 +105,7 @@ def _refuse(_: Any) -> None:
 
 
 class ChronicleSuite(OpenedSuite):
-    """The contracts of `Chronicle`."""
+    """The contracts of `SqlChronicle`."""
 
     @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:6])
     async def test_an_intent_comes_back_as_it_was_recorded(
@@ -336,7 +336,7 @@ class ChronicleSuite(OpenedSuite):
     async def test_a_recording_that_is_cancelled_anywhere_is_whole_or_absent(
         self, opened: OpenChronicle, cut: Cut
     ) -> None:
-        async def record(chronicle: Chronicle, name: str) -> None:
+        async def record(chronicle: SqlChronicle, name: str) -> None:
             await chronicle.record([waiting(name, turn_id=f"trn_{name}"), ended(name)])
 
         async def cut_at(step: int) -> bool:

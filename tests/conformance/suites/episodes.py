@@ -14,10 +14,10 @@ from typing import Any
 import anyio
 import pytest
 
-from memory.episodes.episode import Episode, Sections, Variant
+from memory.episodes.episode import MAX_VARIANTS, Episode, Sections, Variant
 from memory.episodes.episode_merge import fingerprint_of
 from memory.episodes.item import to_item
-from memory.episodes.store import MAX_VARIANTS, MERGE_WINDOW, EpisodeStore, NewEpisode, Put
+from memory.episodes.store import MERGE_WINDOW, NewEpisode, Put, SqlEpisodeStore
 from memory.items.item import Item
 from memory.items.scope import Scope
 from tests.conformance.suites.cancellation import Cut, both_cuts, cut_everywhere
@@ -45,7 +45,7 @@ LONG = (
 class OpenEpisodes:
     """An open store, and how to look at what was stored with an episode."""
 
-    store: EpisodeStore
+    store: SqlEpisodeStore
     item: Callable[[str, Scope], Awaitable[Item | None]]
     deliveries: Callable[[str], Awaitable[Sequence[str]]]
     """The idempotency keys of an item's deliveries, sorted."""
@@ -93,7 +93,7 @@ async def put_back(opened: OpenEpisodes, one: Episode) -> Put:
 
 
 class EpisodeStoreSuite(OpenedSuite):
-    """The contracts of `EpisodeStore`."""
+    """The contracts of `SqlEpisodeStore`."""
 
     @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
     async def test_an_episode_comes_back_as_it_was_put(self, opens: Opening, text: str) -> None:

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Any
 
 from memory.items.scope import WORKSPACE_OWNER
-from memory.outbox.delivery import Delivery, Link, NewDelivery, OutboxStore
+from memory.outbox.delivery import Delivery, Link, NewDelivery
+from memory.outbox.store import SqlOutboxStore
 from tests.conformance.suites.opened import OpenedSuite
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -25,7 +26,7 @@ ERROR = "支付后端没有回答 (it did not answer); '); DROP TABLE outbox; --
 class OpenOutbox:
     """An open outbox, and what is enqueued within other transactions."""
 
-    store: OutboxStore
+    store: SqlOutboxStore
     enqueue: Callable[[Sequence[NewDelivery], datetime], Awaitable[None]]
 
 

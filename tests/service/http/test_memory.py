@@ -8,7 +8,7 @@ import anyio
 from memory.clock import utc_now
 from memory.intents.builders import Happening, intent_from_tool_result, intent_from_turn_received
 from memory.outbox.delivery import NewDelivery
-from memory.stores.sqlite.outbox import enqueue_blocking
+from memory.outbox.store import enqueue_blocking
 from tests.service.http.client import Client
 from tests.service.http.stage import (
     LIMIT_S,

@@ -15,9 +15,8 @@ from gateway.conversations.sql.turns import SqlTurnStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import new_schedule_id
 from gateway.turns.requests import Accepted
-from memory.intents.chronicle import IntentRecord, Recording
+from memory.intents.chronicle import IntentRecord, Recording, SqlChronicle
 from memory.items.scope import Scope
-from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.support.builders import REMEMBERED, Memory, codes
 from tests.support.services import (
     HANG,

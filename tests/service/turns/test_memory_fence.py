@@ -15,8 +15,8 @@ from gateway.settings import Secret
 from gateway.storage import open_storage
 from gateway.turns.turn_recall import TurnRecall
 from memory.facts.keeper import FactKeeper
+from memory.intents.chronicle import SqlChronicle
 from memory.items.scope import Scope
-from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.service.turns.test_facts import LOCKER, forget, remember, saying
 from tests.support.postgres import new_database_blocking
 from tests.support.services import RunningServices, hold_calls, running_services, script

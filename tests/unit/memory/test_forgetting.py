@@ -11,7 +11,8 @@ import pytest
 from memory.cases.store import SqlCaseStore
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker, ReadTurn
-from memory.episodes.turn import Turn
+from memory.episodes.store import SqlEpisodeStore
+from memory.episodes.turn import Turn, read_turn
 from memory.episodes.writer import MemoryWriter
 from memory.facts.rows import SqlFactStore
 from memory.intents.builders import (
@@ -19,15 +20,13 @@ from memory.intents.builders import (
     intent_from_llm_response,
     intent_from_memory_injected,
 )
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.registry import MemoryIntent
-from memory.intents.turns import read_turn
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.service.forgetting import Forgetting
 from memory.service.transfer import export_lines, read_entries
 from memory.stores.sqlite import forgotten as forgotten_module
-from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.episodes import SqlEpisodeStore
 from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from tests.support.episodes import AT, dump, opened_on, recorder_on, turn_intents
 from tests.support.recall import make_item

@@ -11,16 +11,16 @@ import pytest
 from memory.episodes.episode import EpisodeDraft, Sections
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.preparation import prepare
+from memory.episodes.turn import read_turn
 from memory.episodes.writer import MemoryWriter
 from memory.intents.builders import (
     ToolOutcome,
     intent_from_llm_response,
     intent_from_turn_received,
 )
-from memory.intents.turns import read_turn
+from memory.intents.chronicle import SqlChronicle
 from memory.items.ids import opaque_id
 from memory.items.scope import Scope
-from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from tests.support.episodes import open_memory, opened_on, recorder_on
 from tests.support.intents import HAPPENING, completed, tool_result

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from memory.episodes.turn import ToolCall
+from memory.episodes.turn import ToolCall, read_turn
 from memory.intents.builders import (
     Happening,
     intent_from_breaker,
@@ -15,10 +15,9 @@ from memory.intents.builders import (
     intent_from_memory_injected,
     intent_from_turn_received,
 )
+from memory.intents.chronicle import SqlChronicle, scrub_blocking
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import validate_intent_contract
-from memory.intents.turns import read_turn
-from memory.stores.sqlite.chronicle import SqlChronicle, scrub_blocking
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import make_turn

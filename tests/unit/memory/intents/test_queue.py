@@ -10,11 +10,10 @@ from anyio.abc import TaskGroup
 
 from memory.background import keep_running
 from memory.errors import StoreUnavailable
-from memory.intents.chronicle import Guard, Recording, unguarded
+from memory.intents.chronicle import Guard, Recording, SqlChronicle, unguarded
 from memory.intents.queue import MAX_WAITING, IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import MemoryIntent
-from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import open_memory

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.observe import observed_fields
 from memory.intents.pending import read_pending
 from memory.intents.policy import MemoryPolicy, default_memory_policy
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent, MemorySinkPolicy, UnknownIntent
-from memory.stores.sqlite.chronicle import SqlChronicle
 from memory.stores.sqlite.database import Database
 from policies.secrets import mask_secrets
 from tests.support.episodes import dump

@@ -11,11 +11,11 @@ import anyio
 import pytest
 
 from memory.intents.builders import Happening, intent_from_tool_result
+from memory.intents.chronicle import SqlChronicle
 from memory.intents.queue import IntentQueue
 from memory.intents.record import IntentRecorder
 from memory.intents.registry import IntentRefused, MemoryIntent
 from memory.intents.reporting import record_intent, reporting
-from memory.stores.sqlite.chronicle import SqlChronicle
 from policies.secrets import mask_secrets
 from tests.support.intents import HAPPENING, open_chronicle, tool_result
 

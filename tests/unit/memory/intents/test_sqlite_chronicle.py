@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from memory.errors import StoreConflict
-from memory.stores.sqlite.chronicle import SqlChronicle, mark_remembered_blocking
+from memory.intents.chronicle import SqlChronicle, mark_remembered_blocking
 from memory.stores.sqlite.database import Database
 from tests.conformance.suites.chronicle import AT, ended, recording, waiting
 

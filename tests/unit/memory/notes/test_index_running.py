@@ -11,10 +11,10 @@ import pytest
 
 from memory.errors import StoreConflict, StoreUnavailable
 from memory.intents.builders import Happening, intent_from_memory_injected
+from memory.intents.chronicle import SqlChronicle
 from memory.notes import index as index_module
 from memory.notes.index import Scanned, rest_after
 from memory.notes.store import IndexedNote, SqlNoteStore
-from memory.stores.sqlite.chronicle import SqlChronicle
 from tests.support.episodes import AT, recorder_on
 from tests.unit.memory.notes.indexed import ITEMS, Indexed, change, indexing
 

@@ -16,10 +16,10 @@ from memory.items.item import Item
 from memory.outbox.backend import Backend, BackendHealth
 from memory.outbox.delivery import Delivery, Link, NewDelivery
 from memory.outbox.loop import Backoff, DeliveryLimits, DeliveryResult
+from memory.outbox.store import SqlOutboxStore, enqueue_blocking
 from memory.outbox.worker import DeliveryWorker
 from memory.remote.breaker import Breaker, BreakerLimits, BreakerState
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.outbox import SqlOutboxStore, enqueue_blocking
 from tests.support.episodes import open_memory
 from tests.support.recall import make_item
 

@@ -9,9 +9,9 @@ import pytest
 
 from memory.errors import StoreUnavailable
 from memory.outbox.delivery import NewDelivery
+from memory.outbox.store import SqlOutboxStore, enqueue_blocking
 from memory.stores.sqlite.database import Database
 from memory.stores.sqlite.items import delete_item_blocking, put_item_blocking
-from memory.stores.sqlite.outbox import SqlOutboxStore, enqueue_blocking
 from memory.vectors import backfill
 from memory.vectors.backfill import VectorBackfill
 from memory.vectors.state import deliver_vectors_again

@@ -1,4 +1,4 @@
-"""The outbox in SQLite: deliveries that wait, were made, or were given up."""
+"""The store of the outbox: deliveries that wait, were made, or were given up."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -74,7 +74,7 @@ def backends_of_blocking(connection: Connection, item_id: str) -> Sequence[str]:
 
 
 class SqlOutboxStore:
-    """Deliveries in the memory's database; see `OutboxStore`."""
+    """Stores deliveries. They are enqueued in the transactions that change items."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
@@ -82,6 +82,7 @@ class SqlOutboxStore:
     async def due(
         self, backend: str, now: datetime, *, limit: int, until: datetime
     ) -> Sequence[Delivery]:
+        """See `DeliveryQueue.due`."""
 
         def take(connection: Connection) -> list[Delivery]:
             rows = connection.execute(
@@ -100,6 +101,10 @@ class SqlOutboxStore:
     async def delivered(
         self, delivery: Delivery, links: Sequence[Link] | None, now: datetime
     ) -> None:
+        """Note a success and replace the item's links; None keeps them.
+
+        If the delivery waits no longer, only the links are stored.
+        """
 
         def note(connection: Connection) -> None:
             connection.execute(
@@ -113,11 +118,13 @@ class SqlOutboxStore:
         await self._database.write(note)
 
     async def begun(self, delivery: Delivery, links: Sequence[Link]) -> None:
+        """Replace the item's links by those of work that was begun; the delivery still waits."""
         await self._database.write(lambda connection: _link_blocking(connection, delivery, links))
 
     async def failed(
         self, delivery: Delivery, error: str, now: datetime, *, due_at: datetime | None
     ) -> None:
+        """See `DeliveryQueue.failed`."""
         status = "dead" if due_at is None else "pending"
         await self._database.execute(
             "UPDATE outbox SET status = ?, attempts = attempts + 1, last_error = ?, due_at = ?"
@@ -126,10 +133,12 @@ class SqlOutboxStore:
         )
 
     async def postpone(self, delivery: Delivery, *, due_at: datetime) -> None:
+        """See `DeliveryQueue.postpone`."""
         sql = "UPDATE outbox SET due_at = ? WHERE id = ? AND status = 'pending'"
         await self._database.execute(sql, (rfc3339(due_at), delivery.id))
 
     async def release(self, backend: str, now: datetime) -> None:
+        """Make leased and untried deliveries due, at a start when no other worker runs."""
         await self._database.execute(
             "UPDATE outbox SET due_at = ? WHERE backend = ? AND status = 'pending'"
             " AND attempts = 0 AND due_at > ?",
@@ -137,6 +146,7 @@ class SqlOutboxStore:
         )
 
     async def next_due_at(self, backend: str) -> datetime | None:
+        """Return when the next delivery is due; None if none waits."""
         return await self._earliest("due_at", backend)
 
     async def page(
@@ -147,6 +157,7 @@ class SqlOutboxStore:
         limit: int,
         before_id: int | None = None,
     ) -> Sequence[Delivery]:
+        """Return deliveries of items that the owner may read, newest first."""
         return await self._database.values(
             partial(read_value, Delivery),
             f"SELECT {_COLUMNS} FROM outbox WHERE owner_id IN (?, ?)"  # noqa: S608
@@ -156,6 +167,9 @@ class SqlOutboxStore:
         )
 
     async def retry(self, delivery_id: int, owner_id: str, now: datetime) -> Delivery | None:
+        """Make a dead or pending delivery due now and reset its attempts; None if the owner has
+        none such.
+        """
         whose = (delivery_id, owner_id, WORKSPACE_OWNER)
 
         def again(connection: Connection) -> Delivery | None:
@@ -173,6 +187,7 @@ class SqlOutboxStore:
         return await self._database.write(again)
 
     async def links_of(self, item_id: str) -> Sequence[Link]:
+        """Return the links of an item to backends."""
         rows = await self._database.rows(
             "SELECT item_id, backend, remote_kind, remote_id FROM memory_links WHERE item_id = ?"
             " ORDER BY backend, remote_kind, remote_id",
@@ -181,6 +196,7 @@ class SqlOutboxStore:
         return [Link(**dict(row)) for row in rows]
 
     async def lag_s(self, backend: str, now: datetime) -> float:
+        """Return the age of the oldest pending delivery; 0 if none waits."""
         oldest = await self._earliest("created_at", backend)
         return 0.0 if oldest is None else max(0.0, (now - oldest).total_seconds())
 
