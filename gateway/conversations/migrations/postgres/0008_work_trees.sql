@@ -1,3 +1,4 @@
+-- expand
 -- Conversations that have a git work tree, also while it is not there. They outlive their conversation
 -- until the tree is removed.
 CREATE TABLE work_trees (
