@@ -43,7 +43,7 @@ def has_the_last_event(_: object, events: Sequence[TurnEvent]) -> bool:
     return COMPLETED in kinds(events)
 
 
-def has_the_last_intent(recordings: Sequence[Recording]) -> bool:
+def has_the_last_intent(recordings: Sequence[Recording], *_: object) -> bool:
     return any(recording.key == COMPLETED for recording in recordings)
 
 
