@@ -66,7 +66,6 @@ from gateway.services import Services
 from gateway.settings import Settings
 from gateway.users.accounts import Accounts
 from gateway.version import VERSION
-from memory.clock import utc_now
 
 _METHODS = ("GET", "HEAD", "POST", "PATCH", "PUT", "DELETE")
 
@@ -179,7 +178,7 @@ def _sign_ins_of(settings: Settings, accounts: Accounts) -> SignIns | None:
         accounts,
         hours=settings.session_hours,
         listed_origins=frozenset(settings.allowed_origins),
-        now=utc_now,
+        now=accounts.now,
     )
 
 

@@ -17,6 +17,7 @@ from anyio.abc import TaskGroup
 
 from gateway.chat import Chat, ChatParts
 from gateway.chat.quotas import quota_of
+from gateway.conversations.database_clock import DatabaseClock
 from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
@@ -82,7 +83,7 @@ from gateway.workspace_parts import (
 )
 from gateway.workspaces import Workspaces, load_workspaces_blocking
 from memory.background import keep_running
-from memory.clock import utc_now
+from memory.clock import Now, utc_now
 from memory.intents.masking import Mask
 from memory.recall.query import MemoryReader
 from memory.stores.database import SqlDatabase
@@ -121,7 +122,8 @@ async def open_services(
         stack.callback(lock.close)
         database = await open_storage(settings, serves=True)
         stack.push_async_callback(database.close)
-        ownership = await join(settings, database, node_id)
+        clock = DatabaseClock(database)
+        ownership = await join(settings, database, node_id, clock)
         stack.push_async_callback(ownership.end)
         duty = await _duty(settings, database, ownership)
         metrics = Metrics()
@@ -151,6 +153,7 @@ async def open_services(
             reader=memory,
             database=database,
             ownership=ownership,
+            now=utc_now if database.engine == "sqlite" else clock.now,
             locks=locks_of(settings, database, ownership.node),
             duty=duty,
             rules=rules,
@@ -187,6 +190,8 @@ class _Parts:
     """Replaces memory's own."""
     database: SqlDatabase
     ownership: Ownership
+    now: Now
+    """The present by the clock of the database, which all its servers share."""
     locks: LocksOfServers | None
     """Of workspaces that other servers use, too."""
     duty: Duty
@@ -224,6 +229,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         mask,
         parts.duty,
         metrics.counting(metrics.webhook_deliveries_total),
+        parts.now,
     )
     log = await open_event_log(events, turns, webhooks.note, parts.ownership.lose)
     outputs = _outputs(parts)
@@ -234,7 +240,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     approvals = ApprovalDesk(
         stored_approvals,
         timeout_s=settings.approval_timeout_s,
-        now=utc_now,
+        now=parts.now,
         is_on=settings.approvals == "on",
         node=parts.ownership.node if parts.duty.is_shared else None,
     )
@@ -256,7 +262,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             ask_changes=settings.approvals == "on",
             reviewer=make_reviewer(
                 access.ask_model if settings.review == "model" else None,
-                now=utc_now,
+                now=parts.now,
                 on_result=metrics.counting(metrics.call_reviews_total),
             ),
             is_confined=access.is_confined,
@@ -274,12 +280,12 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
                 model_silence_s=settings.model_silence_s,
                 agent_steps=settings.max_agent_steps,
             ),
-            now=utc_now,
+            now=parts.now,
             turn_ended=checker.turn_ended,
         )
     )
     lanes = Lanes(runner.run, background)
-    accounts = Accounts(parts.database, now=utc_now)
+    accounts = Accounts(parts.database, now=parts.now)
     connect(parts.ownership, lanes, pool, approvals.rules, background)
     chat = Chat(
         ChatParts(
@@ -301,7 +307,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             worktrees=worktrees,
             memory=parts.memory.for_conversations(tools, record),
             max_turns=settings.max_running_turns,
-            now=utc_now,
+            now=parts.now,
             record=accounts.record,
             on_opened=runner.wake,
             begin_trace=_traces(parts, further),
@@ -332,7 +338,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         background.start_soon(keep_running, name, run, on_failure)
     recovery = TurnRecovery(
         TurnStores(turns, events, conversations, stored_approvals),
-        *(log, journal, turn_memory, utc_now, chat.intake.readmit),
+        *(log, journal, turn_memory, parts.now, chat.intake.readmit),
     )
     await parts.ownership.start(recovery)
     background.start_soon(pool.run, on_failure)
@@ -453,7 +459,7 @@ def _claim_checker(
 ) -> ClaimChecker:
     ask = parts.access.ask_model if parts.settings.check == "model" else None
     count = parts.metrics.counting(parts.metrics.claim_checks_total)
-    return ClaimChecker(ask, turns, file_changes, log.feed, now=utc_now, on_result=count)
+    return ClaimChecker(ask, turns, file_changes, log.feed, now=parts.now, on_result=count)
 
 
 def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> None:

@@ -16,7 +16,7 @@ from gateway.conversations.doorbell import Doorbell
 from gateway.conversations.feed import EventFeed
 from gateway.conversations.feed_follower import FeedFollower
 from gateway.conversations.leases import Node
-from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.leases import Clock, SqlLeaseStore
 from gateway.conversations.store import EventStore
 from gateway.engine.processes import owner_of
 from gateway.engine.watchdog import be_watched
@@ -30,12 +30,15 @@ from memory.stores.database import SqlDatabase
 
 
 async def join(
-    settings: Settings, database: SqlDatabase, node_id: NodeId | None = None
+    settings: Settings,
+    database: SqlDatabase,
+    node_id: NodeId | None = None,
+    clock: Clock | None = None,
 ) -> Ownership:
     """Join the servers of a database; what this one's last process held may be taken by any then.
 
-    `node_id` None: that of the data directory, which is locked. Raise `StartError` if the directory
-    cannot be used.
+    `clock` is asked for the database's time. `node_id` None: that of the data directory, which is
+    locked. Raise `StartError` if the directory cannot be used.
     """
     if node_id is None:
         node_id = await run_sync(node_of_blocking, settings.data_dir, database.engine)
@@ -48,7 +51,7 @@ async def join(
         process=None if url is None else await run_sync(own_process_blocking),
     )
     ownership = Ownership(
-        SqlLeaseStore(database),
+        SqlLeaseStore(database, clock),
         node,
         is_shared=database.engine != "sqlite",
         has_ended=has_ended,

@@ -31,7 +31,7 @@ class Accounts:
         self.sessions = SessionStore(database)
         self.quotas = QuotaStore(database)
         self.audit = AuditLog(database)
-        self._now = now
+        self.now = now
         self._enabled: frozenset[UserId] = frozenset()
         self._disabled: frozenset[UserId] = frozenset()
         self._live: frozenset[str] = frozenset()
@@ -42,11 +42,11 @@ class Accounts:
 
         Raise `StoreUnavailable` if the store cannot be read.
         """
-        return await self.tokens.holder(digest_of(token), self._now()) if token else None
+        return await self.tokens.holder(digest_of(token), self.now()) if token else None
 
     async def session_holder(self, secret: str) -> User | None:
         """Return the user of a session; raises as `holder` does."""
-        return await self.sessions.holder(digest_of(secret), self._now()) if secret else None
+        return await self.sessions.holder(digest_of(secret), self.now()) if secret else None
 
     async def wait_ended(self, find: Callable[[], Awaitable[User | None]], user_id: UserId) -> None:
         """Return when `find`, which looks up what signed a user in, does not return the user any
@@ -82,14 +82,14 @@ class Accounts:
     async def record(self, actor: str, action: Action, subject: str, **details: str) -> None:
         """Append to the audit log what somebody does now; raises as `AuditLog.add` does."""
         entry = AuditEntry(
-            at=self._now(), actor=actor, action=action, subject=subject, details=details
+            at=self.now(), actor=actor, action=action, subject=subject, details=details
         )
         await self.audit.add(entry)
 
     async def prune_audit(self, days: int) -> None:
         """Delete what is older in the audit log, now and each hour, until cancelled."""
         while True:
-            before = self._now() - timedelta(days=days)
+            before = self.now() - timedelta(days=days)
             await self.audit.prune(before, refused=_KEPT_REFUSED)
             await anyio.sleep(_PRUNE_EVERY_S)
 
@@ -114,7 +114,7 @@ class Accounts:
             await anyio.sleep(_LOOK_EVERY_S)
 
     async def _look(self) -> None:
-        users, now = await self.users.listed(), self._now()
+        users, now = await self.users.listed(), self.now()
         live = [*await self.tokens.live(now), *await self.sessions.live(now)]
         before = (self._enabled, self._disabled, self._live)
         self._enabled = frozenset(user.id for user in users if user.disabled_at is None)

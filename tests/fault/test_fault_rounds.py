@@ -56,10 +56,8 @@ EACH_MINUTE = {
 
 
 @asynccontextmanager
-async def open_rounds(
-    root: Path, clocks: Sequence[int], *, with_duties: bool = True
-) -> AsyncIterator[FaultRounds]:
-    """Open servers with such clocks; with duties they have a webhook and a schedule."""
+async def open_rounds(root: Path, clocks: Sequence[int]) -> AsyncIterator[FaultRounds]:
+    """Open servers with such clocks; they have a webhook and a schedule."""
 
     async def accept(_: str) -> Response:  # noqa: RUF029
         rounds.note_delivery(204)
@@ -77,9 +75,8 @@ async def open_rounds(
             http=http,
         )
         hook = {"url": receiver.url(), "events": ["turn.completed"]}
-        if with_duties:
-            assert (await http.post("/webhooks", json=hook)).status_code == 201
-            assert (await http.post("/schedules", json=EACH_MINUTE)).status_code == 201
+        assert (await http.post("/webhooks", json=hook)).status_code == 201
+        assert (await http.post("/schedules", json=EACH_MINUTE)).status_code == 201
         yield rounds
 
 
@@ -131,6 +128,5 @@ async def test_three_servers_keep_their_word_through_many_faults(tmp_path: Path)
 async def test_clocks_that_differ_by_hours_change_nothing_about_who_runs_what(
     tmp_path: Path,
 ) -> None:
-    """What is due by the clock, such as a webhook's message, is late or early by as much."""
-    async with open_rounds(tmp_path, HOURS, with_duties=False) as rounds:
+    async with open_rounds(tmp_path, HOURS) as rounds:
         await play(rounds, schedule(drawn_seed("clocks"), REST, IN_SOAK // 10, 2))

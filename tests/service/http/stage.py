@@ -276,7 +276,12 @@ async def staged(
         ownership = await join(chosen, database, NodeId("stage"))
         duty = Duty(SqlDutyStore(database), ownership.node, is_shared=False)
         webhooks = await open_webhooks(
-            chosen, database, mask_secrets, duty, metrics.counting(metrics.webhook_deliveries_total)
+            chosen,
+            database,
+            mask_secrets,
+            duty,
+            metrics.counting(metrics.webhook_deliveries_total),
+            utc_now,
         )
         log = await open_event_log(events, turns)
         limits_of_pool = PoolLimits(
