@@ -134,7 +134,6 @@ class ServerMemory:
             reader=reader or memory.reader,
             recall_mode=self.recall_mode,
             cases=memory.cases if self.agents_have_cases else None,
-            asks_about_memory=memory.notes.asks_about_memory,
             lookup=MemoryTools(memory.search, memory.items),
             tools=tools,
             recorder=memory.recorder,

@@ -81,8 +81,6 @@ class TurnMemory:
     """Case memory, for conversations that have it switched on."""
     recorder: IntentRecorder | None = None
     """None: nothing is recorded."""
-    asks_about_memory: Callable[[str], bool] = lambda _: False
-    """Tells a question about memory, for which a turn waits longer."""
     lookup: MemoryTools | None = None
     """What the agent's own questions are answered by."""
     facts: FactKeeper | None = None

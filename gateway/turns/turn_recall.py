@@ -14,6 +14,7 @@ from gateway.turns.context import TurnContext
 from gateway.turns.conversation_memory import scope_of, seen_in
 from gateway.turns.result import memory_fields
 from memory.errors import StoreUnavailable
+from memory.recall.memory_questions import asks_about_memory
 from memory.recall.query import RECALLED_KINDS, ContextPack, QueryPack
 from memory.recall.reader import UNSEARCHED_S
 
@@ -59,7 +60,7 @@ class TurnRecall:
         if not conversation.memory_enabled:
             return
         deadline_s = self._context.parts.limits.recall_deadline_s
-        if self._context.parts.memory.asks_about_memory(self._context.turn.message):
+        if asks_about_memory(self._context.turn.message):
             deadline_s = max(deadline_s, _ABOUT_MEMORY_S)
         pack = ContextPack(degraded=("memory_timeout",))
         began = anyio.current_time()

@@ -9,7 +9,6 @@ import anyio
 
 from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.index import NoteIndex, Scanned
-from memory.notes.memory_questions import asks_about_memory
 from memory.recall.query import QuotedNotes
 
 _LOOK_EVERY_S: Final = 2.0
@@ -82,10 +81,6 @@ class Notebooks:
     async def forget_note(self, item_id: str, owner_id: str) -> bool:
         """Forget the file of an item that an owner sees; see `NoteIndex.forget_note`."""
         return await self._of(owner_id).forget_note(item_id, owner_id)
-
-    def asks_about_memory(self, text: str) -> bool:
-        """Return whether a message asks about what is remembered."""
-        return asks_about_memory(text)
 
     async def content(
         self,

@@ -18,8 +18,8 @@ import anyio.to_thread
 from memory.intents.masking import Mask
 from memory.items.scope import WORKSPACE_OWNER
 from memory.notes.folder import FOLDER, NoteFile, NoteText, list_notes_blocking, read_note_blocking
-from memory.notes.memory_questions import asks_about_memory
 from memory.notes.sections import Piece, pieces_of
+from memory.recall.memory_questions import asks_about_memory
 from memory.recall.query import MAX_ITEMS, HeldBack, QuotedItem, QuotedNotes
 from memory.recall.question_words import QuestionWords
 from memory.recall.stale_schema import hold_back

@@ -18,6 +18,7 @@ from memory.items.item import ItemKind
 from memory.items.scope import WORKSPACE_OWNER, Scope
 from memory.items.store import NewestItems
 from memory.recall.distinct import distinct
+from memory.recall.memory_questions import asks_about_memory
 from memory.recall.pack import Pieces, pack
 from memory.recall.query import (
     MAX_ITEMS,
@@ -65,9 +66,6 @@ ReadProfile = Callable[[str], Awaitable[str]]
 
 class AboutMemory(Protocol):
     """Quotes the notes for a message that asks about memory."""
-
-    def asks_about_memory(self, text: str) -> bool:
-        """Return whether a message asks about memory."""
 
     async def content(
         self,
@@ -141,7 +139,8 @@ class RecallReader:
         """
         ends_at = _ends_at(query, _FINDING_SHARE)
         unsearched_until = _ends_at(query, after_s=UNSEARCHED_S)
-        before = _Before(asked=await self._asked(query))
+        asked = filter(asks_about_memory, query.queries[:MAX_QUERIES])
+        before = _Before(asked=next(asked, None) if self._about_memory is not None else None)
         found = Found(degraded=("memory_timeout",))
 
         async def find() -> None:
@@ -238,22 +237,6 @@ class RecallReader:
             hits=distinct((*found.hits, *hits))[:_NEWEST],
             held_back=(*found.held_back, *held),
         )
-
-    async def _asked(self, query: QueryPack) -> str | None:
-        """Return the first of the queries that asks about memory; long ones are read in a worker
-        thread.
-        """
-        about = self._about_memory
-        if about is None:
-            return None
-        queries = query.queries[:MAX_QUERIES]
-
-        def first() -> str | None:
-            return next((text for text in queries if about.asks_about_memory(text)), None)
-
-        if sum(map(len, queries)) <= READ_AT_ONCE:
-            return first()
-        return await anyio.to_thread.run_sync(first)
 
     async def _add_pending(self, query: QueryPack, before: _Before, ends_at: float | None) -> None:
         if self._pending is None or query.conversation_id is None:

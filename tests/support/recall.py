@@ -152,9 +152,6 @@ class Notes(Faulty):
     told: QuotedNotes = field(default_factory=QuotedNotes)
     asked: list[tuple[str, int, int, tuple[str, ...]]] = field(default_factory=list)
 
-    def asks_about_memory(self, text: str) -> bool:
-        return "memory" in text or "记忆" in text
-
     async def content(
         self,
         text: str,

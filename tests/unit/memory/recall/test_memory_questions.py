@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.notes.memory_questions import asks_about_memory
+from memory.recall.memory_questions import asks_about_memory
 
 
 @pytest.mark.parametrize(
