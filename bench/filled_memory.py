@@ -59,7 +59,7 @@ async def _write(memory: Memory, count: int) -> None:
             if n % 5 < _EPISODES_OF_FIVE
         ]
         turns = [_turn(corpus, n) for n in numbers if n % 5 >= _EPISODES_OF_FIVE]
-        await memory.write_all(episodes)
+        await memory.writer.write_all(episodes)
         await memory.database.write(partial(_put_blocking, turns))
 
 

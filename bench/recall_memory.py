@@ -63,7 +63,7 @@ async def memory_of(drafts: Sequence[EpisodeDraft]) -> AsyncIterator[Memory]:
         anyio.TemporaryDirectory(prefix="recall-") as directory,
         open_memory(Path(directory)) as memory,
     ):
-        await memory.write_all(drafts)
+        await memory.writer.write_all(drafts)
         yield memory
 
 

@@ -93,7 +93,7 @@ async def _fill_through_writer(corpus: Corpus) -> tuple[float, float]:
         anyio.TemporaryDirectory(prefix="recall-") as directory,
         open_memory(Path(directory)) as memory,
     ):
-        return await _longest_stall(lambda: memory.write_all(drafts))
+        return await _longest_stall(lambda: memory.writer.write_all(drafts))
 
 
 def _bare(directory: Path, memory_file: Path) -> sqlite3.Connection:

@@ -224,7 +224,7 @@ async def _write(call: _Call) -> None:
         draft = call.read_episode((await call.read()).encode(), call.owner_id)
     except ValueError as exc:
         raise _Refused(str(exc)) from None
-    written = await call.memory.write(draft)
+    written = await call.memory.writer.write(draft)
     if written.status == "refused":
         told = f"It was refused: {written.reason}."
         raise _Refused(f"{told} {written.notice}" if written.notice else told, FAILED)

@@ -113,7 +113,7 @@ async def remembering(person: PersonSet) -> AsyncIterator[Memory]:
             memory.database, deliver_to=(), recording=recorder.recording, now=utc_now
         )
         await NoteIndex(workspace, store, str).scan()
-        await memory.write_all([_draft(row) for row in person.episodes])
+        await memory.writer.write_all([_draft(row) for row in person.episodes])
         facts = FactWrites(deliver_to=(), recording=recorder.recording)
         for fact in map(_fact, person.facts):
             await memory.database.write(

@@ -305,6 +305,7 @@ async def _build(
         fact_tools=None if plan.learns == "off" else FactTools(facts, search),
         queue=queue,
         database=database,
+        writer=writer,
         episode_worker=EpisodeWorker(
             chronicle.unremembered,
             partial(read_turn, chronicle),
@@ -321,7 +322,6 @@ async def _build(
         reading=reading,
         vacuum=vacuum,
         now=now,
-        _writer=writer,
         _case_store=cases,
         _case_book=book,
         _forgetting=forgetting,

@@ -12,7 +12,7 @@ from memory.cases.results import CaseRefused
 from memory.cases.store import SqlCaseStore
 from memory.cases.tools import CaseTools
 from memory.clock import Now
-from memory.episodes.episode import EpisodeDraft, Written
+from memory.episodes.episode import EpisodeDraft
 from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.store import SqlEpisodeStore
 from memory.episodes.writer import MemoryWriter
@@ -63,6 +63,7 @@ class Memory:
     """The tools with which agents keep and forget; None if nothing is to become a fact."""
     queue: IntentQueue
     database: SqlDatabase
+    writer: MemoryWriter
     episode_worker: EpisodeWorker
     vectors: VectorIndexer | None
     backfill: VectorBackfill | None
@@ -74,18 +75,9 @@ class Memory:
     reading: ReadingBreakers
     vacuum: IndexVacuum
     now: Now
-    _writer: MemoryWriter
     _case_store: SqlCaseStore
     _case_book: CaseBook
     _forgetting: Forgetting
-
-    async def write(self, draft: EpisodeDraft) -> Written:
-        """Write an episode; see `MemoryWriter.write`."""
-        return await self._writer.write(draft)
-
-    async def write_all(self, drafts: Sequence[EpisodeDraft]) -> Sequence[Written]:
-        """Write at most some hundred episodes in one transaction; see `MemoryWriter.write_all`."""
-        return await self._writer.write_all(drafts)
 
     async def forget(self, item_id: str, scope: Scope) -> bool:
         """Forget an item everywhere; see `Forgetting.forget`."""
@@ -127,7 +119,7 @@ class Memory:
         for _, run in groupby(enumerate(entries), lambda one: (type(one[1]), one[0] // _BATCH)):
             some = [entry for _, entry in run]
             drafts = [entry for entry in some if isinstance(entry, EpisodeDraft)]
-            for written in await self.write_all(drafts) if drafts else ():
+            for written in await self.writer.write_all(drafts) if drafts else ():
                 counts[written.status] += 1
                 counts["never_saved"] += written.left_out if written.status != "there" else 0
             await self._restore_others(some, counts, with_profile)

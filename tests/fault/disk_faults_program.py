@@ -126,7 +126,7 @@ async def work(root: Path, notes: Notes, disk: Disk) -> None:
         for message in MESSAGES:
             conversation_id = await turn(services, notes, message, conversation_id)
         if services.memory is not None:
-            await tried(notes, "episode", services.memory.write(DRAFT))
+            await tried(notes, "episode", services.memory.writer.write(DRAFT))
         page = services.chat.conversations.page(LOCAL_USER, limit=9, cursor=None, query=None)
         await tried(notes, "page", page)
         notes.add("ready", parts=await parts_of(services), hit=disk.hit())

@@ -27,7 +27,7 @@ LIMIT_S = 60.0
 async def write(memory: Memory, count: int) -> None:
     for n in range(count):
         sections = Sections(recipe=f"Restart importer{n} after rotating certificate{n}.")
-        await memory.write(
+        await memory.writer.write(
             EpisodeDraft(episode_type="howto", title=f"importer{n}", scope=SCOPE, sections=sections)
         )
 

@@ -102,7 +102,7 @@ async def write_all(directory: Path) -> dict[str, str]:
             keys[item.id] = Path(item.source).stem
         for row in items:
             if row["as"] == "episode":
-                written = await memory.write(_draft(row))
+                written = await memory.writer.write(_draft(row))
                 assert written.status == "stored", (row["key"], written)
                 keys[str(written.episode_id)] = str(row["key"])
     assert len(keys) == len(items), sorted(

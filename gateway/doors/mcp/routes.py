@@ -96,7 +96,7 @@ class _UserCalls:
         raw, user_id = json_text(dict(arguments)).encode(), self._context.user_id
         if name == WRITE:
             draft = parse_body(raw, EpisodeBody).draft(user_id)
-            return written_fields(await self._context.memory.write(draft))
+            return written_fields(await self._context.memory.writer.write(draft))
         query = parse_body(raw, QueryBody).query(user_id)
         return context_fields(await self._context.memory.reader.recall(query))
 

@@ -255,7 +255,7 @@ async def forget_item(context: Context, item_id: str) -> Response:
 async def write_episode(context: Context) -> Response:
     """Write an episode: it is stored, merged into a similar one, or refused with the reason."""
     body = await context.body(EpisodeBody)
-    written = await context.memory.write(body.draft(context.user_id))
+    written = await context.memory.writer.write(body.draft(context.user_id))
     return JsonResponse(written_fields(written), status_code=HTTPStatus.CREATED)
 
 

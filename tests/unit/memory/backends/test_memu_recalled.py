@@ -126,7 +126,7 @@ async def delivered(memory: Memory, owner_id: str = "ann") -> None:
 async def written(memory: Memory, **texts: str) -> dict[str, str]:
     ids = {}
     for tag, text in (texts or TEXTS).items():
-        made = await memory.write(draft(text, tag=tag))
+        made = await memory.writer.write(draft(text, tag=tag))
         assert made.episode_id is not None, made
         ids[tag] = made.episode_id
     await delivered(memory)

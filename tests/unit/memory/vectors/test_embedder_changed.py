@@ -90,7 +90,7 @@ async def test_a_server_that_is_down_leaves_words_and_is_named(tmp_path: Path) -
 async def write(memory: Memory, title: str, recipe: str = "Show it at the gate.") -> str:
     sections = Sections(recipe=recipe)
     draft = EpisodeDraft(episode_type="howto", title=title, scope=SCOPE, sections=sections)
-    return str((await memory.write(draft)).episode_id)
+    return str((await memory.writer.write(draft)).episode_id)
 
 
 async def test_without_an_embedder_the_index_and_what_waits_for_it_are_removed(
