@@ -71,8 +71,8 @@ FindInstructions = Callable[[Literal["Skill", "Agent"]], Collection[str]]
 _Judge = Callable[["ToolGate", ToolCall, Workspace], _Passed]
 
 
-def _pass(call: ToolCall, *paths: str, changes: bool = False) -> _Passed:
-    allow = Allow(f"{call.name.lower()}_allowed", "The tool is allowed.", changes=changes)
+def _pass(call: ToolCall, *paths: str) -> _Passed:
+    allow = Allow(f"{call.name.lower()}_allowed", "The tool is allowed.", changes=False)
     return _Passed(verdict=allow, paths=paths)
 
 

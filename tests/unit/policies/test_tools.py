@@ -232,10 +232,19 @@ def test_the_platform_decides_how_paths_and_commands_are_read(shared_workspace: 
         gate = ToolGate(shared_workspace, platform=platform)
         return gate.judge(ToolCall(name=tool, input=given_input, cwd=str(shared_workspace)))
 
-    for command, on in {"rm a.txt": "posix", "del a.txt": "windows"}.items():
+    commands = {
+        "rm a.txt": "posix",
+        "del a.txt": "windows",
+        "Remove-Item a.txt": "windows",
+        "copy a.txt c.txt": "windows",
+    }
+    for command, on in commands.items():
         for platform in get_args(Platform):
             expected = Allow if platform == on else Deny
             assert isinstance(verdict(platform, "Bash", command=command), expected)
+            is_shell = platform == on == "windows"
+            shell = verdict(platform, "PowerShell", command=command)
+            assert isinstance(shell, Allow if is_shell else Deny)
     for name, wanted in {"posix": Deny, "windows": Allow}.items():
         assert isinstance(
             verdict(cast("Platform", name), "PowerShell", command="Get-ChildItem src"), wanted

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from policies.calls import ToolCall
-from policies.tools import Platform, ToolGate
 from policies.verdict import Allow, CommandApproval, Deny, Verdict
 from policies.windows.judge import KNOWN_COMMANDS, judge_windows_command
 from policies.windows.workspace import WindowsWorkspace
@@ -31,23 +29,6 @@ def test_plain_commands_run_as_cmdlets_with_every_path_whole(shared_workspace: P
 def test_everything_else_is_refused_by_name(shared_workspace: Path) -> None:
     table = read_table_text("windows-refused")
     assert find_misses(table, lambda line: judge(shared_workspace, line)) == []
-
-
-def test_the_platform_given_to_the_gate_decides_whose_commands_are_read(
-    shared_workspace: Path,
-) -> None:
-    def allowed(platform: Platform, tool: str, command: str) -> bool:
-        gate = ToolGate(shared_workspace, platform=platform)
-        call = ToolCall(name=tool, input={"command": command}, cwd=str(shared_workspace))
-        return isinstance(gate.judge(call), Allow)
-
-    for command in ("Remove-Item a.txt", "copy a.txt c.txt"):
-        assert allowed("windows", "PowerShell", command)
-        assert allowed("windows", "Bash", command)
-        assert not allowed("posix", "Bash", command)
-        assert not allowed("posix", "PowerShell", command)
-    assert allowed("posix", "Bash", "rm a.txt")
-    assert not allowed("windows", "PowerShell", "rm a.txt")
 
 
 def test_taking_the_workspace_itself_away_ends_the_run(shared_workspace: Path) -> None:
