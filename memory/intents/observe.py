@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from memory.intents.chronicle import SqlChronicle
-from memory.intents.masking import Mask, masked_name
 
 _MAX_FIELDS: Final = 100
 _MAX_DEPTH: Final = 2
@@ -22,13 +21,12 @@ _TYPES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
 """The first that fits counts: a bool is an int, too."""
 
 
-def observe_intent_payload(payload: Mapping[str, Any], mask: Mask = str) -> list[tuple[str, str]]:
+def observe_intent_payload(payload: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the payload's fields with their types, those of its objects as `args.path`.
 
-    Sorted, at most 100. Names are masked and shortened to 80 characters, since a model may invent
-    them.
+    Sorted, at most 100. The names of a stored payload are masked and short, see `masked_payload`.
     """
-    return sorted(set(_fields(payload, "", _MAX_DEPTH, mask)))[:_MAX_FIELDS]
+    return sorted(set(_fields(payload, "", _MAX_DEPTH)))[:_MAX_FIELDS]
 
 
 async def observed_fields(
@@ -42,11 +40,9 @@ async def observed_fields(
     return [(*field, seen[field]) for field in sorted(seen)]
 
 
-def _fields(
-    value: Mapping[str, Any], before: str, depth: int, mask: Mask
-) -> Iterator[tuple[str, str]]:
+def _fields(value: Mapping[str, Any], before: str, depth: int) -> Iterator[tuple[str, str]]:
     for name, entry in list(value.items())[:_MAX_FIELDS]:
-        path = f"{before}{masked_name(str(name), mask)}"
+        path = f"{before}{name}"
         yield path, next(word for kind, word in _TYPES if isinstance(entry, kind))
         if isinstance(entry, Mapping) and depth > 1:
-            yield from _fields(entry, f"{path}.", depth - 1, mask)
+            yield from _fields(entry, f"{path}.", depth - 1)
