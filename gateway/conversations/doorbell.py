@@ -5,17 +5,16 @@ so that no other transaction waits for this one's disk. A ring that is lost is m
 who read: see `FeedFollower`.
 """
 
-import json
 import logging
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import anyio
+from pydantic import TypeAdapter, ValidationError
 
 from gateway.ids import ConversationId, NodeId, TurnId
-from gateway.jsonsafe import json_text
 from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
@@ -53,45 +52,26 @@ class Ring:
 
     node: NodeId
     """The server."""
-    stored: Collection[ConversationId] | None = ()
+    stored: set[ConversationId] | None = field(default_factory=set)
     """Conversations with new events; None: perhaps any."""
-    deleted: Collection[ConversationId] = ()
-    changed: Collection[tuple[ConversationId, TurnId]] = ()
+    deleted: set[ConversationId] = field(default_factory=set)
+    changed: set[tuple[ConversationId, TurnId]] = field(default_factory=set)
     """Results that changed after their turns had ended."""
 
     def payload(self) -> str:
         """Return the ring as a text."""
-        fields = {
-            "node": self.node,
-            "stored": None if self.stored is None else list(self.stored),
-            "deleted": list(self.deleted),
-            "changed": list(self.changed),
-        }
-        return json_text(fields)
+        return _RING.dump_json(self).decode()
+
+
+_RING: Final = TypeAdapter(Ring)
 
 
 def read_ring(payload: str) -> Ring | None:
     """Return the ring of a text; None if it is none that this version knows."""
     try:
-        fields = json.loads(payload)
-        stored = fields["stored"]
-        return Ring(
-            node=NodeId(fields["node"]),
-            stored=None if stored is None else [ConversationId(_text(name)) for name in stored],
-            deleted=[ConversationId(_text(name)) for name in fields["deleted"]],
-            changed=[
-                (ConversationId(_text(where)), TurnId(_text(turn)))
-                for where, turn in fields["changed"]
-            ],
-        )
-    except (ValueError, TypeError, LookupError):
+        return _RING.validate_json(payload)
+    except ValidationError:
         return None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return value
 
 
 class Doorbell:

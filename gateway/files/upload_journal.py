@@ -13,11 +13,13 @@ import logging
 import os
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, TypeAlias
+
+from pydantic import TypeAdapter
 
 from gateway.atomic import write_atomically_blocking
 from memory.notes.descriptors import create_file, opened_folder
@@ -40,7 +42,7 @@ class _Journal:
     file: Path
     workspace: Path
     folder: str
-    unconfirmed: Sequence[_Identity] = ()
+    unconfirmed: Sequence[_Identity]
     """The files whose names are to be removed again."""
 
     @property
@@ -67,7 +69,7 @@ def store_whole_blocking(
     """
     journals.mkdir(mode=0o700, exist_ok=True)
     file = journals / f"{secrets.token_hex(8)}.json"
-    journal = _Journal(file=file, workspace=workspace, folder=folder)
+    journal = _Journal(file=file, workspace=workspace, folder=folder, unconfirmed=())
     with ExitStack() as opened:
         target = opened.enter_context(opened_folder(workspace, [folder], make=True))
         journal.write([])
@@ -99,23 +101,14 @@ def undo_cut_uploads_blocking(journals: Path) -> None:
     for file in sorted(journals.glob("*.json")):
         try:
             journal = _read(file)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, TypeError):
             _log.exception("upload_journal_unreadable")
             continue
         _settle(journal)
 
 
 def _read(file: Path) -> _Journal:
-    fields: Mapping[str, object] = json.loads(file.read_bytes())
-    unconfirmed = fields["unconfirmed"]
-    if not isinstance(unconfirmed, list):
-        raise TypeError(unconfirmed)
-    return _Journal(
-        file=file,
-        workspace=Path(str(fields["workspace"])),
-        folder=str(fields["folder"]),
-        unconfirmed=[(int(device), int(number)) for device, number in unconfirmed],
-    )
+    return TypeAdapter(_Journal).validate_python({**json.loads(file.read_bytes()), "file": file})
 
 
 def _write(name: str, content: BinaryIO, staged: int) -> BinaryIO:

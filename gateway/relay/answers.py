@@ -8,6 +8,7 @@ stream can use it before. Pure.
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from gateway.relay.reports import TOKENS, Kind, Token
@@ -124,19 +125,17 @@ class AnswerReader:
             self._began = isinstance(event, dict) and event.get("type") in _TYPES
             self.fault = None if self._began else "not_messages"
         self.is_whole = self.is_whole or b'"message_stop"' in lines
-        if b"error" in lines:
-            self._look_for_error(lines)
-        if self._takes_figures and b'"usage"' in lines:
-            self._look_for_figures(lines)
+        for event in _events(lines, b"error"):
+            if event.get("type") == "error":
+                error = event.get("error")
+                kind = error.get("type") if isinstance(error, dict) else None
+                self.fault, self.status = "refused", _STATUSES.get(str(kind), 500)
+        if self._takes_figures:
+            for event in _events(lines, b'"usage"'):
+                self._take_figures(event.get("message", event))
         if b"content_block_start" not in lines or b"tool_use" not in lines:
             return lines
         return b"\n".join(_repaired(line) for line in lines.split(b"\n"))
-
-    def _look_for_figures(self, lines: bytes) -> None:
-        for line in lines.split(b"\n"):
-            event = _parse(line[5:]) if line.startswith(b"data:") and b'"usage"' in line else None
-            if isinstance(event, dict):
-                self._take_figures(event.get("message", event))
 
     def _take_figures(self, message: object) -> None:
         """Take the model and the usage of a message, or of its end; later figures count."""
@@ -149,13 +148,13 @@ class AnswerReader:
             if type(figures.get(name)) is int and 0 <= figures[name] < _MANY_TOKENS:
                 self.tokens[name] = figures[name]
 
-    def _look_for_error(self, lines: bytes) -> None:
-        for line in lines.split(b"\n"):
-            event = _parse(line[5:]) if line.startswith(b"data:") and b"error" in line else None
-            if isinstance(event, dict) and event.get("type") == "error":
-                error = event.get("error")
-                kind = error.get("type") if isinstance(error, dict) else None
-                self.fault, self.status = "refused", _STATUSES.get(str(kind), 500)
+
+def _events(lines: bytes, word: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the events in whose line there is a word."""
+    for line in lines.split(b"\n") if word in lines else ():
+        event = _parse(line[5:]) if line.startswith(b"data:") and word in line else None
+        if isinstance(event, dict):
+            yield event
 
 
 def _brings_content(line: bytes) -> bool:

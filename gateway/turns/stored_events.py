@@ -3,67 +3,129 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType, NoneType
-from typing import Any, Final, get_args
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway.conversations.model import TurnEvent
 from gateway.turns.evidence import ToolStatus
 
 _log = logging.getLogger(__name__)
 
-Kinds = type | tuple[type, ...]
 
-_TEXT: Final = (str, NoneType)
-_NEEDED: Final[Mapping[str, Mapping[str, Kinds]]] = {
-    "text.delta": {"text": str},
-    "thinking.delta": {"text": str},
-    "tool.started": {"tool_use_id": str, "name": str, "summary": str, "input": dict},
-    "tool.finished": {"tool_use_id": str, "status": str, "error": _TEXT},
-    "approval.requested": {"approval_id": str, "tool_use_id": str},
-    "approval.resolved": {"approval_id": str, "decision": str},
-    "notice": {"code": str, "message": str},
-    "memory.injected": {"injected": list, "suppressed": list},
-}
-"""The fields that recovery needs, by type of event, and what they are."""
-_OPTIONAL: Final[Mapping[str, Kinds]] = MappingProxyType(
-    {
-        "index": (int, NoneType),
-        "parent_index": (int, NoneType),
-        "parent_tool_use_id": _TEXT,
-        "name": str,
-        "model": _TEXT,
-        "output": _TEXT,
-        "output_chars": (int, NoneType),
-        "by": _TEXT,
-        "ran": (dict, NoneType),
-        "duration_ms": (int, NoneType),
-        "void_text_chars": int,
-        "void_thinking_chars": int,
-    }
-)
-_ITEMS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
-    {"injected": ("id", "title"), "suppressed": ("id", "reason")}
-)
-"""The texts that each item of these lists needs."""
+class _Other(BaseModel):
+    """An event that recovery does not read."""
 
-_RESULT: Final[Mapping[str, Kinds]] = {
-    **dict.fromkeys(("reply", "outcome", "stop_reason", "model"), str),
-    **dict.fromkeys(("notices", "tools"), list),
-    "memory": dict,
-    "duration_ms": int,
+
+class _Fields(BaseModel):
+    """What recovery reads of an event; each kind below adds what events of it must have."""
+
+    model_config = ConfigDict(strict=True)
+
+    index: int | None = None
+    parent_index: int | None = None
+    parent_tool_use_id: str | None = None
+    name: str = ""
+    model: str | None = None
+    output: str | None = None
+    output_chars: int | None = None
+    by: str | None = None
+    ran: dict[str, Any] | None = None
+    duration_ms: int | None = None
+    void_text_chars: int = 0
+    void_thinking_chars: int = 0
+
+
+class _Text(_Fields):
+    text: str
+
+
+class _Started(_Fields):
+    tool_use_id: str
+    name: str
+    summary: str
+    input: dict[str, Any]
+
+
+class _Finished(_Fields):
+    tool_use_id: str
+    status: ToolStatus
+    error: str | None
+
+
+class _Requested(_Fields):
+    approval_id: str
+    tool_use_id: str
+
+
+class _Resolved(_Fields):
+    approval_id: str
+    decision: str
+
+
+class _Notice(_Fields):
+    code: str
+    message: str
+
+
+class _Injected(BaseModel):
+    id: str
+    title: str
+
+
+class _Suppressed(BaseModel):
+    id: str
+    reason: str
+
+
+class _Memory(_Fields):
+    injected: list[_Injected]
+    suppressed: list[_Suppressed]
+
+
+class _Result(BaseModel):
+    """What completing a turn with its result needs."""
+
+    model_config = ConfigDict(strict=True)
+
+    reply: str
+    outcome: str
+    stop_reason: str
+    model: str
+    notices: list[Any]
+    tools: list[Any]
+    memory: dict[str, Any]
+    duration_ms: int
+
+
+_KINDS: Final[Mapping[str, type[BaseModel]]] = {
+    "text.delta": _Text,
+    "thinking.delta": _Text,
+    "tool.started": _Started,
+    "tool.finished": _Finished,
+    "approval.requested": _Requested,
+    "approval.resolved": _Resolved,
+    "notice": _Notice,
+    "memory.injected": _Memory,
 }
-"""The fields of a turn result that its completion needs."""
+"""The events that recovery reads."""
 
 
 def is_result(result: Mapping[str, Any] | None) -> bool:
     """Return whether this is a turn result, as far as completing the turn with it needs."""
-    return result is not None and _has(result, _RESULT)
+    try:
+        _Result.model_validate(result)
+    except ValidationError:
+        return False
+    return True
 
 
 def read_event(event: TurnEvent) -> dict[str, Any] | None:
     """Return an event's fields; None, with a line in the log, if they are not what was written."""
-    data = _decoded(event.data)
-    if data is None or not _is_whole(event.type, data):
+    try:
+        data: dict[str, Any] = json.loads(event.data)
+        _KINDS.get(event.type, _Other).model_validate(data)
+    except (ValueError, TypeError, RecursionError):
         _log.error("event_damaged", extra={"event_id": event.id, "type": event.type})
         return None
     return data
@@ -73,34 +135,3 @@ def is_damaged(stored: Sequence[TurnEvent]) -> bool:
     """Return whether a turn's events have gaps, or one of them cannot be read."""
     numbers = [event.n for event in stored]
     return numbers != list(range(1, len(numbers) + 1)) or None in map(read_event, stored)
-
-
-def _decoded(text: str) -> dict[str, Any] | None:
-    try:
-        data = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return None
-    return data if isinstance(data, dict) else None
-
-
-def _is_whole(kind: str, data: Mapping[str, Any]) -> bool:
-    needed = _NEEDED.get(kind)
-    if needed is None:
-        return True  # recovery does not read it
-    return (
-        _has(data, needed)
-        and all(isinstance(data[name], kinds) for name, kinds in _OPTIONAL.items() if name in data)
-        and ("status" not in needed or data["status"] in get_args(ToolStatus))
-        and all(_are_items(data[name], texts) for name, texts in _ITEMS.items() if name in needed)
-    )
-
-
-def _has(data: Mapping[str, Any], needed: Mapping[str, Kinds]) -> bool:
-    return all(name in data and isinstance(data[name], kinds) for name, kinds in needed.items())
-
-
-def _are_items(items: Sequence[Any], texts: Sequence[str]) -> bool:
-    return all(
-        isinstance(item, dict) and all(isinstance(item.get(name), str) for name in texts)
-        for item in items
-    )

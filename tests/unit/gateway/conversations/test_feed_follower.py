@@ -71,7 +71,7 @@ class Other:
         places = range(self._stored + 1, self._stored + count + 1)
         self._stored += count
         await self._bench.stores.events.append([event(at, self.first, at) for at in places])
-        self._wire.on_payload(Ring(node=NodeId("other"), stored=[A]).payload())
+        self._wire.on_payload(Ring(node=NodeId("other"), stored={A}).payload())
 
     async def after_each(
         self, last_seqs: Mapping[ConversationId, int], *, limit: int
@@ -179,7 +179,7 @@ async def test_a_ring_that_cannot_be_sent_is_sent_later(tmp_path: Path) -> None:
 
 
 async def test_a_servers_own_ring_says_nothing_to_it(tmp_path: Path) -> None:
-    changed = [(A, turn().id)]
+    changed = {(A, turn().id)}
     async with beside(tmp_path) as (bench, _, wire), bench.log.subscribe(A, 0) as reader:
         wire.on_payload(Ring(node=NodeId("this"), changed=changed).payload())
         assert await reader.next(0) == []
