@@ -75,7 +75,7 @@ class Approvals:
         if reply.decision == "allow" or reply.message.strip():
             accepted = await self._intake.accept_answer(approval, answer)
             return accepted.turn_id
-        if not await self._parts.approvals.close(replace(answer, keeps_input=False)):
+        if not await self._parts.approvals.store.answer(replace(answer, keeps_input=False)):
             raise answered_already()
         return None
 

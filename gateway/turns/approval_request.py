@@ -8,7 +8,7 @@ from typing import Any, Final
 import anyio
 
 from gateway.conversations.model import Approval
-from gateway.ids import ApprovalId
+from gateway.ids import ApprovalId, new_approval_id
 from gateway.jsonsafe import estimate_chars
 from gateway.turns.approval_answer import Answer
 from gateway.turns.approval_views import CHANGE, AskReason, Question, Touches
@@ -83,7 +83,7 @@ class ApprovalRequester:
     async def take_grant(self, approval_id: ApprovalId) -> str:
         """Take the answer that started the turn; return what the agent is sent because of it."""
         parts, turn = self._context.parts, self._context.turn
-        self._grant = await parts.approvals.granted(approval_id, turn.user_id)
+        self._grant = await parts.approvals.store.get(approval_id, turn.user_id)
         return turn.message if self._grant is None else prompt_of(self._grant)
 
     def _granted(self, call: ToolCall) -> Answer | None:
@@ -149,19 +149,27 @@ class ApprovalRequester:
         try:
             answer = await context.parts.approvals.ask(
                 AskedCall(
-                    call=call,
+                    approval=Approval(
+                        id=new_approval_id(),
+                        user_id=turn.user_id,
+                        conversation_id=turn.conversation_id,
+                        turn_id=turn.id,
+                        call_index=call.index,
+                        tool_use_id=call.tool_use_id,
+                        name=call.name,
+                        summary=context.sanitizer.summary(call.input),
+                        language=context.language,
+                        input=shown.input,
+                        hidden=shown.hidden,
+                        fingerprint=fingerprint_of(call, context.workspace.root),
+                        created_at=context.parts.now(),
+                    ),
+                    given=call.input,
                     effect=effect,
-                    summary=context.sanitizer.summary(call.input),
-                    shown=shown,
-                    fingerprint=fingerprint_of(call, context.workspace.root),
                     show=context.sanitizer.line,
-                    language=context.language,
                     why=why,
                     touches=self._touches(why),
                 ),
-                user_id=turn.user_id,
-                conversation_id=turn.conversation_id,
-                turn_id=turn.id,
                 announce=lambda question: self._announce(question, masked, asked),
                 on_extended=self._extended,
                 epoch=context.events.epoch,

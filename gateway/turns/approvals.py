@@ -19,7 +19,7 @@ from gateway.conversations.leases import Node
 from gateway.conversations.model import Approval, ApprovalAnswer
 from gateway.conversations.store import ApprovalStore
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
-from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_approval_id
+from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
 from gateway.turns.approval_answer import Answer, Reply
 from gateway.turns.approval_views import (
     CHANGE,
@@ -29,13 +29,10 @@ from gateway.turns.approval_views import (
     pending_fields,
     waiting_fields,
 )
-from gateway.turns.asked_input import AskedInput
 from gateway.turns.questions import FOR_PERSONS, answers_to
-from gateway.turns.sentences import Language
 from gateway.turns.standing_rules import Allowed, StandingRules
 from memory.clock import Now
 from memory.errors import StoreUnavailable
-from policies.calls import ToolCall
 from policies.permits import Effect, Permit, Reach, permits_for
 
 _log = logging.getLogger(__name__)
@@ -48,16 +45,13 @@ _LOST_LISTED = timedelta(days=1)
 class AskedCall:
     """A call that a person is to be asked about."""
 
-    call: ToolCall
+    approval: Approval
+    """With what would run as the person sees it."""
+    given: Mapping[str, Any]
+    """The call's input."""
     effect: Effect
-    summary: str
-    shown: AskedInput
-    """What would run, as the person sees it."""
-    fingerprint: str
-    """Identifies what the call does; see `fingerprint_of`."""
     show: Callable[[str], str]
     """Makes a text of the call safe to show."""
-    language: Language = "en"
     why: AskReason = CHANGE
     touches: Touches | None = None
     """What an unlisted program may touch."""
@@ -113,7 +107,7 @@ class ApprovalDesk:
 
         `node` is this server where others share the database.
         """
-        self._store = store
+        self.store = store
         self._timeout_s = timeout_s
         self._now = now
         self._is_on = is_on
@@ -126,9 +120,6 @@ class ApprovalDesk:
         self,
         asked: AskedCall,
         *,
-        user_id: UserId,
-        conversation_id: ConversationId,
-        turn_id: TurnId,
         announce: Callable[[Question], None],
         on_extended: Callable[[Question], None] = lambda _: None,
         epoch: int = 0,
@@ -139,7 +130,8 @@ class ApprovalDesk:
         the approval after an answer by `turn_ended`, and after a cancellation. Raise
         `StoreUnavailable` if the approval cannot be stored.
         """
-        rule = self.rules.covering(conversation_id, asked.effect)
+        approval = asked.approval
+        rule = self.rules.covering(approval.conversation_id, asked.effect)
         if rule is not None:
             return Answer(
                 decision="allow",
@@ -150,28 +142,12 @@ class ApprovalDesk:
             )
         is_confined = asked.touches == "workspace"
         permits = permits_for(asked.effect, is_confined=is_confined)
-        if asked.call.name in FOR_PERSONS:
+        if approval.name in FOR_PERSONS:
             permits = ()
-        at = self._now()
-        approval = Approval(
-            id=new_approval_id(),
-            user_id=user_id,
-            conversation_id=conversation_id,
-            turn_id=turn_id,
-            call_index=asked.call.index,
-            tool_use_id=asked.call.tool_use_id,
-            name=asked.call.name,
-            summary=asked.summary,
-            language=asked.language,
-            input=asked.shown.input,
-            hidden=asked.shown.hidden,
-            fingerprint=asked.fingerprint,
-            created_at=at,
-        )
         question = Question(
             approval=approval,
             permits=tuple(permit.fields(asked.show) for permit in permits),
-            expires_at=at + timedelta(seconds=self._timeout_s),
+            expires_at=approval.created_at + timedelta(seconds=self._timeout_s),
             why=asked.why,
             touches=asked.touches,
         )
@@ -188,7 +164,7 @@ class ApprovalDesk:
 
     async def _add(self, approval: Approval, epoch: int) -> None:
         try:
-            await self._store.add(approval, epoch=epoch)
+            await self.store.add(approval, epoch=epoch)
         except anyio.get_cancelled_exc_class():  # it may be stored all the same, and nobody saw it
             await self.withdraw_approval(approval.id, epoch)
             raise
@@ -208,7 +184,7 @@ class ApprovalDesk:
     ) -> list[dict[str, Any]]:
         """Return a user's approvals for clients: the pending ones, then those whose run ended."""
         live = set(self._open)
-        stored = await self._store.listed(
+        stored = await self.store.listed(
             user_id, conversation_id, lost_since=self._now() - _LOST_LISTED
         )
         live |= set(self._open)
@@ -236,12 +212,12 @@ class ApprovalDesk:
         """Return those of some approvals whose runs wait for the answer at other servers."""
         if self._node is None or not any(approval.question for approval in stored):
             return ()
-        asked = await self._store.asked_elsewhere(user_id, self._node)
+        asked = await self.store.asked_elsewhere(user_id, self._node)
         return {approval.id for approval in stored if approval.question and approval.id in asked}
 
     async def known(self, user_id: UserId, approval_id: str) -> Approval:
         """Return an approval in any state. Raise `NotFound` if there is none of the user."""
-        approval = await self._store.get(ApprovalId(approval_id), user_id)
+        approval = await self.store.get(ApprovalId(approval_id), user_id)
         if approval is None:
             raise NotFound("There is no such approval.")
         return approval
@@ -280,18 +256,18 @@ class ApprovalDesk:
             return None
         if waiting.is_being_answered or ended is not None:
             raise answered_already()
-        given = answers_of(waiting.asked.call.input, question.approval, reply)
+        given = answers_of(waiting.asked.given, question.approval, reply)
         permit, shown = _permit_for(waiting, reply)
         at = self._now()
         waiting.is_being_answered = True
         try:
             with anyio.CancelScope(shield=True):
-                taken = await self._store.answer(stored_answer(question.id, reply, given, at))
+                taken = await self.store.answer(stored_answer(question.id, reply, given, at))
                 ended = waiting.ending()
                 if taken and ended is not None:  # its run ended meanwhile
                     if ended.by != "waiting":
                         raise approval_over()
-                    await self._store.reopen(question.id, epoch=waiting.epoch)
+                    await self.store.reopen(question.id, epoch=waiting.epoch)
                     return None
         finally:
             waiting.is_being_answered = False
@@ -329,20 +305,12 @@ class ApprovalDesk:
         waiting.on_extended(question)
         waiting.wake()
         if self._node is not None:  # the others list what is stored
-            await self._store.extend(question.id, question.shown(), epoch=waiting.epoch)
+            await self.store.extend(question.id, question.shown(), epoch=waiting.epoch)
         return question
-
-    async def granted(self, approval_id: ApprovalId, user_id: UserId) -> Approval | None:
-        """Return the approval whose answer started a turn."""
-        return await self._store.get(approval_id, user_id)
-
-    async def close(self, answer: ApprovalAnswer) -> bool:
-        """Store the answer to a waiting approval; return False if it is not open."""
-        return await self._store.answer(answer)
 
     async def of_call(self, turn_id: TurnId, index: int) -> Approval | None:
         """Return the approval of a turn's call that can still be answered."""
-        found = await self._store.of_turn(turn_id)
+        found = await self.store.of_turn(turn_id)
         return next(
             (
                 approval
@@ -356,7 +324,7 @@ class ApprovalDesk:
         """Note that an approval's turn was stopped; unless stored, it can still be answered."""
         with anyio.CancelScope(shield=True):
             try:
-                await self._store.withdraw(approval_id, self._now(), epoch=epoch)
+                await self.store.withdraw(approval_id, self._now(), epoch=epoch)
             except StoreUnavailable:
                 _log.exception("approval_not_withdrawn")
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import anyio
 
+from gateway.conversations.model import Approval
 from gateway.engine.events import EngineEvent, RunFinished, ToolCalled, ToolReturned
+from gateway.ids import ConversationId, TurnId, UserId, new_approval_id
 from gateway.turns.approvals import AskedCall
-from gateway.turns.asked_input import AskedInput
 from gateway.turns.evidence import Evidence
 from gateway.turns.reply import Cause, Ending
 from gateway.turns.sentences import Language
@@ -102,17 +103,32 @@ def tool_call(
     )
 
 
-def asked_about(call: ToolCall, show: Callable[[str], str] = str) -> AskedCall:
+def asked_about(
+    call: ToolCall,
+    user_id: UserId,
+    conversation_id: ConversationId,
+    turn_id: TurnId,
+    *,
+    at: datetime = NOON,
+    show: Callable[[str], str] = str,
+) -> AskedCall:
     """Return a call as a person is asked about it, of which no more is known than its input."""
-    effect = effect_of_input(call.name, call.input, call.cwd)
-    return AskedCall(
-        call=call,
-        effect=effect,
+    approval = Approval(
+        id=new_approval_id(),
+        user_id=user_id,
+        conversation_id=conversation_id,
+        turn_id=turn_id,
+        call_index=call.index,
+        tool_use_id=call.tool_use_id,
+        name=call.name,
         summary="ls",
-        shown=AskedInput(dict(call.input)),
+        language="en",
+        input=dict(call.input),
         fingerprint="f",
-        show=show,
+        created_at=at,
     )
+    effect = effect_of_input(call.name, call.input, call.cwd)
+    return AskedCall(approval=approval, given=call.input, effect=effect, show=show)
 
 
 def codes(notices: Sequence[Mapping[str, Any]]) -> list[str]:

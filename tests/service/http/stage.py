@@ -137,12 +137,10 @@ class _Players:
         return ("interrupted", "stopped") if ticket.control.is_stopping else ("answered", "one")
 
     async def _ask(self, ticket: Ticket) -> str:
+        turn = ticket.turn
         call = ToolCall(name="Bash", input={"command": "rm a"}, cwd="/w", tool_use_id="tu_1")
         answer = await self._approvals.ask(
-            asked_about(call),
-            user_id=ticket.turn.user_id,
-            conversation_id=ticket.turn.conversation_id,
-            turn_id=ticket.turn.id,
+            asked_about(call, turn.user_id, turn.conversation_id, turn.id, at=utc_now()),
             epoch=ticket.events.epoch,
             announce=lambda one: ticket.events.emit("approval.requested", **one.fields()),
         )

@@ -256,7 +256,7 @@ async def test_what_nobody_needs_any_more_is_not_kept(tmp_path: Path) -> None:
         with pytest.raises(Conflict):
             await services.chat.approvals.input(ME, question["approval_id"])
         desk = services.chat.approvals._parts.approvals  # noqa: SLF001
-        kept = await desk.granted(question["approval_id"], ME)
+        kept = await desk.store.get(question["approval_id"], ME)
     assert kept is not None
     assert (kept.state, kept.input) == ("answered", {})
 

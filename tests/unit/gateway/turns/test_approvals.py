@@ -47,10 +47,7 @@ class Asked:
         self, call: ToolCall, conversation_id: ConversationId = HERE, user_id: UserId = ANN
     ) -> None:
         self.result = await self.desk.ask(
-            asked_about(call, show=str.upper),
-            user_id=user_id,
-            conversation_id=conversation_id,
-            turn_id=TURN,
+            asked_about(call, user_id, conversation_id, TURN, show=str.upper),
             announce=self.announce,
         )
         self.announced.set()
