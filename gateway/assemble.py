@@ -57,7 +57,7 @@ from gateway.services import Services
 from gateway.settings import Settings
 from gateway.storage import open_storage, sqlite_steps
 from gateway.turns.approvals import ApprovalDesk
-from gateway.turns.call_review import make_reviewer
+from gateway.turns.call_review import CallReviewer
 from gateway.turns.claim_check import ClaimChecker
 from gateway.turns.client_lease import usual_spec
 from gateway.turns.conversation_memory import OWN_TOOLS, ConversationTools
@@ -260,11 +260,13 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             further_tools=further,
             approvals=approvals,
             ask_changes=settings.approvals == "on",
-            reviewer=make_reviewer(
-                access.ask_model if settings.review == "model" else None,
+            reviewer=CallReviewer(
+                access.ask_model,
                 now=parts.now,
                 on_result=metrics.counting(metrics.call_reviews_total),
-            ),
+            )
+            if access.ask_model is not None and settings.review == "model"
+            else None,
             is_confined=access.is_confined,
             journal=journal,
             metrics=metrics,
@@ -467,6 +469,6 @@ def _watch(metrics: Metrics, pool: ClientPool, lanes: Lanes, log: EventLog) -> N
     metrics.watch("live_clients", lambda: pool.live_count)
     metrics.watch("warm_clients", lambda: pool.warm_count)
     metrics.watch("agent_memory_bytes", lambda: pool.memory_bytes)
-    metrics.watch("running_turns", lambda: lanes.running_count)
+    metrics.watch("running_turns", lambda: len(lanes.running_in))
     metrics.watch("queued_turns", lambda: lanes.queued_count)
     metrics.watch("event_backlog", lambda: log.backlog)

@@ -26,7 +26,7 @@ class Operations:
             "conversations": {
                 "live": len(processes),
                 "asleep": max(0, total - len(processes)),
-                "running_turns": parts.lanes.running_count,
+                "running_turns": len(parts.lanes.running_in),
                 "queued_turns": parts.lanes.queued_count,
             },
             "prewarmed": parts.pool.warm_count,

@@ -6,7 +6,7 @@ server stores is brought into it by `FeedFollower`.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import islice
 from typing import Self
 
@@ -125,7 +125,8 @@ class EventFeed:
         """Of the servers that share the store; None if this one has it alone."""
         self._forgotten = 0
         """How often what was known of a conversation was forgotten."""
-        self._channels: dict[ConversationId, Channel] = {}
+        self.channels: dict[ConversationId, Channel] = {}
+        """Of the conversations that are being read."""
 
     def show(self, events: Sequence[TurnEvent]) -> None:
         """Pass stored events to the readers."""
@@ -135,8 +136,8 @@ class EventFeed:
         for conversation_id, own in touched.items():
             self._last.pop(conversation_id, None)
             self._last[conversation_id] = own[-1].seq
-            if conversation_id in self._channels:
-                self._channels[conversation_id].show(own)
+            if conversation_id in self.channels:
+                self.channels[conversation_id].show(own)
         for conversation_id in list(islice(self._last, max(0, len(self._last) - _MAX_KNOWN))):
             del self._last[conversation_id]
         if self.doorbell is not None:
@@ -170,8 +171,8 @@ class EventFeed:
     def lose(self, conversation_id: ConversationId) -> None:
         """Forget what is known of a conversation that another node writes now."""
         self.forget(conversation_id)
-        if conversation_id in self._channels:
-            self._channels[conversation_id].renew()
+        if conversation_id in self.channels:
+            self.channels[conversation_id].renew()
 
     async def find_floor(self, conversation_id: ConversationId, channel: Channel) -> None:
         """Set a channel's floor, unless it is out of date already: what is stored from now on comes
@@ -192,7 +193,7 @@ class EventFeed:
         """Wake the readers of a conversation without an event: it was deleted, or they must look
         up.
         """
-        channel = self._channels.get(conversation_id)
+        channel = self.channels.get(conversation_id)
         if channel is not None:
             channel.call()
 
@@ -206,7 +207,7 @@ class EventFeed:
 
     def announce_here(self, conversation_id: ConversationId, turn_id: TurnId) -> None:
         """Notify the readers at this server, as `announce` does."""
-        channel = self._channels.get(conversation_id)
+        channel = self.channels.get(conversation_id)
         if channel is not None:
             fields = {"turn_id": turn_id, "conversation_id": conversation_id}
             channel.announce(
@@ -220,34 +221,21 @@ class EventFeed:
                 )
             )
 
-    @property
-    def channels(self) -> Mapping[ConversationId, Channel]:
-        """The channels of conversations that are being read."""
-        return self._channels
-
-    def readers_of(self, conversation_id: str | None = None) -> int:
-        """Count the readers of a conversation, or all readers."""
-        return sum(
-            channel.readers
-            for known, channel in self._channels.items()
-            if conversation_id in {None, known}
-        )
-
     def enter(self, conversation_id: ConversationId) -> Channel:
         """Return a conversation's channel for one more reader."""
-        channel = self._channels.get(conversation_id)
+        channel = self.channels.get(conversation_id)
         if channel is None:
             known = self._last.get(conversation_id) if self.holds(conversation_id) else None
-            channel = self._channels[conversation_id] = Channel(known, self._window)
+            channel = self.channels[conversation_id] = Channel(known, self._window)
         channel.readers += 1
         return channel
 
     def leave(self, conversation_id: ConversationId) -> None:
         """Note that a reader has gone."""
-        channel = self._channels[conversation_id]
+        channel = self.channels[conversation_id]
         channel.readers -= 1
         if channel.readers == 0:
-            del self._channels[conversation_id]
+            del self.channels[conversation_id]
 
     async def read(
         self, conversation_id: ConversationId, seq: int, turn_id: TurnId | None, limit: int

@@ -58,13 +58,6 @@ class CallReviewer:
         return allow is True
 
 
-def make_reviewer(
-    ask: AskModel | None, *, now: Now, on_result: Callable[[ReviewResult], None]
-) -> CallReviewer | None:
-    """Return what reviews calls; None if there is no model to ask."""
-    return None if ask is None else CallReviewer(ask, now=now, on_result=on_result)
-
-
 def read_allow(answer: str) -> bool | None:
     """Return what the model answered; None if it has another form."""
     value = read_json(answer)

@@ -57,11 +57,6 @@ class Lanes:
         self._empty = anyio.Event()
 
     @property
-    def running_count(self) -> int:
-        """Number of running turns."""
-        return sum(1 for lane in self._lanes.values() if lane.running is not None)
-
-    @property
     def running_in(self) -> list[ConversationId]:
         """The conversations in which a turn runs."""
         return [where for where, lane in self._lanes.items() if lane.running is not None]
@@ -176,7 +171,7 @@ class Lanes:
         await self._wait_idle()
 
     async def _wait_idle(self) -> None:
-        while self.running_count:
+        while self.running_in:
             await self._empty.wait()
 
     async def _run(self, conversation_id: ConversationId, lane: _Lane) -> None:

@@ -207,7 +207,7 @@ class RunningServices(Services):
         pool = self.pool
         assert self.lanes.live_count == 0
         assert self.lanes.is_empty
-        assert self.log.feed.readers_of() == 0
+        assert self.log.feed.channels == {}
         assert pool._slots.value == self.settings.max_live_clients - pool.live_count  # noqa: SLF001
         assert not any(held.busy for held in pool._held.values())  # noqa: SLF001
 

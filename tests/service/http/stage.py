@@ -38,7 +38,7 @@ from gateway.engine.protocol import ClientSpec
 from gateway.http.context import HttpLimits
 from gateway.http.peers import LocalUsers
 from gateway.http.tokens import make_token
-from gateway.ids import NodeId
+from gateway.ids import ConversationId, NodeId
 from gateway.journal.writer import Journal
 from gateway.mcp_servers.accepted_tools import AcceptedTools
 from gateway.mcp_servers.servers import McpServers
@@ -211,7 +211,8 @@ class Stage:
 
     def readers_of(self, conversation_id: str) -> int:
         """How many subscriptions a conversation has."""
-        return self.log.feed.readers_of(conversation_id)
+        channel = self.log.feed.channels.get(ConversationId(conversation_id))
+        return channel.readers if channel is not None else 0
 
 
 @asynccontextmanager

@@ -79,7 +79,7 @@ async def test_a_turn_is_stopping_until_the_agent_has_really_stopped(
             await came.wait()
         await anyio.wait_all_tasks_blocked()
         assert await state(services, accepted.conversation_id) == "stopping"
-        assert services.lanes.running_count == 1
+        assert len(services.lanes.running_in) == 1
         await services.scripted.clients[0].kill()
         result = await services.result_of(accepted)
         assert await state(services, accepted.conversation_id) == "idle"

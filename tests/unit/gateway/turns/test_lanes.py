@@ -62,7 +62,7 @@ async def test_places_are_told_and_what_is_about_to_run_counts_as_running() -> N
         assert lanes.join(ticket(3)) == 3
         assert lanes.join(ticket(4, THERE)) == 0
         await anyio.wait_all_tasks_blocked()
-        assert (lanes.running_count, lanes.queued_count) == (2, 3)
+        assert (len(lanes.running_in), lanes.queued_count) == (2, 3)
         for item in (*tickets, *lanes.waiting(HERE)):
             item.control.stop("user_interrupt")
         running = lanes.running(THERE)
