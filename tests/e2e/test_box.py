@@ -46,9 +46,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
-async def play(server: LiveServer, *steps: dict[str, Any]) -> Any:
+@pytest.fixture(scope="module")
+def conversation(server: LiveServer) -> str:
+    """Return a conversation for what leaves the working directory as it was."""
+    return server.new_conversation()
+
+
+async def play(server: LiveServer, conversation: str, *steps: dict[str, Any]) -> Any:
     async with server.client() as client:
-        return await client.ask(script(*steps, {"text": "Done."}), server.new_conversation())
+        return await client.ask(script(*steps, {"text": "Done."}), conversation)
 
 
 def statuses(result: Any) -> list[str]:
@@ -56,7 +62,7 @@ def statuses(result: Any) -> list[str]:
 
 
 async def test_a_program_is_written_tested_mended_and_committed_in_two_languages(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     files = [
         step("Write", file_path=str(server.workspace / name), content=content)
@@ -78,6 +84,7 @@ async def test_a_program_is_written_tested_mended_and_committed_in_two_languages
     ]
     result = await play(
         server,
+        conversation,
         *files,
         *tests[:2],
         *mended,
@@ -97,7 +104,9 @@ async def test_a_program_is_written_tested_mended_and_committed_in_two_languages
     assert ".env" not in log.split()
 
 
-async def test_the_doctor_of_a_server_that_runs_leaves_its_box_alone(server: LiveServer) -> None:
+async def test_the_doctor_of_a_server_that_runs_leaves_its_box_alone(
+    server: LiveServer, conversation: str
+) -> None:
     found = await anyio.to_thread.run_sync(
         partial(
             run_app,
@@ -109,17 +118,20 @@ async def test_the_doctor_of_a_server_that_runs_leaves_its_box_alone(server: Liv
         )
     )
     assert "Shell commands run in a box of their own" in found.stdout
-    assert statuses(await play(server, bash("pwd"))) == ["ok"]
+    assert statuses(await play(server, conversation, bash("pwd"))) == ["ok"]
     assert not list(server.data_dir.glob("box-*"))
 
 
 async def test_what_a_command_writes_is_seen_while_it_runs_without_its_secrets(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     pipe = server.make_pipe("waits")
     key = "sk-ant-api03-Zq8vN3kPw7Lx2TyR5sJdZq8vN3kPw7Lx2TyR5sJdZq8vN3kPw7Lx2TyR5sJdZq8vN3kPw7Lx2TyR5sJd"
     steps = [bash(f"echo first; echo the key {key} is; cat waits; echo last"), {"text": "Done."}]
-    async with server.client() as client, client.stream(script(*steps)) as events:
+    async with (
+        server.client() as client,
+        client.stream(script(*steps), conversation) as events,
+    ):
         seen = await events.until("tool.output")
         assert seen.data["index"] == 1
         assert seen.data["text"].startswith("first\n")
@@ -133,10 +145,10 @@ async def test_what_a_command_writes_is_seen_while_it_runs_without_its_secrets(
 
 
 async def test_a_command_that_uses_too_much_fails_with_its_reason_and_the_next_one_runs(
-    server: LiveServer,
+    server: LiveServer, conversation: str
 ) -> None:
     hogs = (bash("yes"), bash("bomb() { bomb | bomb & }; bomb; sleep 60"))
-    result = await play(server, *hogs, bash("echo on"))
+    result = await play(server, conversation, *hogs, bash("echo on"))
     assert statuses(result) == ["failed", "failed", "ok"]
     told = [tool["error"] for tool in result["tools"][:2]]
     ended = "The sandbox ended this command: it"
@@ -144,9 +156,10 @@ async def test_a_command_that_uses_too_much_fails_with_its_reason_and_the_next_o
     assert f"{ended} started more than 512 processes and threads." in told[1]
 
 
-async def test_an_interrupt_ends_the_command_and_the_next_one_runs(server: LiveServer) -> None:
+async def test_an_interrupt_ends_the_command_and_the_next_one_runs(
+    server: LiveServer, conversation: str
+) -> None:
     pipe = server.make_pipe("never")
-    conversation = server.new_conversation()
     steps = [bash("trap '' TERM; echo began; cat never; sleep 60"), {"text": "Done."}]
     async with (
         server.client() as client,
@@ -184,8 +197,9 @@ async def test_ready_says_where_commands_run(server: LiveServer) -> None:
     )
 
 
-async def test_what_a_command_changed_is_in_the_turn_s_changes(server: LiveServer) -> None:
-    conversation = server.new_conversation()
+async def test_what_a_command_changed_is_in_the_turn_s_changes(
+    server: LiveServer, conversation: str
+) -> None:
     async with server.client() as client:
         result = await client.ask(
             script(

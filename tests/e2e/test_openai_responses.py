@@ -31,6 +31,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def conversation(server: LiveServer) -> str:
+    """Return a conversation for what needs none of its own: each new one costs an agent process."""
+    return server.new_conversation()
+
+
 @pytest.fixture
 async def client(server: LiveServer) -> AsyncIterator[Client]:
     async with Client(server) as client:
@@ -92,30 +98,35 @@ async def test_a_response_is_the_same_whole_streamed_and_read_again(client: Any)
     assert final.usage.total_tokens == final.usage.input_tokens + final.usage.output_tokens > 0
     assert await client.responses.retrieve(final.id) == final
     assert plain(await client.resumed(final.id)) == plain(events)
-    whole = await client.ask(steps)
+    whole = await client.ask(steps, conversation=final.conversation.id)
     assert [item.type for item in whole.output][:3] == items[:3]
     assert whole.status == "completed"
 
 
-async def test_a_reader_goes_on_after_any_event(client: Any) -> None:
-    events = plain(await client.events(script({"thinking": "Hm."}, {"text": "Hello there."})))
+async def test_a_reader_goes_on_after_any_event(client: Any, conversation: str) -> None:
+    steps = script({"thinking": "Hm."}, {"text": "Hello there."})
+    events = plain(await client.events(steps, conversation=conversation))
     name = events[0]["response"]["id"]
     for number in range(len(events)):
         assert plain(await client.resumed(name, number)) == events[number + 1 :]
 
 
-async def test_the_helper_of_the_client_puts_the_response_together(client: Any) -> None:
-    steps = script({"text": "First.", **bash("ls")}, {"text": "Second."})
-    async with client.responses.stream(model="candor", input=steps) as stream:
+async def test_the_helper_of_the_client_puts_the_response_together(
+    client: Any, conversation: str
+) -> None:
+    asked = script({"text": "First.", **bash("ls")}, {"text": "Second."})
+    told = {"model": "candor", "input": asked, "conversation": conversation}
+    async with client.responses.stream(**told) as stream:
         final = await stream.get_final_response()
     assert final.output_text == "First.Second."
     assert final.status == "completed"
 
 
 async def test_a_response_in_the_background_is_polled_and_read_while_it_runs(
-    client: Any,
+    client: Any, conversation: str
 ) -> None:
-    begun = await client.ask(script({"text": "Late.", "delay_ms": 1500}), background=True)
+    late = script({"text": "Late.", "delay_ms": 1500})
+    begun = await client.ask(late, background=True, conversation=conversation)
     assert begun.status == "in_progress"
     assert begun.output == []
     events = await client.resumed(begun.id)
@@ -123,15 +134,18 @@ async def test_a_response_in_the_background_is_polled_and_read_while_it_runs(
     assert (await client.responses.retrieve(begun.id)).status == "completed"
 
 
-async def test_cancel_stops_a_response_and_tells_when_it_has_ended(client: Any) -> None:
-    begun = await client.ask(script({"text": "never", "delay_ms": 50_000}), background=True)
+async def test_cancel_stops_a_response_and_tells_when_it_has_ended(
+    client: Any, conversation: str
+) -> None:
+    slow = script({"text": "never", "delay_ms": 50_000})
+    begun = await client.ask(slow, background=True, conversation=conversation)
     cancelled = await client.responses.cancel(begun.id)
     assert cancelled.status == "cancelled"
     assert "stop" in cancelled.output_text.lower()
     assert await client.responses.cancel(begun.id) == cancelled
     events = await client.resumed(begun.id)
     assert (events[-1].type, events[-1].response) == ("response.incomplete", cancelled)
-    done = await client.ask(script({"text": "Done."}))
+    done = await client.ask(script({"text": "Done."}), conversation=conversation)
     assert (await client.responses.cancel(done.id)).status == "completed"
 
 
@@ -177,10 +191,12 @@ async def test_a_history_that_is_sent_back_goes_on_in_its_conversation(client: A
     assert next_one.conversation == first.conversation
 
 
-async def test_a_client_that_wants_nothing_stored_is_told_that_it_is(client: Any) -> None:
+async def test_a_client_that_wants_nothing_stored_is_told_that_it_is(
+    client: Any, conversation: str
+) -> None:
     for store in (False, True, None):
         more = {} if store is None else {"store": store}
-        answer = await client.ask(script({"text": "One."}), **more)
+        answer = await client.ask(script({"text": "One."}), conversation=conversation, **more)
         told = client.answers[-1].headers.get("x-candor-notice", "")
         assert ("Candor keeps every turn" in told) == (store is False)
         assert answer.store is True
@@ -275,7 +291,7 @@ async def test_an_impatient_client_gets_one_turn(server: LiveServer) -> None:
         assert [item.role for item in items] == ["assistant", "user"]
 
 
-async def test_what_is_unknown_or_busy_is_refused_once(client: Any) -> None:
+async def test_what_is_unknown_or_busy_is_refused_once(client: Any, conversation: str) -> None:
     for call in (
         client.responses.retrieve("resp_trn_unknown"),
         client.responses.retrieve("nothing"),
@@ -285,10 +301,11 @@ async def test_what_is_unknown_or_busy_is_refused_once(client: Any) -> None:
     ):
         with pytest.raises(openai.NotFoundError):
             await call
-    begun = await client.ask(script({"text": "slow", "delay_ms": 50_000}), background=True)
+    slow = script({"text": "slow", "delay_ms": 50_000})
+    begun = await client.ask(slow, background=True, conversation=conversation)
     count = len(client.requests)
     with pytest.raises(openai.ConflictError) as busy:
-        await client.ask("now?", conversation=begun.conversation.id)
+        await client.ask("now?", conversation=conversation)
     assert busy.value.code == "conversation_busy"
     assert len(client.requests) == count + 1
     await client.responses.cancel(begun.id)
