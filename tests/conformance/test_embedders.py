@@ -32,7 +32,7 @@ class TestMultilingual(EmbedderSuite):
 
     @pytest.fixture
     def embedder(self) -> Embedder:
-        return self._loaded_once
+        return MultilingualEmbedder()
 
 
 class Long(HashedEmbedder):
