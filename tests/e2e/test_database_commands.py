@@ -16,7 +16,7 @@ from gateway.database.ends import Files, source_files
 from gateway.database.parts import PARTS
 from tests.support.live_server import running_server, started_server
 from tests.support.postgres import new_database_blocking
-from tests.support.program import ROOT, environment, one_sentence, run_app, run_code
+from tests.support.program import environment, one_sentence, run_app, run_program
 
 pytestmark = pytest.mark.e2e
 
@@ -230,8 +230,10 @@ def test_a_copy_that_is_killed_leaves_an_empty_target(
     source: dict[str, Any] = {} if first == "files" else {"database_url": url}
     assert run_app("user", "add", "ann", directory=tmp_path, **source).returncode == 0
     assert run_app("db", "migrate", directory=tmp_path, **source).returncode == 0
-    env = {"PYTHONPATH": str(ROOT)} | environment(tmp_path, {"database_url": url}, {})
-    killed = run_code(KILLED, env, target, where)
+    program = tmp_path / "killed.py"
+    program.write_text(KILLED, encoding="utf-8")
+    env = environment(tmp_path, {"database_url": url}, {})
+    killed = run_program([target, where], env, program=program)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     settings: dict[str, Any] = {"database_url": url} if target == "postgresql" else {}
     checked = run_app("db", "check", directory=tmp_path, **settings)
