@@ -32,6 +32,8 @@ _CHANGES: Final = (
     " OR NOT EXISTS (SELECT 1 FROM turns x WHERE x.id = r.turn_id))"
     " ORDER BY r.seq DESC LIMIT :limit"
 )
+_ANY: Final = "SELECT 1 FROM record_changes WHERE seq > ? LIMIT 1"
+"""PostgreSQL plans `_CHANGES` anew each time, which takes longer than this."""
 _LAST_SEQ: Final = {
     "sqlite": "SELECT seq FROM sqlite_sequence WHERE name = 'record_changes'",
     "postgresql": "SELECT pg_sequence_last_value("
@@ -52,6 +54,8 @@ class SqlRecordQueue:
     async def newest(
         self, *, after: int = 0, only_deleted: bool = False, limit: int
     ) -> Sequence[QueuedChange]:
+        if self._database.engine != "sqlite" and not await self._database.row(_ANY, (after,)):
+            return []  # as at nearly each turn
         values = {"after": after, "only_deleted": only_deleted, "limit": limit}
         return await self._database.values(_change_of, _CHANGES, values)
 
