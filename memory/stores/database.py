@@ -76,6 +76,24 @@ def decoding_rows() -> Iterator[None]:
         raise StoreDamaged("The database cannot be read: it is damaged.") from exc
 
 
+Rows = Callable[[], list[Any]]
+"""Returns the rows of a statement that was sent."""
+
+
+def send(connection: Connection, sql: str, parameters: Parameters = ()) -> Rows:
+    """Run a statement whose rows are looked at when others have been sent, so that one wait is
+    enough for all of them.
+
+    SQLite, which waits for nobody, returns them at once: a cursor that an exception keeps open
+    would keep later transactions from their end.
+    """
+    cursor = connection.execute(sql, parameters)
+    if engine_of(connection) == "sqlite":
+        rows = cursor.fetchall()
+        return lambda: rows
+    return cursor.fetchall
+
+
 class SqlDatabase(ABC):
     """An open database. Close it."""
 

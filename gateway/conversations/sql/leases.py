@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from gateway.conversations.leases import Beat, Lease, LeaseLost, Node
 from gateway.ids import ConversationId
-from memory.stores.database import Connection, SqlDatabase
+from memory.stores.database import Connection, Rows, SqlDatabase, send
 from memory.stores.sqlite.row_values import columns_of, read_value
 from memory.stores.sqlite.statements import IN_IDS, id_list, placeholders
 
@@ -80,6 +80,18 @@ class Fence:
         # where transactions do not run one after another, a take-over waits for the owner's end
         self._lock = " FOR SHARE" if database.engine == "postgresql" else ""
 
+    def read_blocking(self, writer: Connection, ids: Collection[ConversationId]) -> Rows:
+        """Read the leases of some conversations, so that they stay as they are until the end of
+        the transaction.
+        """
+        return send(
+            writer,
+            f"SELECT conversation_id, epoch FROM {self._leases}"  # noqa: S608
+            f" WHERE conversation_id IN ({placeholders(list(ids))})"
+            f" ORDER BY conversation_id{self._lock}",
+            list(ids),
+        )
+
     def lost_blocking(
         self,
         writer: Connection,
@@ -89,21 +101,26 @@ class Fence:
         """Return those of some conversations that have another epoch than `epochs` says."""
         if not ids:
             return set()
-        rows = writer.execute(
-            f"SELECT conversation_id, epoch FROM {self._leases}"  # noqa: S608
-            f" WHERE conversation_id IN ({placeholders(list(ids))})"
-            f" ORDER BY conversation_id{self._lock}",
-            list(ids),
-        )
-        known = {row["conversation_id"]: row["epoch"] for row in rows.fetchall()}
+        known = _epochs_in(self.read_blocking(writer, ids))
         return {where for where in ids if known.get(where, 0) != epochs.get(where, 0)}
 
     def require_blocking(
         self, writer: Connection, conversation_id: ConversationId, epoch: int
     ) -> None:
         """Raise `LeaseLost` if a conversation has another epoch."""
-        if self.lost_blocking(writer, [conversation_id], {conversation_id: epoch}):
-            raise LeaseLost("Another server runs this conversation.")
+        require_epoch(self.read_blocking(writer, [conversation_id]), conversation_id, epoch)
+
+
+def require_epoch(leases: Rows, conversation_id: ConversationId, epoch: int) -> None:
+    """Raise `LeaseLost` if a conversation has another epoch in what `Fence.read_blocking`
+    returned.
+    """
+    if _epochs_in(leases).get(conversation_id, 0) != epoch:
+        raise LeaseLost("Another server runs this conversation.")
+
+
+def _epochs_in(leases: Rows) -> dict[ConversationId, int]:
+    return {row["conversation_id"]: row["epoch"] for row in leases()}
 
 
 class SqlLeaseStore:

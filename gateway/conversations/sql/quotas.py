@@ -4,17 +4,25 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, get_args
 
-from gateway.conversations.model import Quota, QuotaLimit
-from gateway.ids import UserId
+from gateway.conversations.model import Quota, QuotaLimit, Turn
+from gateway.conversations.store import QuotaReached
 from memory.stores.database import Connection
 from memory.stores.sqlite.row_values import Row
 
 OWN_LIMITS: Final = "SELECT name, most FROM user_quotas WHERE user_id = ? ORDER BY name"
-
-
-def quota_of_blocking(connection: Connection, user_id: UserId, default: Quota) -> Quota:
-    """Return a user's quota: their own limits, and for the others those of `default`."""
-    return with_own(default, connection.execute(OWN_LIMITS, (user_id,)).fetchall())
+COUNT_TURN: Final = (
+    "INSERT INTO user_days (user_id, day, turns) VALUES (?, ?, 1)"
+    " ON CONFLICT (user_id, day) DO UPDATE SET turns = user_days.turns + 1"
+    " RETURNING turns, cost_usd"
+)
+"""Counts a turn that is accepted; it stays uncounted if its transaction is undone."""
+UNFINISHED: Final = (
+    "SELECT count(*) FROM turns WHERE user_id = ? AND state IN ('queued', 'running')"
+)
+AT_WORK: Final = (
+    "SELECT count(DISTINCT conversation_id) FROM turns WHERE user_id = ? AND conversation_id != ?"
+    " AND state IN ('queued', 'running')"
+)
 
 
 def with_own(default: Quota, rows: Iterable[Row]) -> Quota:
@@ -27,3 +35,20 @@ def limit_of(row: Row) -> float | None:
     """Return the limit of a row; None: there is no limit."""
     most: float | None = row["most"]
     return most if most is None or row["name"] == "daily_usd" else int(most)
+
+
+def check_quota_blocking(writer: Connection, turn: Turn, quota: Quota, used: Row) -> None:
+    """Raise `QuotaReached` if a turn that is counted in `used`, and not stored, is one too many."""
+    if quota.running_turns is not None:
+        (unfinished,) = writer.execute(UNFINISHED, (turn.user_id,)).fetchone()
+        if unfinished >= quota.running_turns:
+            raise QuotaReached("running_turns", quota)
+    if quota.live_agents is not None:
+        others = (turn.user_id, turn.conversation_id)
+        (at_work,) = writer.execute(AT_WORK, others).fetchone()
+        if at_work >= quota.live_agents:
+            raise QuotaReached("live_agents", quota)
+    if quota.daily_turns is not None and used["turns"] > quota.daily_turns:
+        raise QuotaReached("daily_turns", quota)
+    if quota.daily_usd is not None and used["cost_usd"] >= quota.daily_usd:
+        raise QuotaReached("daily_usd", quota)

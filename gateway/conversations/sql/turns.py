@@ -24,22 +24,28 @@ from gateway.conversations.sql.approvals import take_answer_blocking
 from gateway.conversations.sql.conversations import insert_conversation
 from gateway.conversations.sql.events import insert_events, without_results
 from gateway.conversations.sql.excerpts import Copy
-from gateway.conversations.sql.leases import Fence, clock_of, take_blocking
-from gateway.conversations.sql.quotas import OWN_LIMITS, quota_of_blocking, with_own
+from gateway.conversations.sql.leases import Fence, clock_of, require_epoch, take_blocking
+from gateway.conversations.sql.quotas import (
+    AT_WORK,
+    COUNT_TURN,
+    OWN_LIMITS,
+    UNFINISHED,
+    check_quota_blocking,
+    with_own,
+)
 from gateway.conversations.sql.rows import readable, row_of_turn, turn_of
 from gateway.conversations.sql.session_turns import SessionTurns
 from gateway.conversations.sql.text_index import TEXT_INDEXES
 from gateway.conversations.store import (
     IdempotencyKey,
     KeyedTurn,
-    QuotaReached,
     SessionTurn,
 )
 from gateway.ids import ConversationId, TurnId, UserId, new_turn_id
 from gateway.jsonsafe import json_text
 from memory.clock import rfc3339
 from memory.errors import StoreConflict, StoreDamaged
-from memory.stores.database import Connection, SqlDatabase, decoding_rows
+from memory.stores.database import Connection, Rows, SqlDatabase, decoding_rows, send
 from memory.stores.sqlite.row_values import columns_of
 from memory.stores.sqlite.statements import insert_blocking
 
@@ -47,12 +53,7 @@ _log = logging.getLogger(__name__)
 
 _LATER = "last_activity_at = CASE WHEN last_activity_at < ? THEN ? ELSE last_activity_at END"
 _DAY = "SELECT turns, cost_usd FROM user_days WHERE user_id = ? AND day = ?"
-_UNFINISHED = "SELECT count(*) FROM turns WHERE user_id = ? AND state IN ('queued', 'running')"
 _TOTAL = "CAST(coalesce(sum(CAST(json_extract(result, '$.usage.{}') AS BIGINT)), 0) AS BIGINT)"
-_AT_WORK = (
-    "SELECT count(DISTINCT conversation_id) FROM turns WHERE user_id = ? AND conversation_id != ?"
-    " AND state IN ('queued', 'running')"
-)
 _SPENDING = (
     "SELECT count(*) AS turns,"  # noqa: S608  fixed paths
     f" {_TOTAL.format('input_tokens')} AS input_tokens,"
@@ -62,31 +63,6 @@ _SPENDING = (
     " coalesce(sum(CAST(json_extract(result, '$.cost_usd') AS DOUBLE PRECISION)), 0.0) AS cost_usd"
     " FROM turns WHERE conversation_id = ? AND state = 'completed' AND copy_of IS NULL"
 )
-
-
-def _count_turn_blocking(writer: Connection, turn: Turn, default: Quota) -> None:
-    """Count a turn that is accepted. Raise `QuotaReached` if it is one too many."""
-    day = turn.created_at.date().isoformat()
-    quota = quota_of_blocking(writer, turn.user_id, default)
-    if quota.running_turns is not None:
-        (unfinished,) = writer.execute(_UNFINISHED, (turn.user_id,)).fetchone()
-        if unfinished >= quota.running_turns:
-            raise QuotaReached("running_turns", quota)
-    if quota.live_agents is not None:
-        others = (turn.user_id, turn.conversation_id)
-        (at_work,) = writer.execute(_AT_WORK, others).fetchone()
-        if at_work >= quota.live_agents:
-            raise QuotaReached("live_agents", quota)
-    used = writer.execute(
-        "INSERT INTO user_days (user_id, day, turns) VALUES (?, ?, 1)"
-        " ON CONFLICT (user_id, day) DO UPDATE SET turns = user_days.turns + 1"
-        " RETURNING turns, cost_usd",
-        (turn.user_id, day),
-    ).fetchall()[0]
-    if quota.daily_turns is not None and used["turns"] > quota.daily_turns:
-        raise QuotaReached("daily_turns", quota)
-    if quota.daily_usd is not None and used["cost_usd"] >= quota.daily_usd:
-        raise QuotaReached("daily_usd", quota)
 
 
 def _count_cost_blocking(writer: Connection, turn: Turn) -> None:
@@ -150,24 +126,32 @@ class SqlTurnStore:
     ) -> Turn:
 
         def work(writer: Connection) -> Turn:
-            _count_turn_blocking(writer, turn, quota)
+            where = turn.conversation_id
+            limits = send(writer, OWN_LIMITS, (turn.user_id,))
+            used = send(writer, COUNT_TURN, (turn.user_id, turn.created_at.date().isoformat()))
+            taker = None if create is None else node
+            leases = self._fence.read_blocking(writer, [where]) if taker is None else None
+            own = with_own(quota, limits())
+            check_quota_blocking(writer, turn, own, used()[0])
             if create is not None:
                 insert_conversation(writer, create)
-            epoch = self._epoch_blocking(writer, turn, None if create is None else node)
-            rows = writer.execute(
+            epoch = self._epoch_blocking(writer, turn, taker, leases)
+            added = send(
+                writer,
                 "INSERT INTO turns (id, conversation_id, user_id, seq, state, message,"
                 " created_at, started_at, approval_id, schedule, epoch) SELECT :id,"
                 " :conversation_id, :user_id, coalesce(max(seq), 0) + 1, :state, :message,"
                 " :created_at, :started_at, :approval_id, :schedule, :epoch"
                 " FROM turns WHERE conversation_id = :conversation_id RETURNING seq",
                 row_of_turn(turn) | {"epoch": epoch},
-            ).fetchall()
-            writer.execute(
-                "UPDATE conversations SET title = CASE WHEN title = '' THEN ? ELSE title END,"  # noqa: S608
-                f" {_LATER} WHERE id = ?",
-                (title_of(turn.message), *[rfc3339(turn.created_at)] * 2, turn.conversation_id),
             )
-            self._texts.title_changed_blocking(writer, turn.conversation_id)
+            title = title_of(turn.message)
+            titles = send(
+                writer,
+                "UPDATE conversations SET title = CASE WHEN title = '' THEN ? ELSE title END,"  # noqa: S608
+                f" {_LATER} WHERE id = ? RETURNING title",
+                (title, *[rfc3339(turn.created_at)] * 2, where),
+            )
             if project_id is not None:
                 writer.execute(
                     "UPDATE conversations SET project_id = ? WHERE id = ?",
@@ -179,20 +163,27 @@ class SqlTurnStore:
             insert_events(writer, events)
             if answer is not None and not take_answer_blocking(writer, answer):
                 raise StoreConflict("The approval is not open.")
-            return replace(turn, seq=rows[0]["seq"], epoch=epoch)
+            seq = added()[0]["seq"]
+            if any(row["title"] == title for row in titles()):  # it may be new
+                self._texts.title_changed_blocking(writer, where)
+            return replace(turn, seq=seq, epoch=epoch)
 
         return await self._database.write(work)
 
-    def _epoch_blocking(self, writer: Connection, turn: Turn, taker: Node | None) -> int:
-        """Return the epoch of a turn that is accepted; a `taker` takes its conversation, which is
-        new.
+    def _epoch_blocking(
+        self, writer: Connection, turn: Turn, taker: Node | None, leases: Rows | None
+    ) -> int:
+        """Return the epoch of a turn that is accepted: that of its lease, if it was read; otherwise
+        a `taker` takes its conversation, which is new.
 
         Raise `LeaseLost` if the conversation has another epoch than the turn, or cannot be taken.
         """
-        if taker is None:
-            self._fence.require_blocking(writer, turn.conversation_id, turn.epoch)
+        where, lease = turn.conversation_id, None
+        if leases is not None:
+            require_epoch(leases, where, turn.epoch)
             return turn.epoch
-        lease = take_blocking(writer, taker, turn.conversation_id, self._clock(writer))
+        if taker is not None:
+            lease = take_blocking(writer, taker, where, self._clock(writer))
         if lease is None:
             raise LeaseLost("This server takes no more conversations.")
         return lease.epoch
@@ -202,13 +193,13 @@ class SqlTurnStore:
         return UserDay() if row is None else UserDay(**dict(row))
 
     async def count_unfinished(self, user_id: UserId) -> int:
-        return int(await self._database.scalar(_UNFINISHED, (user_id,)))
+        return int(await self._database.scalar(UNFINISHED, (user_id,)))
 
     async def quota_of(self, user_id: UserId, default: Quota) -> Quota:
         return with_own(default, await self._database.rows(OWN_LIMITS, (user_id,)))
 
     async def count_at_work(self, user_id: UserId) -> int:
-        return int(await self._database.scalar(_AT_WORK, (user_id, "")))
+        return int(await self._database.scalar(AT_WORK, (user_id, "")))
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
         return await self._database.value(
