@@ -89,15 +89,19 @@ class Texts:
         }
 
     def _counted(self, word: AskedWord) -> Mapping[int, Sequence[int]]:
-        whole, begin, is_form = self._whole, f" {word.begin}", self._stems.is_form_blocking
-        counts: dict[int, list[int]] = {}
+        whole, begin = self._whole, f" {word.begin}"
+        alike: list[tuple[int, str]] = []
         at = whole.find(begin)
         while at >= 0:
             end = whole.find(" ", at + 1)
-            if is_form(whole[at + 1 : end], word.stem):
+            alike.append((at, whole[at + 1 : end]))
+            at = whole.find(begin, end)
+        stems = self._stems.of_blocking(form for _, form in alike)
+        counts: dict[int, list[int]] = {}
+        for at, form in alike:
+            if stems[form] == word.stem:
                 seq, column = self._places[bisect_right(self._ends, at)]
                 counts.setdefault(seq, [0, 0, 0, 0])[column] += 1
-            at = whole.find(begin, end)
         return counts
 
 

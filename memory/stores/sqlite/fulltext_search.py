@@ -35,6 +35,15 @@ _LOOKED_AT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
+class _Scored:
+    """Rows with their points."""
+
+    texts: Texts
+    rows: Mapping[int, IndexedRow]
+    points: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
 class FulltextSearch:
     """One search, ready to be run on a connection."""
 
@@ -65,10 +74,19 @@ class FulltextSearch:
             connection, self.scope.readable_owners, self.kinds, words.total
         )
         words.ask(wordings)
-        return [replace(self, wording=wording).answer_blocking(words) for wording in wordings]
+        scored: dict[tuple[tuple[str, int], ...], _Scored] = {}
+        answers = []
+        for wording in wordings:
+            search = replace(self, wording=wording)
+            weights = search._weights(words)  # noqa: SLF001  another one of this class
+            same = tuple(weights.items())  # as where what else a message quotes stands nowhere
+            if same not in scored:
+                scored[same] = search._scored(words, weights)  # noqa: SLF001
+            answers.append(search._hits(words, scored[same]))  # noqa: SLF001
+        return answers
 
-    def answer_blocking(self, words: AskedWords) -> list[WordHit]:
-        """Return the rows that rank best by the words that were looked up."""
+    def _weights(self, words: AskedWords) -> dict[str, int]:
+        """Look the words of the question up; return the weights of those that stand somewhere."""
         weights = {
             term: max(1, min(_MAX_REPEATS, round(weight)))
             for term, weight in self.wording.weights.items()
@@ -77,8 +95,7 @@ class FulltextSearch:
         if sum(map(words.count, weights)) < _MANY_ROWS:
             weights = {**dict.fromkeys(self.wording.characters, 1), **weights}
             words.look_up(weights)
-        asked = list(_affordable({term: words.count(term) for term in weights}))
-        return self._ranked(words, asked, weights) if asked else []
+        return {term: weight for term, weight in weights.items() if words.count(term)}
 
     def _expected(self) -> list[str]:
         """Return the words that an answer should have."""
@@ -98,10 +115,11 @@ class FulltextSearch:
             return owners
         return index.all_of([owners, index.scoped(token("kind", kind) for kind in self.kinds)])
 
-    def _ranked(
-        self, words: AskedWords, asked: Sequence[str], weights: Mapping[str, int]
-    ) -> list[WordHit]:
-        """Return the best rows, best first."""
+    def _scored(self, words: AskedWords, weights: Mapping[str, int]) -> "_Scored":
+        """Return the rows that rank best by words that stand somewhere."""
+        if not weights:
+            return _Scored(Texts((), self.stems), {}, {})
+        asked = list(_affordable({term: words.count(term) for term in weights}))
         worth = {term: weights[term] * rarity(words.total, words.count(term)) for term in weights}
         # where a word has too many rows, the labels decide which are the newest
         is_cut = max(map(words.count, asked)) >= MAX_COUNTED
@@ -126,11 +144,7 @@ class FulltextSearch:
             rows = self._first_labelled(words, likely, asked)
         texts = Texts(((row.seq, row.columns) for row in rows), self.stems)
         # words that were too common to bring rows add to the score of those that have them
-        found = [
-            (Term(words.word(term), worth[term]), having.get(term))
-            for term in weights
-            if words.count(term)
-        ]
+        found = [(Term(words.word(term), worth[term]), having.get(term)) for term in weights]
         points = scores(texts, found)
         turns = {row.seq for row in rows if row.kind == "turn"}
         if turns:
@@ -139,7 +153,7 @@ class FulltextSearch:
             own = own.union(*(having[term] for term in asked if is_character(term)))
             for seq in turns - own:
                 del points[seq]
-        return self._hits(words, texts, {row.seq: row for row in rows}, points)
+        return _Scored(texts, {row.seq: row for row in rows}, points)
 
     def _first_labelled(
         self, words: AskedWords, likely: Mapping[int, float], asked: Sequence[str]
@@ -174,30 +188,26 @@ class FulltextSearch:
         wanted = label_tokens(self.scope)
         return index.all_of(index.scoped(tokens) for tokens in wanted) if wanted else ""
 
-    def _hits(
-        self,
-        words: AskedWords,
-        texts: Texts,
-        rows: Mapping[int, IndexedRow],
-        points: Mapping[int, float],
-    ) -> list[WordHit]:
+    def _hits(self, words: AskedWords, scored: "_Scored") -> list[WordHit]:
+        if not scored.points:
+            return []
         expected = self._expected()
         words.look_up(expected)
         expectation = Expectation.of(expected, words.count, words.total)
         covered = expectation.coverages(
-            {term: words.among(term, texts) for term in expectation.worth}, points
+            {term: words.among(term, scored.texts) for term in expectation.worth}, scored.points
         )
         only_cases, unique = tuple(self.kinds) == ("case",), rarity(words.total, 0)
         return [
             WordHit(
-                item_id=rows[seq].item_id,
+                item_id=scored.rows[seq].item_id,
                 score=score,
                 coverage=covered[seq],
                 is_weak=is_weak_case(covered[seq], score / unique)
                 if only_cases
                 else is_weak(covered[seq]),
             )
-            for seq, score in sorted(points.items(), key=lambda hit: (-hit[1], hit[0]))
+            for seq, score in sorted(scored.points.items(), key=lambda hit: (-hit[1], hit[0]))
         ]
 
 
@@ -211,7 +221,7 @@ def _most_points(points: Mapping[int, float], most: int) -> list[int]:
 def _affordable(counts: Mapping[str, int]) -> Iterator[str]:
     """Yield the rarest terms, until together they have too many rows; at least one."""
     spent = 0
-    for term in sorted((term for term in counts if counts[term]), key=lambda term: counts[term]):
+    for term in sorted(counts, key=lambda term: counts[term]):
         spent += counts[term]
         if spent > MAX_RANKED and spent > counts[term]:
             return

@@ -48,7 +48,7 @@ class Stems:
     def of_blocking(self, words: Iterable[str]) -> dict[str, str]:
         """Return the stem of each word."""
         stems = {word: word for word in words}
-        formed = [word for word in stems if _has_forms(word)]
+        formed = [word for word in stems if word < _WITHOUT_FORMS or ord(word[0]) in _ACCENTED]
         with self._lock:
             missing = [word for word in formed if word not in self._remembered]
             if missing:
@@ -62,13 +62,6 @@ class Stems:
     def asked_blocking(self, terms: Iterable[str]) -> dict[str, "AskedWord"]:
         """Return each term of a question as a word to look for."""
         return {term: AskedWord.of(stem) for term, stem in self.of_blocking(terms).items()}
-
-    def is_form_blocking(self, word: str, stem: str) -> bool:
-        """Return whether a word has a stem."""
-        if not _has_forms(word):
-            return word == stem
-        known = self._remembered.get(word)
-        return (self.of_blocking([word])[word] if known is None else known) == stem
 
     def _made(self, words: list[str]) -> dict[str, str]:
         if self._table is None:
@@ -84,10 +77,6 @@ class Stems:
             made[words[number]] += stem
         self._table.execute("ROLLBACK")
         return made
-
-
-def _has_forms(word: str) -> bool:
-    return word < _WITHOUT_FORMS or ord(word[0]) in _ACCENTED
 
 
 def _open_blocking() -> sqlite3.Connection:

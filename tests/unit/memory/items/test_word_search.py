@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -13,6 +14,7 @@ from memory.items.scope import Scope
 from memory.items.store import WordHit
 from memory.recall.question_words import MAX_CHARACTERS, MAX_TERMS, QuestionWords
 from memory.stores.sqlite import fulltext_search, owner_index
+from memory.stores.sqlite.bm25 import scores
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.owner_index import RowCounts, look_up_blocking
@@ -226,3 +228,22 @@ def test_of_several_questions_each_word_is_looked_up_once_and_each_row_read_once
         assert sum(f'"{word}"' in sql for sql in said) == 1
     read = [sql.partition("seq IN (")[2] for sql in said if "JOIN item_words_content" in sql]
     assert sorted("".join(read).replace(")", ", ").split(", "))[1:] == ["1", "2", "3"]
+
+
+def test_questions_that_differ_in_words_that_stand_nowhere_are_ranked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranked = []
+
+    def watched(*given: Any) -> dict[int, float]:
+        ranked.append(given)
+        return scores(*given)
+
+    asked = ["kafka lag", "kafka lag\n> zebra", "kafka lag\n> gateway"]
+    with holding(one="kafka lag", two="gateway lag", three="kafka") as connection:
+        alone = [search(connection, text) for text in asked]
+        monkeypatch.setattr(fulltext_search, "scores", watched)
+        search_of = FulltextSearch(QuestionWords({}, ()), Scope(owner_id="ann"))
+        found = search_of.run_each_blocking(connection, [QuestionWords.of(text) for text in asked])
+    assert found == alone
+    assert len(ranked) == 2
