@@ -157,7 +157,7 @@ class TurnChronicle:
         noted: dict[str, str] = {}
         if shown:
             ids, titles = [item["id"] for item in shown], [item["title"] for item in shown]
-            noted = self.note(partial(intent_from_memory_injected, ids=ids, titles=titles), at)
+            noted = self._add(partial(intent_from_memory_injected, ids=ids, titles=titles), at)
         if held:
             ids, reasons = [item["id"] for item in held], [item["reason"] for item in held]
             self._add(partial(intent_from_memory_suppressed, ids=ids, reasons=reasons), at)

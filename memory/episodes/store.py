@@ -20,10 +20,9 @@ from memory.items.ids import derived_id
 from memory.items.scope import Scope
 from memory.outbox.store import deliver_item_blocking
 from memory.stores.database import Connection, Row, SqlDatabase, decoding_rows
-from memory.stores.sqlite.forgotten import is_any_forgotten
-from memory.stores.sqlite.items import COLUMNS, item_of, put_item_blocking
+from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.row_values import read_value
-from memory.stores.sqlite.statements import first_row, insert_blocking, placeholders
+from memory.stores.sqlite.statements import first_row, id_list, insert_blocking
 
 MERGE_WINDOW: Final = timedelta(hours=1)
 """Within this time, two episodes of the same type and tags become one."""
@@ -53,6 +52,12 @@ class Put:
 
 
 _MAX_RECALLED: Final = 200
+_RECALLED: Final = (
+    "SELECT seq, owner_id, labels, title, summary, body, items.id IS NULL AND EXISTS (SELECT 1 FROM"
+    " forgotten_items WHERE item_id = asked.value) AS was_forgotten FROM json_each(:ids) AS asked"
+    " LEFT JOIN items ON items.id = asked.value ORDER BY seq"
+)
+"""What is there of some items; what was forgotten and came back counts again."""
 _FIRST_MOMENT, _LAST_MOMENT = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
@@ -101,15 +106,15 @@ class SqlEpisodeStore:
         them was forgotten.
         """
         wanted = list(dict.fromkeys(item_ids))[:_MAX_RECALLED]
-        rows = await self._database.rows(
-            f"SELECT {COLUMNS} FROM items WHERE id IN ({placeholders(wanted)}) ORDER BY seq",  # noqa: S608  names of our own
-            wanted,
-        )
-        # looked for after the texts: what is forgotten in between was read
-        if await is_any_forgotten(self._database, wanted):
+        rows = await self._database.rows(_RECALLED, {"ids": id_list(wanted)})
+        if any(row["was_forgotten"] for row in rows):
             return None
-        items = [item for item in map(item_of, rows) if scope.covers(item.scope)]
-        return [f"{item.title}\n{item.summary}\n{item.body}" for item in items]
+        return [
+            f"{row['title']}\n{row['summary']}\n{row['body']}"
+            for row in rows
+            if row["seq"] is not None
+            and scope.covers(Scope(owner_id=row["owner_id"], **json.loads(row["labels"])))
+        ]
 
 
 def put_episode_blocking(connection: Connection, new: NewEpisode, now: datetime) -> Put:

@@ -29,6 +29,11 @@ _MOST_AT_ONCE: Final = 2
 _MAX_MASKED: Final = 500
 """Payloads that are kept from a turn's log until they are recorded."""
 
+_MASKED_AT_ONCE: Final = 5_000
+"""Characters; more are masked in a worker thread."""
+_OF_A_CALL: Final = 10_000
+"""Of a tool, which may be given and return anything."""
+
 
 class IntentRecorder:
     """Records intents. Every method raises `IntentRefused` for an intent that does not match the
@@ -68,13 +73,18 @@ class IntentRecorder:
     ) -> Sequence[str]:
         """Record several in one transaction, all or none; return the ids that were new, in order.
 
-        Masking runs in a worker thread. Raises as `record_intent` and `guard` do.
+        Many and long texts are masked in a worker thread. Raises as `record_intent` and `guard` do.
         """
         if not intents:
             return []
-        recordings = await anyio.to_thread.run_sync(
-            lambda: [self.recording(intent) for intent in intents], limiter=self._threads
-        )
+
+        def masked() -> list[Recording]:
+            return [self.recording(intent) for intent in intents]
+
+        if _chars_of(intents) <= _MASKED_AT_ONCE:
+            recordings = masked()
+        else:
+            recordings = await anyio.to_thread.run_sync(masked, limiter=self._threads)
         return list(dict.fromkeys(await self._chronicle.record(recordings, guard)))
 
     def runtime_line(self, intent: MemoryIntent) -> str | None:
@@ -112,3 +122,13 @@ class IntentRecorder:
             payload=payload,
             context=text("llm_context") if rule.to_llm_context else None,
         )
+
+
+def _chars_of(intents: Sequence[MemoryIntent]) -> int:
+    """Return about how many characters intents have; any call of a tool counts as many."""
+    return sum(
+        _OF_A_CALL
+        if intent.source_kind == "tool"
+        else sum(len(value) for value in intent.payload.values() if isinstance(value, str))
+        for intent in intents
+    )

@@ -7,6 +7,7 @@ or its item is removed, so that the same change twice does no harm.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import anyio.to_thread
 
@@ -16,6 +17,9 @@ from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.record.store import SqlRecordStore
 from memory.record.turn_item import RecordedTurn, item_of
+
+_MADE_AT_ONCE: Final = 5_000
+"""Characters of a turn and of what it was shown; more are read in a worker thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,7 @@ class RecordIndex:
         texts: Sequence[str] | None = ()
         if turn.recalled_ids:
             texts = await self._recalled(turn.recalled_ids, scope)
-        return await anyio.to_thread.run_sync(
-            partial(item_of, turn, texts, self._mask, self._now()), abandon_on_cancel=True
-        )
+        make = partial(item_of, turn, texts, self._mask, self._now())
+        if len(turn.message) + len(turn.reply) + sum(map(len, texts or ())) <= _MADE_AT_ONCE:
+            return make()
+        return await anyio.to_thread.run_sync(make, abandon_on_cancel=True)

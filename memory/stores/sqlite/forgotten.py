@@ -108,13 +108,3 @@ def forgotten_at_blocking(
         (json.dumps(ids), rfc3339(occurred_at)),
     ).fetchone()
     return None if row["at"] is None else str(row["at"])
-
-
-async def is_any_forgotten(database: SqlDatabase, item_ids: Sequence[str]) -> bool:
-    """Return whether one of these was forgotten and has not come back."""
-    found = await database.scalar(
-        "SELECT 1 FROM forgotten_items WHERE item_id IN (SELECT value FROM json_each(?))"
-        " AND item_id NOT IN (SELECT id FROM items)",
-        (json.dumps(item_ids),),
-    )
-    return found is not None

@@ -1,4 +1,5 @@
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -55,6 +56,25 @@ async def test_each_sink_is_switched_by_itself(tmp_path: Path, sinks: Sequence[s
         }
     nothing = {"to_chronicle": [], "to_llm_context": [], "to_runtime_log": [None]}
     assert found == {sink: [words] if sink in sinks else nothing[sink] for sink in SINKS}
+
+
+@pytest.mark.parametrize(
+    ("intent", "on_loop"),
+    [(received("short"), True), (received("long " * 2_000), False), (tool_result(), False)],
+    ids=["short", "long", "call of a tool"],
+)
+async def test_only_short_texts_are_masked_on_the_loop(
+    tmp_path: Path, *, intent: MemoryIntent, on_loop: bool
+) -> None:
+    threads = set()
+
+    def watched(text: str) -> str:
+        threads.add(threading.current_thread() is threading.main_thread())
+        return text
+
+    async with open_chronicle(tmp_path) as chronicle:
+        assert await IntentRecorder(chronicle, watched).record_intent(intent)
+    assert threads == {on_loop}
 
 
 async def test_a_message_is_masked_once_for_the_log_and_the_chronicle(tmp_path: Path) -> None:
