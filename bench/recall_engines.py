@@ -10,8 +10,8 @@ import argparse
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ WARM = 20
 TIMED = 2_000
 """Items that are written as the program does it, whose time is told."""
 SCHEMA = "bench_recall"
-COLUMNS = ("SQLite", "PostgreSQL", "ratio")
+COLUMNS = ("items", "what", "engine", "p50, ms", "p95, ms", "ratio p50 / p95", "processor, ms")
 
 
 class _Engine:
@@ -62,8 +62,9 @@ class _Engine:
         self._search = MemorySearch(items, [FulltextRetriever(items)], now=utc_now)
         self._reader = RecallReader(self._search)
         self.filled_s = 0.0
-        self.searches: list[float] = []
-        self.turns: list[float] = []
+        self.times: dict[str, list[float]] = {"search": [], "turn": []}
+        self.cpu: dict[str, list[float]] = {"search": [], "turn": []}
+        """Of this process; the server of PostgreSQL is another one."""
 
     async def write(self, items: Sequence[Item], *, is_timed: bool) -> None:
         def work(writer: Connection) -> None:
@@ -83,17 +84,22 @@ class _Engine:
     async def ask(self, question: str, message: str) -> list[str]:
         """Search, and recall for a turn; return what the search found."""
         scope = Scope(owner_id=OWNER)
-        started = time.perf_counter()
-        found = await self._search.search(question, scope=scope, limit=20)
-        searched = time.perf_counter()
-        pack = await self._reader.recall(
-            QueryPack(queries=(message,), scope=scope, kinds=RECALLED_KINDS)
-        )
-        self.turns.append(time.perf_counter() - searched)
-        self.searches.append(searched - started)
+        with self._timing("search"):
+            found = await self._search.search(question, scope=scope, limit=20)
+        with self._timing("turn"):
+            pack = await self._reader.recall(
+                QueryPack(queries=(message,), scope=scope, kinds=RECALLED_KINDS)
+            )
         assert not found.degraded, found.degraded
         assert not pack.degraded, pack.degraded
         return [hit.item.id for hit in found.hits]
+
+    @contextmanager
+    def _timing(self, what: str) -> Iterator[None]:
+        started, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.times[what].append(time.perf_counter() - started)
+        self.cpu[what].append(time.process_time() - cpu)
 
 
 class _Collected:
@@ -197,21 +203,33 @@ async def measure(count: int) -> dict[str, Any]:
             "engines": {
                 engine.name: {
                     "written_per_s": min(count, TIMED) / engine.filled_s,
-                    "search": engine.searches[WARM:],
-                    "turn": engine.turns[WARM:],
+                    "times": {what: taken[WARM:] for what, taken in engine.times.items()},
+                    "cpu": {what: spent[WARM:] for what, spent in engine.cpu.items()},
                 }
                 for engine in engines
             },
         }
 
 
-def _row(measured: dict[str, Any], what: str) -> list[str]:
-    lite, post = (measured["engines"][name][what] for name in ("sqlite", "postgresql"))
-    cells = [f"{measured['items']}", what]
-    for share in (0.5, 0.95):
-        one, other = percentile(lite, share), percentile(post, share)
-        cells += [f"{1000 * one:.1f}", f"{1000 * other:.1f}", f"{other / one:.2f}"]
-    return cells
+def _rows(measured: dict[str, Any]) -> Iterator[list[str]]:
+    """Yield a row for each engine and what it was asked; the ratio is that to SQLite."""
+    engines = measured["engines"]
+    for what in ("search", "turn"):
+        for name, engine in engines.items():
+            p50, p95 = (percentile(engine["times"][what], share) for share in (0.5, 0.95))
+            ratios = (
+                taken / percentile(engines["sqlite"]["times"][what], share)
+                for share, taken in ((0.5, p50), (0.95, p95))
+            )
+            yield [
+                f"{measured['items']}",
+                what,
+                name,
+                f"{1000 * p50:.1f}",
+                f"{1000 * p95:.1f}",
+                " / ".join(f"{ratio:.2f}" for ratio in ratios),
+                f"{1000 * percentile(engine['cpu'][what], 0.5):.1f}",
+            ]
 
 
 async def run(sizes: Sequence[int]) -> None:
@@ -220,11 +238,11 @@ async def run(sizes: Sequence[int]) -> None:
         measured = await measure(size)
         written = [engine["written_per_s"] for engine in measured["engines"].values()]
         show(
-            f"Recall on PostgreSQL beside SQLite, ms; equal answers {100 * measured['equal']:.0f} %;"
+            f"Recall on PostgreSQL beside SQLite; equal answers {100 * measured['equal']:.0f} %;"
             f" written a second {written[0]:.0f} and {written[1]:.0f}; MiB"
             f" {measured['file_mib']:.0f} and {measured['mib']:.0f}",
-            ["items", "what", *(f"{name} {share}" for share in ("p50", "p95") for name in COLUMNS)],
-            [_row(measured, what) for what in ("search", "turn")],
+            COLUMNS,
+            list(_rows(measured)),
         )
     await anyio.to_thread.run_sync(_drop_blocking)
 
