@@ -55,6 +55,7 @@ from gateway.observability.tracing import OpenTracer, Tracer
 from gateway.rules import load_policy_blocking
 from gateway.services import Services
 from gateway.settings import Settings
+from gateway.shared_approvals import SharedApprovals, open_shared_approvals
 from gateway.storage import open_storage, sqlite_steps
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.call_review import CallReviewer
@@ -126,6 +127,7 @@ async def open_services(
         ownership = await join(settings, database, node_id, clock)
         stack.push_async_callback(ownership.end)
         duty = await _duty(settings, database, ownership)
+        shared = await open_shared_approvals(settings, database)
         metrics = Metrics()
         tracer = None
         if open_tracer is not None:
@@ -156,6 +158,7 @@ async def open_services(
             now=utc_now if database.engine == "sqlite" else clock.now,
             locks=locks_of(settings, database, ownership.node),
             duty=duty,
+            shared=shared,
             rules=rules,
             workspaces=workspaces,
             users=users,
@@ -195,6 +198,7 @@ class _Parts:
     locks: LocksOfServers | None
     """Of workspaces that other servers use, too."""
     duty: Duty
+    shared: SharedApprovals | None
     rules: Rules
     workspaces: Workspaces
     users: set[UserId]
@@ -332,6 +336,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
         "watchdog": partial(be_watched_by_a_program, settings, parts.ownership),
         **({} if parts.locks is None else {"workspace_locks": parts.locks.run}),
         "work_trees": partial(parts.duty.while_held, worktrees.run),
+        **({} if parts.shared is None else {"approvals": parts.shared.run}),
         "duty": parts.duty.run,
         "audit": partial(parts.duty.while_held, partial(accounts.prune_audit, settings.audit_days)),
         "other_nodes": partial(follow_others, settings, parts.ownership, log.feed, events),
@@ -439,7 +444,8 @@ async def _end_orphans(engine: Engine) -> None:
 
 
 async def _open_mcp_servers(parts: _Parts, background: TaskGroup) -> McpServers:
-    accepted = AcceptedTools(parts.settings.data_dir / MCP_FOLDER)
+    share = None if parts.shared is None else parts.shared.accept_first_blocking
+    accepted = AcceptedTools(parts.settings.data_dir / MCP_FOLDER, share)
     servers = await anyio.to_thread.run_sync(McpServers, parts.access.mcp_servers, accepted)
     metrics = parts.metrics
     await servers.start(background, metrics.counting(metrics.background_failures_total))

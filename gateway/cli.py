@@ -293,8 +293,15 @@ def _mcp(options: argparse.Namespace, settings: Settings, _environ: Mapping[str,
         return run_bridge_command(options.rest, address, COMMAND)
     from gateway.mcp_servers.accepted_tools import MCP_FOLDER  # noqa: PLC0415
     from gateway.mcp_servers.cli import run_mcp_command  # noqa: PLC0415
+    from gateway.shared_approvals import (  # noqa: PLC0415
+        accept_tools_blocking,
+        copy_approvals_blocking,
+    )
 
-    return run_mcp_command(options.rest, settings.data_dir / MCP_FOLDER, COMMAND, sys.stdout)
+    copy_approvals_blocking(settings)
+    share = None if settings.database_url is None else partial(accept_tools_blocking, settings)
+    folder = settings.data_dir / MCP_FOLDER
+    return run_mcp_command(options.rest, folder, COMMAND, sys.stdout, share)
 
 
 def _settings_of(settings: Settings, user: str | None) -> Settings:
@@ -312,9 +319,14 @@ def _settings_of(settings: Settings, user: str | None) -> Settings:
 
 def _trust(settings: Settings, *, yes: bool) -> int:
     """Show what the workspace's own configuration would do, and approve it on confirmation."""
+    from gateway.shared_approvals import (  # noqa: PLC0415
+        approve_files_blocking,
+        copy_approvals_blocking,
+    )
     from gateway.trust import review_blocking, trust_blocking  # noqa: PLC0415
     from policies.explain import printable  # noqa: PLC0415
 
+    copy_approvals_blocking(settings)
     report = review_blocking(settings)
     for line in report.lines():
         print(printable(line))
@@ -329,7 +341,11 @@ def _trust(settings: Settings, *, yes: bool) -> int:
         means = "Agents go without it" if report.is_trusted else "No agent starts there"
         print(f"Nothing was approved. {means} while this stands.")
         return 0 if report.is_trusted else EXIT_CANNOT_START
-    left = trust_blocking(settings, report)
+    if settings.database_url is None:
+        left = trust_blocking(settings, report)
+    else:
+        approve_files_blocking(settings, report)
+        left = review_blocking(settings)
     if left.is_trusted:
         print("Approved as it stands; any change to it will be asked about again.")
         return 0

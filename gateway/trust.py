@@ -103,11 +103,24 @@ class TrustReport:
         return [*concerns, *waiting, *(f"{path}: approved" for path in self.approved)]
 
     @property
+    def wanted(self) -> Mapping[str, str]:
+        """The digests, by path, whose approval is asked for."""
+        acting = {concern.path: concern.digest for concern in self.concerns if concern.digest}
+        return acting | {item.path: item.digest for item in self.waiting}
+
+    @property
     def waiting(self) -> list[Instruction]:
         """Skills, sub-agents and commands that only wait for approval; agents start without
         them.
         """
         return [item for item in self.instructions or () if item.problem in NOT_APPROVED]
+
+
+def write_approvals_blocking(file: Path, approvals: Mapping[str, _Approved]) -> None:
+    """Write the digests of what was approved, by workspace and path."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stored = json.dumps({"workspaces": approvals}, indent=2, sort_keys=True)
+    write_atomically_blocking(file, stored.encode(), mode=0o600)
 
 
 def approvals_file(data_dir: Path) -> Path:
@@ -136,16 +149,12 @@ def trust_blocking(settings: Settings, report: TrustReport | None = None) -> Tru
     """
     shown = report or review_blocking(settings)
     file = approvals_file(settings.data_dir.resolve())
-    wanted = {concern.path: concern.digest for concern in shown.concerns if concern.digest}
-    wanted |= {item.path: item.digest for item in shown.waiting}
-    if wanted:
+    if wanted := shown.wanted:
         try:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            everything = _read_approvals(file)
+            everything = read_approvals_blocking(file)
             key = str(shown.workspace)
             approvals = {**everything, key: {**everything.get(key, {}), **wanted}}
-            stored = json.dumps({"workspaces": approvals}, indent=2, sort_keys=True)
-            write_atomically_blocking(file, stored.encode(), mode=0o600)
+            write_approvals_blocking(file, approvals)
         except OSError as exc:
             raise _cannot(file, "written", exc) from exc
     return review_blocking(settings)
@@ -156,7 +165,7 @@ def review_folder_blocking(workspace: Path, approvals: Path | None) -> TrustRepo
 
     Raise `OSError` if the approvals cannot be read.
     """
-    known = _read_approvals(approvals) if approvals is not None else {}
+    known = read_approvals_blocking(approvals) if approvals is not None else {}
     is_work_tree = workspace.parent.name == WORKTREES
     approved = known.get(str(workspace.parent.parent if is_work_tree else workspace), {})
     deeper, may_instruct = _search(workspace)
@@ -266,7 +275,12 @@ def _read_file(path: Path, name: str) -> Found:
     return Found(path=name, content=content)
 
 
-def _read_approvals(file: Path) -> dict[str, _Approved]:
+def read_approvals_blocking(file: Path) -> dict[str, _Approved]:
+    """Return the digests of what was approved, by workspace and path. Those that cannot be parsed
+    are none.
+
+    Raise `OSError` if the file cannot be read.
+    """
     try:
         with file.open("rb") as opened:
             stored = json.loads(opened.read(MAX_APPROVALS_BYTES))["workspaces"]

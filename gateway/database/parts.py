@@ -86,6 +86,7 @@ PARTS: Final = (
             "nodes": "servers that are running: none is",
             "workspace_locks": "of servers that are running",
             "duties": "what they do for each other",
+            "approved": "the files of the data directory have the same",
             "search_texts": _DERIVED,
             "search_words": _DERIVED,
             "word_purge": "what is to be taken out of a search index",

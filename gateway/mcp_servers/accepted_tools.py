@@ -4,7 +4,7 @@ Both lie in the data directory, where no agent and no MCP server can write. Ever
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,28 @@ MCP_FOLDER = "mcp"
 _ACCEPTED, _WAITING = "accepted-tools.json", "waiting-tools.json"
 
 
+Share = Callable[[str, Definitions], object]
+
+
+def value_of(tool: ToolDefinition) -> str:
+    """Return a definition as text."""
+    return json.dumps([tool.description, tool.input_schema])
+
+
+def tools_of(values: Mapping[str, str]) -> Definitions:
+    """Return definitions that `value_of` has written, by tool."""
+    return {name: ToolDefinition(name, *json.loads(value)) for name, value in values.items()}
+
+
 class AcceptedTools:
     """The accepted and the waiting definitions, by server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, share: Share | None = None) -> None:
+        """Initialise; `share` accepts tools where the file of those accepted is a copy, which it
+        brings up to date.
+        """
         self._folder = folder
+        self._share = share
 
     def stamp_blocking(self) -> int:
         """Return a number that changes with each acceptance."""
@@ -40,14 +57,20 @@ class AcceptedTools:
 
     def accept_blocking(self, server: str, tools: Definitions) -> None:
         """Accept exactly these definitions besides those that were."""
-        self._write_blocking(
-            _ACCEPTED, server, {**self.accepted_blocking().get(server, {}), **tools}
-        )
+        if self._share is not None:
+            self._share(server, tools)
+            return
+        everything = self.accepted_blocking()
+        self.replace_blocking({**everything, server: {**everything.get(server, {}), **tools}})
+
+    def replace_blocking(self, everything: Mapping[str, Definitions]) -> None:
+        """Have exactly these definitions accepted, by server."""
+        self._write_blocking(_ACCEPTED, everything)
 
     def keep_waiting_blocking(self, server: str, tools: Definitions) -> None:
         """Keep what waits of a server."""
         if tools != self.waiting_blocking().get(server, {}):
-            self._write_blocking(_WAITING, server, tools)
+            self._write_blocking(_WAITING, {**self.waiting_blocking(), server: tools})
 
     def _read_blocking(self, name: str) -> dict[str, Definitions]:
         path = self._folder / name
@@ -65,8 +88,7 @@ class AcceptedTools:
                 "MCP servers are accepted anew."
             ) from exc
 
-    def _write_blocking(self, name: str, server: str, tools: Definitions) -> None:
-        everything = {**self._read_blocking(name), server: tools}
+    def _write_blocking(self, name: str, everything: Mapping[str, Definitions]) -> None:
         stored = {
             server: {tool.name: [tool.description, tool.input_schema] for tool in tools.values()}
             for server, tools in everything.items()

@@ -7,15 +7,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from gateway.mcp_servers.accepted_tools import AcceptedTools
+from gateway.mcp_servers.accepted_tools import AcceptedTools, Share
 from gateway.mcp_servers.definitions import ToolDefinition
 from policies.explain import printable
 
 
-def run_mcp_command(arguments: Sequence[str], folder: Path, program: str, out: TextIO) -> int:
+def run_mcp_command(
+    arguments: Sequence[str],
+    folder: Path,
+    program: str,
+    out: TextIO,
+    share: Share | None = None,
+) -> int:
     """Run the command and return the exit code: 1 if what it names does not wait.
 
-    `folder` is where accepted tools are kept. Raise `StartError` if they cannot be read.
+    `folder` is where accepted tools are kept; `share` is for `AcceptedTools`. Raise `StartError`
+    if they cannot be read.
     """
     parser = argparse.ArgumentParser(prog=f"{program} mcp", description=__doc__)
     commands = parser.add_subparsers(dest="does")
@@ -27,7 +34,7 @@ def run_mcp_command(arguments: Sequence[str], folder: Path, program: str, out: T
         options = parser.parse_args(arguments)
     except SystemExit as exc:  # help or a usage error was printed
         return int(exc.code or 0)
-    tools = AcceptedTools(folder)
+    tools = AcceptedTools(folder, share)
     if options.does == "accept":
         return _accept(tools, options.server, options.tools, out)
     lines = list(_list(tools)) or ["No MCP server was seen yet; set CANDOR_MCP_FILE and start."]

@@ -26,6 +26,8 @@ Action = Literal[
     "conversation.deleted",
     "memory.deleted",
     "permission.granted",
+    "configuration.approved",
+    "tool.accepted",
 ]
 
 USER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}", re.ASCII)

@@ -1,9 +1,11 @@
 """Two real servers on one PostgreSQL that answer as one."""
 
+import json
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +196,50 @@ async def test_a_conversation_goes_on_in_its_work_tree_at_another_server(
         assert [file["path"] for file in shown["files"]] == ["b.txt"]
         await nodes.there.post(f"/conversations/{where}/worktree/merge")
         assert (tmp_path / "ws/b.txt").read_text() == "zebra\n"
+
+
+async def test_one_approval_of_the_workspaces_configuration_counts_at_all_servers(
+    tmp_path: Path, url: str
+) -> None:
+    """It is given with a data directory that no server uses."""
+    acting = tmp_path / "ws/.claude/settings.json"
+    given: dict[str, Any] = {
+        "database_url": url,
+        "node_url": ANY_PORT,
+        "workspace": tmp_path / "ws",
+        "directory": tmp_path / "operator",
+    }
+    async with two_nodes(tmp_path, url) as nodes:
+        acting.write_text('{"env": {"GREETING": "hello"}}', encoding="utf-8")
+        for client in (nodes.here, nodes.there):
+            told = await client.ask("Hello?")
+            assert "policy trust" in told["reply"]
+        trust = partial(run_app, "policy", "trust", "--yes", **given)
+        done = await anyio.to_thread.run_sync(trust)
+        assert "Approved as it stands" in done.stdout, done.stderr
+        for server, client in ((nodes.one, nodes.here), (nodes.other, nodes.there)):
+            with anyio.fail_after(30):
+                while "settings.json" not in (server.data_dir / "trusted.json").read_text():  # noqa: ASYNC110  nothing tells
+                    await anyio.sleep(0.05)
+            assert (await client.ask("Hello."))["outcome"] == "answered"
+        acting.write_text('{"env": {"GREETING": "bye"}}', encoding="utf-8")
+        assert "policy trust" in (await nodes.there.ask("Hello?"))["reply"]
+        audit = partial(run_app, "audit", **given)
+        assert "configuration.approved" in (await anyio.to_thread.run_sync(audit)).stdout
+
+
+def test_tools_that_are_accepted_with_one_data_directory_are_with_another(
+    tmp_path: Path, url: str
+) -> None:
+    given: dict[str, Any] = {"database_url": url, "node_url": ANY_PORT}
+    told = ["Reads a file.", {"type": "object"}]
+    waiting = tmp_path / "one/data/mcp/waiting-tools.json"
+    waiting.parent.mkdir(parents=True)
+    waiting.write_text(json.dumps({"files": {"read": told}}), encoding="utf-8")
+    done = run_app("mcp", "accept", "files", directory=tmp_path / "one", **given)
+    assert "Accepted of files: read." in done.stdout, done.stderr
+    done = run_app("mcp", "list", directory=tmp_path / "other", **given)
+    assert "files read: accepted" in done.stdout, done.stderr
 
 
 def test_a_server_that_is_not_alone_takes_a_database_that_others_share(
