@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx
@@ -17,6 +18,7 @@ import pytest
 
 from tests.support.live_server import DEADLINE_S, STOP_S, LiveClient, bash, script
 from tests.support.program import ROOT, START_S, environment
+from tests.support.repositories import lay_repository
 
 pytestmark = pytest.mark.e2e
 
@@ -34,10 +36,10 @@ class Started:
 
 
 @asynccontextmanager
-async def started_nodes(directory: Path) -> AsyncIterator[Started]:
+async def started_nodes(directory: Path, **settings: Any) -> AsyncIterator[Started]:
     """Run the command while the block does, and end it as Ctrl-C does: nothing may be left."""
     told = directory / "told"
-    process = _start(directory, told)
+    process = _start(directory, told, settings)
     try:
         address = await _address(process, told)
         text = told.read_text("utf-8")
@@ -55,8 +57,8 @@ async def started_nodes(directory: Path) -> AsyncIterator[Started]:
     assert (code, left) == (0, [])
 
 
-def _start(directory: Path, told: Path) -> subprocess.Popen[bytes]:
-    env = environment(directory, {"node_ttl_s": 60}, {"CANDOR_DEMO": "on"})
+def _start(directory: Path, told: Path, settings: dict[str, Any]) -> subprocess.Popen[bytes]:
+    env = environment(directory, {"node_ttl_s": 60, **settings}, {"CANDOR_DEMO": "on"})
     with told.open("wb") as out, (directory / "log").open("wb") as err:
         command = [sys.executable, str(ROOT / "scripts/nodes.py"), "--port", "0"]
         return subprocess.Popen(command, env=env, stdout=out, stderr=err, cwd=directory)
@@ -103,6 +105,25 @@ async def test_a_conversation_survives_the_death_of_its_node_in_mid_turn(tmp_pat
             assert again["outcome"] == "answered"
             assert "the zebra" in again["reply"]
             assert "cat pipe" in again["reply"]
+
+
+async def test_a_conversation_goes_on_in_its_work_tree_when_its_node_has_died(
+    tmp_path: Path,
+) -> None:
+    workspace = tmp_path / "workspace"
+    await anyio.to_thread.run_sync(lambda: lay_repository(workspace, a_txt="a\n"))
+    write = {"tool": "Write", "input": {"file_path": "b.txt", "content": "zebra\n"}}
+    read = {"tool": "Read", "input": {"file_path": "b.txt"}}
+    async with started_nodes(tmp_path, worktrees="on") as started:
+        client = started.client
+        where = (await client.ask(script(write, {"text": "Written."})))["conversation_id"]
+        (await owner_of(started, where)).kill()
+        turn = await client.ask(script(read, {"text": "Read."}), where)
+        call = await client.get(f"/conversations/{where}/turns/{turn['turn_id']}/tools/1")
+        assert "zebra" in call["output"]
+        assert not (workspace / "b.txt").exists()
+        await client.post(f"/conversations/{where}/worktree/merge")
+        assert (workspace / "b.txt").read_text() == "zebra\n"
 
 
 async def test_the_command_runs_a_second_time_in_the_same_place(tmp_path: Path) -> None:
