@@ -223,6 +223,8 @@ class TurnChronicle:
                 remembered=noted or _REMEMBER_CALL in done,
                 forgot=noted or _FORGET_CALL in done,
             )
+        except LeaseLost:
+            return {}, ()  # nobody gets this result: the turn is another server's
         except (StoreUnavailable, IntentRefused):
             _log.exception("facts_not_kept", extra={"turn_id": turn.id})
             return {}, ()
@@ -257,7 +259,7 @@ class TurnChronicle:
         try:
             await self._recorder.record_intents(self._intents, self.guard)
         except LeaseLost:
-            return False  # nobody gets this result: the turn is another server's
+            return False  # as in `conclude`
         except (StoreUnavailable, IntentRefused):
             _log.exception("intents_not_recorded", extra={"turn_id": self._turn.id})
             self._memory.on_not_recorded()

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import anyio
 
+from gateway.conversations.leases import LeaseLost
 from gateway.conversations.model import Conversation
 from gateway.turns.context import TurnContext
 from gateway.turns.conversation_memory import scope_of, seen_in
@@ -158,5 +159,7 @@ class TurnRecall:
         context = self._context
         try:
             await context.parts.memory.consumed(ids, context.turn.id, context.chronicle.guard)
+        except LeaseLost:
+            return  # it waits for the next prompt at another server
         except StoreUnavailable:
             _log.exception("pending_context_not_marked")

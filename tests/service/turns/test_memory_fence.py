@@ -56,6 +56,7 @@ async def test_what_an_old_owner_still_writes_is_refused(
     tmp_path: Path,
     url: str,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
     method: Callable[..., Any],
     message: str,
 ) -> None:
@@ -82,3 +83,4 @@ async def test_what_an_old_owner_still_writes_is_refused(
             while not here.lanes.is_empty:  # noqa: ASYNC110  nothing tells
                 await anyio.sleep(0.01)
         assert await stored(here) == before
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
