@@ -1,3 +1,4 @@
+-- expand
 -- What operators approved, where several servers share the database; else files have it. The row without
 -- place and name notes that a kind is kept here.
 CREATE TABLE approved (
