@@ -75,11 +75,11 @@ def create_app(
     *,
     limits: HttpLimits | None = None,
     local_users: LocalUsers | None = None,
-    node_client: httpx.AsyncClient | None = None,
+    between_nodes: httpx.AsyncBaseTransport | None = None,
 ) -> FastAPI:
     """Return the application. Reads the tokens file, if there is one; blocking.
 
-    `node_client` asks the other servers of the database; None: there are none.
+    `between_nodes` are the connections to the other servers of the database; None: there are none.
 
     If nobody signs in only `local_users` are served; None: every client is. Raises as
     `check_exposure` does.
@@ -92,7 +92,7 @@ def create_app(
     sign_ins = _sign_ins_of(settings, services.accounts)
     if local_users is not None and not settings.needs_sign_in:
         peer_guard = [Middleware(PeerGuard, serves_blocking=local_users.serves_blocking)]
-    first, last = _between_nodes(services, node_client)
+    first, last = _between_nodes(services, between_nodes)
     own = own_hosts(settings.host, settings.allowed_hosts, settings.allowed_origins)
     app = FastAPI(
         title="Candor",
@@ -153,15 +153,15 @@ def create_app(
 
 
 def _between_nodes(
-    services: Services, client: httpx.AsyncClient | None
+    services: Services, transport: httpx.AsyncBaseTransport | None
 ) -> tuple[list[Middleware], list[Middleware]]:
     """Return the outermost and the innermost middleware of a server that is not alone."""
-    if client is None:
+    if transport is None:
         return [], []
     forwarder = Middleware(
         Forwarder,
         ownership=services.ownership,
-        client=client,
+        transport=transport,
         wait_stopped=services.chat.intake.wait_shut_down,
     )
     return [Middleware(NodeGuard, node=services.ownership.node)], [forwarder]

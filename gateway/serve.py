@@ -33,7 +33,7 @@ from gateway.errors import StartError
 from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.auth import check_exposure, served_users
 from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from_system
-from gateway.http.forwarding import new_client
+from gateway.http.forwarding import new_transport
 from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
@@ -241,10 +241,10 @@ async def _serve_until_stopped(
     if services.settings.tokens_file is None:
         local_users = await anyio.to_thread.run_sync(local_users_blocking)
     async with contextlib.AsyncExitStack() as opened:
-        client = None
+        between_nodes = None
         if services.settings.node_url is not None:
-            client = await opened.enter_async_context(new_client())
-        app = create_app(services, local_users=local_users, node_client=client)
+            between_nodes = await opened.enter_async_context(new_transport())
+        app = create_app(services, local_users=local_users, between_nodes=between_nodes)
         await _serve_app(app, services, listener, stop, announce)
 
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 import h11
 import psutil
 import uvicorn
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -30,6 +31,8 @@ from gateway.ids import new_request_id
 SEND_BUFFER_BYTES = 65_536
 """Of the kernel, for each connection; unset, it grows to megabytes for a client that does not
 read."""
+MAX_HEADERS = 200
+"""Of a request. Each is looked at several times on the loop; browsers send some thirty."""
 _MAX_CONNECTIONS = 800
 _MAX_AT_ONCE = 40
 _CONNECTIONS_SHARE = 1 / 2
@@ -96,8 +99,9 @@ class Connections:
         async def count_requests(scope: Scope, receive: Receive, send: Send) -> None:
             connection: Connection = scope["state"]["wire"]
             connection.change_serving(1)
+            served = app if len(scope["headers"]) <= MAX_HEADERS else _refuse_headers
             try:
-                await app(scope, receive, send)
+                await served(scope, receive, send)
             finally:
                 connection.change_serving(-1)
 
@@ -226,10 +230,20 @@ class Connection(H11Protocol):
             self.transport.abort()
 
 
-def _response_bytes(error: GatewayError) -> bytes:
+async def _refuse_headers(scope: Scope, receive: Receive, send: Send) -> None:
+    told = f"A request may have at most {MAX_HEADERS} headers."
+    await _response(MalformedRequest(told))(scope, receive, send)
+
+
+def _response(error: GatewayError) -> Response:
+    """Return the answer to a request that no part of the application has seen."""
     request_id = new_request_id()
     headers = {**PROTECTION, "Connection": "close", "Cache-Control": "no-store"}
-    response = error_response(error, request_id, {**headers, "X-Request-ID": request_id})
+    return error_response(error, request_id, {**headers, "X-Request-ID": request_id})
+
+
+def _response_bytes(error: GatewayError) -> bytes:
+    response = _response(error)
     status = HTTPStatus(response.status_code)
     lines = [b"HTTP/1.1 %d %s" % (status, status.phrase.encode())]
     lines += [b"%s: %s" % header for header in response.raw_headers]

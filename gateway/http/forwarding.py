@@ -32,15 +32,16 @@ from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
-SECRET, CLIENT, REQUEST, KEY = (
+SECRET, TO, CLIENT, REQUEST, KEY = (
     "x-candor-node",
+    "x-candor-to",
     "x-candor-client",
     "x-candor-request",
     "x-candor-key",
 )
-"""Headers between servers: the secret of the one that is asked, the client's address, the request's
-id, and the key of a message without one."""
-_OWN: Final = frozenset({SECRET, CLIENT, REQUEST, KEY})
+"""Headers between servers: the secret and the start of the one that is asked, the client's address,
+the request's id, and the key of a message without one."""
+_OWN: Final = frozenset({SECRET, TO, CLIENT, REQUEST, KEY})
 _OF_ONE_HOP: Final = frozenset(
     {b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade", b"expect"}
 )
@@ -58,24 +59,29 @@ _SILENT: Final = (
 )
 
 
-def new_client() -> httpx.AsyncClient:
-    """Return the client for requests to other servers; close it."""
-    return httpx.AsyncClient(
-        timeout=httpx.Timeout(None, connect=_CONNECT_S),
-        limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-        trust_env=False,
-        follow_redirects=False,
-    )
+_TIMEOUT: Final = httpx.Timeout(None, connect=_CONNECT_S).as_dict()
+
+
+def new_transport() -> httpx.AsyncHTTPTransport:
+    """Return the connections to other servers; close it.
+
+    Without a client around it, which would keep cookies of one user's answer for the requests of
+    others, and add headers of its own.
+    """
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+    return httpx.AsyncHTTPTransport(limits=limits, trust_env=False)
 
 
 class NodeGuard:
     """Believes what another server says of a request that it passes on; from everybody else the
-    headers between servers are removed.
+    headers between servers are removed. A request that was meant for a third server, whose URL
+    leads here, is passed on no further: it would go round without end.
     """
 
     def __init__(self, app: ASGIApp, *, node: Node) -> None:
         self._app = app
         self._secret = (node.secret or "").encode()
+        self._incarnation = node.incarnation
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on the request."""
@@ -98,6 +104,8 @@ class NodeGuard:
                 "forward_key": headers.get(KEY, ""),
                 "is_forwarded": True,
             }
+        elif headers.get(TO, self._incarnation) != self._incarnation:
+            scope["state"] = {**scope.get("state", {}), "is_forwarded": True}
         return scope
 
 
@@ -111,13 +119,13 @@ class Forwarder:
         app: ASGIApp,
         *,
         ownership: Ownership,
-        client: httpx.AsyncClient,
+        transport: httpx.AsyncBaseTransport,
         wait_stopped: Callable[[], Awaitable[None]],
     ) -> None:
         """`wait_stopped` returns when this server's turns have ended because it shuts down."""
         self._app = app
         self._ownership = ownership
-        self._client = client
+        self._transport = transport
         self._wait_stopped = wait_stopped
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -179,7 +187,7 @@ class Forwarder:
 
         Raise `ClientDisconnect` if the client has gone before it began.
         """
-        answer = _Answer(self._client, _request(self._client, held.node, scope, body), send)
+        answer = _Answer(self._transport, _request(held.node, scope, body), send)
         async with anyio.create_task_group() as tasks:
             for wait in (partial(self._lost, held, answer), body.wait_left, self._wait_stopped):
                 tasks.start_soon(_cancel_after, wait, tasks.cancel_scope)
@@ -247,7 +255,7 @@ async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: anyio.Cancel
     scope.cancel()
 
 
-def _request(client: httpx.AsyncClient, node: Node, scope: Scope, body: "_Body") -> httpx.Request:
+def _request(node: Node, scope: Scope, body: "_Body") -> httpx.Request:
     url = httpx.URL(node.url or "")
     path: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
@@ -256,15 +264,21 @@ def _request(client: httpx.AsyncClient, node: Node, scope: Scope, body: "_Body")
     state = scope["state"]
     told = {
         SECRET: node.secret or "",
+        TO: node.incarnation,
         CLIENT: str((scope.get("client") or ("",))[0]),
         REQUEST: state["request_id"],
         KEY: state["forward_key"],
     }
-    return client.build_request(
+    return httpx.Request(
         scope["method"],
-        url.copy_with(raw_path=url.raw_path.rstrip(b"/") + path + query),
+        url,
         headers=[*given, *((name.encode(), value.encode()) for name, value in told.items())],
         content=body.chunks() if names & {b"content-length", b"transfer-encoding"} else None,
+        # as it came: a URL refuses some that servers take
+        extensions={
+            "target": url.raw_path.rstrip(b"/") + path + query,
+            "timeout": _TIMEOUT,
+        },
     )
 
 
@@ -320,8 +334,10 @@ class _Body:
 class _Answer:
     """The answer of another server, passed on as it comes."""
 
-    def __init__(self, client: httpx.AsyncClient, request: httpx.Request, send: Send) -> None:
-        self._client = client
+    def __init__(
+        self, transport: httpx.AsyncBaseTransport, request: httpx.Request, send: Send
+    ) -> None:
+        self._transport = transport
         self._request = request
         self._send = send
         self._is_stream = False
@@ -342,7 +358,7 @@ class _Answer:
             self.failure = exc
 
     async def _relay(self) -> None:
-        response = await self._client.send(self._request, stream=True)
+        response = await self._transport.handle_async_request(self._request)
         try:
             await self._begin(response)
             async for chunk in response.aiter_raw():

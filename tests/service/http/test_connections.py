@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.http.connections import ConnectionLimits
+from gateway.http.connections import MAX_HEADERS, ConnectionLimits
 from gateway.http.context import HttpLimits
 from gateway.http.middleware import PROTECTION
 from tests.service.http.stage import HOLD, LIMIT_S, Stage, staged
@@ -267,6 +267,19 @@ TARGETS = [
     *(b"127.0.0.1:8000", b"/%63onversations%2F", b"/conversations;x=1", b"/conversations%00"),
     *(b"/conversations%0d%0aX:y", b"/%ff%fe", b"\\conversations", b"/conversations/#x"),
 ]
+
+
+async def test_a_request_of_more_headers_than_any_client_sends_is_refused(tmp_path: Path) -> None:
+    def asked(count: int) -> bytes:
+        more = b"".join(b"X-%d: 1\r\n" % number for number in range(count - 1))
+        return b"GET /healthz HTTP/1.1\r\n" + HOST + more + b"\r\n"
+
+    async with on_the_wire(tmp_path) as (_, port), raw(port) as client:
+        await client.send(asked(MAX_HEADERS))
+        await client.expect()
+        await client.send(asked(MAX_HEADERS + 1))
+        await assert_refused(client, 400, "malformed_request")
+        assert await client.is_closed()
 
 
 async def test_a_target_in_another_form_is_no_route(tmp_path: Path) -> None:

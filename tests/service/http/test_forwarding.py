@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gateway.conversations.leases import Node
 from gateway.errors import GatewayError, Overloaded, TooLarge
-from gateway.http.forwarding import KEY, SECRET, Forwarder, NodeGuard
+from gateway.http.forwarding import KEY, SECRET, TO, Forwarder, NodeGuard
 from gateway.ids import ConversationId, NodeId
 from gateway.turns.ownership import ClosedHere, FullHere, HeldElsewhere, Ownership
 
@@ -72,11 +72,10 @@ def asking(
     app: ASGIApp, leases: Leases, answer: Callable[[httpx.Request], Any]
 ) -> httpx.AsyncClient:
     """Return a client of a server whose requests to the other one `answer` gets."""
-    there = httpx.AsyncClient(transport=httpx.MockTransport(answer))
     forwarder = Forwarder(
         app,
         ownership=cast(Ownership, leases),
-        client=there,
+        transport=httpx.MockTransport(answer),
         wait_stopped=anyio.sleep_forever,
     )
 
@@ -108,15 +107,48 @@ async def test_a_request_is_passed_on_whole_and_its_answer_as_it_is() -> None:
     assert "connection" not in told.headers
     ((request, body),) = seen
     assert request.method == "POST"
-    assert request.url.raw_path == b"/base/conversations/%E4%BD%A0%2Fa?q=%20x"
+    assert request.extensions["target"] == b"/base/conversations/%E4%BD%A0%2Fa?q=%20x"
     assert body.decode() == "消息"
     headers = request.headers
     assert (headers["host"], headers["authorization"]) == ("candor", "Bearer t")
     assert headers.get_list(SECRET) == ["secret"]
+    assert headers.get_list(TO) == ["1"]
     assert headers.get_list("x-candor-client") == ["192.0.2.7"]
     assert headers["x-candor-request"] == "req_1"
     assert headers[KEY] != "k"
     assert headers["content-length"] == "6"
+
+
+@pytest.mark.parametrize("query", [b"x=#frag", b"x=" + b"y" * 70_000])
+async def test_an_address_that_servers_take_is_passed_on_as_it_came(query: bytes) -> None:
+    targets: list[bytes] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        targets.append(request.extensions["target"])
+        return httpx.Response(200, stream=httpx.ByteStream(b""))
+
+    async def receive() -> Message:  # noqa: RUF029  what apps await
+        return {"type": "http.request", "body": b""}
+
+    async def send(_: Message) -> None:
+        pass
+
+    forwarder = Forwarder(
+        Here(),
+        ownership=cast(Ownership, Leases()),
+        transport=httpx.MockTransport(answer),
+        wait_stopped=anyio.sleep_forever,
+    )
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/chat",
+        "query_string": query,
+        "headers": [(b"host", b"candor")],
+        "state": {"request_id": "req_1"},
+    }
+    await forwarder(scope, receive, send)
+    assert targets == [b"/base/chat?" + query]
 
 
 async def test_a_stream_that_breaks_off_ends_and_anything_else_is_cut() -> None:
@@ -125,7 +157,11 @@ async def test_a_stream_that_breaks_off_ends_and_anything_else_is_cut() -> None:
         raise httpx.ReadError("gone")
 
     def answer(request: httpx.Request) -> httpx.Response:
-        kind = "text/event-stream" if request.url.path.endswith("/events") else "text/plain"
+        kind = (
+            "text/event-stream"
+            if request.extensions["target"].endswith(b"/events")
+            else "text/plain"
+        )
         return httpx.Response(200, headers={"content-type": kind}, content=broken())
 
     async with asking(Here(), Leases(), answer) as client:
@@ -144,7 +180,7 @@ async def test_a_body_that_is_refused_while_it_is_passed_on_is_refused_by_its_er
     forwarder = Forwarder(
         app,
         ownership=cast(Ownership, Leases()),
-        client=httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200))),
+        transport=httpx.MockTransport(lambda _: httpx.Response(200)),
         wait_stopped=anyio.sleep_forever,
     )
     scope = {
@@ -313,13 +349,35 @@ async def test_a_message_that_no_server_answers_for_is_served_here_once_more_in_
     assert len(keys) == 1
 
 
+async def test_a_server_whose_url_leads_here_by_mistake_is_not_asked_again() -> None:
+    here = Here()
+    async with asking(here, Leases(), lambda _: httpx.Response(200)) as client:
+        with pytest.raises(HeldElsewhere):
+            await client.get("/", headers={SECRET: "of a third server", TO: "its start"})
+
+
+async def test_a_cookie_of_one_answer_is_in_no_other_request() -> None:
+    cookies: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        cookies.append(request.headers.get("cookie"))
+        headers = {"set-cookie": "of=balancer"}
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(b""))
+
+    async with asking(Here(), Leases(), answer) as client:
+        assert (await client.get("/")).headers["set-cookie"] == "of=balancer"
+        client.cookies.clear()
+        await client.get("/")
+    assert cookies == [None, None]
+
+
 async def test_a_request_that_was_passed_on_is_not_passed_on_again() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         scope["state"] = {"request_id": "req_1", "is_forwarded": True}
         await Forwarder(
             Here(),
             ownership=cast(Ownership, Leases()),
-            client=httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200))),
+            transport=httpx.MockTransport(lambda _: httpx.Response(200)),
             wait_stopped=anyio.sleep_forever,
         )(scope, receive, send)
 
