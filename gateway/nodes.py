@@ -20,6 +20,7 @@ from gateway.conversations.sql.leases import Clock, SqlLeaseStore
 from gateway.conversations.store import EventStore
 from gateway.engine.processes import owner_of
 from gateway.engine.watchdog import be_watched
+from gateway.errors import StartError
 from gateway.ids import NodeId, new_incarnation
 from gateway.instance import node_of_blocking
 from gateway.settings import Settings
@@ -38,11 +39,15 @@ async def join(
     """Join the servers of a database; what this one's last process held may be taken by any then.
 
     `clock` is asked for the database's time. `node_id` None: that of the data directory, which is
-    locked. Raise `StartError` if the directory cannot be used.
+    locked. Raise `StartError` if the directory cannot be used, or another living server has the
+    URL that others are to reach this one at.
     """
     if node_id is None:
         node_id = await run_sync(node_of_blocking, settings.data_dir, database.engine)
+    leases = SqlLeaseStore(database, clock)
     url = settings.node_url
+    if url is not None:
+        await _require_own_url(url, node_id, leases)
     node = Node(
         id=node_id,
         incarnation=new_incarnation(),
@@ -51,7 +56,7 @@ async def join(
         process=None if url is None else await run_sync(own_process_blocking),
     )
     ownership = Ownership(
-        SqlLeaseStore(database, clock),
+        leases,
         node,
         is_shared=database.engine != "sqlite",
         has_ended=has_ended,
@@ -59,6 +64,16 @@ async def join(
     )
     await ownership.begin()
     return ownership
+
+
+async def _require_own_url(url: str, node_id: NodeId, leases: SqlLeaseStore) -> None:
+    for other in await leases.living():
+        if other.url != url or other.id == node_id:
+            continue
+        if other.process is None or not await has_ended(other.process):
+            raise StartError(
+                f"CANDOR_NODE_URL is {url}, at which another server is reached: each needs its own."
+            )
 
 
 def locks_of(settings: Settings, database: SqlDatabase, node: Node) -> LocksOfServers | None:

@@ -171,6 +171,21 @@ async def test_without_a_name_a_history_finds_its_conversation_by_its_replies(
         assert part in message
 
 
+@pytest.mark.parametrize("begins", ["", "Look:"])
+async def test_a_reply_with_calls_in_it_finds_its_conversation(
+    server: LiveServer, client: Client, begins: str
+) -> None:
+    """The answer is sent back as it came, with what the agent did."""
+    call = bash(f"mkdir 'kept {begins[:4]}'") | ({"text": begins} if begins else {})
+    opening = script(call, bash(f"mkdir 'kept {begins[:4]}'"), {"text": "Done."})
+    answer = (await client.say(opening)).choices[0].message.content
+    first = client.place[0]
+    assert "<details" in answer
+    await client.say(opening, answer, "go on")
+    assert client.place[0] == first
+    assert (await messages_of(server, first))[1:] == ["go on"]
+
+
 async def test_a_front_ends_own_question_is_no_turn(server: LiveServer, client: Client) -> None:
     question = "### Task:\nGenerate a title.\n" + script({"text": "A title"})
     async with server.client() as candor:

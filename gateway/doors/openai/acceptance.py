@@ -1,11 +1,13 @@
 """What chat completions and responses share: models, the place of a message, and taking it once."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from gateway.chat import Accepted, ChatRequest
 from gateway.chat.threads import ClientMessage, Place
 from gateway.doors.asked import Conversation, compose
+from gateway.doors.openai.chunks import said_alone
 from gateway.doors.openai.files import file_fields
 from gateway.doors.openai.tasks import TASK_MODEL
 from gateway.errors import Busy, Conflict, NotFound, UnprocessableEntity
@@ -51,7 +53,11 @@ def client_message(asked: Conversation, headers: Mapping[str, str]) -> ClientMes
         raise UnprocessableEntity(
             f"The name of the conversation is longer than {_MAX_NAME_CHARS} characters."
         )
-    return ClientMessage(text=asked.text, before=asked.before, thread=thread, sends_whole=not own)
+    before = [
+        replace(said, text=said_alone(said.text)) if said.role == "assistant" else said
+        for said in asked.before
+    ]
+    return ClientMessage(text=asked.text, before=before, thread=thread, sends_whole=not own)
 
 
 async def accept_once(

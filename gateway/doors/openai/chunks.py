@@ -128,6 +128,11 @@ def failure_of(result: Mapping[str, Any]) -> GatewayError | None:
     return ModelFailed(result["reply"], code=result["stop_reason"])
 
 
+_CALL_BEGINS: Final = '<details type="tool_calls"'
+_CALL_ENDS: Final = "</details>"
+_QUESTION_BEGINS: Final = "> Waiting for a person: "
+
+
 class _Content:
     """The text of one answer, as it grows."""
 
@@ -154,9 +159,25 @@ class _Content:
 def question(fields: Mapping[str, Any]) -> str:
     """Return what waits for a person, with where to answer."""
     return (
-        f"> Waiting for a person: `{fields['summary']}`. Allow or deny it on Candor's page, or with"
+        f"{_QUESTION_BEGINS}`{fields['summary']}`. Allow or deny it on Candor's page, or with"
         f" `POST /approvals/{fields['approval_id']}`."
     )
+
+
+def said_alone(text: str) -> str:
+    """Return what the agent said in an answer that a client sends back: without calls and questions
+    to a person, which are no part of the reply.
+    """
+    parts: list[str] = []
+    at = 0
+    while (begin := text.find(_CALL_BEGINS, at)) >= 0:
+        end = text.find(_CALL_ENDS, begin)
+        if end < 0:
+            break
+        parts.append(text[at:begin])
+        at = end + len(_CALL_ENDS)
+    lines = "".join([*parts, text[at:]]).split("\n")
+    return "\n".join(line for line in lines if not line.startswith(_QUESTION_BEGINS))
 
 
 def _details(fields: Mapping[str, Any]) -> str:
@@ -171,4 +192,4 @@ def _details(fields: Mapping[str, Any]) -> str:
     }
     written = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
     told = escape(f"{fields['name']}: {fields['summary']} ({status})")
-    return f"<details {written}>\n<summary>{told}</summary>\n</details>"
+    return f"<details {written}>\n<summary>{told}</summary>\n{_CALL_ENDS}"
