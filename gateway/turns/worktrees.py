@@ -150,12 +150,10 @@ class Worktrees:
     async def find(self, conversation: Conversation) -> OpenWorkspace:
         """Return where the files of a conversation are; nothing is made."""
         base = await self._workspaces.open(conversation.user_id)
-        if (known := self._open.get(conversation.id)) is not None:
-            return known
-        trees = await self._trees_of(base)
-        folder = trees.folder(conversation.id)
-        has_one = await anyio.to_thread.run_sync(folder.is_dir)
-        return await self._workspaces.at(base, folder) if has_one else base
+        folder = (await self._trees_of(base)).folder(conversation.id)
+        if not await anyio.to_thread.run_sync(folder.is_dir):
+            return base
+        return self._open.get(conversation.id) or await self._workspaces.at(base, folder)
 
     async def view(self, conversation: Conversation) -> TreeView | None:
         """Return how a conversation's work tree differs from where it began; None: it has none."""

@@ -101,6 +101,7 @@ async def test_a_conversation_goes_on_in_its_tree_at_another_server(tmp_path: Pa
         assert followed.work_tree == opened.work_tree
         await servers.there.discard(begun, is_busy=False)
         assert not opened.root.exists()
+        assert (await servers.here.find(begun)).work_tree is None
         assert (await servers.here.open(begun)).work_tree == opened.work_tree
         assert (opened.root / "a.txt").exists()
         await servers.there.end(begun)
