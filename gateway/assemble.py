@@ -127,7 +127,7 @@ async def open_services(
         ownership = await join(settings, database, node_id, clock)
         stack.push_async_callback(ownership.end)
         duty = await _duty(settings, database, ownership)
-        shared = await open_shared_approvals(settings, database)
+        shared = await open_shared_approvals(settings, database, clock.now)
         metrics = Metrics()
         tracer = None
         if open_tracer is not None:
@@ -431,9 +431,14 @@ async def _open_workspaces(
     settings = parts.settings
     given = (parts.workspaces, settings, parts.rules, further, parts.users)
     workspaces = await open_workspaces(*given, parts.locks)
-    is_on = settings.worktrees == "on"
-    store = SqlWorkTreeStore(parts.database)
-    worktrees = Worktrees(workspaces, store, parts.mask, conversations.missing, is_on=is_on)
+    worktrees = Worktrees(
+        workspaces,
+        SqlWorkTreeStore(parts.database),
+        parts.mask,
+        conversations.missing,
+        now=parts.now,
+        is_on=settings.worktrees == "on",
+    )
     await worktrees.begin()
     return workspaces, worktrees
 

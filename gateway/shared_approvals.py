@@ -30,7 +30,7 @@ from gateway.trust import (
 )
 from gateway.users.model import Act, Action
 from gateway.users.sql.audit import record_blocking
-from memory.clock import utc_now
+from memory.clock import Now, utc_now
 from memory.errors import StoreUnavailable
 from memory.stores.database import Connection, SqlDatabase
 from policies.configuration import digest_of
@@ -54,8 +54,9 @@ _ACTIONS: Final[Mapping[Kind, Action]] = {
 class SharedApprovals:
     """The rows, and the copies in one data directory."""
 
-    def __init__(self, database: SqlDatabase, data_dir: Path) -> None:
+    def __init__(self, database: SqlDatabase, data_dir: Path, now: Now) -> None:
         self._database = database
+        self._now = now
         self._file = approvals_file(data_dir)
         self._tools = AcceptedTools(data_dir / MCP_FOLDER)
         self._copied: dict[Kind, Approved] = {}
@@ -116,7 +117,7 @@ class SharedApprovals:
 
     async def _add_found(self, kind: Kind, found: Approved) -> None:
         def work(writer: Connection) -> None:
-            act = Act(by="", at=utc_now())
+            act = Act(by="", at=self._now())
             writer.execute(
                 "INSERT INTO approved (place, name, value, kind) VALUES (?, ?, ?, ?)"
                 " ON CONFLICT DO NOTHING",
@@ -148,12 +149,12 @@ class SharedApprovals:
 
 
 async def open_shared_approvals(
-    settings: Settings, database: SqlDatabase
+    settings: Settings, database: SqlDatabase, now: Now
 ) -> SharedApprovals | None:
     """Return what is approved at all servers, of which there are copies then; None with SQLite."""
     if settings.database_url is None:
         return None
-    shared = SharedApprovals(database, settings.data_dir)
+    shared = SharedApprovals(database, settings.data_dir, now)
     await shared.begin()
     return shared
 
@@ -201,7 +202,7 @@ def _run_blocking(settings: Settings, work: Callable[[SharedApprovals], Awaitabl
     async def run() -> None:
         database = await open_storage(settings)
         try:
-            await work(SharedApprovals(database, settings.data_dir))
+            await work(SharedApprovals(database, settings.data_dir, utc_now))
         finally:
             await database.close()
 

@@ -24,7 +24,7 @@ from gateway.turns.workspace_lock import WorkspaceLock
 from gateway.turns.workspaces import OpenWorkspace, OpenWorkspaces
 from gateway.worktrees.git import GitFailed
 from gateway.worktrees.worktrees import ConversationTrees, Merged, remove_kept_blocking
-from memory.clock import utc_now
+from memory.clock import Now
 from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class Worktrees:
         mask: Mask,
         missing: Missing,
         *,
+        now: Now,
         is_on: bool,
     ) -> None:
         """Initialise; with `is_on` new conversations get one. Those that have one keep it."""
@@ -69,6 +70,7 @@ class Worktrees:
         self._store = store
         self._mask = mask
         self._missing = missing
+        self._now = now
         self.is_on = is_on
         self._trees: dict[UserId | None, ConversationTrees] = {}
         self._repaired: set[UserId | None] = set()
@@ -90,7 +92,7 @@ class Worktrees:
         kept = await anyio.to_thread.run_sync(self._workspaces.kept_trees_blocking)
         add = self._store.add_found if self._workspaces.is_per_user else self._store.add
         for mark, merging in kept.items():
-            tree = _kept(ConversationId(mark.name), None)
+            tree = self._kept(ConversationId(mark.name), None)
             await add(replace(tree, made_at=tree.made_at - _UNSURE, merging=merging))
         await anyio.to_thread.run_sync(remove_kept_blocking, kept)
         if (base := self._workspaces.last) is not None:
@@ -129,13 +131,17 @@ class Worktrees:
             wants = partial(_wants, await self._trees_of(base), conversation.id)
             if has_begun or not self.is_on or not await anyio.to_thread.run_sync(wants):
                 return base
-            await self._store.add(_kept(conversation.id, base.user_id))
+            await self._store.add(self._kept(conversation.id, base.user_id))
         async with self._using(base) as trees:
             folder, is_made = await anyio.to_thread.run_sync(_make, trees, conversation.id)
         opened = await self._workspaces.at(base, folder)
         if is_made:
             self._open[conversation.id] = opened
         return opened
+
+    def _kept(self, conversation_id: ConversationId, user_id: UserId | None) -> KeptTree:
+        owner = _owner(user_id)
+        return KeptTree(conversation_id=conversation_id, owner=owner, made_at=self._now())
 
     async def bring(self, workspace: OpenWorkspace, turn: Turn) -> None:
         """Let a message's uploads be in the work tree, which came into the workspace before the
@@ -255,7 +261,7 @@ class Worktrees:
         for tree in kept:
             if tree.conversation_id not in self._unrepaired:
                 await self._repair_one(base, trees, tree)
-        old = utc_now() - _UNSURE
+        old = self._now() - _UNSURE
         ids = [tree.conversation_id for tree in kept if tree.made_at < old]
         for gone in await self._missing(ids):
             await self._end(trees, gone, "")
@@ -299,10 +305,6 @@ def _wants(trees: ConversationTrees, conversation_id: ConversationId) -> bool:
         return trees.may_begin_blocking(conversation_id)
     except (GitFailed, OSError):
         return True
-
-
-def _kept(conversation_id: ConversationId, user_id: UserId | None) -> KeptTree:
-    return KeptTree(conversation_id=conversation_id, owner=_owner(user_id), made_at=utc_now())
 
 
 def _owner(user_id: UserId | None) -> UserId:

@@ -323,6 +323,7 @@ async def staged(
                     SqlWorkTreeStore(database),
                     mask_secrets,
                     store.missing,
+                    now=utc_now,
                     is_on=False,
                 ),
                 memory=ConversationMemory(

@@ -63,7 +63,10 @@ async def test_an_approval_at_one_server_counts_at_the_other_one(
     here, there = tmp_path / "here", tmp_path / "there"
     await lay(here, "1")
     async with open_in(tmp_path, schema) as database:
-        one, other = SharedApprovals(database, here), SharedApprovals(database, there)
+        one, other = (
+            SharedApprovals(database, here, utc_now),
+            SharedApprovals(database, there, utc_now),
+        )
         await one.begin()
         await other.begin()
         assert await approved(there) == {WS: {"a": "1"}}
@@ -99,11 +102,11 @@ async def test_what_was_taken_back_does_not_come_back_from_a_file(
     await lay(here, "1")
     await lay(there, "1")
     async with open_in(tmp_path, schema) as database:
-        one = SharedApprovals(database, here)
+        one = SharedApprovals(database, here, utc_now)
         await one.begin()
         await database.execute("DELETE FROM approved WHERE place <> ''")
         await one.copy()
-        await SharedApprovals(database, there).begin()
+        await SharedApprovals(database, there, utc_now).begin()
         assert await approved(here) == await approved(there) == {}
 
 
@@ -113,7 +116,7 @@ async def test_what_one_server_saw_first_is_what_the_other_one_compares_with(
     here, there = tmp_path / "here", tmp_path / "there"
     async with open_in(tmp_path, schema) as database:
         for data_dir, tool in ((here, READ), (there, OTHER)):
-            shared = SharedApprovals(database, data_dir)
+            shared = SharedApprovals(database, data_dir, utc_now)
             await shared.begin()
             tools = AcceptedTools(data_dir / "mcp", shared.accept_first_blocking)
             await run_sync(tools.accept_blocking, "files", {"read": tool})
@@ -126,4 +129,4 @@ async def test_files_that_cannot_be_written_keep_the_server_from_starting(
     approvals_file(tmp_path / "here").mkdir(parents=True)
     async with open_in(tmp_path, schema) as database:
         with pytest.raises(StartError, match=r"trusted\.json"):
-            await SharedApprovals(database, tmp_path / "here").begin()
+            await SharedApprovals(database, tmp_path / "here", utc_now).begin()

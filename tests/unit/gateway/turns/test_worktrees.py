@@ -85,7 +85,9 @@ async def two_servers(
                 servers=locks,
             )
             await workspaces.open(ANN)
-            made.append(Worktrees(workspaces, store, str, conversations.missing, is_on=is_on))
+            made.append(
+                Worktrees(workspaces, store, str, conversations.missing, now=utc_now, is_on=is_on)
+            )
         here, there = made
         yield Servers(here, there, store, conversations, ws)
         tasks.cancel_scope.cancel()
