@@ -11,11 +11,13 @@ import anyio
 import psycopg
 import pytest
 
+from gateway.conversations.database_clock import DatabaseClock
 from gateway.conversations.model import Turn
 from gateway.errors import StartError
 from gateway.ids import LOCAL_USER as ME
 from gateway.settings import Secret
 from gateway.turns.ownership import HeldElsewhere
+from gateway.turns.requests import Accepted
 from memory.items.item import ItemKind
 from memory.items.scope import Scope
 from tests.support.postgres import new_database_blocking, plain_user_blocking
@@ -168,7 +170,7 @@ async def test_a_due_message_is_sent_once(
 ) -> None:
     """By the server that holds its conversation, or has the duty."""
     now = [NOON]
-    monkeypatch.setattr("gateway.assemble.utc_now", lambda: now[0])
+    monkeypatch.setattr(DatabaseClock, "now", lambda _: now[0])
     async with shared(tmp_path, url, schedules="on") as servers:
         place = None
         if bound_to is not None:
@@ -192,7 +194,7 @@ async def test_another_server_sends_what_is_due_when_the_one_with_the_duty_has_d
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [NOON]
-    monkeypatch.setattr("gateway.assemble.utc_now", lambda: now[0])
+    monkeypatch.setattr(DatabaseClock, "now", lambda _: now[0])
     async with shared(tmp_path, url, schedules="on") as (here, there):
         schedule_id = await add(here)
         now[0] += timedelta(hours=1)
@@ -202,6 +204,8 @@ async def test_another_server_sends_what_is_due_when_the_one_with_the_duty_has_d
         await until(lambda: ready(there.duty.is_held))
         await there.chat.schedules.runner.run_due(lambda _: True)
         await here.chat.schedules.runner.run_due(lambda _: True)
+        (begun,) = await in_all([there])
+        await there.result_of(Accepted(conversation_id=begun.conversation_id, turn_id=begun.id))
         (turn,) = await in_all([there])
         assert (await there.chat.schedules.get(ME, schedule_id)).last_turn == turn
 
