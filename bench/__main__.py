@@ -2,7 +2,8 @@
 
 `python -m bench aims` runs `first_text`, `flushes` and `streams`, and prints the aims' table.
 
-`python -m bench warm` measures of `first_text` the warm turns alone, in two to five minutes.
+`python -m bench warm` measures of `first_text` the warm turns alone, in two to five minutes; with `--engines`, on
+SQLite beside PostgreSQL instead.
 
 `python -m bench boxes --path CLI` puts the box of shell commands beside sandbox-runtime.
 
@@ -29,6 +30,7 @@ from bench import (
     session_resume,
     streams,
     two_nodes,
+    warm_engines,
     warm_turns,
 )
 from bench.person import measure as person
@@ -64,6 +66,9 @@ def main() -> None:
     parser.add_argument(
         "--peer", action="append", default=[], metavar="NAME=URL", help="another server to ask"
     )
+    parser.add_argument(
+        "--engines", action="store_true", help="have warm compare SQLite and PostgreSQL"
+    )
     options = parser.parse_args()
     if "locomo" in options.names and options.path is None:
         parser.error("locomo needs --path")
@@ -73,6 +78,8 @@ def main() -> None:
             anyio.run(locomo.run, options.path)
         elif name == "boxes":
             anyio.run(boxes.run, options.rounds, options.path)
+        elif name == "warm" and options.engines:
+            anyio.run(warm_engines.run, options.rounds)
         elif name == "warm":
             anyio.run(warm_turns.run, options.rounds, options.items)
         elif name in {"aims", "first_text"}:

@@ -14,11 +14,11 @@ from functools import partial
 
 import anyio
 import psutil
-import psycopg
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from bench.report import percentile, save, show
 from bench.stand_in import ROOT, clean_environ
+from bench.synced_postgres import server_s, sync_commits
 from gateway.conversations.doorbell import Doorbell
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.feed_follower import FeedFollower
@@ -42,7 +42,7 @@ ARMS = {"own, alone": "w-r", "own, with a bell": "w-r-b", "at another server": "
 
 async def run(rounds: int) -> None:
     """Measure, print and save."""
-    postgres._SHELL = postgres._SHELL.replace("fsync='off'", "fsync='on'")  # noqa: SLF001
+    sync_commits()
     figures = {}
     for name, parts in ARMS.items():
         with postgres.empty_schema_blocking("bench") as schema:
@@ -64,7 +64,7 @@ async def _measure(schema: str, parts: Sequence[str]) -> dict[str, float]:
             await stores_on(database).turns.accept(
                 turn(f"{number:026}", f"{number:026}"), create=conversation(f"{number:026}")
             )
-    server_s = _server_s()
+    began_s = server_s()
     outputs: list[dict[str, list[float]]] = []
     async with anyio.create_task_group() as tasks:
         if "r" not in parts:
@@ -77,17 +77,8 @@ async def _measure(schema: str, parts: Sequence[str]) -> dict[str, float]:
         "p95 ms": percentile(delays, 0.95),
         "p99 ms": percentile(delays, 0.99),
         "servers, CPU s": sum(output["cpu_s"][0] for output in outputs),
-        "PostgreSQL, CPU s": _server_s() - server_s,
+        "PostgreSQL, CPU s": server_s() - began_s,
     }
-
-
-def _server_s() -> float:
-    """Return the processor's time of all processes of PostgreSQL's server, also of those that ended."""
-    with psycopg.connect(postgres.server_url()) as connection:
-        parent = psutil.Process(connection.info.backend_pid).parent()
-    assert parent is not None
-    living = [parent, *parent.children()]
-    return float(sum(sum(each.cpu_times()[:2]) for each in living) + sum(parent.cpu_times()[2:4]))
 
 
 async def _process(given, outputs, *, task_status=anyio.TASK_STATUS_IGNORED) -> None:

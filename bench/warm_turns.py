@@ -214,7 +214,7 @@ async def _gateway_side(
 ) -> Side:
     room = {"CANDOR_MAX_LIVE_CLIENTS": str(AT_ONCE + 2)}
     gateway = await stack.enter_async_context(running_gateway(directory, **model, **room))
-    ids = [await _new_conversation(gateway, has_memory=name != OFF) for _ in range(AT_ONCE)]
+    ids = [await new_conversation(gateway, has_memory=name != OFF) for _ in range(AT_ONCE)]
 
     recalls: list[dict[str, Any]] = []
 
@@ -229,7 +229,7 @@ async def _gateway_side(
     return Side(name, conversations, gateway.process, recalls)
 
 
-async def _new_conversation(gateway: Gateway, *, has_memory: bool) -> str:
+async def new_conversation(gateway: Gateway, *, has_memory: bool) -> str:
     async with connection(gateway) as link:
         _, made = await link.call("POST", "/new-conversation", {})
         path = f"/conversations/{made['conversation_id']}"
