@@ -33,6 +33,7 @@ _LOOK_S: Final = 5.0
 """How often merges that a dead server has left are looked for."""
 _UNSURE: Final = timedelta(minutes=10)
 """For so long the conversation of a new work tree may not be stored yet."""
+_MOST_WITHOUT: Final = 10_000
 _T = TypeVar("_T")
 
 Missing = Callable[[Sequence[ConversationId]], Awaitable[Sequence[ConversationId]]]
@@ -77,6 +78,8 @@ class Worktrees:
         self._unrepaired: set[ConversationId] = set()
         """Those that could not be repaired; the next start tries again."""
         self._open: dict[ConversationId, OpenWorkspace] = {}
+        self._without: dict[ConversationId, str] = {}
+        """Sessions that began without a work tree, and so never get one, by conversation."""
         self._locks: dict[UserId | None, WorkspaceLock] = {}
 
     def known(self, conversation: Conversation) -> OpenWorkspace | None:
@@ -126,10 +129,15 @@ class Worktrees:
         known = self._open.get(conversation.id)
         if known is not None and await anyio.to_thread.run_sync(known.root.is_dir):
             return known  # another server may have thrown it away
+        session = None if conversation.fork_at is not None else conversation.session_id
+        if session is not None and self._without.get(conversation.id) == session:
+            return base
         if not await self._store.has(conversation.id):
-            has_begun = conversation.session_id is not None and conversation.fork_at is None
+            if session is not None:
+                self._note_without(conversation.id, session)
+                return base
             wants = partial(_wants, await self._trees_of(base), conversation.id)
-            if has_begun or not self.is_on or not await anyio.to_thread.run_sync(wants):
+            if not self.is_on or not await anyio.to_thread.run_sync(wants):
                 return base
             await self._store.add(self._kept(conversation.id, base.user_id))
         async with self._using(base) as trees:
@@ -232,6 +240,11 @@ class Worktrees:
             trees = await anyio.to_thread.run_sync(self._workspaces.trees_blocking, base)
             self._trees.setdefault(base.user_id, trees)
         return self._trees[base.user_id]
+
+    def _note_without(self, conversation_id: ConversationId, session: str) -> None:
+        if len(self._without) >= _MOST_WITHOUT:
+            self._without.clear()
+        self._without[conversation_id] = session
 
     @asynccontextmanager
     async def _using(self, base: OpenWorkspace) -> AsyncIterator[ConversationTrees]:

@@ -118,6 +118,22 @@ async def test_a_conversation_that_began_in_the_workspace_stays_there(tmp_path: 
         assert await servers.store.of(EVERYBODY) == []
 
 
+async def test_it_is_asked_once_a_session_whether_there_is_a_work_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that began without one gets none; another one of the conversation may have."""
+    async with two_servers(tmp_path) as servers:
+        new = await servers.create()
+        begun = replace(new, session_id="s")
+        assert (await servers.here.open(begun)).work_tree is None
+        with monkeypatch.context() as patched:
+            patched.delattr(SqlWorkTreeStore, "has")
+            assert (await servers.here.open(begun)).work_tree is None
+        opened = await servers.there.open(new)
+        renewed = replace(new, session_id="t")
+        assert (await servers.here.open(renewed)).work_tree == opened.work_tree is not None
+
+
 async def test_a_work_tree_is_kept_when_the_setting_is_off(tmp_path: Path) -> None:
     async with two_servers(tmp_path, is_on=False) as servers:
         one, two = await servers.create(), await servers.create("two")
