@@ -240,14 +240,17 @@ class Forwarder:
 
     async def _wait_released(self, held: HeldElsewhere, scope: Scope) -> None:
         """Wait until a server that does not answer holds the conversation no longer, or mark the
-        request as in doubt.
+        request as in doubt, at once if this server has ended its turns.
         """
         _log.warning("node_does_not_answer", extra={"node": held.node.id})
-        with anyio.move_on_after(self._ownership.expires_s + _LONGER_S):
-            while await self._holds(held):  # noqa: ASYNC110  only the database knows
-                await anyio.sleep(_LOOK_S)
-            return
         scope["state"]["is_in_doubt"] = True
+        with anyio.move_on_after(self._ownership.expires_s + _LONGER_S):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_cancel_after, self._wait_stopped, tasks.cancel_scope)
+                while await self._holds(held):  # noqa: ASYNC110  only the database knows
+                    await anyio.sleep(_LOOK_S)
+                scope["state"]["is_in_doubt"] = False
+                tasks.cancel_scope.cancel()
 
 
 async def _cancel_after(wait: Callable[[], Awaitable[None]], scope: anyio.CancelScope) -> None:

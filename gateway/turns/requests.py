@@ -82,6 +82,7 @@ def finished_result(turn: Turn, *, is_shutting_down: bool, is_lost: bool = False
     if is_shutting_down:
         raise ShuttingDown(
             "The server is shutting down; the message is kept and is answered after its start.",
+            details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
             retry_after_s=RETRY_AFTER_S,
         )
     raise NotStored(

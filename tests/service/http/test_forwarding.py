@@ -1,6 +1,6 @@
 """Requests that one server passes on to another: what the other one is told, and what it is not."""
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -69,14 +69,17 @@ class Here:
 
 
 def asking(
-    app: ASGIApp, leases: Leases, answer: Callable[[httpx.Request], Any]
+    app: ASGIApp,
+    leases: Leases,
+    answer: Callable[[httpx.Request], Any],
+    wait_stopped: Callable[[], Awaitable[None]] = anyio.sleep_forever,
 ) -> httpx.AsyncClient:
     """Return a client of a server whose requests to the other one `answer` gets."""
     forwarder = Forwarder(
         app,
         ownership=cast(Ownership, leases),
         transport=httpx.MockTransport(answer),
-        wait_stopped=anyio.sleep_forever,
+        wait_stopped=wait_stopped,
     )
 
     async def outermost(scope: Scope, receive: Receive, send: Send) -> None:
@@ -369,6 +372,25 @@ async def test_a_cookie_of_one_answer_is_in_no_other_request() -> None:
         client.cookies.clear()
         await client.get("/")
     assert cookies == [None, None]
+
+
+async def test_a_server_that_has_ended_its_turns_waits_for_no_other_one() -> None:
+    """It would be cut off before the lease ends, and answer nothing."""
+    passed_on = anyio.Event()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope["state"].get("is_in_doubt"):
+            raise HeldElsewhere(HELD, THERE)
+        await JSONResponse({"found": "here"})(scope, receive, send)
+
+    async def answer(_: httpx.Request) -> httpx.Response:
+        passed_on.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    with anyio.fail_after(20):
+        async with asking(app, Leases(expires_s=3600), answer, passed_on.wait) as client:
+            assert (await client.post("/chat", content=b"hi")).json() == {"found": "here"}
 
 
 async def test_a_request_that_was_passed_on_is_not_passed_on_again() -> None:
