@@ -30,6 +30,7 @@ async def served(
     limits: ConnectionLimits | None = None,
     *,
     host: str = "127.0.0.1",
+    port: int = 0,
     connections: Connections | None = None,
 ) -> AsyncIterator[int]:
     """Serve `app` as the program does, and give the port; open connections are cut at the end."""
@@ -37,7 +38,7 @@ async def served(
     server = _Server(connections.server_config(app, drain_s=1))
     server.config.load()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, 0), family=family) as listener:
+    with socket.create_server((host, port), family=family) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         async with anyio.create_task_group() as tasks:
