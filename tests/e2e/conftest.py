@@ -8,10 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support import live_server
 from tests.support.live_nodes import started_nodes
-from tests.support.live_server import LiveServer, started_server
+from tests.support.live_server import LiveServer
 
-_start = started_nodes if os.environ.get("CANDOR_TEST_NODES") else started_server
+if os.environ.get("CANDOR_TEST_NODES"):  # before the tests' modules import it
+    live_server.started_server = started_nodes
+_start = live_server.started_server
 
 
 @pytest.fixture(scope="session")

@@ -216,7 +216,8 @@ async def test_blank_text_around_a_block_is_neither_shown_nor_told(
 
 def kept_files(server: LiveServer) -> dict[str, int]:
     """Return the names of the whole outputs on the disk, with their modes."""
-    files = (server.data_dir / "outputs").rglob("*.txt")
+    places = (server.data_dir, server.log_dir)  # the second one is that of servers that share
+    files = [path for place in places for path in (place / "outputs").rglob("*.txt")]
     return {path.name: path.stat().st_mode & 0o777 for path in files}
 
 

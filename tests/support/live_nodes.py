@@ -3,16 +3,28 @@
 import socket
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import psutil
 from anyio.from_thread import start_blocking_portal
 
 from gateway.demo.server import run_server
 from tests.support.live_server import LiveServer, started_server
 from tests.support.postgres import new_database_blocking
 from tests.support.round_robin import round_robin
+
+
+@dataclass(slots=True, kw_only=True)
+class LiveNodes(LiveServer):
+    """Two servers that a test takes for one; what is not said here is that of the first."""
+
+    other: LiveServer
+
+    def agents(self) -> dict[int, psutil.Process]:
+        """List the agent processes of both."""
+        return {**LiveServer.agents(self), **self.other.agents()}
 
 
 @contextmanager
@@ -35,7 +47,8 @@ def started_nodes(directory: Path, **options: Any) -> Iterator[LiveServer]:
             started_server(directory / "other", **shared) as other,
             _proxy([one.url, other.url]) as address,
         ):
-            yield replace(one, url=address)
+            known = {each.name: getattr(one, each.name) for each in fields(one)}
+            yield LiveNodes(**{**known, "url": address}, other=other)
 
 
 @contextmanager
