@@ -15,6 +15,8 @@ from gateway.errors import NotFound
 from gateway.ids import UserId
 from gateway.turns.requests import Accepted
 
+ARRIVAL = "arrival:"
+"""What the keys begin with."""
 _PERIOD_S = 600
 """A repetition belongs to an arrival of this period of the clock or the one before."""
 
@@ -56,7 +58,7 @@ class Arrivals:
         """Return a period's first free key, and the turn of its last arrival."""
         number, last = 0, None
         while known := await self._parts.turns.find_key(
-            user_id, key := f"arrival:{digest}:{period}:{number}"
+            user_id, key := f"{ARRIVAL}{digest}:{period}:{number}"
         ):
             last = known.turn_id or last  # none: the key was withdrawn
             number += 1

@@ -10,6 +10,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from gateway.chat import Chat
+from gateway.chat.arrivals import ARRIVAL
 from gateway.conversations.feed import Subscription
 from gateway.errors import Forbidden, UnprocessableEntity
 from gateway.files.access import WorkspaceAccess
@@ -112,12 +113,12 @@ class RequestContext:
     ) -> Accepted:
         """Take the message of a client that gives no keys; see `Arrivals.accept`.
 
-        `attempt` None: what the client tells of it. If the request is passed on, each server takes
-        its first message under the same key.
+        `attempt` None: what the client tells of it. If the request is passed on from here, the
+        other server takes its first message under the same key.
         """
         state = self.request.state
         forward_key = getattr(state, "forward_key", "")
-        if forward_key and not self.arrived:
+        if forward_key.startswith(ARRIVAL) and not self.arrived:
             self.arrived.append(forward_key)
             return await take(forward_key)
 
