@@ -156,8 +156,8 @@ class Conversations:
         )
 
     async def spending(self, user_id: UserId, conversation_id: str) -> Spending:
-        """Return what a conversation's own turns have used."""
-        conversation = await self._access.find(user_id, conversation_id)
+        """Return what a conversation's own turns have used, whoever holds it."""
+        conversation = await self._access.find_stored(user_id, conversation_id)
         return await self._parts.turns.spending(conversation.id)
 
     async def branches(self, user_id: UserId, conversation_id: str) -> Sequence[Branch]:

@@ -111,6 +111,17 @@ async def test_either_server_answers_for_a_conversation_that_one_of_them_runs(
         assert (await here.http.get(f"/conversations/{where}")).status_code == 404
 
 
+async def test_sessions_of_the_vendors_client_are_listed_wherever_they_are_held(
+    tmp_path: Path, url: str
+) -> None:
+    """A list that needs two holders can be passed on to none."""
+    async with two_nodes(tmp_path, url) as nodes:
+        told = [await client.ask("Hello.") for client in (nodes.here, nodes.there)]
+        for client in (nodes.here, nodes.there):
+            listed = (await client.get("/anthropic/v1/sessions"))["data"]
+            assert {one["id"] for one in listed} == {one["conversation_id"] for one in told}
+
+
 async def test_what_runs_at_one_server_is_read_live_at_the_other(tmp_path: Path, url: str) -> None:
     async with two_nodes(tmp_path, url) as nodes:
         here, there = nodes.here, nodes.there

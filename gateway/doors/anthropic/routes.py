@@ -34,8 +34,8 @@ from gateway.doors.anthropic.sessions import (
     Turns,
     create,
     find_session,
-    session_of,
     show,
+    show_open,
     wanted,
 )
 from gateway.doors.anthropic.stream import SessionStream, failure
@@ -152,9 +152,7 @@ async def list_sessions(context: Context, limit: Limit = _PAGE, page: Parameter 
         )
     except UnknownCursor as exc:
         raise unknown_cursor("page") from exc
-    sessions = [await session_of(context, view.conversation) for view in views]
-    open_sessions = [session for session in sessions if session.archived_at is None]
-    shown = [await show(context, session) for session in open_sessions]
+    shown = await show_open(context, views)
     return JsonResponse({"data": shown, "next_page": next_page, "prev_page": None})
 
 

@@ -21,6 +21,7 @@ from gateway.doors.anthropic.objects import MODEL, NO_AGENT, check_open, find, s
 from gateway.errors import UnprocessableEntity
 from gateway.http.context import RequestContext
 from gateway.ids import TurnId
+from gateway.turns.requests import ConversationView
 from memory.clock import utc_now
 
 _WITH_TURN = frozenset({"turn.started", COMPLETED})
@@ -108,6 +109,21 @@ async def session_of(context: RequestContext, conversation: Conversation) -> Cli
 async def show(context: RequestContext, session: ClientObject) -> dict[str, Any]:
     """Return a session as its client sees it; one that waits for a person alone is idle."""
     view = await context.chat.conversations.get(context.user_id, session.id)
+    return await _show(context, session, view)
+
+
+async def show_open(
+    context: RequestContext, views: Sequence[ConversationView]
+) -> list[dict[str, Any]]:
+    """Return those of some conversations that are not archived, whichever servers hold them."""
+    sessions = [(await session_of(context, view.conversation), view) for view in views]
+    is_open = [(session, view) for session, view in sessions if session.archived_at is None]
+    return [await _show(context, session, view) for session, view in is_open]
+
+
+async def _show(
+    context: RequestContext, session: ClientObject, view: ConversationView
+) -> dict[str, Any]:
     is_idle = view.state == "idle" or await _waits(context.chat.approvals, session)
     spent = await context.chat.conversations.spending(context.user_id, session.id)
     shown: dict[str, Any] = session_view(
@@ -117,8 +133,12 @@ async def show(context: RequestContext, session: ClientObject) -> dict[str, Any]
 
 
 async def _waits(approvals: Approvals, session: ClientObject) -> bool:
-    listed = await approvals.listed(session.user_id, session.id)
-    return any(approval["state"] == "pending" for approval in listed)
+    """Return whether a session waits for a person."""
+    listed = await approvals.listed(session.user_id)
+    return any(
+        approval["state"] == "pending" and approval["conversation_id"] == session.id
+        for approval in listed
+    )
 
 
 class Turns:
