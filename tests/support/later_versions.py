@@ -18,13 +18,13 @@ def _conversations(name: str) -> str:
         [
             "-- expand",
             *added,
-            f"CREATE TABLE candor.later_{name} (turn_id TEXT PRIMARY KEY, state TEXT NOT NULL);",
-            f"CREATE INDEX later_{name}_states ON candor.turns (state, later_{name});",
-            f"CREATE FUNCTION candor.later_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN",
-            f"INSERT INTO candor.later_{name} VALUES (new.id, new.state) ON CONFLICT (turn_id)",
+            f"CREATE TABLE candor.version_{name} (turn_id TEXT PRIMARY KEY, state TEXT NOT NULL);",
+            f"CREATE INDEX version_{name}_states ON candor.turns (state, version_{name});",
+            f"CREATE FUNCTION candor.version_{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN",
+            f"INSERT INTO candor.version_{name} VALUES (new.id, new.state) ON CONFLICT (turn_id)",
             "DO UPDATE SET state = excluded.state; RETURN new; END $$;",
-            f"CREATE TRIGGER later_{name} AFTER INSERT OR UPDATE ON candor.turns",
-            f"FOR EACH ROW EXECUTE FUNCTION candor.later_{name}();",
+            f"CREATE TRIGGER version_{name} AFTER INSERT OR UPDATE ON candor.turns",
+            f"FOR EACH ROW EXECUTE FUNCTION candor.version_{name}();",
         ]
     )
 
@@ -38,7 +38,7 @@ def _memory(name: str) -> str:
 
 
 def _column(table: str, name: str) -> str:
-    return f"ALTER TABLE {table} ADD COLUMN later_{name} TEXT NOT NULL DEFAULT '{name}';"
+    return f"ALTER TABLE {table} ADD COLUMN version_{name} TEXT NOT NULL DEFAULT '{name}';"
 
 
 STEPS: Mapping[str, Callable[[str], str]] = {
