@@ -12,7 +12,7 @@ from gateway.skills import WorkspaceSkills
 from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.further_tools import FurtherTools
 from gateway.turns.workspace_lock import LocksOfServers
-from gateway.turns.workspaces import OpenWorkspaces, WorkspaceMakers
+from gateway.turns.workspaces import OpenWorkspaces
 from gateway.workspace import prepare_user_blocking
 from gateway.workspaces import Workspaces
 from memory.cases.tools import SKILL
@@ -60,33 +60,28 @@ async def open_workspaces(
 
     One that all users share is open already.
     """
-    has_person = settings.approvals == "on"
 
     def make_gate(root: Path, rules: Rules, skills: WorkspaceSkills) -> ToolGate:
         return ToolGate(
             root,
             rules=rules,
-            can_ask_user=has_person,
+            can_ask_user=settings.approvals == "on",
             platform=HERE,
             further_tools=further.rule_of,
             sandboxed_shell=settings.shell == "sandboxed",
             instructions=skills.names_blocking,
         )
 
-    make = WorkspaceMakers(
-        gate=make_gate,
-        paths=partial(view_paths_blocking, settings),
-        skills=partial(
+    opened = OpenWorkspaces(
+        workspaces,
+        rules,
+        make_gate=make_gate,
+        make_paths=partial(view_paths_blocking, settings),
+        make_skills=partial(
             WorkspaceSkills,
             approvals=approvals_file(settings.data_dir),
             off=() if settings.case_memory == "on" else (SKILL,),
         ),
-    )
-    opened = OpenWorkspaces(
-        workspaces,
-        rules,
-        make,
-        answers_questions=has_person,
         prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         users=users,
         servers=servers,

@@ -56,15 +56,14 @@ class Listing:
 class WorkspaceAccess:
     """The workspace's files for persons."""
 
-    def __init__(self, root: Path, policy: ToolGate, *, answers_questions: bool) -> None:
+    def __init__(self, root: Path, policy: ToolGate) -> None:
         """Take the workspace and the policy that its agents are under.
 
-        With `answers_questions` (approvals are on) a call that the policy asks a person about is
+        If a person can be asked (approvals are on) a call that the policy asks a person about is
         allowed, because a person makes it; without approvals it is denied, as for the agent.
         """
         self.root = root
         self._policy = policy
-        self._answers_questions = answers_questions
 
     def list_blocking(self, path: str) -> Listing:
         """List a folder; the empty path is the workspace itself.
@@ -155,7 +154,7 @@ class WorkspaceAccess:
 
     def _denying_rule(self, tool: str, given: Mapping[str, str]) -> str | None:
         verdict = self._policy.judge(ToolCall(name=tool, input=given, cwd=str(self.root)))
-        is_asked = isinstance(verdict, Ask) and not self._answers_questions
+        is_asked = isinstance(verdict, Ask) and not self._policy.can_ask_user
         return verdict.rule if isinstance(verdict, Deny) or is_asked else None
 
     def _may_read(self, path: str) -> bool:

@@ -53,15 +53,6 @@ MakePaths = Callable[[Path], PathView]
 """Returns the view of paths that the users of a workspace get; called in a worker thread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceMakers:
-    """What makes the parts of a workspace that is opened."""
-
-    gate: MakeGate
-    paths: MakePaths
-    skills: MakeSkills
-
-
 class OpenWorkspaces:
     """Opens the workspace of a user when it is first used.
 
@@ -72,9 +63,10 @@ class OpenWorkspaces:
         self,
         workspaces: Workspaces,
         rules: Rules,
-        make: WorkspaceMakers,
         *,
-        answers_questions: bool,
+        make_gate: MakeGate,
+        make_paths: MakePaths,
+        make_skills: MakeSkills,
         prepare: Callable[[Path], None],
         users: set[UserId] | None = None,
         servers: LocksOfServers | None = None,
@@ -84,8 +76,9 @@ class OpenWorkspaces:
         """
         self._workspaces = workspaces
         self._rules = rules
-        self._make_part = make
-        self._answers_questions = answers_questions
+        self._make_gate = make_gate
+        self._make_paths = make_paths
+        self._make_skills = make_skills
         self._prepare = prepare
         self._users = set() if users is None else users
         self._open: dict[UserId | None, OpenWorkspace] = {}
@@ -142,20 +135,9 @@ class OpenWorkspaces:
 
     async def at(self, base: OpenWorkspace, folder: Path) -> OpenWorkspace:
         """Return a work tree of a workspace, under the same rules."""
-        paths = await anyio.to_thread.run_sync(self._make_part.paths, folder)
-        skills = self._make_part.skills(folder)
-        policy = self._make_part.gate(folder, base.policy.rules, skills)
-        await skills.refresh()
-        return replace(
-            base,
-            root=folder,
-            policy=policy,
-            files=WorkspaceAccess(folder, policy, answers_questions=self._answers_questions),
-            lock=self._locks.setdefault(folder, self._make_lock(name=str(folder))),
-            paths=paths,
-            skills=skills,
-            work_tree=folder,
-        )
+        lock = self._locks.setdefault(folder, self._make_lock(name=str(folder)))
+        tree = await self._made(folder, base.policy.rules, lock, base.user_id)
+        return replace(tree, work_tree=folder)
 
     def trees_blocking(self, base: OpenWorkspace) -> ConversationTrees:
         """Return what makes the work trees of a workspace."""
@@ -181,20 +163,26 @@ class OpenWorkspaces:
 
     async def _make(self, place: AgentWorkspace, owner: UserId | None) -> OpenWorkspace:
         rules = place.extend(self._rules)
-        skills = self._make_part.skills(place.root)
-        await skills.refresh()
-        policy = self._make_part.gate(place.root, rules, skills)
         is_alone = not any(directory.writable for directory in rules.directories)
+        lock = (
+            self._make_lock(name=str(place.root))
+            if owner is not None and is_alone
+            else self._common_lock
+        )
+        return await self._made(place.root, rules, lock, owner)
+
+    async def _made(
+        self, root: Path, rules: Rules, lock: WorkspaceLock, owner: UserId | None
+    ) -> OpenWorkspace:
+        skills = self._make_skills(root)
+        await skills.refresh()
+        policy = self._make_gate(root, rules, skills)
         return OpenWorkspace(
-            root=place.root,
+            root=root,
             policy=policy,
-            files=WorkspaceAccess(place.root, policy, answers_questions=self._answers_questions),
-            lock=(
-                self._make_lock(name=str(place.root))
-                if owner is not None and is_alone
-                else self._common_lock
-            ),
-            paths=await anyio.to_thread.run_sync(self._make_part.paths, place.root),
+            files=WorkspaceAccess(root, policy),
+            lock=lock,
+            paths=await anyio.to_thread.run_sync(self._make_paths, root),
             skills=skills,
             user_id=owner,
         )

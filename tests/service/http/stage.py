@@ -53,7 +53,7 @@ from gateway.trust import OWN_SKILLS, approvals_file
 from gateway.turns.approvals import ApprovalDesk
 from gateway.turns.conversation_memory import ConversationMemory, ConversationTools
 from gateway.turns.lanes import Lanes, Ticket
-from gateway.turns.workspaces import OpenWorkspaces, WorkspaceMakers
+from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from gateway.users.accounts import Accounts
 from gateway.webhooks.opening import open_webhooks
@@ -291,12 +291,9 @@ async def staged(
         opener = OpenWorkspaces(
             workspaces,
             shipped_rules(),
-            WorkspaceMakers(
-                gate=lambda root, rules, _skills: ToolGate(root, rules=rules),
-                paths=make_path_view_blocking,
-                skills=partial(WorkspaceSkills, approvals=approvals_file(chosen.data_dir)),
-            ),
-            answers_questions=False,
+            make_gate=lambda root, rules, _skills: ToolGate(root, rules=rules),
+            make_paths=make_path_view_blocking,
+            make_skills=partial(WorkspaceSkills, approvals=approvals_file(chosen.data_dir)),
             prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         )
         store = SqlConversationStore(database)

@@ -146,7 +146,7 @@ def test_a_file_that_becomes_a_link_after_the_verdict_is_not_opened(
     gate = _Swapping(root)
     gate.last = last
     with pytest.raises(error):
-        WorkspaceAccess(root, gate, answers_questions=False).open_blocking("./a.txt")
+        WorkspaceAccess(root, gate).open_blocking("./a.txt")
 
 
 async def _upload(client: Client, *files: tuple[str, bytes]) -> httpx.Response:
@@ -216,10 +216,13 @@ def test_what_a_person_is_asked_about_is_theirs_to_open_if_they_could_answer(
     _make(root)
     file = tmp_path / "rules.toml"
     file.write_text('[[ask]]\ntools = ["Read"]\n', encoding="utf-8")
-    gate = ToolGate(root, rules=load_rules(file, workspace=root, private=[]))
+    rules = load_rules(file, workspace=root, private=[])
+    gates = {
+        answers: ToolGate(root, rules=rules, can_ask_user=answers) for answers in (True, False)
+    }
     listed = {
-        answers: WorkspaceAccess(root, gate, answers_questions=answers).list_blocking("docs")
-        for answers in (True, False)
+        answers: WorkspaceAccess(root, gate).list_blocking("docs")
+        for answers, gate in gates.items()
     }
     assert [entry.readable for entry in listed[True].entries] == [True, True]
     assert [entry.readable for entry in listed[False].entries] == [False, False]

@@ -11,7 +11,7 @@ from gateway.errors import StartError, WorkspaceUnavailable
 from gateway.ids import UserId
 from gateway.observability.paths import make_path_view_blocking
 from gateway.skills import WorkspaceSkills
-from gateway.turns.workspaces import OpenWorkspaces, WorkspaceMakers
+from gateway.turns.workspaces import OpenWorkspaces
 from gateway.workspaces import Workspaces
 from policies.calls import ToolCall
 from policies.paths.workspace import ExtraDirectory
@@ -36,12 +36,9 @@ def opening(
             workspace=root, data_dir=root / "data", is_per_user=is_per_user, projects=projects
         ),
         rules or shipped_rules(),
-        WorkspaceMakers(
-            gate=lambda folder, given, _: ToolGate(folder, rules=given),
-            paths=make_path_view_blocking,
-            skills=partial(WorkspaceSkills, approvals=None),
-        ),
-        answers_questions=False,
+        make_gate=lambda folder, given, _: ToolGate(folder, rules=given),
+        make_paths=make_path_view_blocking,
+        make_skills=partial(WorkspaceSkills, approvals=None),
         prepare=prepare,
     )
 

@@ -23,7 +23,7 @@ from gateway.ids import ConversationId, NodeId, UserId
 from gateway.observability.paths import make_path_view_blocking
 from gateway.skills import WorkspaceSkills
 from gateway.turns.workspace_lock import LocksOfServers
-from gateway.turns.workspaces import OpenWorkspaces, WorkspaceMakers
+from gateway.turns.workspaces import OpenWorkspaces
 from gateway.turns.worktrees import Worktrees
 from gateway.workspaces import Workspaces
 from gateway.worktrees.git import WorkTree
@@ -75,12 +75,9 @@ async def two_servers(
             workspaces = OpenWorkspaces(
                 Workspaces(workspace=ws, data_dir=root / name, is_per_user=is_per_user),
                 shipped_rules(),
-                WorkspaceMakers(
-                    gate=lambda folder, given, _: ToolGate(folder, rules=given),
-                    paths=make_path_view_blocking,
-                    skills=partial(WorkspaceSkills, approvals=None),
-                ),
-                answers_questions=False,
+                make_gate=lambda folder, given, _: ToolGate(folder, rules=given),
+                make_paths=make_path_view_blocking,
+                make_skills=partial(WorkspaceSkills, approvals=None),
                 prepare=lambda folder: folder.mkdir(parents=True, exist_ok=True),
                 servers=locks,
             )
