@@ -59,6 +59,9 @@ class _Journal:
         write_atomically_blocking(self.file, json.dumps(fields).encode(), mode=0o600)
 
 
+_JOURNAL: Final = TypeAdapter(_Journal)
+
+
 def store_whole_blocking(
     journals: Path, workspace: Path, folder: str, files: Sequence[tuple[str, BinaryIO]]
 ) -> Sequence[tuple[str, int]]:
@@ -108,7 +111,7 @@ def undo_cut_uploads_blocking(journals: Path) -> None:
 
 
 def _read(file: Path) -> _Journal:
-    return TypeAdapter(_Journal).validate_python({**json.loads(file.read_bytes()), "file": file})
+    return _JOURNAL.validate_python({**json.loads(file.read_bytes()), "file": file})
 
 
 def _write(name: str, content: BinaryIO, staged: int) -> BinaryIO:
