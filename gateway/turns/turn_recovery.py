@@ -67,7 +67,7 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
             evidence.model = data.get("model") or ""
         case "text.delta" | "thinking.delta" | "approval.requested" | "approval.resolved":
             _take_step(evidence.steps, kind, data)
-            if data.get("allowed_by"):
+            if data.get("allowed_by") and data.get("index") is not None:
                 evidence.allow(data["index"], data["allowed_by"])
         case "tool.started":
             _take_call(evidence, data.get("index", len(evidence.tools) + 1), data)
@@ -77,7 +77,7 @@ def _take(evidence: Evidence, kind: str, data: dict[str, Any]) -> None:
                 _take_call(evidence, index, {"name": NO_NAME, **data, "input": {}, "summary": ""})
             use = evidence.tools[index]
             use.status, use.error = data["status"], data["error"]
-            use.duration_ms = data["duration_ms"]
+            use.duration_ms = data.get("duration_ms")
             use.output, use.ran = data.get("output") or "", data.get("ran")
             use.allowed_by = data.get("allowed_by") or use.allowed_by
             use.output_chars = data.get("output_chars")

@@ -1,6 +1,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from gateway.turns.evidence import Evidence
 from gateway.turns.turn_recovery import evidence_of
 from tests.conformance.suites.conversation_values import event, turn
@@ -57,3 +59,33 @@ def test_events_of_version_1_0_have_no_number_and_are_paired_in_order() -> None:
     told = proven(*calls, ended("t2", "ok"), ended("t1", "failed"), ended("t1", "ok"))
     found = [(use.index, use.tool_use_id, use.status) for use in told.tools.values()]
     assert found == [(1, "t1", "failed"), (2, "t2", "ok"), (3, "t1", "ok")]
+
+
+ASKED = {"approval_id": "apr_1", "tool_use_id": "t1", "index": 1, "summary": "ls"}
+TOLD = [
+    ("turn.started", {"model": "m", "log_file": "x"}),
+    ("text.delta", {"text": "Look:"}),
+    started("t1", index=1),
+    ("approval.requested", ASKED),
+    (
+        "approval.resolved",
+        {**ASKED, "decision": "allow", "by": "ann", "allowed_by": {"by": "ann"}},
+    ),
+    ended("t1", "ok", index=1, output="a", output_chars=1),
+    ("notice", {"code": "model_retrying", "message": "again"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"), [(kind, field) for kind, data in TOLD for field in data]
+)
+def test_an_event_that_lost_a_field_keeps_no_turn_from_being_recovered(
+    kind: str, field: str
+) -> None:
+    left = [
+        (told, {key: value for key, value in data.items() if (told, key) != (kind, field)})
+        for told, data in TOLD
+    ]
+    evidence = proven(*left)
+    evidence.settle(0)
+    assert [use.name for use in evidence.tools.values()]
