@@ -25,7 +25,7 @@ from bench.stand_in import ROOT, clean_environ
 from bench.synced_postgres import server_s as postgres_s
 from gateway.application import create_app
 from gateway.assemble import open_services
-from gateway.http.forwarding import new_client
+from gateway.http.forwarding import new_transport
 from gateway.model_access import ModelAccess
 from gateway.private_files import make_directories_blocking
 from gateway.settings import Secret, Settings
@@ -189,9 +189,9 @@ async def _serve(database: str, root: Path, port: int) -> None:
     access = ModelAccess(demo=True, model="scripted", secrets=(), ask_model=None, mcp_servers=())
     async with (
         open_services(settings, lambda *_: ScriptedEngine(settings.workspace), access) as services,
-        new_client() as client,
+        new_transport() as between_nodes,
     ):
-        app = create_app(services, node_client=client)
+        app = create_app(services, between_nodes=between_nodes)
         with anyio.open_signal_receiver(signal.SIGTERM) as signals:
             async with served(app, port=port):
                 print("ready", flush=True)
