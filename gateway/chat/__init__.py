@@ -11,9 +11,9 @@ from gateway.chat.reader import TurnReader
 from gateway.chat.schedules import Schedules
 from gateway.chat.threads import Threads
 from gateway.chat.work_trees import WorkTrees
-from gateway.turns.requests import Accepted, ChatRequest
+from gateway.turns.requests import Accepted, ChatRequest, ConversationView
 
-__all__ = ["Accepted", "Chat", "ChatParts", "ChatRequest"]
+__all__ = ["Accepted", "Chat", "ChatParts", "ChatRequest", "ConversationView"]
 
 
 class Chat:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.chat import ConversationView
 from gateway.chat.approvals import Approvals
 from gateway.conversations.model import (
     COMPLETED,
@@ -21,7 +22,6 @@ from gateway.doors.anthropic.objects import MODEL, NO_AGENT, check_open, find, s
 from gateway.errors import UnprocessableEntity
 from gateway.http.context import RequestContext
 from gateway.ids import TurnId
-from gateway.turns.requests import ConversationView
 from memory.clock import utc_now
 
 _WITH_TURN = frozenset({"turn.started", COMPLETED})
