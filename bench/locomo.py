@@ -22,9 +22,9 @@ from bench.report import save, show
 from gateway.conversations import migrations
 from gateway.conversations.model import Conversation, fresh_conversation
 from gateway.conversations.model import Turn as StoredTurn
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.record_queue import SqlRecordQueue
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.record_queue import RecordQueue
+from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import TurnId, UserId
 from gateway.turns.record import RecordWorker
 from memory.clock import utc_now
@@ -134,7 +134,7 @@ async def recorded(dialogue: Dialogue) -> AsyncIterator[MemorySearch]:
                     mask=mask_secrets,
                     now=utc_now,
                 )
-                worker = RecordWorker(SqlRecordQueue(database), index, is_on=True)
+                worker = RecordWorker(RecordQueue(database), index, is_on=True)
                 await worker.start()
                 await _write(dialogue, database)
                 await worker.catch_up()
@@ -145,7 +145,7 @@ async def recorded(dialogue: Dialogue) -> AsyncIterator[MemorySearch]:
 
 async def _write(dialogue: Dialogue, database: Database) -> None:
     """Write the dialogue's turns as finished turns, as the gateway leaves them."""
-    turns, conversations = SqlTurnStore(database), SqlConversationStore(database)
+    turns, conversations = TurnStore(database), ConversationStore(database)
     user = UserId(dialogue.owner)
     known: dict[int, Conversation] = {}
     ended = []

@@ -18,7 +18,7 @@ import anyio.lowlevel
 
 from bench.report import median, save, show
 from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
-from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.conversations import ConversationStore
 from gateway.engine.events import TextDelta
 from gateway.engine.protocol import SessionOrigin
 from gateway.engine.sdk import SdkEngine
@@ -75,7 +75,7 @@ async def run(rounds: int) -> None:
 async def _store() -> AsyncIterator[SqlTranscriptStore]:
     with empty_schema_blocking("bench") as schema:
         async with open_schema(schema, POSTGRES_MIGRATIONS) as database:
-            await SqlConversationStore(database).create(conversation())
+            await ConversationStore(database).create(conversation())
             yield SqlTranscriptStore(database)
 
 

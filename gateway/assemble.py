@@ -22,17 +22,17 @@ from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
 from gateway.conversations.sql.agent_transcripts import transcripts_in
-from gateway.conversations.sql.approvals import SqlApprovalStore
-from gateway.conversations.sql.client_objects import SqlClientObjectStore
-from gateway.conversations.sql.client_turns import SqlClientTurnStore
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.duties import SqlDutyStore
-from gateway.conversations.sql.events import SqlEventStore
-from gateway.conversations.sql.file_changes import SqlFileChangeStore
-from gateway.conversations.sql.record_queue import SqlRecordQueue
-from gateway.conversations.sql.schedules import SqlScheduleStore
-from gateway.conversations.sql.turns import SqlTurnStore
-from gateway.conversations.sql.work_trees import SqlWorkTreeStore
+from gateway.conversations.sql.approvals import ApprovalStore
+from gateway.conversations.sql.client_objects import ClientObjectStore
+from gateway.conversations.sql.client_turns import ClientTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.duties import DutyStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.file_changes import FileChangeStore
+from gateway.conversations.sql.record_queue import RecordQueue
+from gateway.conversations.sql.schedules import ScheduleStore
+from gateway.conversations.sql.turns import TurnStore
+from gateway.conversations.sql.work_trees import WorkTreeStore
 from gateway.engine.held_client import pool_limits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
@@ -211,9 +211,9 @@ class _Parts:
 
 async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) -> Services:
     settings, access, metrics, mask = parts.settings, parts.access, parts.metrics, parts.mask
-    turns, events = SqlTurnStore(parts.database), SqlEventStore(parts.database)
-    conversations = SqlConversationStore(parts.database)
-    file_changes = SqlFileChangeStore(parts.database)
+    turns, events = TurnStore(parts.database), EventStore(parts.database)
+    conversations = ConversationStore(parts.database)
+    file_changes = FileChangeStore(parts.database)
     record = _record(parts)
     stored = await transcripts_in(parts.database, parts.ownership.lose_epoch)
     engine = make_engine(background, stored)
@@ -240,7 +240,7 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
     workspaces, worktrees = await _open_workspaces(parts, further, conversations)
     usual = partial(usual_spec, access.model, turn_memory, further, workspaces, worktrees)
     pool = ClientPool(engine, usual, pool_limits(settings), background)
-    stored_approvals = SqlApprovalStore(parts.database)
+    stored_approvals = ApprovalStore(parts.database)
     approvals = ApprovalDesk(
         stored_approvals,
         timeout_s=settings.approval_timeout_s,
@@ -298,9 +298,9 @@ async def _build(parts: _Parts, make_engine: MakeEngine, background: TaskGroup) 
             conversations=conversations,
             turns=turns,
             file_changes=file_changes,
-            client_objects=SqlClientObjectStore(parts.database),
-            client_turns=SqlClientTurnStore(parts.database),
-            schedules=SqlScheduleStore(parts.database),
+            client_objects=ClientObjectStore(parts.database),
+            client_turns=ClientTurnStore(parts.database),
+            schedules=ScheduleStore(parts.database),
             events=events,
             outputs=outputs,
             log=log,
@@ -397,7 +397,7 @@ async def _duty(settings: Settings, database: SqlDatabase, ownership: Ownership)
     is_shared = settings.node_url is not None
     if is_shared:
         await refuse_local_memory(settings, database)
-    return Duty(SqlDutyStore(database), ownership.node, is_shared=is_shared)
+    return Duty(DutyStore(database), ownership.node, is_shared=is_shared)
 
 
 def _outputs(parts: _Parts) -> OutputFiles:
@@ -425,7 +425,7 @@ def _traces(parts: _Parts, further: FurtherTools) -> BeginTrace:
 
 
 async def _open_workspaces(
-    parts: _Parts, further: FurtherTools, conversations: SqlConversationStore
+    parts: _Parts, further: FurtherTools, conversations: ConversationStore
 ) -> tuple[OpenWorkspaces, Worktrees]:
     """Return what opens workspaces and work trees; a workspace that all share is open then."""
     settings = parts.settings
@@ -433,7 +433,7 @@ async def _open_workspaces(
     workspaces = await open_workspaces(*given, parts.locks)
     worktrees = Worktrees(
         workspaces,
-        SqlWorkTreeStore(parts.database),
+        WorkTreeStore(parts.database),
         parts.mask,
         conversations.missing,
         now=parts.now,
@@ -462,13 +462,13 @@ def _record(parts: _Parts) -> RecordWorker | None:
     memory = parts.memory.memory
     if memory is None:
         return None
-    queue, is_on = SqlRecordQueue(parts.database), parts.settings.record == "on"
+    queue, is_on = RecordQueue(parts.database), parts.settings.record == "on"
     duties = parts.duty if parts.duty.is_shared else None
     return RecordWorker(queue, memory.record, is_on=is_on, duties=duties)
 
 
 def _claim_checker(
-    parts: _Parts, turns: SqlTurnStore, file_changes: SqlFileChangeStore, log: EventLog
+    parts: _Parts, turns: TurnStore, file_changes: FileChangeStore, log: EventLog
 ) -> ClaimChecker:
     ask = parts.access.ask_model if parts.settings.check == "model" else None
     count = parts.metrics.counting(parts.metrics.claim_checks_total)

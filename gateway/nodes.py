@@ -16,8 +16,8 @@ from gateway.conversations.doorbell import Doorbell
 from gateway.conversations.feed import EventFeed
 from gateway.conversations.feed_follower import FeedFollower
 from gateway.conversations.leases import Node
-from gateway.conversations.sql.leases import Clock, SqlLeaseStore
-from gateway.conversations.store import EventStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.leases import Clock, LeaseStore
 from gateway.engine.processes import owner_of
 from gateway.engine.watchdog import be_watched
 from gateway.errors import StartError
@@ -44,7 +44,7 @@ async def join(
     """
     if node_id is None:
         node_id = await run_sync(node_of_blocking, settings.data_dir, database.engine)
-    leases = SqlLeaseStore(database, clock)
+    leases = LeaseStore(database, clock)
     url = settings.node_url
     if url is not None:
         await _require_own_url(url, node_id, leases)
@@ -66,7 +66,7 @@ async def join(
     return ownership
 
 
-async def _require_own_url(url: str, node_id: NodeId, leases: SqlLeaseStore) -> None:
+async def _require_own_url(url: str, node_id: NodeId, leases: LeaseStore) -> None:
     for other in await leases.living():
         if other.url != url or other.id == node_id:
             continue
@@ -79,7 +79,7 @@ async def _require_own_url(url: str, node_id: NodeId, leases: SqlLeaseStore) -> 
 def locks_of(settings: Settings, database: SqlDatabase, node: Node) -> LocksOfServers | None:
     """Return the locks of what all servers use; None if this one is alone."""
     is_alone = settings.node_url is None
-    return None if is_alone else LocksOfServers(SqlLeaseStore(database), node)
+    return None if is_alone else LocksOfServers(LeaseStore(database), node)
 
 
 async def follow_others(

@@ -9,15 +9,13 @@ from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog
 from gateway.conversations.model import NO_QUOTA, Conversation, Quota, Turn
 from gateway.conversations.outputs import OutputFiles
-from gateway.conversations.schedules import ScheduleStore
-from gateway.conversations.store import (
-    ClientObjectStore,
-    ClientTurnStore,
-    ConversationStore,
-    EventStore,
-    FileChangeStore,
-    TurnStore,
-)
+from gateway.conversations.sql.client_objects import ClientObjectStore
+from gateway.conversations.sql.client_turns import ClientTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.file_changes import FileChangeStore
+from gateway.conversations.sql.schedules import ScheduleStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import Engine
 from gateway.errors import NotFound

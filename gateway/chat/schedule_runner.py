@@ -19,7 +19,8 @@ import anyio.to_thread
 from gateway.chat.intake import Intake
 from gateway.chat.parts import ChatParts
 from gateway.conversations.cron_times import due_times_blocking, missed_blocking
-from gateway.conversations.schedules import Schedule, ScheduledRun, ScheduleStore
+from gateway.conversations.schedules import Schedule, ScheduledRun
+from gateway.conversations.sql.schedules import ScheduleStore
 from gateway.errors import GatewayError, NotFound, ShuttingDown
 from gateway.ids import TurnId, UserId
 from gateway.turns.ownership import HeldElsewhere

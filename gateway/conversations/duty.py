@@ -13,8 +13,8 @@ from typing import Final
 
 import anyio
 
-from gateway.conversations.duties import DutyStore
 from gateway.conversations.leases import Node
+from gateway.conversations.sql.duties import DutyStore
 from memory.errors import StoreUnavailable
 
 _log = logging.getLogger(__name__)

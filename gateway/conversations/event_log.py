@@ -23,7 +23,8 @@ import anyio
 
 from gateway.conversations.feed import EventFeed, OnShown, Subscription
 from gateway.conversations.model import COMPLETED, DELTAS, Turn, TurnEvent
-from gateway.conversations.store import EventStore, TurnStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 from memory.errors import StoreConflict, StoreUnavailable

@@ -12,7 +12,7 @@ from typing import Self
 
 from gateway.conversations.doorbell import Doorbell
 from gateway.conversations.model import CHANGED, COMPLETED, TurnEvent
-from gateway.conversations.store import EventStore
+from gateway.conversations.sql.events import EventStore
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 

@@ -16,7 +16,7 @@ import anyio
 
 from gateway.conversations.doorbell import Doorbell, Ring
 from gateway.conversations.feed import EventFeed
-from gateway.conversations.store import EventStore
+from gateway.conversations.sql.events import EventStore
 from gateway.ids import ConversationId
 from memory.errors import StoreDamaged, StoreUnavailable
 

@@ -1,9 +1,8 @@
-"""Schedules, messages that are sent at the times of a cron expression, as values; their store."""
+"""Schedules, messages that are sent at the times of a cron expression, as values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
 
 from gateway.ids import ConversationId, ScheduleId, TurnId, UserId
 
@@ -51,32 +50,3 @@ class Schedule:
     """Why it does not run now: `code`, `message` and `at`; None if nothing is wrong."""
     revision: int = field(default=0, compare=False)
     """How often it was changed."""
-
-
-class ScheduleStore(Protocol):
-    """Schedules of all users. One whose conversation is deleted is switched off."""
-
-    async def add(self, schedule: Schedule, *, limit: int) -> bool:
-        """Store a schedule; return False, and store nothing, if its user has `limit` already."""
-
-    async def get(self, user_id: UserId, schedule_id: str) -> Schedule | None:
-        """Return the schedule; None if there is none of that id, or it is another user's."""
-
-    async def listed(self, user_id: UserId) -> Sequence[Schedule]:
-        """List a user's schedules, oldest first."""
-
-    async def put(self, schedule: Schedule) -> bool:
-        """Change a schedule, whose revision rises by one.
-
-        Return False, and change nothing, if it is gone or has another revision, or its conversation
-        is gone and it is on.
-        """
-
-    async def delete(self, user_id: UserId, schedule_id: str) -> bool:
-        """Delete a user's schedule; return False if there is none of that id."""
-
-    async def due(self, now: datetime) -> Sequence[Schedule]:
-        """List the schedules that are due, of all users, the longest due first."""
-
-    async def next_due(self, after: datetime) -> datetime | None:
-        """Return the first due time after a moment; None if there is none."""

@@ -17,7 +17,7 @@ import anyio
 
 from gateway.conversations.leases import Node
 from gateway.conversations.model import Approval, ApprovalAnswer
-from gateway.conversations.store import ApprovalStore
+from gateway.conversations.sql.approvals import ApprovalStore
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId
 from gateway.turns.approval_answer import Answer, Reply

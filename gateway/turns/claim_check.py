@@ -14,7 +14,8 @@ import anyio
 
 from gateway.conversations.feed import EventFeed
 from gateway.conversations.model import Turn
-from gateway.conversations.store import FileChangeStore, TurnStore
+from gateway.conversations.sql.file_changes import FileChangeStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.observability.effects import describe_effects
 from gateway.observability.masking import clip
 from gateway.observability.side_query_trace import asking, asking_for

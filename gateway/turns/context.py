@@ -11,7 +11,9 @@ import anyio
 from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.model import Conversation, Turn
 from gateway.conversations.outputs import OutputFiles
-from gateway.conversations.store import ConversationStore, FileChangeStore, TurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.file_changes import FileChangeStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.engine.pool import ClientPool
 from gateway.journal.writer import Journal, TurnJournal
 from gateway.observability.metrics import Metrics

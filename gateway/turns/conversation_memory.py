@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from gateway.conversations.model import Conversation
-from gateway.conversations.store import TurnStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import ConversationId
 from gateway.turns.evidence import ToolStatus
 from memory.cases import tools as case_tools

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.conversations.model import Conversation, Turn
-from gateway.conversations.store import TurnStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool, OwnToolCaller
 from gateway.turns.conversation_memory import ConversationTools, scope_of
 from gateway.turns.turn_memory import told_turn

@@ -12,8 +12,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.conversations.event_log import OnLost
-from gateway.conversations.leases import Lease, LeaseLost, LeaseStore, Node
+from gateway.conversations.leases import Lease, LeaseLost, Node
 from gateway.conversations.model import Turn
+from gateway.conversations.sql.leases import LeaseStore
 from gateway.engine.pool import ClientPool
 from gateway.errors import Overloaded, ShuttingDown
 from gateway.ids import ConversationId

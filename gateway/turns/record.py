@@ -15,7 +15,8 @@ from typing import Final
 import anyio
 from anyio.abc import TaskStatus
 
-from gateway.conversations.store import QueuedChange, RecordQueue
+from gateway.conversations.sql.record_queue import RecordQueue
+from gateway.conversations.store import QueuedChange
 from memory.background import Duties
 from memory.errors import StoreUnavailable
 from memory.record.index import RecordIndex

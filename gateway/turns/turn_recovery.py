@@ -14,12 +14,10 @@ from typing import Any, Literal
 from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.leases import Lease
 from gateway.conversations.model import Approval, Conversation, Turn, TurnEvent
-from gateway.conversations.store import (
-    ApprovalStore,
-    ConversationStore,
-    EventStore,
-    TurnStore,
-)
+from gateway.conversations.sql.approvals import ApprovalStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.engine.events import NO_NAME, ToolCalled
 from gateway.ids import ConversationId
 from gateway.journal.writer import Journal, TurnJournal

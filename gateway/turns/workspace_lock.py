@@ -10,7 +10,8 @@ from typing import Final
 
 import anyio
 
-from gateway.conversations.leases import LeaseStore, Node
+from gateway.conversations.leases import Node
+from gateway.conversations.sql.leases import LeaseStore
 from memory.errors import StoreUnavailable
 
 WAIT_S: Final = 60.0

@@ -14,7 +14,8 @@ import anyio.to_thread
 from anyio import from_thread
 
 from gateway.conversations.model import Conversation, Turn
-from gateway.conversations.work_trees import KeptTree, WorkTreeStore
+from gateway.conversations.sql.work_trees import WorkTreeStore
+from gateway.conversations.work_trees import KeptTree
 from gateway.errors import Busy, Conflict, NotFound, WorkspaceUnavailable
 from gateway.files.uploads import bring_uploads_blocking
 from gateway.ids import ConversationId, UserId

@@ -12,12 +12,8 @@ import anyio
 
 from gateway.conversations.duty import Duty
 from gateway.conversations.model import TurnEvent
-from gateway.conversations.webhooks import (
-    Webhook,
-    WebhookDelivery,
-    WebhookEvent,
-    WebhookStore,
-)
+from gateway.conversations.sql.webhooks import WebhookStore
+from gateway.conversations.webhooks import Webhook, WebhookDelivery, WebhookEvent
 from gateway.errors import Conflict, GatewayError, NotFound
 from gateway.ids import UserId
 from gateway.rate_limit import RateLimit

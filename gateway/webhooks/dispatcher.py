@@ -13,7 +13,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.conversations.leases import LeaseLost
-from gateway.conversations.webhooks import WebhookDelivery, WebhookStore
+from gateway.conversations.sql.webhooks import WebhookStore
+from gateway.conversations.webhooks import WebhookDelivery
 from gateway.webhooks.message import body_of
 from gateway.webhooks.sender import CALL_S, ReceiverGone, WebhookSender
 from memory.clock import Now

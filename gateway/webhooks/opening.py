@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import SystemRandom
 
 from gateway.conversations.duty import Duty
-from gateway.conversations.sql.webhooks import SqlWebhookStore
+from gateway.conversations.sql.webhooks import WebhookStore
 from gateway.settings import Settings
 from gateway.webhooks.desk import Webhooks
 from gateway.webhooks.dispatcher import WebhookDispatcher
@@ -27,7 +27,7 @@ async def open_webhooks(
 
     Raise `StoreUnavailable` if the database cannot be written.
     """
-    store, is_on = SqlWebhookStore(database), settings.webhooks == "on"
+    store, is_on = WebhookStore(database), settings.webhooks == "on"
     sender = WebhookSender(settings.webhook_hosts, now)
     dispatcher = WebhookDispatcher(
         store, sender, mask, now=now, draw=SystemRandom().random, on_result=on_result

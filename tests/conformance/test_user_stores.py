@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.users.sql.audit import AuditLog
 from gateway.users.sql.quotas import QuotaStore
 from gateway.users.sql.sessions import SessionStore
@@ -27,8 +27,8 @@ def accounts_on(database: SqlDatabase) -> AccountStores:
         sessions=SessionStore(database),
         quotas=QuotaStore(database),
         audit=AuditLog(database),
-        turns=SqlTurnStore(database),
-        conversations=SqlConversationStore(database),
+        turns=TurnStore(database),
+        conversations=ConversationStore(database),
     )
 
 

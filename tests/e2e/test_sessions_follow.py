@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
-from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.conversations import ConversationStore
 from gateway.engine.sdk import SdkEngine
 from gateway.engine.session_mirror import stored_name
 from gateway.ids import ConversationId
@@ -256,7 +256,7 @@ async def test_entries_that_could_not_be_stored_are_told_and_come_with_the_next_
         raise StoreUnavailable("The database cannot be written.")
 
     async with open_file(tmp_path) as database, real_world(tmp_path) as world:
-        await SqlConversationStore(database).create(conversation())
+        await ConversationStore(database).create(conversation())
         store = SqlTranscriptStore(database)
         store.is_fed = True
         client = await SdkEngine(world.setup, world.tasks, transcripts=store).connect(MODEL, FRESH)

@@ -9,8 +9,8 @@ import anyio
 import pytest
 from starlette.responses import Response
 
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.webhooks import SqlWebhookStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.webhooks import WebhookStore
 from gateway.conversations.webhooks import Webhook, WebhookEvent
 from memory.outbox.loop import DeliveryResult
 from memory.stores.sqlite.database import Database
@@ -57,12 +57,12 @@ async def test_a_server_that_is_killed_while_it_delivers_delivers_again(tmp_path
 async def fill(database: Database, url: str) -> None:
     """Add a webhook, and events for it."""
     webhook = Webhook(id="whk_1", user_id=ANN, url=url, events=EVENTS, state="on", created_at=AT)
-    assert await SqlWebhookStore(database).add(webhook, "whsec_MfKQ9r8GKYqrTwjU", most=1)
+    assert await WebhookStore(database).add(webhook, "whsec_MfKQ9r8GKYqrTwjU", most=1)
 
 
 async def deliver(database: Database) -> None:
     """Store events, and deliver them as a server does that starts anew."""
-    store = SqlConversationStore(database)
+    store = ConversationStore(database)
     for name in NAMES:
         if await store.get(conversation(name).id, ANN) is None:
             await store.create(conversation(name))

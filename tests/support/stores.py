@@ -7,19 +7,19 @@ from pathlib import Path
 from gateway.conversations import migrations
 from gateway.conversations.migrations import postgres as postgres_migrations
 from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
-from gateway.conversations.sql.approvals import SqlApprovalStore
-from gateway.conversations.sql.client_objects import SqlClientObjectStore
-from gateway.conversations.sql.client_turns import SqlClientTurnStore
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.duties import SqlDutyStore
-from gateway.conversations.sql.events import SqlEventStore
-from gateway.conversations.sql.file_changes import SqlFileChangeStore
-from gateway.conversations.sql.leases import SqlLeaseStore
-from gateway.conversations.sql.record_queue import SqlRecordQueue
-from gateway.conversations.sql.schedules import SqlScheduleStore
-from gateway.conversations.sql.turns import SqlTurnStore
-from gateway.conversations.sql.webhooks import SqlWebhookStore
-from gateway.conversations.sql.work_trees import SqlWorkTreeStore
+from gateway.conversations.sql.approvals import ApprovalStore
+from gateway.conversations.sql.client_objects import ClientObjectStore
+from gateway.conversations.sql.client_turns import ClientTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.duties import DutyStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.file_changes import FileChangeStore
+from gateway.conversations.sql.leases import LeaseStore
+from gateway.conversations.sql.record_queue import RecordQueue
+from gateway.conversations.sql.schedules import ScheduleStore
+from gateway.conversations.sql.turns import TurnStore
+from gateway.conversations.sql.webhooks import WebhookStore
+from gateway.conversations.sql.work_trees import WorkTreeStore
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import Database, migrations_of, open_database
 from tests.conformance.suites.conversation_values import OpenStores, Stores
@@ -43,20 +43,20 @@ async def open_file(directory: Path) -> AsyncIterator[Database]:
 def stores_on(database: SqlDatabase) -> Stores:
     """Put the stores onto an open database."""
     return Stores(
-        conversations=SqlConversationStore(database),
-        turns=SqlTurnStore(database),
-        events=SqlEventStore(database),
-        approvals=SqlApprovalStore(database),
-        schedules=SqlScheduleStore(database),
-        leases=SqlLeaseStore(database),
-        duties=SqlDutyStore(database),
-        webhooks=SqlWebhookStore(database),
-        client_objects=SqlClientObjectStore(database),
-        client_turns=SqlClientTurnStore(database),
-        file_changes=SqlFileChangeStore(database),
-        record=SqlRecordQueue(database),
+        conversations=ConversationStore(database),
+        turns=TurnStore(database),
+        events=EventStore(database),
+        approvals=ApprovalStore(database),
+        schedules=ScheduleStore(database),
+        leases=LeaseStore(database),
+        duties=DutyStore(database),
+        webhooks=WebhookStore(database),
+        client_objects=ClientObjectStore(database),
+        client_turns=ClientTurnStore(database),
+        file_changes=FileChangeStore(database),
+        record=RecordQueue(database),
         transcripts=SqlTranscriptStore(database),
-        work_trees=SqlWorkTreeStore(database),
+        work_trees=WorkTreeStore(database),
     )
 
 

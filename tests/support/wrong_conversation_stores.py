@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway.conversations.model import Conversation, Page, Turn, TurnEvent
-from gateway.conversations.sql.conversations import SqlConversationStore, insert_conversation
-from gateway.conversations.sql.events import SqlEventStore
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.conversations import ConversationStore, insert_conversation
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.conversations.store import UnknownCursor
 from gateway.ids import TurnId, UserId
 from memory.errors import StoreConflict
@@ -25,7 +25,7 @@ async def execute(database: SqlDatabase, sql: str, values: Sequence[object] = ()
     await database.write(lambda writer: writer.execute(sql, values))
 
 
-class TrustingCursor(SqlConversationStore):
+class TrustingCursor(ConversationStore):
     """Takes garbage for no cursor."""
 
     async def page(self, user_id: UserId, **options: Any) -> Page:
@@ -35,7 +35,7 @@ class TrustingCursor(SqlConversationStore):
             return await super().page(user_id, **options | {"cursor": None})
 
 
-class Likening(SqlConversationStore):
+class Likening(ConversationStore):
     """Searches with LIKE and forgets its wildcards."""
 
     async def page(self, user_id: UserId, *, query: str | None = None, **options: Any) -> Page:
@@ -48,7 +48,7 @@ class Likening(SqlConversationStore):
         return Page(conversations=kept, next_cursor=page.next_cursor)
 
 
-class Racing(SqlTurnStore):
+class Racing(TurnStore):
     """Reads the last number before it writes the next."""
 
     async def accept(self, turn: Turn, **options: Any) -> Turn:
@@ -57,7 +57,7 @@ class Racing(SqlTurnStore):
         return replace(accepted, seq=(row["n"] if row else 0) + 1)
 
 
-class InTwoSteps(SqlTurnStore):
+class InTwoSteps(TurnStore):
     """Accepts, copies and ends in more than one transaction."""
 
     async def accept(
@@ -72,7 +72,7 @@ class InTwoSteps(SqlTurnStore):
         await super().finish([], events)
 
 
-class Strict(SqlTurnStore):
+class Strict(TurnStore):
     """Writes an ending once."""
 
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: Any) -> Any:
@@ -83,7 +83,7 @@ class Strict(SqlTurnStore):
         await super().finish(turns, events)
 
 
-class Remembering(SqlTurnStore):
+class Remembering(TurnStore):
     """Returns what it holds instead of a copy, and loses it when it is closed."""
 
     def __init__(self, database: Database) -> None:
@@ -104,10 +104,10 @@ class Remembering(SqlTurnStore):
         return [turn for turn in found if turn.id in self._held]
 
 
-def without_trigger(trigger: str) -> type[SqlTurnStore]:
+def without_trigger(trigger: str) -> type[TurnStore]:
     """Make a store that leaves out a part of what it keeps beside the turns."""
 
-    class Without(SqlTurnStore):
+    class Without(TurnStore):
         async def accept(self, turn: Turn, **options: Any) -> Turn:
             await execute(self._database, f"DROP TRIGGER IF EXISTS {trigger}")
             return await super().accept(turn, **options)
@@ -115,7 +115,7 @@ def without_trigger(trigger: str) -> type[SqlTurnStore]:
     return Without
 
 
-class CString(SqlTurnStore):
+class CString(TurnStore):
     """Ends a text at its first NUL."""
 
     async def accept(self, turn: Turn, **options: Any) -> Turn:
@@ -123,20 +123,20 @@ class CString(SqlTurnStore):
         return await super().accept(replace(turn, message=message), **options)
 
 
-class Fragile(SqlTurnStore):
+class Fragile(TurnStore):
     async def finish(self, turns: Sequence[Turn], events: Sequence[TurnEvent], **_: Any) -> Any:
         for turn in turns:
             json.dumps(turn.result, ensure_ascii=False, default=str).encode("utf-8", "strict")
         await super().finish(turns, events)
 
 
-class OneByOne(SqlEventStore):
+class OneByOne(EventStore):
     async def append(self, events: Sequence[TurnEvent], **_: Any) -> Any:
         for event in events:
             await super().append([event])
 
 
-class Late(SqlEventStore):
+class Late(EventStore):
     """Reads what it knew a moment ago."""
 
     def __init__(self, database: Database) -> None:

@@ -54,14 +54,24 @@ def take_answer_blocking(writer: Connection, answer: ApprovalAnswer) -> bool:
     return bool(writer.execute(_ANSWERED, columns_of(answer, answers=answers)).fetchall())
 
 
-class SqlApprovalStore:
-    """See `ApprovalStore`."""
+class ApprovalStore:
+    """What persons are asked about calls. Approvals go with their conversation.
+
+    When a turn is completed, the input of its approvals that are not open is dropped, and that of
+    the approval whose answer started it. When a turn is withdrawn, the approval whose answer
+    started it is open again. What takes an `epoch` raises `LeaseLost` if the conversation has
+    another one.
+    """
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
         self._fence = Fence(database)
 
     async def add(self, approval: Approval, *, epoch: int = 0) -> None:
+        """Store an open approval.
+
+        Open ones of earlier turns of the conversation with the same fingerprint become `lost`.
+        """
         row = columns_of(
             approval,
             input=json_text(approval.input),
@@ -78,6 +88,7 @@ class SqlApprovalStore:
         await self._database.write(work)
 
     async def get(self, approval_id: ApprovalId, user_id: UserId) -> Approval | None:
+        """Return the approval; None if there is none of that id or it is another user's."""
         return await self._database.value(
             _approval_of,
             "SELECT * FROM approvals WHERE id = ? AND user_id = ?",
@@ -85,11 +96,13 @@ class SqlApprovalStore:
         )
 
     async def answer(self, answer: ApprovalAnswer) -> bool:
+        """Store an answer; return False, and change nothing, if the approval is not open."""
         return await self._database.write(lambda writer: take_answer_blocking(writer, answer))
 
     async def extend(
         self, approval_id: ApprovalId, question: Mapping[str, Any], *, epoch: int = 0
     ) -> None:
+        """Replace the question of an open approval; any other stays as it is."""
         await self._change(
             "UPDATE approvals SET question = ? WHERE id = ? AND state = 'open'"
             " RETURNING conversation_id",
@@ -98,6 +111,7 @@ class SqlApprovalStore:
         )
 
     async def withdraw(self, approval_id: ApprovalId, at: datetime, *, epoch: int = 0) -> None:
+        """Mark an open approval as withdrawn; any other stays as it is."""
         await self._change(
             "UPDATE approvals SET state = 'withdrawn', ended_at = ?, input = '{}', hidden = '[]',"
             " question = NULL WHERE id = ? AND state = 'open' RETURNING conversation_id",
@@ -106,6 +120,7 @@ class SqlApprovalStore:
         )
 
     async def reopen(self, approval_id: ApprovalId, *, epoch: int = 0) -> None:
+        """Take an answer back that had no effect; one that is not answered stays as it is."""
         await self._change(
             "UPDATE approvals SET state = 'open', decision = NULL, message = '', answers = NULL,"
             " ended_at = NULL WHERE id = ? AND state = 'answered' RETURNING conversation_id",
@@ -125,6 +140,7 @@ class SqlApprovalStore:
     async def listed(
         self, user_id: UserId, conversation_id: ConversationId | None, *, lost_since: datetime
     ) -> Sequence[Approval]:
+        """List a user's open approvals, and those lost since a moment, oldest first."""
         rows = await self._database.rows(
             "SELECT * FROM approvals WHERE user_id = ? AND state IN ('open', 'lost')"
             " AND (CAST(? AS TEXT) IS NULL OR conversation_id = ?)"
@@ -134,10 +150,12 @@ class SqlApprovalStore:
         return list(readable(rows, _approval_of, "approval"))
 
     async def asked_elsewhere(self, user_id: UserId, node: Node) -> Collection[ApprovalId]:
+        """Return a user's open approvals whose turns run at other nodes."""
         rows = await self._database.rows(_ELSEWHERE, (user_id, node.incarnation))
         return {row["id"] for row in rows}
 
     async def of_turn(self, turn_id: TurnId) -> Sequence[Approval]:
+        """List the approvals of a turn's calls, oldest first."""
         rows = await self._database.rows(
             "SELECT * FROM approvals WHERE turn_id = ? ORDER BY created_at, call_index", (turn_id,)
         )

@@ -10,13 +10,16 @@ from memory.stores.database import SqlDatabase, decoding_rows
 from memory.stores.sqlite.row_values import Row, columns_of, read_value
 
 
-class SqlClientObjectStore:
-    """See `ClientObjectStore`."""
+class ClientObjectStore:
+    """What clients of another protocol made. What belongs to a conversation goes with it."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def put(self, thing: ClientObject) -> None:
+        """Add an object, or change its data and times; nothing happens if its conversation is
+        gone, or the id is another user's.
+        """
         await self._database.execute(
             "INSERT INTO client_objects (id, user_id, kind, data, created_at, updated_at,"
             " archived_at, conversation_id)"
@@ -30,6 +33,7 @@ class SqlClientObjectStore:
         )
 
     async def get(self, user_id: UserId, kind: ClientObjectKind, id_: str) -> ClientObject | None:
+        """Return the object; None if there is none of that id, or it is another user's."""
         return await self._database.value(
             _read,
             "SELECT * FROM client_objects WHERE id = ? AND user_id = ? AND kind = ?",
@@ -39,6 +43,7 @@ class SqlClientObjectStore:
     async def listed(
         self, user_id: UserId, kind: ClientObjectKind, *, limit: int, after: str = ""
     ) -> Sequence[ClientObject]:
+        """List a user's objects, newest first; with `after` those older than that one."""
         return await self._database.values(
             _read,
             "SELECT * FROM client_objects WHERE user_id = :user AND kind = :kind"

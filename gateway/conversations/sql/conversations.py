@@ -36,8 +36,8 @@ def insert_conversation(writer: Connection, conversation: Conversation) -> None:
     writer.execute(_INSERT, columns_of(conversation))
 
 
-class SqlConversationStore:
-    """See `ConversationStore`."""
+class ConversationStore:
+    """Conversations without their turns."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
@@ -47,6 +47,11 @@ class SqlConversationStore:
         """Removes the words of deleted conversations from the search index while it runs."""
 
     async def create(self, conversation: Conversation) -> None:
+        """Add a conversation. Its `turns` starts at 0 and follows the turns that are written.
+
+        Raise `StoreConflict` if its id is taken.
+        """
+
         def work(writer: Connection) -> None:
             insert_conversation(writer, conversation)
             self._texts.title_changed_blocking(writer, conversation.id)
@@ -54,6 +59,7 @@ class SqlConversationStore:
         await self._database.write(work)
 
     async def get(self, conversation_id: ConversationId, user_id: UserId) -> Conversation | None:
+        """Return the conversation; None if there is none of that id or it is another user's."""
         return await self._database.value(
             _conversation_of,
             "SELECT * FROM conversations WHERE id = ? AND user_id = ?",
@@ -61,9 +67,11 @@ class SqlConversationStore:
         )
 
     async def count(self) -> int:
+        """Return how many conversations there are, of all users."""
         return int(await self._database.scalar("SELECT count(*) FROM conversations"))
 
     async def missing(self, ids: Sequence[ConversationId]) -> Sequence[ConversationId]:
+        """Return those of some ids that no conversation has, of any user."""
         rows = await self._database.rows(
             f"SELECT id FROM conversations WHERE id IN {IN_IDS}",  # noqa: S608
             {"ids": id_list(ids)},
@@ -72,6 +80,7 @@ class SqlConversationStore:
         return [id_ for id_ in ids if id_ not in known]
 
     async def busy(self, ids: Sequence[ConversationId]) -> Collection[ConversationId]:
+        """Return those of some conversations in which a turn runs or waits."""
         rows = await self._database.rows(
             "SELECT DISTINCT conversation_id FROM turns"  # noqa: S608
             f" WHERE conversation_id IN {IN_IDS} AND state IN ('queued', 'running')",
@@ -82,6 +91,12 @@ class SqlConversationStore:
     async def page(
         self, user_id: UserId, *, limit: int, cursor: str | None = None, query: str | None = None
     ) -> Page:
+        """List a user's conversations by last activity, newest first; `limit` is at least 1.
+
+        `query` keeps those whose title, messages (withdrawn ones apart) or replies hold it as it
+        stands, letter case ignored in all scripts. Raise `UnknownCursor` if this user was not given
+        such a cursor.
+        """
         where: list[str] = ["c.user_id = ?"]
         values: list[Any] = [str(user_id)]
         if cursor is not None:
@@ -107,6 +122,7 @@ class SqlConversationStore:
         )
 
     async def pinned(self, user_id: UserId) -> Sequence[Conversation]:
+        """List a user's pinned conversations by last activity, newest first."""
         rows = await self._database.rows(
             "SELECT * FROM conversations WHERE user_id = ? AND pinned = 1"
             " ORDER BY last_activity_at DESC, id DESC",
@@ -117,6 +133,11 @@ class SqlConversationStore:
     async def matches(
         self, conversation_ids: Sequence[ConversationId], query: str
     ) -> Mapping[ConversationId, TextMatch]:
+        """Return where each conversation holds `query`, in its latest turn that does.
+
+        A conversation that holds it in its title alone is left out.
+        """
+
         def work(reader: Connection) -> dict[ConversationId, TextMatch]:
             return {
                 conversation_id: found[0]
@@ -129,14 +150,22 @@ class SqlConversationStore:
     async def find(
         self, conversation_id: ConversationId, query: str, *, limit: int
     ) -> Sequence[TextMatch]:
+        """Return the first place in each turn whose message or reply holds `query`, the latest turn
+        first.
+        """
         return await self._database.read(
             lambda reader: self._texts.find_blocking(reader, conversation_id, query, limit=limit)
         )
 
     async def branches(self, conversation: Conversation) -> Sequence[Branch]:
+        """List the other branches of the conversation's line, oldest first.
+
+        Of those that go on alike the one with the latest activity stands for all.
+        """
         return await self._database.read(lambda reader: branches_blocking(reader, conversation))
 
     async def change(self, conversation_id: ConversationId, change: ConversationChange) -> None:
+        """Apply a change; no error if the conversation is gone."""
         values = {
             name: value
             for name, value in asdict(change).items()
@@ -163,6 +192,11 @@ class SqlConversationStore:
     async def bind_session(
         self, conversation_id: ConversationId, session_id: str | None, *, epoch: int = 0
     ) -> None:
+        """Set the agent session that the model's memory is in; clears a pending fork.
+
+        A cut of the power may lose it until a synced write follows, as that of the turn's ending
+        does. Raise `LeaseLost` if the conversation has another epoch.
+        """
 
         def work(writer: Connection) -> None:
             self._fence.require_blocking(writer, conversation_id, epoch)
@@ -174,6 +208,7 @@ class SqlConversationStore:
         await self._database.write(work, is_synced=False)
 
     async def own_sessions(self, conversation_id: ConversationId) -> Sequence[str]:
+        """Return the agent sessions that only this conversation and its turns refer to."""
         rows = await self._database.rows(
             "WITH held AS (SELECT session_id FROM conversations WHERE id = :id"
             " UNION SELECT session_id FROM turns WHERE conversation_id = :id)"
@@ -187,6 +222,11 @@ class SqlConversationStore:
         return [row["session_id"] for row in rows]
 
     async def delete(self, conversation_id: ConversationId, at: datetime) -> None:
+        """Delete it with its turns and events; no error if it is gone.
+
+        The idempotency keys of its turns stay, so that none of them runs anew. They go when
+        something is deleted more than `KEY_OUTLIVES` later.
+        """
 
         def work(writer: Connection) -> None:
             writer.execute(

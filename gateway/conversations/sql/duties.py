@@ -1,4 +1,4 @@
-"""Duties of nodes in a database."""
+"""Work that only one of the nodes of a database does at a time."""
 
 from typing import Final
 
@@ -17,14 +17,22 @@ _TAKE: Final = (
 _LEFT: Final = f"SELECT expires_at - :now {_LIVING}"
 
 
-class SqlDutyStore:
-    """See `DutyStore`."""
+class DutyStore:
+    """Which node has which duty. One of a dead node can be taken by any other.
+
+    Raises `StoreUnavailable`.
+    """
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
         self._clock = clock_of(database)
 
     async def take(self, node: Node, duty: str) -> int:
+        """Take a duty that no other living node has, or keep it; return for how many milliseconds
+        the node lives without a further beat.
+
+        0 if another node has it, or `node` is dead or has left.
+        """
 
         def work(writer: Connection) -> int:
             values = {
@@ -40,6 +48,7 @@ class SqlDutyStore:
         return await self._database.write(work, is_synced=False)
 
     async def release(self, node: Node, duty: str) -> None:
+        """Let others have a duty. No error if the node does not have it."""
         await self._database.execute(
             "DELETE FROM duties WHERE name = ? AND incarnation = ?", (duty, node.incarnation)
         )

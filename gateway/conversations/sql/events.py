@@ -80,20 +80,22 @@ def without_results(events: Sequence[TurnEvent], turns: Sequence[Turn]) -> list[
     ]
 
 
-class SqlEventStore:
-    """See `EventStore`."""
+class EventStore:
+    """The events of all turns; those of a conversation are in one order."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
         self._fence = Fence(database)
 
     async def last_seq(self, conversation_id: ConversationId) -> int:
+        """Return the `seq` of a conversation's last event; 0 if it has none."""
         sql = "SELECT max(seq) FROM events WHERE conversation_id = ? AND seq <= ?"
         return max(0, await self._database.scalar(sql, (conversation_id, _HIGHEST_SEQ)) or 0)
 
     async def heads(
         self, conversation_ids: Collection[ConversationId]
     ) -> Mapping[ConversationId, Head]:
+        """Return how far conversations have come, without those that are gone."""
         values = {"ids": id_list(conversation_ids), "most": _HIGHEST_SEQ}
         return {
             row["id"]: Head(last_seq=max(0, row["last_seq"]), ended=row["ended"])
@@ -101,6 +103,7 @@ class SqlEventStore:
         }
 
     async def set_aside(self) -> None:
+        """Move events out of the way whose damaged place would keep others from being stored."""
         if self._database.engine != "sqlite":  # others give places whatever the highest one is
             return
 
@@ -120,6 +123,16 @@ class SqlEventStore:
         epochs: Mapping[ConversationId, int] = NOBODY,
         is_synced: bool = True,
     ) -> Collection[ConversationId]:
+        """Store events, all or none; each carries its `seq`, higher than any stored before in its
+        conversation.
+
+        Nothing is stored of the conversations that are returned: they have another epoch than
+        `epochs` says, which is 0 for those that it does not name.
+
+        Idempotent: an event that is stored already is left as it is. Events of a conversation that
+        is gone are left out. `is_synced` as in `TurnStore.finish`. Raise `StoreConflict` if an
+        event's `seq` in its conversation, or its `n` in its turn, is another's.
+        """
 
         def work(writer: Connection) -> Collection[ConversationId]:
             lost = self._fence.lost_blocking(
@@ -132,10 +145,12 @@ class SqlEventStore:
         return await self._database.write(work, is_synced=is_synced)
 
     async def last_n(self, turn_id: TurnId) -> int:
+        """Return the highest `n` of a turn; 0 if it has no events."""
         sql = "SELECT max(n) FROM events WHERE turn_id = ? AND n <= ?"
         return max(0, await self._database.scalar(sql, (turn_id, _MOST_EVENTS)) or 0)
 
     async def find(self, turn_id: TurnId, n: int) -> int | None:
+        """Return the `seq` of one event, or None."""
         sql = "SELECT seq FROM events WHERE turn_id = ? AND n = ?"
         seq: int | None = await self._database.scalar(sql, (turn_id, n))
         return seq
@@ -148,6 +163,10 @@ class SqlEventStore:
         limit: int,
         turn_id: TurnId | None = None,
     ) -> Sequence[TurnEvent]:
+        """List a conversation's (or one turn's) events after `seq`, in order, at most `limit`.
+
+        One that cannot be read is left out.
+        """
         where = "conversation_id = :conversation_id AND seq <= :most AND seq > :seq ORDER BY seq"
         if turn_id is not None:
             where = (
@@ -184,6 +203,11 @@ class SqlEventStore:
     async def after_each(
         self, last_seqs: Mapping[ConversationId, int], *, limit: int
     ) -> Sequence[TurnEvent]:
+        """List the events of several conversations after the `seq` of each, at most `limit` of
+        all of them: a conversation's are together, and in order.
+
+        Raise `StoreDamaged` if one cannot be read.
+        """
         if self._database.engine == "sqlite":
             behind = [await self.after(where, seq, limit=limit) for where, seq in last_seqs.items()]
             return [event for events in behind for event in events][:limit]
@@ -192,6 +216,12 @@ class SqlEventStore:
         return await self._database.values(_event_of, _AFTER_EACH, values | limits)
 
     async def of_call(self, turn_id: TurnId, index: int) -> Sequence[TurnEvent]:
+        """List the `tool.started` and `tool.finished` events of the call `index` of a turn, in
+        order.
+
+        Of a turn that a fork copied, those of the turn that was copied first; none if it was
+        deleted. Events without an `index` are listed with every call.
+        """
         return await self._database.values(
             _event_of,
             "SELECT * FROM events WHERE turn_id ="

@@ -123,14 +123,18 @@ def _epochs_in(leases: Rows) -> dict[ConversationId, int]:
     return {row["conversation_id"]: row["epoch"] for row in leases()}
 
 
-class SqlLeaseStore:
-    """See `LeaseStore`."""
+class LeaseStore:
+    """Nodes, and the leases that they hold. Leases go with their conversation."""
 
     def __init__(self, database: SqlDatabase, clock: Clock | None = None) -> None:
         self._database = database
         self._clock = clock or clock_of(database)
 
     async def join(self, node: Node, *, ttl_ms: int) -> None:
+        """Add a node that is alive for `ttl_ms` from now; leases of its earlier incarnations end.
+
+        It takes conversations again, if it was draining.
+        """
 
         def work(writer: Connection) -> None:
             writer.execute(
@@ -145,6 +149,10 @@ class SqlLeaseStore:
         await self._database.write(work)
 
     async def beat(self, node: Node, *, ttl_ms: int) -> Beat:
+        """Keep a node, and with it all its leases, alive for `ttl_ms` from now.
+
+        A cut of the power may lose it.
+        """
 
         def work(writer: Connection) -> Beat:
             now_ms = self._clock(writer)
@@ -164,6 +172,7 @@ class SqlLeaseStore:
         return await self._database.write(work, is_synced=False)
 
     async def drain(self, node: Node, *, keep: Collection[ConversationId]) -> None:
+        """Mark a node as draining, and release everything it holds except `keep`."""
 
         def work(writer: Connection) -> None:
             writer.execute(
@@ -178,6 +187,7 @@ class SqlLeaseStore:
         await self._database.write(work)
 
     async def leave(self, node: Node) -> None:
+        """Release all leases of a node and remove it; idempotent."""
 
         def work(writer: Connection) -> None:
             writer.execute(_RELEASE, columns_of(node))
@@ -188,12 +198,18 @@ class SqlLeaseStore:
         await self._database.write(work)
 
     async def take(self, node: Node, conversation_id: ConversationId) -> Lease | None:
+        """Take a conversation that no living node holds; return a lease that the node has already.
+
+        None if a living node has it, there is no such conversation, or `node` itself is draining or
+        has left. A cut of the power may lose it, with what was written under it.
+        """
         return await self._database.write(
             lambda writer: take_blocking(writer, node, conversation_id, self._clock(writer)),
             is_synced=False,
         )
 
     async def take_unfinished(self, node: Node) -> Sequence[Lease]:
+        """Take all conversations with queued or running turns that no living node holds."""
 
         def work(writer: Connection) -> list[Any]:
             values = columns_of(node, now=self._clock(writer))
@@ -202,16 +218,19 @@ class SqlLeaseStore:
         return [read_value(Lease, row) for row in await self._database.write(work)]
 
     async def release(self, node: Node, conversation_id: ConversationId) -> None:
+        """End a lease that the node holds; its epoch stays. No error if it does not hold it."""
         await self._database.execute(
             f"{_RELEASE} AND conversation_id = :conversation_id",
             columns_of(node, conversation_id=conversation_id),
         )
 
     async def held(self, node: Node) -> Sequence[Lease]:
+        """List the leases of a node, by conversation."""
         rows = await self._database.rows(f"{_MINE} ORDER BY conversation_id", columns_of(node))
         return [read_value(Lease, row) for row in rows]
 
     async def holder(self, conversation_id: ConversationId) -> Node | None:
+        """Return the living node that holds a conversation; None if there is none."""
 
         def work(reader: Connection) -> list[Any]:
             return reader.execute(
@@ -225,6 +244,7 @@ class SqlLeaseStore:
         return read_value(Node, found[0]) if found else None
 
     async def living(self, *, takes_turns: bool = False) -> Sequence[Node]:
+        """List the living nodes, by id; with `takes_turns` those that do not drain."""
 
         def work(reader: Connection) -> list[Any]:
             return reader.execute(
@@ -236,6 +256,9 @@ class SqlLeaseStore:
         return [read_value(Node, row) for row in await self._database.read(work)]
 
     async def lock(self, node: Node, name: str) -> bool:
+        """Take a lock that no other living node has; return False if one has it. A cut of the power
+        may lose it.
+        """
 
         def work(writer: Connection) -> bool:
             values = columns_of(node, name=name, now=self._clock(writer))
@@ -244,6 +267,7 @@ class SqlLeaseStore:
         return await self._database.write(work, is_synced=False)
 
     async def unlock(self, node: Node, name: str) -> None:
+        """Give a lock back. No error if the node does not have it."""
 
         def work(writer: Connection) -> None:
             writer.execute(
@@ -255,6 +279,7 @@ class SqlLeaseStore:
         await self._database.write(work, is_synced=False)
 
     async def bury(self, node: Node) -> None:
+        """Note that a node's process has ended: what it holds can be taken at once."""
         await self._database.execute(
             "UPDATE nodes SET expires_at = 0 WHERE id = :id AND incarnation = :incarnation",
             columns_of(node),

@@ -42,29 +42,39 @@ _LAST_SEQ: Final = {
 """Also if that change is there no more."""
 
 
-class SqlRecordQueue:
-    """See `RecordQueue`."""
+class RecordQueue:
+    """Turns that ended, changed or went since memory's record was brought up to date.
+
+    They are noted in the transaction that changes them. A turn that a fork copied is there once.
+    """
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def last_seq(self) -> int:
+        """Return the `seq` of the last change that was ever noted; 0 if there was none."""
         return int(await self._database.scalar(_LAST_SEQ[self._database.engine]) or 0)
 
     async def newest(
         self, *, after: int = 0, only_deleted: bool = False, limit: int
     ) -> Sequence[QueuedChange]:
+        """List changes with a higher `seq`, newest first, each with its turn as it is now."""
         if self._database.engine != "sqlite" and not await self._database.row(_ANY, (after,)):
             return []  # as at nearly each turn
         values = {"after": after, "only_deleted": only_deleted, "limit": limit}
         return await self._database.values(_change_of, _CHANGES, values)
 
     async def done(self, changes: Sequence[QueuedChange]) -> None:
+        """Drop changes that are in the record; those of the same turns that came since stay.
+
+        A cut of the power may bring them back.
+        """
         sql = "DELETE FROM record_changes WHERE seq = ?"
         seqs = [(change.seq,) for change in changes]
         await self._database.execute_many(sql, seqs, is_synced=False)
 
     async def add_all(self) -> None:
+        """Note every completed turn, the newest one last."""
         await self._database.execute(
             "INSERT INTO record_changes (turn_id) SELECT id FROM turns"
             " WHERE state = 'completed' ORDER BY created_at"

@@ -38,19 +38,22 @@ def _row_of(schedule: Schedule, **more: int) -> dict[str, object]:
     return columns_of(schedule, problem=problem, **more)
 
 
-class SqlScheduleStore:
-    """See `ScheduleStore`."""
+class ScheduleStore:
+    """Schedules of all users. One whose conversation is deleted is switched off."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def add(self, schedule: Schedule, *, limit: int) -> bool:
+        """Store a schedule; return False, and store nothing, if its user has `limit` already."""
+
         def work(writer: Connection) -> bool:
             return bool(writer.execute(_ADD, _row_of(schedule, limit=limit)).fetchall())
 
         return await self._database.write(work)
 
     async def get(self, user_id: UserId, schedule_id: str) -> Schedule | None:
+        """Return the schedule; None if there is none of that id, or it is another user's."""
         return await self._database.value(
             _schedule_of,
             "SELECT * FROM schedules WHERE id = ? AND user_id = ?",
@@ -58,18 +61,27 @@ class SqlScheduleStore:
         )
 
     async def listed(self, user_id: UserId) -> Sequence[Schedule]:
+        """List a user's schedules, oldest first."""
         rows = await self._database.rows(
             "SELECT * FROM schedules WHERE user_id = ? ORDER BY seq", (user_id,)
         )
         return list(readable(rows, _schedule_of, "schedule"))
 
     async def put(self, schedule: Schedule) -> bool:
+        """Change a schedule, whose revision rises by one.
+
+        Return False, and change nothing, if it is gone or has another revision, or its conversation
+        is gone and it is on.
+        """
+
         def work(writer: Connection) -> bool:
             return bool(writer.execute(_PUT, _row_of(schedule)).fetchall())
 
         return await self._database.write(work)
 
     async def delete(self, user_id: UserId, schedule_id: str) -> bool:
+        """Delete a user's schedule; return False if there is none of that id."""
+
         def work(writer: Connection) -> bool:
             gone = writer.execute(
                 "DELETE FROM schedules WHERE id = ? AND user_id = ?", (schedule_id, user_id)
@@ -79,12 +91,14 @@ class SqlScheduleStore:
         return await self._database.write(work)
 
     async def due(self, now: datetime) -> Sequence[Schedule]:
+        """List the schedules that are due, of all users, the longest due first."""
         rows = await self._database.rows(
             "SELECT * FROM schedules WHERE due_at <= ? ORDER BY due_at, seq", (rfc3339(now),)
         )
         return list(readable(rows, _schedule_of, "schedule"))
 
     async def next_due(self, after: datetime) -> datetime | None:
+        """Return the first due time after a moment; None if there is none."""
         text = await self._database.scalar(
             "SELECT min(due_at) FROM schedules WHERE due_at > ?", (rfc3339(after),)
         )

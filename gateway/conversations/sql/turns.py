@@ -102,8 +102,8 @@ def _end_blocking(writer: Connection, turns: Sequence[Turn]) -> None:
     )
 
 
-class SqlTurnStore:
-    """See `TurnStore`."""
+class TurnStore:
+    """Turns: the queue, the running ones, the history."""
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
@@ -124,6 +124,18 @@ class SqlTurnStore:
         quota: Quota = NO_QUOTA,
         node: Node | None = None,
     ) -> Turn:
+        """Store a queued or running turn with its first events, atomically.
+
+        `create` is stored with it, so is `answer`, the answer that starts the turn, and so is
+        `project_id` as the conversation's, unless it is None. The turn's `seq` is assigned here,
+        from 1 within its conversation without gaps. The conversation's last activity moves, never
+        back, and an empty title is set from the message. Raise `StoreConflict` if the key or an id
+        is taken, there is no such conversation, or the approval that is answered is not open,
+        `QuotaReached` if the user's quota allows no further turn (their own limits, and for the
+        others those of `quota`), and `LeaseLost` if the conversation has another epoch than the
+        turn. A `node` takes the conversation that it creates, and the turn gets its epoch; None:
+        nobody takes it.
+        """
 
         def work(writer: Connection) -> Turn:
             where = turn.conversation_id
@@ -189,19 +201,24 @@ class SqlTurnStore:
         return lease.epoch
 
     async def used_on(self, user_id: UserId, day: date) -> UserDay:
+        """Return what a user has used on a day of UTC."""
         row = await self._database.row(_DAY, (user_id, day.isoformat()))
         return UserDay() if row is None else UserDay(**dict(row))
 
     async def count_unfinished(self, user_id: UserId) -> int:
+        """Return how many turns of a user wait or run."""
         return int(await self._database.scalar(UNFINISHED, (user_id,)))
 
     async def quota_of(self, user_id: UserId, default: Quota) -> Quota:
+        """Return a user's quota: their own limits, and for the others those of `default`."""
         return with_own(default, await self._database.rows(OWN_LIMITS, (user_id,)))
 
     async def count_at_work(self, user_id: UserId) -> int:
+        """Return in how many conversations of a user turns wait or run."""
         return int(await self._database.scalar(AT_WORK, (user_id, "")))
 
     async def find_key(self, user_id: UserId, key: str) -> KeyedTurn | None:
+        """Return the turn of a user's key, also if it was deleted; or None."""
         return await self._database.value(
             lambda row: KeyedTurn(**row),
             "SELECT turn_id, request_hash FROM idempotency WHERE user_id = ? AND key = ?",
@@ -209,6 +226,10 @@ class SqlTurnStore:
         )
 
     async def withdraw_key(self, user_id: UserId, key: str, at: datetime) -> None:
+        """Have no message taken under a key from now on; its `KeyedTurn` has an empty id then.
+
+        Raise `StoreConflict` if one was taken, or the key was withdrawn.
+        """
         row = {
             "user_id": user_id,
             "key": key,
@@ -219,9 +240,13 @@ class SqlTurnStore:
         await self._database.write(lambda writer: insert_blocking(writer, "idempotency", row))
 
     async def get(self, turn_id: TurnId) -> Turn | None:
+        """Return the turn, or None."""
         return await self._database.value(turn_of, "SELECT * FROM turns WHERE id = ?", (turn_id,))
 
     async def start(self, turn_id: TurnId, at: datetime, *, epoch: int = 0) -> None:
+        """Mark a queued turn as running; one that is not queued stays as it is, and so does one
+        whose conversation has another epoch.
+        """
 
         def work(writer: Connection) -> None:
             found = writer.execute(
@@ -243,6 +268,14 @@ class SqlTurnStore:
         epochs: Mapping[ConversationId, int] = NOBODY,
         is_synced: bool = True,
     ) -> Collection[ConversationId]:
+        """Store how turns ended (state, times, result, session) and events, all or none.
+
+        The conversations' last activity moves. Idempotent; a turn that is gone is left out. If not
+        `is_synced`, a cut of the power, not the end of the process, may lose it until a synced
+        write follows. Raise `StoreConflict` if an event's `seq` in its conversation, or its `n` in
+        its turn, is another's. Conversations are fenced as in `EventStore.append`; turns get their
+        epoch.
+        """
 
         def work(writer: Connection) -> Collection[ConversationId]:
             ids = {turn.conversation_id for turn in turns}
@@ -258,6 +291,10 @@ class SqlTurnStore:
         return await self._database.write(work, is_synced=is_synced)
 
     async def add_notice(self, turn_id: TurnId, notice: Mapping[str, Any]) -> bool:
+        """Add a notice to the result of a completed turn; return False if there is none.
+
+        The turn's last event has it from then on, too.
+        """
 
         def work(writer: Connection) -> bool:
             row = writer.execute(
@@ -282,6 +319,12 @@ class SqlTurnStore:
         *,
         of: ConversationId | None = None,
     ) -> Sequence[Turn]:
+        """List all queued and running turns, or those `of` a conversation, for recovery.
+
+        Each conversation's in the order in which they were accepted, whatever the clock said. One
+        that is damaged is left out, and `on_damaged` called for it; if its result alone is, it has
+        none.
+        """
         which, values = ("", ()) if of is None else (" AND conversation_id = ?", (of,))
         places = await self._database.rows(
             "SELECT rowid AS place FROM turns"  # noqa: S608
@@ -308,6 +351,10 @@ class SqlTurnStore:
     async def history(
         self, conversation_id: ConversationId, *, limit: int, before_seq: int | None = None
     ) -> Sequence[Turn]:
+        """List the last `limit` turns (before `before_seq`) that were not withdrawn, oldest first.
+
+        One that is damaged is left out.
+        """
         turns: list[Turn] = []
         while (wanted := limit - len(turns)) > 0:  # a damaged one is made up for by an older one
             rows = await self._database.rows(
@@ -322,13 +369,20 @@ class SqlTurnStore:
         return turns[::-1]
 
     async def in_session(self, conversation: Conversation) -> Sequence[SessionTurn]:
+        """List the last completed turns that the conversation's agent has word for word, oldest
+        first.
+
+        At most `MAX_SHOWN_TURNS`; none up to the last one in which the session was summarised.
+        """
         return await self._sessions.of(conversation)
 
     async def spending(self, conversation_id: ConversationId) -> Spending:
+        """Return what the conversation's completed turns have used."""
         (row,) = await self._database.rows(_SPENDING, (conversation_id,))
         return Spending(**dict(row))
 
     async def fork_point(self, conversation_id: ConversationId, until_seq: int) -> Turn | None:
+        """Return the last turn up to `until_seq` that left an agent session and an entry in it."""
         return await self._database.value(
             turn_of,
             "SELECT * FROM turns WHERE conversation_id = ? AND seq <= ?"
@@ -339,6 +393,11 @@ class SqlTurnStore:
     async def copy_history(
         self, source: ConversationId, until_seq: int, target: Conversation
     ) -> None:
+        """Create `target` with copies of the completed turns up to `until_seq`, ids their own.
+
+        The copies keep their order, times and sessions, and belong to `target`'s user. Events are
+        not copied. Raise `StoreConflict` if the target's id is taken.
+        """
 
         def work(writer: Connection) -> None:
             insert_conversation(writer, target)

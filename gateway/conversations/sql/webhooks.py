@@ -37,13 +37,20 @@ _delivery_of = partial(read_value, WebhookDelivery)
 _message_of = partial(read_value, WebhookMessage)
 
 
-class SqlWebhookStore:
-    """See `WebhookStore`."""
+class WebhookStore:
+    """Webhooks and their deliveries. A delivery goes with its webhook, and with its conversation.
+
+    As a queue, a receiver is the id of a webhook.
+    """
 
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
     async def serve(self, now: datetime, *, is_on: bool, is_shared: bool = False) -> None:
+        """Prepare for a start: add deliveries from here on, or none if not `is_on`.
+
+        Does what `release` does, unless other servers use the database.
+        """
 
         def work(writer: Connection) -> None:
             writer.execute(
@@ -55,9 +62,13 @@ class SqlWebhookStore:
         await self._database.write(work)
 
     async def release(self, now: datetime) -> None:
+        """Make untried deliveries due that are leased, or were stored by a server whose clock is
+        ahead.
+        """
         await self._database.execute(_RELEASE, {"now": rfc3339(now)}, is_synced=False)
 
     async def add(self, webhook: Webhook, secret: str, *, most: int) -> bool:
+        """Store a webhook; return False, and change nothing, if its user has `most`."""
         row = columns_of(webhook, events=json_text(webhook.events), secret=secret, most=most)
 
         def work(writer: Connection) -> bool:
@@ -72,21 +83,28 @@ class SqlWebhookStore:
         return await self._database.write(work)
 
     async def get(self, webhook_id: str, user_id: UserId) -> Webhook | None:
+        """Return the webhook; None if there is none of that id or it is another user's."""
         sql = "SELECT * FROM webhooks WHERE id = ? AND user_id = ?"
         return await self._database.value(_webhook_of, sql, (webhook_id, user_id))
 
     async def listed(self, user_id: UserId) -> Sequence[Webhook]:
+        """List a user's webhooks, oldest first. One that is damaged is left out."""
         sql = "SELECT * FROM webhooks WHERE user_id = ? ORDER BY created_at, rowid"
         rows = await self._database.rows(sql, (user_id,))
         return list(readable(rows, _webhook_of, "webhook"))
 
     async def secret_of(self, webhook_id: str) -> str | None:
+        """Return what is kept as the secret; None if the webhook is gone."""
         secret: str | None = await self._database.scalar(
             "SELECT secret FROM webhooks WHERE id = ?", (webhook_id,)
         )
         return secret
 
     async def rotate(self, webhook_id: str, secret: str, until: datetime) -> None:
+        """Put a secret before the one in use, which signs until then, too; an earlier one is gone.
+
+        No error if the webhook is gone.
+        """
         await self._database.execute(
             "UPDATE webhooks SET secret ="
             " :secret || ' ' || substr(secret, 1, :chars) || ' ' || :until WHERE id = :id",
@@ -99,6 +117,7 @@ class SqlWebhookStore:
         )
 
     async def switch(self, webhook_id: str, state: WebhookState) -> None:
+        """Set the state; deliveries that wait become dead unless it is `on`."""
 
         def work(writer: Connection) -> None:
             writer.execute("UPDATE webhooks SET state = ? WHERE id = ?", (state, webhook_id))
@@ -113,9 +132,11 @@ class SqlWebhookStore:
         await self._database.write(work)
 
     async def delete(self, webhook_id: str) -> None:
+        """Delete a webhook with its deliveries; no error if it is gone."""
         await self._database.execute("DELETE FROM webhooks WHERE id = ?", (webhook_id,))
 
     async def deliveries(self, webhook_id: str, *, limit: int) -> Sequence[WebhookDelivery]:
+        """List a webhook's deliveries, newest first. One that is damaged is left out."""
         sql = "SELECT * FROM webhook_deliveries WHERE webhook_id = ? ORDER BY seq DESC LIMIT ?"
         rows = await self._database.rows(sql, (webhook_id, limit))
         return list(readable(rows, _delivery_of, "delivery"))
@@ -123,6 +144,10 @@ class SqlWebhookStore:
     async def retry(
         self, webhook_id: str, delivery_id: str, now: datetime
     ) -> WebhookDelivery | None:
+        """Make a delivery that was not made due now, as if it were new; return it as it is then.
+
+        None if the webhook has none of that id.
+        """
         which = {"now": rfc3339(now), "id": delivery_id, "webhook": webhook_id}
 
         def work(writer: Connection) -> WebhookDelivery | None:
@@ -140,6 +165,7 @@ class SqlWebhookStore:
         return await self._database.write(work)
 
     async def message(self, delivery: WebhookDelivery) -> WebhookMessage | None:
+        """Return what to send; None if the webhook is not on, or the delivery is gone."""
         return await self._database.value(_message_of, _MESSAGE, (delivery.seq,))
 
     async def due(
@@ -161,6 +187,7 @@ class SqlWebhookStore:
         return await self._database.write(work, is_synced=False)
 
     async def delivered(self, delivery: WebhookDelivery, now: datetime) -> None:
+        """Note a success."""
         await self._database.execute(
             "UPDATE webhook_deliveries SET status = 'delivered', delivered_at = ?,"
             " last_error = NULL, attempts = attempts + 1 WHERE seq = ?",
@@ -186,6 +213,7 @@ class SqlWebhookStore:
         )
 
     async def receivers_due(self, now: datetime) -> Sequence[str]:
+        """Return the webhooks for which a delivery is due."""
         rows = await self._database.rows(
             "SELECT DISTINCT webhook_id FROM webhook_deliveries"
             " WHERE status = 'pending' AND due_at <= ?",
@@ -194,6 +222,7 @@ class SqlWebhookStore:
         return [row["webhook_id"] for row in rows]
 
     async def next_due_at(self, after: datetime) -> datetime | None:
+        """Return when the first delivery after a moment is due; None if none waits."""
         at = await self._database.scalar(
             "SELECT min(due_at) FROM webhook_deliveries WHERE status = 'pending' AND due_at > ?",
             (rfc3339(after),),
@@ -201,6 +230,7 @@ class SqlWebhookStore:
         return None if at is None else from_rfc3339(at)
 
     async def prune(self, before: datetime) -> None:
+        """Delete made and dead deliveries of events before a moment."""
         await self._database.execute(
             "DELETE FROM webhook_deliveries WHERE status != 'pending' AND created_at < ?",
             (rfc3339(before),),

@@ -14,22 +14,20 @@ from typing import Any
 
 import pytest
 
-from gateway.conversations.duties import DutyStore
-from gateway.conversations.leases import LeaseStore
 from gateway.conversations.model import COMPLETED, Conversation, Turn, TurnEvent
-from gateway.conversations.schedules import ScheduleStore
-from gateway.conversations.store import (
-    ApprovalStore,
-    ClientObjectStore,
-    ClientTurnStore,
-    ConversationStore,
-    EventStore,
-    FileChangeStore,
-    RecordQueue,
-    TurnStore,
-)
-from gateway.conversations.webhooks import WebhookStore
-from gateway.conversations.work_trees import WorkTreeStore
+from gateway.conversations.sql.approvals import ApprovalStore
+from gateway.conversations.sql.client_objects import ClientObjectStore
+from gateway.conversations.sql.client_turns import ClientTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.duties import DutyStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.file_changes import FileChangeStore
+from gateway.conversations.sql.leases import LeaseStore
+from gateway.conversations.sql.record_queue import RecordQueue
+from gateway.conversations.sql.schedules import ScheduleStore
+from gateway.conversations.sql.turns import TurnStore
+from gateway.conversations.sql.webhooks import WebhookStore
+from gateway.conversations.sql.work_trees import WorkTreeStore
 from gateway.ids import ConversationId, TurnId, UserId
 from gateway.transcripts import TranscriptStore
 from tests.conformance.suites.opened import OpenedSuite

@@ -9,7 +9,9 @@ import anyio
 import pytest
 
 from gateway.conversations.model import Quota
-from gateway.conversations.store import ConversationStore, QuotaReached, TurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.turns import TurnStore
+from gateway.conversations.store import QuotaReached
 from gateway.users.model import Act, Action, ApiToken, AuditEntry, Session, User
 from gateway.users.sql.audit import AuditLog
 from gateway.users.sql.quotas import QuotaStore

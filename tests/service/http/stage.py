@@ -22,16 +22,16 @@ from gateway.conversations import migrations
 from gateway.conversations.duty import Duty
 from gateway.conversations.event_log import EventLog, open_event_log
 from gateway.conversations.outputs import OutputFiles
-from gateway.conversations.sql.approvals import SqlApprovalStore
-from gateway.conversations.sql.client_objects import SqlClientObjectStore
-from gateway.conversations.sql.client_turns import SqlClientTurnStore
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.duties import SqlDutyStore
-from gateway.conversations.sql.events import SqlEventStore
-from gateway.conversations.sql.file_changes import SqlFileChangeStore
-from gateway.conversations.sql.schedules import SqlScheduleStore
-from gateway.conversations.sql.turns import SqlTurnStore
-from gateway.conversations.sql.work_trees import SqlWorkTreeStore
+from gateway.conversations.sql.approvals import ApprovalStore
+from gateway.conversations.sql.client_objects import ClientObjectStore
+from gateway.conversations.sql.client_turns import ClientTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.duties import DutyStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.file_changes import FileChangeStore
+from gateway.conversations.sql.schedules import ScheduleStore
+from gateway.conversations.sql.turns import TurnStore
+from gateway.conversations.sql.work_trees import WorkTreeStore
 from gateway.engine.held_client import PoolLimits
 from gateway.engine.pool import ClientPool
 from gateway.engine.protocol import ClientSpec
@@ -93,7 +93,7 @@ MEMORY_LISTS = ("injected", "suppressed", "degraded", "saved", "forgotten")
 class _Players:
     """Plays turns by their message."""
 
-    def __init__(self, turns: SqlTurnStore, approvals: ApprovalDesk) -> None:
+    def __init__(self, turns: TurnStore, approvals: ApprovalDesk) -> None:
         self._turns = turns
         self._approvals = approvals
         self.release = anyio.Event()
@@ -251,9 +251,9 @@ async def staged(
     )
     steps = await anyio.to_thread.run_sync(migrations_of, migrations.__name__)
     database = await open_database(directory / "test.sqlite3", steps)
-    turns, events = SqlTurnStore(database), SqlEventStore(database)
+    turns, events = TurnStore(database), EventStore(database)
     approvals = ApprovalDesk(
-        SqlApprovalStore(database), timeout_s=chosen.approval_timeout_s, now=utc_now
+        ApprovalStore(database), timeout_s=chosen.approval_timeout_s, now=utc_now
     )
     players = _Players(turns, approvals)
     tools = ConversationTools(turns)
@@ -273,7 +273,7 @@ async def staged(
     ):
         metrics, engine = Metrics(), ScriptedEngine(directory / "workspace")
         ownership = await join(chosen, database, NodeId("stage"))
-        duty = Duty(SqlDutyStore(database), ownership.node, is_shared=False)
+        duty = Duty(DutyStore(database), ownership.node, is_shared=False)
         webhooks = await open_webhooks(
             chosen,
             database,
@@ -296,16 +296,16 @@ async def staged(
             make_skills=partial(WorkspaceSkills, approvals=approvals_file(chosen.data_dir)),
             prepare=partial(prepare_user_blocking, skills_source=OWN_SKILLS),
         )
-        store = SqlConversationStore(database)
+        store = ConversationStore(database)
         accounts_of_users = Accounts(database, now=utc_now)
         chat = Chat(
             ChatParts(
                 conversations=store,
                 turns=turns,
-                file_changes=SqlFileChangeStore(database),
-                client_objects=SqlClientObjectStore(database),
-                client_turns=SqlClientTurnStore(database),
-                schedules=SqlScheduleStore(database),
+                file_changes=FileChangeStore(database),
+                client_objects=ClientObjectStore(database),
+                client_turns=ClientTurnStore(database),
+                schedules=ScheduleStore(database),
                 events=events,
                 outputs=OutputFiles(chosen.data_dir / "outputs", mask_secrets),
                 log=log,
@@ -317,7 +317,7 @@ async def staged(
                 approvals=approvals,
                 worktrees=Worktrees(
                     opener,
-                    SqlWorkTreeStore(database),
+                    WorkTreeStore(database),
                     mask_secrets,
                     store.missing,
                     now=utc_now,

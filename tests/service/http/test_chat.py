@@ -8,7 +8,7 @@ import anyio
 import httpx
 import pytest
 
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import ConversationId
 from memory.errors import StoreUnavailable
 from tests.service.http.stage import HOLD, LIMIT_S, assert_error, one_client, running, staged
@@ -70,7 +70,7 @@ async def test_stored_messages_are_not_to_be_sent_again_when_the_database_is_gon
                 tasks.start_soon(ask)
                 while not (await client.read(f"/conversations/{where}"))["queue"]:
                     await anyio.lowlevel.checkpoint()
-                patch.setattr(SqlTurnStore, "get", away)
+                patch.setattr(TurnStore, "get", away)
                 services.lanes.lose(ConversationId(where))
         stored = {entry["turn_id"] for entry in await client.messages(where, 9)}
     errors = [assert_error(answer, 503, "storage_unavailable") for answer in answers]

@@ -90,7 +90,7 @@ async def test_readyz_tells_at_once_that_events_cannot_be_stored(
 
     async with running(tmp_path) as (services, client):
         with monkeypatch.context() as patch, anyio.fail_after(LIMIT_S):
-            patch.setattr("gateway.conversations.sql.events.SqlEventStore.append", fail)
+            patch.setattr("gateway.conversations.sql.events.EventStore.append", fail)
             await services.send("hi")
             while not await fault_of(client, "events"):
                 await anyio.lowlevel.checkpoint()

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.sql.events import SqlEventStore
+from gateway.conversations.sql.events import EventStore
 from tests.service.http.client import Client
 from tests.service.http.reading import reading, streaming
 from tests.service.http.stage import HOLD, Json, staged
@@ -83,15 +83,15 @@ async def test_a_page_reads_its_own_turns_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = 0
-    after = SqlEventStore.after
+    after = EventStore.after
 
-    async def counted(store: SqlEventStore, *place: Any, **more: Any) -> Any:
+    async def counted(store: EventStore, *place: Any, **more: Any) -> Any:
         nonlocal read
         found = await after(store, *place, **more)
         read += len(found)
         return found
 
-    monkeypatch.setattr(SqlEventStore, "after", counted)
+    monkeypatch.setattr(EventStore, "after", counted)
     async with staged(tmp_path) as stage:
         client = stage.client()
         session = await client.new_conversation()

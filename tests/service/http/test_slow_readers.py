@@ -11,7 +11,7 @@ from pathlib import Path
 
 import anyio
 
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.http.connections import ConnectionLimits, Connections
 from gateway.ids import TurnId
 from tests.service.http.stage import HOLD, Stage, staged
@@ -52,7 +52,7 @@ async def with_a_long_conversation(directory: Path, patience_s: float) -> AsyncI
             here = Here(stage, port, connections, dropped)
             turn = await stage.client().say("hi")
             here.conversation_id, here.turn_id = turn["conversation_id"], turn["turn_id"]
-            stored = await SqlTurnStore(stage.database).get(TurnId(here.turn_id))
+            stored = await TurnStore(stage.database).get(TurnId(here.turn_id))
             assert stored is not None
             events = await stage.log.open_turn(stored)
             for k in range(EVENTS):  # pieces of one kind that follow each other would be joined

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.engine.protocol import Prompt
 from gateway.ids import ConversationId
 from gateway.turns.requests import Accepted
@@ -90,7 +90,7 @@ async def test_the_prompt_does_not_wait_for_the_commit_and_the_model_and_the_per
         conversation_id = (await services.ask("hello"))["conversation_id"]
         for known in (conversation_id, None):
             prompts.clear()
-            held = hold_calls(monkeypatch, SqlTurnStore.accept, once=True)
+            held = hold_calls(monkeypatch, TurnStore.accept, once=True)
             taken: list[Accepted] = []
 
             async def take(known: str | None = known, taken: list[Accepted] = taken) -> None:
@@ -118,7 +118,7 @@ async def test_a_message_whose_commit_is_refused_leaves_nothing_and_ends_its_cli
     async with running_services(tmp_path) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
         prompts.clear()
-        held = hold_calls(monkeypatch, SqlTurnStore.accept, failure=FULL, once=True)
+        held = hold_calls(monkeypatch, TurnStore.accept, failure=FULL, once=True)
 
         async def refused() -> None:
             with pytest.raises(StoreUnavailable):
@@ -148,7 +148,7 @@ async def test_a_message_whose_commit_a_kill_forestalled_was_never_accepted(
     async with running_services(before) as services:
         conversation_id = (await services.ask("hello"))["conversation_id"]
         prompts.clear()
-        held = hold_calls(monkeypatch, SqlTurnStore.accept, once=True)
+        held = hold_calls(monkeypatch, TurnStore.accept, once=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(services.send, "again", conversation_id)
             await until(lambda: bool(prompts))
@@ -169,7 +169,7 @@ async def test_no_prompt_is_sent_before_the_start_is_stored(
     """A turn that was killed there runs after the next start of the server."""
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
-        held = hold_calls(monkeypatch, SqlTurnStore.start, once=True)
+        held = hold_calls(monkeypatch, TurnStore.start, once=True)
         accepted = await send_into_queue(services, prompts)
         await reached(held.came)
         sent_before = list(prompts)
@@ -189,7 +189,7 @@ async def test_a_start_that_cannot_be_stored_sends_nothing(
     tmp_path: Path, prompts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_services(tmp_path) as services:
-        held = hold_calls(monkeypatch, SqlTurnStore.start, failure=FULL)
+        held = hold_calls(monkeypatch, TurnStore.start, failure=FULL)
         held.let_go.set()
         result = await services.result_of(await send_into_queue(services, prompts))
         services.assert_nothing_is_left()

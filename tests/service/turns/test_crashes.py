@@ -10,8 +10,8 @@ import pytest
 
 from gateway.conversations.model import COMPLETED, Decision, TurnEvent
 from gateway.conversations.schedules import ScheduledRun
-from gateway.conversations.sql.events import SqlEventStore
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import new_schedule_id
 from gateway.turns.requests import Accepted
@@ -68,7 +68,7 @@ async def crashed_when(
 
 @pytest.mark.parametrize(
     "held_call",
-    [(SqlChronicle.record, has_the_last_intent), (SqlTurnStore.finish, has_the_last_event)],
+    [(SqlChronicle.record, has_the_last_intent), (TurnStore.finish, has_the_last_event)],
     ids=["chronicle", "last_event"],
 )
 @pytest.mark.parametrize("message", [DID, script({"status": 401})], ids=["done", "refused"])
@@ -162,7 +162,7 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before, approvals="on") as services:
         held = hold_calls(
-            monkeypatch, SqlEventStore.append, lambda events: "tool.finished" in kinds(events)
+            monkeypatch, EventStore.append, lambda events: "tool.finished" in kinds(events)
         )
         accepted = await services.send(script(WRITE, {"hang": True}))
         question = await services.question_of(accepted)
@@ -267,7 +267,7 @@ async def test_missed_runs_are_told_though_the_crash_came_before_the_turn_had_sa
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = ScheduledRun(schedule_id=new_schedule_id(), name="Daily", due_at=None, missed=2)
-    held = hold_calls(monkeypatch, SqlEventStore.append, lambda events: "notice" in kinds(events))
+    held = hold_calls(monkeypatch, EventStore.append, lambda events: "notice" in kinds(events))
     async with running_services(tmp_path / "before") as services:
         accepted = await services.send(script({"text": "x"}), schedule=run)
         with anyio.fail_after(WAIT_S):

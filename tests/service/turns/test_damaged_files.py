@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.errors import NotFound
 from gateway.ids import LOCAL_USER, TurnId
 from memory.errors import StoreDamaged, StoreUnavailable
@@ -109,13 +109,13 @@ async def test_a_turn_that_ran_and_is_not_found_is_reported_as_damage(
             with pytest.raises(StoreDamaged):
                 await services.chat.reader.result(LOCAL_USER, accepted.turn_id)
 
-        async def lost(_store: SqlTurnStore, _turn_id: TurnId) -> None:
+        async def lost(_store: TurnStore, _turn_id: TurnId) -> None:
             await anyio.lowlevel.checkpoint()
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(read_result)
             await anyio.wait_all_tasks_blocked()
-            monkeypatch.setattr(SqlTurnStore, "get", lost)
+            monkeypatch.setattr(TurnStore, "get", lost)
             await services.interrupt(accepted.conversation_id)
 
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from gateway.chat import Chat
-from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.conversations import ConversationStore
 from gateway.errors import Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
@@ -126,7 +126,7 @@ async def test_a_message_that_was_being_looked_at_when_the_server_closed_is_not_
                 await services.send("too late", conversation_id)
             refused.append(True)
 
-        held = hold_calls(monkeypatch, SqlConversationStore.get)
+        held = hold_calls(monkeypatch, ConversationStore.get)
         with anyio.fail_after(WAIT_S):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(send_late)

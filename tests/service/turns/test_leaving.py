@@ -5,8 +5,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import ConversationId
@@ -73,7 +73,7 @@ async def test_a_message_that_is_being_written_down_when_its_conversation_is_del
     async with running_services(tmp_path) as services:
         first = await services.ask("hello")
         conversation_id = first["conversation_id"]
-        held = hold_calls(monkeypatch, SqlTurnStore.accept)
+        held = hold_calls(monkeypatch, TurnStore.accept)
 
         async def post() -> None:
             told.append(await services.send("hello", conversation_id))
@@ -167,7 +167,7 @@ async def test_a_deletion_that_a_crash_cut_off_is_made_again(
     before, after = tmp_path / "before", tmp_path / "after"
     async with running_services(before) as services:
         conversation_id = await cut_off(services)
-        held = hold_calls(monkeypatch, SqlConversationStore.delete, once=True)
+        held = hold_calls(monkeypatch, ConversationStore.delete, once=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(services.delete, conversation_id)
             with anyio.fail_after(30):
@@ -188,7 +188,7 @@ async def test_nothing_is_forked_that_is_being_deleted(
     async with running_services(tmp_path) as services:
         first = await services.ask("hello")
         conversation_id = ConversationId(first["conversation_id"])
-        held = hold_calls(monkeypatch, SqlTurnStore.fork_point)
+        held = hold_calls(monkeypatch, TurnStore.fork_point)
         refused: list[bool] = []
 
         async def fork() -> None:

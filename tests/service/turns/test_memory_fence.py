@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from gateway.conversations.leases import Node
-from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.leases import LeaseStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import NodeId
 from gateway.settings import Secret
@@ -63,7 +63,7 @@ async def test_what_an_old_owner_still_writes_is_refused(
     given: dict[str, Any] = {"database_url": Secret(url), "node_url": "http://127.0.0.1:9"}
     async with running_services(tmp_path, **given) as here:
         database = await open_storage(here.settings)
-        leases = SqlLeaseStore(database)
+        leases = LeaseStore(database)
         await leases.join(RIVAL, ttl_ms=3_600_000)
         assert here.open_memory.facts is not None
         home = await here.open_memory.facts.write("I live in Ulm.", Scope(owner_id=ME))

@@ -14,7 +14,7 @@ import pytest
 from gateway.chat.schedule_runner import LONGEST_SLEEP_S, ScheduleRunner
 from gateway.chat.schedules import ScheduleView
 from gateway.conversations.model import Turn
-from gateway.conversations.sql.schedules import SqlScheduleStore
+from gateway.conversations.sql.schedules import ScheduleStore
 from gateway.ids import LOCAL_USER as ME
 from gateway.turns.requests import Accepted
 from memory.errors import StoreUnavailable
@@ -188,7 +188,7 @@ async def test_a_run_whose_note_was_lost_is_not_run_again_and_stops_no_other(
     async with scene(tmp_path, monkeypatch) as s:
         first, second = await s.add("one"), await s.add("two")
         with monkeypatch.context() as patched:
-            patched.setattr(SqlScheduleStore, "put", fail)
+            patched.setattr(ScheduleStore, "put", fail)
             await s.at(1.5)
         assert {turn.message for turn in await s.turns()} == {"one", "two"}
         assert (await s.view(first)).schedule.last_at is None

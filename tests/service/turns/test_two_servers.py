@@ -9,10 +9,10 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.leases import LeaseLost, LeaseStore, Node
+from gateway.conversations.leases import LeaseLost, Node
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
-from gateway.conversations.sql.leases import SqlLeaseStore
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.leases import LeaseStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.errors import Conflict, NotStored, Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER, ConversationId, NodeId
 from gateway.turns.ownership import HeldElsewhere
@@ -31,7 +31,7 @@ async def two_servers(
         running_services(root / "b", node="b", beside=root / "a") as there,
         open_file(here.settings.data_dir) as database,
     ):
-        yield here, there, SqlLeaseStore(database)
+        yield here, there, LeaseStore(database)
 
 
 async def stored_in(services: RunningServices, conversation_id: str) -> list[TurnEvent]:
@@ -53,7 +53,7 @@ async def test_a_server_that_was_taken_for_dead_writes_nothing_and_stops(
         running_services(tmp_path) as here,
         open_file(here.settings.data_dir) as database,
     ):
-        leases, rival = SqlLeaseStore(database), Node(id=NodeId("rival"), incarnation="1")
+        leases, rival = LeaseStore(database), Node(id=NodeId("rival"), incarnation="1")
         accepted = await here.begin()
         where = accepted.conversation_id
         waiting = await here.send("And then?", where)
@@ -185,7 +185,7 @@ async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next
     """Otherwise it would run beside the turn before it, whose end nobody has stored."""
     async with running_services(tmp_path) as here:
         before = await here.begin()
-        accept = SqlTurnStore.accept
+        accept = TurnStore.accept
 
         async def accept_and_let_go(*given: Any, **more: Any) -> Turn:
             stored = await accept(*given, **more)
@@ -193,7 +193,7 @@ async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next
             await here.ownership.beat()  # it releases nothing that is being stored
             return stored
 
-        monkeypatch.setattr(SqlTurnStore, "accept", accept_and_let_go)
+        monkeypatch.setattr(TurnStore, "accept", accept_and_let_go)
         with pytest.raises(LeaseLost):
             await here.send("Hello?", before.conversation_id)
         monkeypatch.undo()
@@ -216,7 +216,7 @@ async def test_the_same_key_at_two_servers_at_once_is_one_turn(
         came.append(turn)
         return True
 
-    held = hold_calls(monkeypatch, SqlTurnStore.accept, hold)
+    held = hold_calls(monkeypatch, TurnStore.accept, hold)
 
     async def send(services: RunningServices) -> None:
         accepted.append(await services.send(HANG, idempotency_key="k"))
@@ -245,7 +245,7 @@ async def test_a_repeated_message_waits_for_its_answer_where_another_server_runs
         await here.begun(accepted)
         repeated = await there.send(HANG, idempotency_key="k")
         looked = anyio.Event()
-        get = SqlTurnStore.get
+        get = TurnStore.get
 
         async def get_and_note(*given: Any) -> Turn | None:
             found = await get(*given)
@@ -256,7 +256,7 @@ async def test_a_repeated_message_waits_for_its_answer_where_another_server_runs
             results.append(await there.result_of(repeated))
 
         async with anyio.create_task_group() as tasks:
-            monkeypatch.setattr(SqlTurnStore, "get", get_and_note)
+            monkeypatch.setattr(TurnStore, "get", get_and_note)
             tasks.start_soon(wait)
             await looked.wait()
             stopped = await here.stop(accepted)

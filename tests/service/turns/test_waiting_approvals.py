@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.sql.events import SqlEventStore
+from gateway.conversations.sql.events import EventStore
 from gateway.errors import Conflict, NotFound
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import TurnId
@@ -269,7 +269,7 @@ async def test_a_yes_that_was_stored_when_the_server_died_before_the_call_can_be
     async with running_services(before, approvals="on") as services:
         held = hold_calls(
             monkeypatch,
-            SqlEventStore.append,
+            EventStore.append,
             lambda events: "approval.resolved" in kinds(events),
         )
         accepted = await services.send(script(RM, DONE))

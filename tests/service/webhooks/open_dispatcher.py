@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 
 from gateway.conversations.model import fresh_conversation
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.webhooks import SqlWebhookStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.webhooks import WebhookStore
 from gateway.conversations.webhooks import Webhook, WebhookDelivery, WebhookEvent
 from gateway.ids import ConversationId, UserId
 from gateway.web_fetch.exchange import Exchange
@@ -41,8 +41,8 @@ class World:
     results: list[DeliveryResult] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = SqlWebhookStore(self.database)
-        self.conversations = SqlConversationStore(self.database)
+        self.store = WebhookStore(self.database)
+        self.conversations = ConversationStore(self.database)
         self.secrets: dict[str, str] = {}
         self.sender = WebhookSender(
             self.hosts, lambda: self.now, public=self.public, call_s=self.call_s

@@ -13,8 +13,8 @@ from starlette.responses import Response
 
 from gateway.conversations.duty import Duty
 from gateway.conversations.leases import Node
-from gateway.conversations.sql.duties import SqlDutyStore
-from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.duties import DutyStore
+from gateway.conversations.sql.leases import LeaseStore
 from gateway.ids import NodeId
 from gateway.webhooks.desk import Webhooks
 from tests.service.webhooks.open_dispatcher import World
@@ -43,7 +43,7 @@ class Server:
     async def die(self) -> None:
         """End everything at once; the others learn so from the silence of its heart."""
         self.life.cancel()
-        await SqlLeaseStore(self.world.database).beat(self.node, ttl_ms=0)
+        await LeaseStore(self.world.database).beat(self.node, ttl_ms=0)
 
 
 @asynccontextmanager
@@ -56,8 +56,8 @@ async def two_servers() -> AsyncIterator[tuple[Server, Server]]:
         for name in ("here", "there"):
             database = await stack.enter_async_context(open_schema(schema, POSTGRES_MIGRATIONS))
             node = Node(id=NodeId(name), incarnation=name)
-            await SqlLeaseStore(database).join(node, ttl_ms=LONG_MS)
-            duty = Duty(SqlDutyStore(database), node, is_shared=True)
+            await LeaseStore(database).join(node, ttl_ms=LONG_MS)
+            duty = Duty(DutyStore(database), node, is_shared=True)
             world = World(database, now=NOON)
             world.dispatcher.may_send = partial(_is_held, duty)
             server = Server(world, duty, node, anyio.CancelScope())
@@ -157,7 +157,7 @@ async def test_a_server_that_was_paused_sends_nothing_that_another_one_may_send(
             here.duty._until_s = 0  # noqa: SLF001  its clock has gone on, and no task has run yet
             go_on.set()
             await here.world.until(1)
-            await SqlLeaseStore(here.world.database).beat(here.node, ttl_ms=0)
+            await LeaseStore(here.world.database).beat(here.node, ttl_ms=0)
             await there.world.until(3)
         assert set(Counter(message.id for message in receiver.came).values()) == {1}
         assert here.world.results == ["delivered"]

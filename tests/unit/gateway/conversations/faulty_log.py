@@ -13,8 +13,8 @@ import anyio.lowlevel
 from gateway.conversations.event_log import EventLog, TurnEvents
 from gateway.conversations.feed import Subscription
 from gateway.conversations.model import Turn, TurnEvent
-from gateway.conversations.sql.events import SqlEventStore
-from gateway.conversations.sql.turns import SqlTurnStore
+from gateway.conversations.sql.events import EventStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.ids import ConversationId
 from memory.background import keep_running
 from memory.errors import StoreConflict, StoreUnavailable
@@ -66,7 +66,7 @@ class Disk:
         return done
 
 
-class FaultyEvents(SqlEventStore):
+class FaultyEvents(EventStore):
     def __init__(self, database: Database, disk: Disk) -> None:
         super().__init__(database)
         self._disk = disk
@@ -99,7 +99,7 @@ class FaultyEvents(SqlEventStore):
         return found
 
 
-class FaultyTurns(SqlTurnStore):
+class FaultyTurns(TurnStore):
     def __init__(self, database: Database, disk: Disk) -> None:
         super().__init__(database)
         self._disk = disk

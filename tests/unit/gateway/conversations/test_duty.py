@@ -9,7 +9,7 @@ import pytest
 
 from gateway.conversations.duty import Duty
 from gateway.conversations.leases import Node
-from gateway.conversations.sql.duties import SqlDutyStore
+from gateway.conversations.sql.duties import DutyStore
 from gateway.ids import NodeId
 from memory.errors import StoreUnavailable
 from tests.conformance.suites.conversation_values import Stores
@@ -19,7 +19,7 @@ LONG_MS = 3_600_000
 HERE, THERE = (Node(id=NodeId(name), incarnation=name) for name in ("here", "there"))
 
 
-class Failing(SqlDutyStore):
+class Failing(DutyStore):
     """Answers nothing while it is told to fail."""
 
     fails = False

@@ -12,6 +12,7 @@ import anyio.lowlevel
 from gateway.conversations.doorbell import Doorbell, Ring
 from gateway.conversations.feed_follower import FeedFollower
 from gateway.conversations.model import CHANGED, Turn, TurnEvent
+from gateway.conversations.sql.events import EventStore
 from gateway.ids import ConversationId, NodeId
 from memory.background import keep_running
 from memory.errors import StoreDamaged, StoreUnavailable
@@ -53,10 +54,11 @@ class Wire:
         """Do nothing."""
 
 
-class Other:
+class Other(EventStore):
     """Another server: it stores events and rings for them, and holds every conversation."""
 
     def __init__(self, bench: Bench, wire: Wire, first: Turn) -> None:
+        super().__init__(bench.database)
         self._bench = bench
         self._wire = wire
         self.first = first
@@ -78,14 +80,11 @@ class Other:
     ) -> Sequence[TurnEvent]:
         if self.errors:
             raise self.errors.pop()
-        found = await self._bench.stores.events.after_each(last_seqs, limit=limit)
+        found = await super().after_each(last_seqs, limit=limit)
         if self.before_found is not None:
             before, self.before_found = self.before_found, None
             await before()
         return found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._bench.events, name)
 
 
 @asynccontextmanager

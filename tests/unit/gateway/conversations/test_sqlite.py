@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.conversations.model import Conversation, title_of
 from gateway.conversations.sql import search
-from gateway.conversations.sql.conversations import SqlConversationStore
+from gateway.conversations.sql.conversations import ConversationStore
 from gateway.conversations.store import KeyedTurn
 from gateway.ids import ConversationId, TurnId
 from memory.stores.sqlite.database import open_database
@@ -164,7 +164,7 @@ async def test_nothing_of_a_deleted_conversation_is_on_the_disk_while_the_server
         await stores.turns.finish([ended(gone), ended(kept)], [])
         await stores.conversations.delete(gone.conversation_id, gone.created_at)
         assert "甲乙".encode() in await on_disk(tmp_path), "else there is nothing to show here"
-        assert await SqlConversationStore(database).vacuum.vacuum()
+        assert await ConversationStore(database).vacuum.vacuum()
         assert "甲乙".encode() not in await on_disk(tmp_path)
         found = await stores.conversations.page(ANN, limit=9, query="kept")
         assert [one.id for one in found.conversations] == [kept.conversation_id]

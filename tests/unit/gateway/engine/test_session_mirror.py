@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from gateway.conversations.sql.agent_transcripts import SqlTranscriptStore
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.leases import LeaseStore
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.session_files import folder_of, read_session_blocking
 from gateway.engine.session_mirror import FoundSession, SessionMirror, find_session, stored_name
@@ -55,7 +55,7 @@ class World:
     """A store, the directory of one server, and a conversation that this server holds."""
 
     store: SqlTranscriptStore
-    leases: SqlLeaseStore
+    leases: LeaseStore
     config_dir: Path
     workspace: Path
     folder: str
@@ -101,8 +101,8 @@ async def world(root: Path) -> AsyncIterator[World]:
     config_dir, workspace = root / "sessions", root / "ws"
     config_dir.mkdir()
     async with open_file(root) as database:
-        await SqlConversationStore(database).create(conversation())
-        leases = SqlLeaseStore(database)
+        await ConversationStore(database).create(conversation())
+        leases = LeaseStore(database)
         await leases.join(HERE, ttl_ms=LONG_MS)
         await leases.take(HERE, A)
         store = SqlTranscriptStore(database, lambda *told: lost.append(told))

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from gateway.conversations.model import Approval, ApprovalAnswer, ApprovalState
-from gateway.conversations.store import ApprovalStore
+from gateway.conversations.sql.approvals import ApprovalStore
 from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import LOCAL_USER, ConversationId, TurnId, UserId
 from gateway.turns.approval_answer import Answer, Reply

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, cast, get_args
 
 from gateway.conversations.model import Turn
-from gateway.conversations.store import TurnStore
+from gateway.conversations.sql.turns import TurnStore
 from gateway.turns.conversation_memory import MAX_CONVERSATIONS, ConversationTools
 from gateway.turns.evidence import ToolStatus, ToolUse
 from gateway.turns.turn_memory import TurnChronicle, TurnMemory

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from gateway.conversations.leases import Beat, Lease, Node
-from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.leases import LeaseStore
 from gateway.ids import ConversationId, NodeId
 from gateway.turns.ownership import Heart, Ownership
 from memory.errors import StoreUnavailable
@@ -23,7 +23,7 @@ QUICK = Heart(ttl_s=0.3, beat_s=0.02, margin_s=0.1)
 A = ConversationId("cnv_a")
 
 
-class Failing(SqlLeaseStore):
+class Failing(LeaseStore):
     """Stores no beat while it is told to fail."""
 
     fails = False
@@ -142,7 +142,7 @@ async def test_what_was_let_go_is_recovered_as_that_unless_another_server_had_it
             """Nothing was left."""
 
     async with open_file(tmp_path) as database:
-        stores, leases = stores_on(database), SqlLeaseStore(database)
+        stores, leases = stores_on(database), LeaseStore(database)
         await stores.conversations.create(conversation())
         ownership, rival = Ownership(leases, HERE), Node(id=NodeId("rival"), incarnation="1")
         await ownership.begin()
@@ -223,7 +223,7 @@ async def test_the_one_server_of_a_database_goes_on_while_its_beats_fail(tmp_pat
 
 async def test_a_conversation_that_is_being_created_is_not_let_go(tmp_path: Path) -> None:
     async with open_file(tmp_path) as database:
-        stores, leases = stores_on(database), SqlLeaseStore(database)
+        stores, leases = stores_on(database), LeaseStore(database)
         await stores.conversations.create(conversation())
         ownership = Ownership(leases, HERE, heart=Heart(ttl_s=0))
         await ownership.begin()

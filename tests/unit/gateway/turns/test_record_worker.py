@@ -10,8 +10,8 @@ import anyio.lowlevel
 
 from gateway.conversations.duty import Duty
 from gateway.conversations.leases import Node
-from gateway.conversations.sql.duties import SqlDutyStore
-from gateway.conversations.sql.leases import SqlLeaseStore
+from gateway.conversations.sql.duties import DutyStore
+from gateway.conversations.sql.leases import LeaseStore
 from gateway.conversations.store import QueuedChange
 from gateway.ids import NodeId
 from gateway.turns.record import RecordWorker
@@ -84,8 +84,8 @@ async def test_what_another_server_deletes_meanwhile_does_not_come_back(tmp_path
         changes, workers = Deleted(), []
         for name in ("here", "there"):
             node = Node(id=NodeId(name), incarnation=name)
-            await SqlLeaseStore(database).join(node, ttl_ms=3_600_000)
-            duty = Duty(SqlDutyStore(database), node, is_shared=True)
+            await LeaseStore(database).join(node, ttl_ms=3_600_000)
+            duty = Duty(DutyStore(database), node, is_shared=True)
             given: Any = (changes, changes)
             workers.append(RecordWorker(*given, is_on=True, duties=duty))
         with anyio.fail_after(30):

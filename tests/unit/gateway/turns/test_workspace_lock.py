@@ -9,7 +9,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from gateway.conversations.leases import LeaseStore, Node
+from gateway.conversations.leases import Node
+from gateway.conversations.sql.leases import LeaseStore
 from gateway.ids import NodeId
 from gateway.turns.gate import TurnGate
 from gateway.turns.workspace_lock import LocksOfServers, WorkspaceLock

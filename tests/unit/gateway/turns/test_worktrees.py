@@ -14,9 +14,9 @@ from anyio.to_thread import run_sync
 
 from gateway.conversations.leases import Node
 from gateway.conversations.model import Conversation
-from gateway.conversations.sql.conversations import SqlConversationStore
-from gateway.conversations.sql.leases import SqlLeaseStore
-from gateway.conversations.sql.work_trees import SqlWorkTreeStore
+from gateway.conversations.sql.conversations import ConversationStore
+from gateway.conversations.sql.leases import LeaseStore
+from gateway.conversations.sql.work_trees import WorkTreeStore
 from gateway.conversations.work_trees import KeptTree
 from gateway.errors import Conflict
 from gateway.ids import ConversationId, NodeId, UserId
@@ -46,8 +46,8 @@ class Servers:
 
     here: Worktrees
     there: Worktrees
-    store: SqlWorkTreeStore
-    conversations: SqlConversationStore
+    store: WorkTreeStore
+    conversations: ConversationStore
     ws: Path
 
     async def create(self, name: str = "one") -> Conversation:
@@ -64,8 +64,8 @@ async def two_servers(
     ws = root / "ws"
     await run_sync(lambda: lay_repository(ws, a_txt="a\n"))
     async with open_file(root) as database, anyio.create_task_group() as tasks:
-        conversations, leases = SqlConversationStore(database), SqlLeaseStore(database)
-        store = SqlWorkTreeStore(database)
+        conversations, leases = ConversationStore(database), LeaseStore(database)
+        store = WorkTreeStore(database)
         made = []
         for name in ("here", "there"):
             node = Node(id=NodeId(name), incarnation=name)
@@ -124,7 +124,7 @@ async def test_it_is_asked_once_a_session_whether_there_is_a_work_tree(
         begun = replace(new, session_id="s")
         assert (await servers.here.open(begun)).work_tree is None
         with monkeypatch.context() as patched:
-            patched.delattr(SqlWorkTreeStore, "has")
+            patched.delattr(WorkTreeStore, "has")
             assert (await servers.here.open(begun)).work_tree is None
         opened = await servers.there.open(new)
         renewed = replace(new, session_id="t")
@@ -204,12 +204,12 @@ async def test_git_does_one_thing_at_a_time_in_a_workspace_at_whichever_server(
         tree = (await servers.here.open(one)).root
         await servers.there.open(two)
         (tree / "a.txt").write_text("one\n")
-        held = hold_calls(monkeypatch, SqlWorkTreeStore.note_merge, once=True)
-        lock, run = SqlLeaseStore.lock, WorkTree.run_blocking
+        held = hold_calls(monkeypatch, WorkTreeStore.note_merge, once=True)
+        lock, run = LeaseStore.lock, WorkTree.run_blocking
         refused: list[str] = []
         commands: list[str] = []
 
-        async def tried(self: SqlLeaseStore, node: Node, name: str) -> bool:
+        async def tried(self: LeaseStore, node: Node, name: str) -> bool:
             has_it = await lock(self, node, name)
             refused.extend(() if has_it else (name,))
             return has_it
@@ -222,7 +222,7 @@ async def test_git_does_one_thing_at_a_time_in_a_workspace_at_whichever_server(
             tasks.start_soon(partial(servers.here.merge, one, is_busy=False))
             with anyio.fail_after(30):
                 await held.came.wait()
-            monkeypatch.setattr(SqlLeaseStore, "lock", tried)
+            monkeypatch.setattr(LeaseStore, "lock", tried)
             monkeypatch.setattr(WorkTree, "run_blocking", watched)
             tasks.start_soon(servers.there.view, two)
             with anyio.fail_after(30):
