@@ -139,14 +139,19 @@ class _Pool:
     def use_blocking(self, use: Callable[[Driver], T]) -> T:
         """Return what `use` does with a connection; a transaction that it leaves open is undone.
 
-        If the connection was lost, perhaps while it was idle, as when the server restarts, `use` is
-        called again with another one. It raises no error of the driver if it must not be.
+        If the connection was lost, perhaps while it was idle, as when the server restarts, or if
+        a newer program has changed the tables since its statements were prepared, `use` is called
+        again with another one. It raises no error of the driver if it must not be.
         """
         while True:
             kept = self._take_blocking()
             connection = kept or self._connect()
             try:
                 return use(connection)
+            except psycopg.errors.FeatureNotSupported:  # "cached plan must not change result type"
+                if kept is None:
+                    raise
+                connection.close()
             except psycopg.Error:
                 if kept is None or not connection.closed:
                     raise

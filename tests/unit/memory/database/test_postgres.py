@@ -122,6 +122,26 @@ async def test_a_program_goes_on_with_what_newer_ones_have_only_added(schema: st
         await open_postgres(server_url(), STEPS, schema=schema)
 
 
+async def test_statements_that_were_prepared_before_a_column_was_added_are_prepared_again(
+    schema: str,
+) -> None:
+    """The server refuses their plans: they would return another row."""
+
+    def all_words(reader: Any) -> list[Any]:
+        return [list(row) for row in reader.execute("SELECT * FROM words").fetchall()]
+
+    async with open_schema(schema, STEPS) as database:
+        await database.write(lambda writer: writer.execute("INSERT INTO words VALUES ('a', 1)"))
+        for _ in range(10):  # the driver prepares what is repeated
+            assert await database.write(all_words) == [["a", 1]]
+            assert await database.read(all_words) == [["a", 1]]
+        added = [*STEPS, "-- expand\nALTER TABLE words ADD COLUMN later TEXT"]
+        async with open_schema(schema, added):
+            pass
+        assert await database.read(all_words) == [["a", 1, None]]
+        assert await database.write(all_words) == [["a", 1, None]]
+
+
 async def test_what_earlier_programs_cannot_bear_is_done_when_none_uses_the_schema(
     schema: str,
 ) -> None:
