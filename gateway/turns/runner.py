@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import anyio
 
@@ -52,11 +52,13 @@ from gateway.turns.typed_commands import (
     looks_typed,
     read_command,
 )
+from gateway.turns.workspaces import OpenWorkspace
 from memory.errors import StoreUnavailable
 from policies.verdict import Deny
 
 __all__ = ["TurnLimits", "TurnParts", "TurnRunner", "TurnWork"]
 
+_READ_AGAIN_S: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
@@ -69,16 +71,10 @@ class TurnRunner:
     async def run(self, ticket: Ticket) -> None:
         """Run a turn to its stored result; do nothing if its conversation was deleted."""
         parts, turn = self._parts, ticket.turn
-        conversation = ticket.conversation or await parts.conversations.get(
-            turn.conversation_id, turn.user_id
-        )
-        if conversation is None:
+        prepared = await self._prepare(ticket)
+        if prepared is None:
             return
-        try:
-            workspace = await parts.worktrees.open(conversation)
-            await parts.worktrees.bring(workspace, turn)
-        except WorkspaceUnavailable:  # no agent starts there either, and the turn says so
-            workspace = await parts.workspaces.open_empty(turn.user_id)
+        conversation, workspace = prepared
         context = TurnContext(
             parts=parts,
             turn=turn,
@@ -92,6 +88,34 @@ class TurnRunner:
             trace=ticket.trace,
         )
         await TurnWork(context).perform()
+
+    async def _prepare(self, ticket: Ticket) -> tuple[Conversation, OpenWorkspace] | None:
+        """Return the conversation of a turn and where it works; None if it was deleted, or another
+        server or the next start has the turn.
+
+        While the database cannot be read, the turn waits: nobody else would begin it.
+        """
+        while ticket.control.reason != "shutdown":
+            try:
+                return await self._opened(ticket)
+            except StoreUnavailable:
+                _log.warning("turn_waits_for_the_database", extra={"turn_id": ticket.turn.id})
+                await anyio.sleep(_READ_AGAIN_S)
+        return None
+
+    async def _opened(self, ticket: Ticket) -> tuple[Conversation, OpenWorkspace] | None:
+        parts, turn = self._parts, ticket.turn
+        conversation = ticket.conversation or await parts.conversations.get(
+            turn.conversation_id, turn.user_id
+        )
+        if conversation is None:
+            return None
+        try:
+            workspace = await parts.worktrees.open(conversation)
+            await parts.worktrees.bring(workspace, turn)
+        except WorkspaceUnavailable:  # no agent starts there either, and the turn says so
+            workspace = await parts.workspaces.open_empty(turn.user_id)
+        return conversation, workspace
 
     def started_fields(self, turn: Turn, conversation: Conversation) -> dict[str, Any]:
         """Return the fields of `turn.started` for a turn that starts at its `started_at`."""

@@ -11,6 +11,8 @@ from gateway.conversations.sql.conversations import ConversationStore
 from gateway.errors import Overloaded, ShuttingDown
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import UserId
+from gateway.turns.worktrees import Worktrees
+from memory.errors import StoreUnavailable
 from tests.support.engine_talk import until
 from tests.support.services import HANG, hold_calls, kinds, running_services, script
 
@@ -33,6 +35,22 @@ async def test_turns_of_a_conversation_run_in_order_one_at_a_time(tmp_path: Path
     told = [(event.type, event.turn_id) for event in seen if event.type in bounds]
     assert told == [(kind, item.turn_id) for item in (first, *others) for kind in bounds]
     assert [result["reply"] for result in results[1:]] == [f"answer {n}" for n in range(4)]
+
+
+async def test_a_turn_that_cannot_be_read_when_its_time_comes_waits_and_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stored, and nothing but its server would ever begin it."""
+    monkeypatch.setattr("gateway.turns.runner._READ_AGAIN_S", 0.01)
+    async with running_services(tmp_path) as services:
+        first = await services.send(HANG)
+        second = await services.send(script({"text": "My turn."}), first.conversation_id)
+        away = StoreUnavailable("The database cannot be read.")
+        held = hold_calls(monkeypatch, Worktrees.open, failure=away, once=True)
+        held.let_go.set()
+        await services.stop(first)
+        assert (await services.result_of(second))["reply"] == "My turn."
+        assert held.came.is_set()
 
 
 async def test_too_many_turns_are_refused_and_nothing_of_them_is_kept(tmp_path: Path) -> None:
