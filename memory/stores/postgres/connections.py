@@ -11,6 +11,7 @@ import anyio
 import anyio.to_thread
 import psycopg
 from psycopg import sql
+from psycopg.generators import send
 
 from memory.errors import StoreUnavailable
 from memory.stores.postgres.translation import Row, adapt, row_factory, translated
@@ -90,12 +91,27 @@ class Statements:
 
     def execute(self, statement: str, parameters: Any = (), /) -> Cursor:
         """Run a statement written for SQLite."""
-        return self._cursor().execute(translated(statement), parameters)
+        return self._executed(self._cursor(), translated(statement), parameters)
 
     def executemany(self, statement: str, parameters: Any, /) -> Cursor:
         """Run a statement with each of the parameters, all sent before the first answer."""
-        cursor = self._cursor()
-        cursor.executemany(translated(statement), parameters)
+        cursor, told = self._cursor(), translated(statement)
+        if self._pipeline is None:
+            cursor.executemany(told, parameters)
+        else:
+            for given in parameters:
+                self._executed(cursor, told, given)
+        return cursor
+
+    def _executed(self, cursor: _Cursor, statement: Any, parameters: Any) -> Cursor:
+        """Run a statement, and have it leave whole.
+
+        The driver may keep the end of a long one, and then waits for results alone, which the
+        server has not begun to make.
+        """
+        cursor.execute(statement, parameters)
+        if self._pipeline is not None and self._connection.pgconn.flush():
+            self._connection.wait(send(self._connection.pgconn))
         return cursor
 
     def wait_blocking(self) -> None:

@@ -122,6 +122,22 @@ async def test_a_program_goes_on_with_what_newer_ones_have_only_added(schema: st
         await open_postgres(server_url(), STEPS, schema=schema)
 
 
+async def test_statements_that_are_longer_than_what_a_connection_holds_leave_whole(
+    schema: str,
+) -> None:
+    """The driver would wait for their results, and the server for their end."""
+    words = [(letter * 3_000_000, 1) for letter in "ab"]
+
+    def write(writer: Any) -> int:
+        first = writer.execute("INSERT INTO words VALUES (?, ?)", ("c" * 3_000_000, 1))
+        writer.executemany("INSERT INTO words VALUES (?, ?)", words)
+        return int(first.rowcount)
+
+    async with open_schema(schema, ["CREATE TABLE words (word TEXT, count INTEGER)"]) as database:
+        assert await database.write(write) == 1
+        assert await count_words(database) == 3
+
+
 async def test_statements_that_were_prepared_before_a_column_was_added_are_prepared_again(
     schema: str,
 ) -> None:
