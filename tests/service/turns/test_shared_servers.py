@@ -65,14 +65,15 @@ async def shared(root: Path, url: str, **settings: Any) -> AsyncIterator[list[Ru
     """
     given = {
         "database_url": Secret(url),
-        "node_url": "http://127.0.0.1:9",
         "log_dir": root / "logs",
         "approvals": "on",
         **settings,
     }
-    async with running_services(root / "a", node="a", **given) as here:
+    first = running_services(root / "a", node="a", node_url="http://127.0.0.1:9", **given)
+    async with first as here:
         await until(lambda: ready(here.duty.is_held))
-        async with running_services(root / "b", node="b", **given) as there:
+        other = running_services(root / "b", node="b", node_url="http://127.0.0.1:10", **given)
+        async with other as there:
             yield [here, there]
 
 
