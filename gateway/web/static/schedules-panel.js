@@ -35,6 +35,9 @@ class ScheduleRow {
   #key = null;
   /** While it is changed. */
   #form = null;
+  /** The last look at how its run ends. */
+  #looking = null;
+  #isLeaving = false;
   element = el("li", { class: "schedule", "data-testid": "schedule" });
 
   /** `panel`: here, tell(error), said(words), changed(), removed(row). */
@@ -48,7 +51,10 @@ class ScheduleRow {
   /** Show how the last run ends, while the panel is open. */
   #watch() {
     if (!["queued", "running"].includes(this.#schedule.last_run?.state)) return;
-    setTimeout(() => { if (this.element.isConnected) this.#do(() => this.#read()).then(() => this.#watch()); }, LOOK_AGAIN_MS);
+    setTimeout(() => {
+      if (!this.element.isConnected || this.#isLeaving) return;
+      this.#looking = this.#do(() => this.#read()).then(() => this.#watch());
+    }, LOOK_AGAIN_MS);
   }
 
   async #read() {
@@ -123,10 +129,15 @@ class ScheduleRow {
   async #remove() {
     const name = showHidden(this.#schedule.name);
     if (!await confirmDialog({ title: t("schedule_delete_title"), body: t("schedule_delete_body", { name }), confirm: t("schedule_delete") })) return;
+    // Nothing is asked of a schedule that is gone.
+    this.#isLeaving = true;
+    await this.#looking;
     try {
       await request(pathOf(this.#schedule), { method: "DELETE" });
     } catch (error) {
       if (error.status !== 404) {
+        this.#isLeaving = false;
+        this.#watch();
         this.#panel.tell(error);
         return;
       }
