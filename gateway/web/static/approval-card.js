@@ -69,12 +69,15 @@ export class ApprovalCard {
     const title = isWaiting ? t("approval_still") : this.#words("title");
     const more = approval.canExtend && el("button", { class: "link-button", type: "button", "data-testid": "approval-extend", onclick: () => this.#extend() }, t("approval_extend"));
     const questions = questionsOf(approval);
+    const focused = this.#asked.contains(document.activeElement) && document.activeElement.dataset.testid;
     this.#buttons = {};
     this.#asked.replaceChildren(
       el("div", { class: "approval-head" }, icon(ICONS[this.#kind]), el("strong", {}, title), el("span", { class: "approval-time" }, this.#countdown, more)),
       ...[isWaiting && el("p", { class: "approval-why" }, showHidden(approval.reason)), ...unlistedWords(approval)].filter(Boolean),
       ...questions ? [this.#questions(questions)] : this.#call(approval, isWaiting),
       this.#problem);
+    // More of the call became known while somebody was at one of the answers.
+    if (focused) this.#asked.querySelector(`[data-testid="${focused}"]`)?.focus({ preventScroll: true });
     this.element.setAttribute("aria-label", [title, showHidden(approval.name), showHidden(approval.summary)].join(" "));
   }
 
