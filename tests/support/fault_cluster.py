@@ -6,8 +6,8 @@ takes the next server for each connection. The servers' clocks differ.
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,8 @@ CREATE TRIGGER event_noted AFTER INSERT ON candor.events
 """Notes for each event the epoch of the lease and the server's process that wrote it."""
 SKEWED_APP = ROOT / "tests" / "support" / "skewed_app.py"
 NAMES = "abc"
+Rows = Callable[..., list[Any]]
+"""Asks the database a query with values."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,6 +109,13 @@ class Cluster:
         """Return the rows of a query, asked past all roads."""
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             return connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def one_moment(self) -> Iterator[Rows]:
+        """Ask as `rows` does; all answers are of one moment."""
+        with psycopg.connect(self.database_url) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            yield lambda query, *values: connection.execute(query, values).fetchall()
 
     def execute(self, statement: str) -> None:
         """Run a statement past all roads."""

@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,11 +131,22 @@ class FaultRounds:
             chat.note_reader_end()
             await chat.ask_again()
         await note_places(self.notes, doors, chats)
-        await anyio.to_thread.run_sync(note_state, self.notes, cluster)
+        await self._note_state()
         self.notes.write(self.histories / f"round-{round_.number}.jsonl")
         found = judge(read_history(self.notes.lines()))
         self.carried = None if found else main.conversation_id
         return found
+
+    async def _note_state(self) -> None:
+        """Note what is stored at a moment when nothing runs or waits; after too long, whatever it is."""
+        cluster, is_noted = self.faults.cluster, False
+        with anyio.move_on_after(_SETTLED_S):
+            while not is_noted:
+                is_noted = await anyio.to_thread.run_sync(note_state, self.notes, cluster)
+                await anyio.sleep(_LOOK_AGAIN_S)
+        if not is_noted:
+            noting = partial(note_state, also_busy=True)
+            await anyio.to_thread.run_sync(noting, self.notes, cluster)
 
     def note_delivery(self, status: int) -> None:
         """Note the answer to what a webhook's receiver got last."""

@@ -3,7 +3,7 @@
 import json
 
 from tests.support.fault_clients import Notes
-from tests.support.fault_cluster import Cluster
+from tests.support.fault_cluster import Cluster, Rows
 
 _TURNS = (
     "SELECT id, conversation_id, message, state, schedule FROM candor.turns"
@@ -40,7 +40,7 @@ def holder_of(cluster: Cluster, conversation_id: str) -> str | None:
 
 def is_quiet(cluster: Cluster) -> bool:
     """Return whether no turn runs or waits, and every webhook's message was delivered or given up."""
-    return not any(count for (count,) in cluster.rows(_BUSY))
+    return _is_quiet(cluster.rows)
 
 
 def last_event(cluster: Cluster, conversation_id: str) -> str:
@@ -49,24 +49,40 @@ def last_event(cluster: Cluster, conversation_id: str) -> str:
     return str(found[0][0]) if found else ""
 
 
-def note_state(notes: Notes, cluster: Cluster) -> None:
-    """Note what is stored of the conversations that the notes name, and of schedules' runs."""
+def note_state(notes: Notes, cluster: Cluster, *, also_busy: bool = False) -> bool:
+    """Note what is stored of the conversations that the notes name, and of schedules' runs.
+
+    All is of one moment. Return whether it was noted: while anything runs or waits it is not,
+    unless `also_busy`, because a schedule's turn may begin whenever one looks.
+    """
+    with cluster.one_moment() as rows:
+        is_noted = also_busy or _is_quiet(rows)
+        if is_noted:
+            _note(notes, rows)
+    return is_noted
+
+
+def _is_quiet(rows: Rows) -> bool:
+    return not any(count for (count,) in rows(_BUSY))
+
+
+def _note(notes: Notes, rows: Rows) -> None:
     named = {row["conversation_id"] for row in notes.rows if row.get("conversation_id")}
-    scheduled = cluster.rows("SELECT conversation_id FROM candor.turns WHERE schedule IS NOT NULL")
+    scheduled = rows("SELECT conversation_id FROM candor.turns WHERE schedule IS NOT NULL")
     where = sorted(named | {row[0] for row in scheduled})
     stored = "SELECT id FROM candor.conversations WHERE id = ANY(%s)"
-    for (conversation_id,) in cluster.rows(stored, where):
+    for (conversation_id,) in rows(stored, where):
         notes.add("conversation", conversation_id=conversation_id)
-    for turn_id, conversation_id, text, state, schedule in cluster.rows(_TURNS, where):
+    for turn_id, conversation_id, text, state, schedule in rows(_TURNS, where):
         row = {"turn_id": turn_id, "conversation_id": conversation_id, "state": state}
         run = json.loads(schedule) if schedule else {}
         due = {"schedule_id": run.get("id"), "due_at": run.get("due_at")} if run else {}
         notes.add("turn", **row, text=text, **due)
-    for place, turn_id, n, seq, kind, data, epoch, writer in cluster.rows(_EVENTS, where):
+    for place, turn_id, n, seq, kind, data, epoch, writer in rows(_EVENTS, where):
         row = {"conversation_id": place, "turn_id": turn_id, "n": n, "seq": seq, "type": kind}
         told = json.loads(data) if data else None
         notes.add("event", **row, data=told, epoch=epoch, writer=writer)
-    for (message_id,) in cluster.rows(
+    for (message_id,) in rows(
         "SELECT id FROM candor.webhook_deliveries WHERE conversation_id = ANY(%s)",
         sorted(named),
     ):
