@@ -1,12 +1,13 @@
 """No test leaves a database open, and each is opened as the program does."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import anyio
 import pytest
 
 from memory.stores.sqlite.database import Database
+from tests.support.postgres import new_schema_blocking
 from tests.unit.memory.database.words_file import LEFT, TABLE, WAIT_S, opened
 
 
@@ -27,3 +28,9 @@ async def _close_what_a_test_left() -> AsyncIterator[None]:
 @pytest.fixture
 async def database(tmp_path: Path) -> Database:
     return await opened(tmp_path / "d", [TABLE])
+
+
+@pytest.fixture
+def schema() -> Iterator[str]:
+    with new_schema_blocking() as name:
+        yield name
