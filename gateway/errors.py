@@ -2,7 +2,7 @@
 
     GatewayError
       UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) ·
-      Overloaded · QuotaUsed · ShuttingDown · NotStored · WorkspaceUnavailable
+      Overloaded · QuotaUsed · ShuttingDown (KeptAtShutDown) · NotStored · WorkspaceUnavailable
 
 A turn that went wrong is not an error: its turn result reports it. Messages never contain exception
 text, stacks or paths of the server; the server's log has those under the same request id.
@@ -98,6 +98,10 @@ class ShuttingDown(
     GatewayError, code="shutting_down", status=HTTPStatus.SERVICE_UNAVAILABLE, retryable=True
 ):
     """The server shuts down and takes nothing new."""
+
+
+class KeptAtShutDown(ShuttingDown, code="shutting_down"):
+    """The server shuts down with the message stored; a retry would repeat the work."""
 
 
 class NotStored(GatewayError, code="storage_unavailable", status=HTTPStatus.SERVICE_UNAVAILABLE):

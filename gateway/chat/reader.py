@@ -43,7 +43,7 @@ class TurnReader:
         Raises:
             NotFound: no such turn, or it was deleted meanwhile.
             StoreDamaged: the turn ran and the store does not find it.
-            ShuttingDown, NotStored: see `finished_result`.
+            KeptAtShutDown, NotStored: see `finished_result`.
             NotStored: a turn that this server had cannot be read; see `unreadable_result`.
         """
         ticket = self._parts.lanes.find(turn_id)

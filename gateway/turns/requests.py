@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from gateway.conversations.model import Conversation, TextMatch, Turn
 from gateway.conversations.schedules import ScheduledRun
-from gateway.errors import NotStored, ShuttingDown
+from gateway.errors import KeptAtShutDown, NotStored
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
 
@@ -67,7 +67,7 @@ def finished_result(turn: Turn, *, is_shutting_down: bool, is_lost: bool = False
     """Return the result of a turn that has ended, or raise why there is none yet.
 
     Raises:
-        ShuttingDown: the server stops before the turn ran; it runs after the next start.
+        KeptAtShutDown: the server stops before the turn ran; it runs after the next start.
         NotStored: nothing could be stored for a while; the turn goes on, its result waits for that.
             Or it `is_lost`: another server has the turn now.
     """
@@ -80,8 +80,9 @@ def finished_result(turn: Turn, *, is_shutting_down: bool, is_lost: bool = False
             details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
         )
     if is_shutting_down:
-        raise ShuttingDown(
-            "The server is shutting down; the message is kept and is answered after its start.",
+        raise KeptAtShutDown(
+            "The server is shutting down. The message was stored: do not send it again; its answer "
+            "stands among the conversation's messages some time after the next start.",
             details={"conversation_id": turn.conversation_id, "turn_id": turn.id},
             retry_after_s=RETRY_AFTER_S,
         )

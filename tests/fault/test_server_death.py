@@ -157,7 +157,9 @@ async def test_a_terminated_server_lets_turns_finish_and_tells_the_rest(tmp_path
     assert ended["slow"]["stop_reason"] == "shutdown"
     assert statuses(ended["slow"]) == ["interrupted"]
     assert ended["slow"]["reply"].startswith("The server was shut down")
-    assert (ended["waiting"]["status"], ended["waiting"]["error"]["code"]) == (503, "shutting_down")
+    error = ended["waiting"]["error"]
+    assert (ended["waiting"]["status"], error["code"]) == (503, "shutting_down")
+    assert not error["retryable"]  # the message is kept
     async with running_server(tmp_path, prewarmed_clients=0) as second, second.client() as client:
         path = f"/conversations/{slow}/messages"
         told = await client.wait_until(path, lambda entry: entry["messages"][-1]["result"])

@@ -2,6 +2,7 @@
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -79,12 +80,12 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
         await services.begun(quick)
         await services.begun(endless)
         queued = await services.send(script({"echo": "context"}), endless.conversation_id)
-        refused: list[bool] = []
+        refused: list[dict[str, Any]] = []
 
         async def wait_for_the_queued_one(chat: Chat) -> None:
-            with pytest.raises(ShuttingDown):
+            with pytest.raises(ShuttingDown) as caught:
                 await chat.reader.result(ME, queued.turn_id)
-            refused.append(True)
+            refused.append(caught.value.body("req_1")["error"])
 
         with anyio.fail_after(30):
             async with anyio.create_task_group() as tasks:
@@ -99,7 +100,8 @@ async def test_a_shutdown_lets_turns_finish_in_the_grace_and_ends_the_others_hon
     assert (ended["outcome"], ended["stop_reason"]) == ("interrupted", "shutdown")
     assert ended["cause"] == "shutdown"
     assert "The server was shut down" in ended["reply"]
-    assert refused == [True]
+    assert [(one["code"], one["retryable"]) for one in refused] == [("shutting_down", False)]
+    assert refused[0]["details"]["turn_id"] == queued.turn_id
     async with running_services(tmp_path) as services:
         result = await services.result_of(queued)
         events = await services.events_of(queued)

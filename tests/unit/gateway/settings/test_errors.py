@@ -27,6 +27,7 @@ KINDS = {
     "Overloaded": ("overloaded", 503, True),
     "QuotaUsed": ("quota_used", 429, False),
     "ShuttingDown": ("shutting_down", 503, True),
+    "KeptAtShutDown": ("shutting_down", 503, False),
     "NotStored": ("storage_unavailable", 503, False),
     "WorkspaceUnavailable": ("workspace_unavailable", 503, True),
     "GatewayError": ("internal_error", 500, False),
