@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
+from typing import Any
 
 from memory.items.seen import Seen
 from memory.items.timespan import TimeSpan
@@ -32,7 +34,12 @@ class AskedWords:
         readable: str,
         counts: RowCounts,
         stems: Stems,
+        seen: Seen,
     ) -> None:
+        """Initialise; `seen` need not be found.
+
+        What is needed in any case is sent at once, and waited for when it is looked at.
+        """
         self._connection = connection
         self.index = index
         self._readable = readable
@@ -41,8 +48,10 @@ class AskedWords:
         self._rows: dict[str, Rows] = {}
         self._sets: dict[str, frozenset[int]] = {}
         self._read: dict[int, IndexedRow] = {}
+        self._counted = counts.counting_blocking(connection, readable)
+        self._shown = seen.shown
+        self._found_seen = _ask_for_seen(connection, seen)
         self._seen: list[int] | None = None
-        self.total = counts.total_blocking(connection, readable)
         self.own: OwnRows | None = None
         self._asked: dict[str, AskedWord] = {}
         """The words of all questions."""
@@ -136,24 +145,19 @@ class AskedWords:
             self._read |= {row.seq: row for row in rows}
         return [self._read[seq] for seq in wanted if seq in self._read]
 
-    def seen(self, seen: Seen) -> list[int]:
+    @cached_property
+    def total(self) -> int:
+        """How many rows may be read."""
+        return self._counted()
+
+    def seen(self) -> list[int]:
         """Return the rows of items that need not be found, the same for all questions."""
-        if not seen.turns and not seen.shown:
-            return []
-        if self._seen is not None:
-            return self._seen
-        rows = self._connection.execute(
-            "SELECT seq, id, revision, 0 AS was_said FROM items"
-            " WHERE id IN (SELECT value FROM json_each(?)) UNION ALL"
-            " SELECT seq, id, revision, 1 FROM items WHERE turn_id IN"
-            " (SELECT value FROM json_each(?)) AND (kind IN ('turn', 'episode') OR revision = 1)",
-            (id_list(seen.shown), id_list(seen.turns)),
-        )
-        self._seen = [
-            row["seq"]
-            for row in rows
-            if row["was_said"] or row["revision"] <= seen.shown[row["id"]]
-        ]
+        if self._seen is None:
+            self._seen = [
+                row["seq"]
+                for row in self._found_seen
+                if row["was_said"] or row["revision"] <= self._shown[row["id"]]
+            ]
         return self._seen
 
     def _found(self, terms: Mapping[str, str]) -> Sequence[Rows]:
@@ -185,3 +189,16 @@ class AskedWords:
     def _having(self, term: str) -> str:
         """Return the expression for a term."""
         return self.index.having(term, self.word(term).stem)
+
+
+def _ask_for_seen(connection: Connection, seen: Seen) -> Iterable[Any]:
+    """Return the rows, yet to be waited for, of items that were said or shown."""
+    if not seen.turns and not seen.shown:
+        return ()
+    return connection.execute(
+        "SELECT seq, id, revision, 0 AS was_said FROM items"
+        " WHERE id IN (SELECT value FROM json_each(?)) UNION ALL"
+        " SELECT seq, id, revision, 1 FROM items WHERE turn_id IN"
+        " (SELECT value FROM json_each(?)) AND (kind IN ('turn', 'episode') OR revision = 1)",
+        (id_list(seen.shown), id_list(seen.turns)),
+    )

@@ -1,8 +1,9 @@
 """The terms of items in SQLite's FTS5, which folds accents and stems; see `WordIndex`."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
 
 from memory.stores.database import Connection
 from memory.stores.sqlite.statements import insert_blocking
@@ -41,12 +42,8 @@ class Fts5Index:
     def without(self, part: str, other: str) -> str:
         return f"({part}) NOT ({other})"
 
-    def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
-        row = reader.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE item_words MATCH ? LIMIT ?)",
-            (expression, most),
-        ).fetchone()
-        return int(row[0])
+    def counting_blocking(self, reader: Connection, expression: str) -> Callable[[], int]:
+        return partial(self._count_blocking, reader, expression)
 
     def rows_blocking(
         self, reader: Connection, expression: str, limit: int, *, newest: bool
@@ -81,4 +78,11 @@ class Fts5Index:
         found = self.rows_blocking(reader, expression, most + 1, newest=False)
         if len(found) <= most:
             return Rows(len(found), found)
-        return Rows(self.count_blocking(reader, expression, counted), None)
+        return Rows(self._count_blocking(reader, expression, counted), None)
+
+    def _count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
+        row = reader.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE item_words MATCH ? LIMIT ?)",
+            (expression, most),
+        ).fetchone()
+        return int(row[0])

@@ -69,9 +69,11 @@ class FulltextSearch:
             return [[] for _ in wordings]
         index = word_index_of(connection)
         index.prepare_blocking(connection)
-        words = AskedWords(connection, index, self._readable(index), self.counts, self.stems)
+        words = AskedWords(
+            connection, index, self._readable(index), self.counts, self.stems, self.seen
+        )
         words.own = self.owners.rows_blocking(
-            connection, self.scope.readable_owners, self.kinds, words.total
+            connection, self.scope.readable_owners, self.kinds, lambda: words.total
         )
         words.ask(wordings)
         scored: dict[tuple[tuple[str, int], ...], _Scored] = {}
@@ -133,7 +135,7 @@ class FulltextSearch:
             for seq in points.keys() & likely.keys():
                 points[seq] += likely[seq]
             likely |= points
-        for seq in words.seen(self.seen):
+        for seq in words.seen():
             likely.pop(seq, None)
         if self.span.is_bounded:
             within = words.within(self.span, self.scope.readable_owners)

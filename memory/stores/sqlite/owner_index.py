@@ -5,7 +5,7 @@ answer.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,15 +62,20 @@ class RowCounts:
         if count >= _LEAST_REMEMBERED:
             self._remember(expression, count)
 
-    def total_blocking(self, connection: Connection, expression: str) -> int:
-        """Count all rows that match, however many."""
+    def counting_blocking(self, connection: Connection, expression: str) -> Callable[[], int]:
+        """Have all rows that match counted, however many; what is returned waits for the number."""
         known = self.known(expression)
         if known is not None:
-            return known
-        count = word_index_of(connection).count_blocking(connection, expression)
-        if count >= COMMON:
-            self._remember(expression, count)
-        return count
+            return lambda: known
+        counted = word_index_of(connection).counting_blocking(connection, expression)
+
+        def total_blocking() -> int:
+            count = counted()
+            if count >= COMMON:
+                self._remember(expression, count)
+            return count
+
+        return total_blocking
 
     def _remember(self, expression: str, count: int) -> None:
         if len(self._remembered) >= _MAX_REMEMBERED:
@@ -112,13 +117,14 @@ class OwnerIndex:
         connection: Connection,
         owners: Sequence[str],
         kinds: Sequence[ItemKind],
-        total: int,
+        total_blocking: Callable[[], int],
     ) -> OwnRows | None:
-        """Return the owners' rows of the kinds, `total` in all; None if they are too few, or in
-        another engine than SQLite.
+        """Return the owners' rows of the kinds, a total that is asked for if it is needed; None if
+        they are too few, or in another engine than SQLite.
         """
         if engine_of(connection) != "sqlite":
             return None
+        total = total_blocking()
         key = (tuple(owners), tuple(kinds))
         last = connection.execute("SELECT ifnull(max(seq), 0) FROM items").fetchone()[0]
         if total < LEAST_ROWS or total * _LEAST_SHARE < last:

@@ -5,7 +5,7 @@ as FTS5 makes them, single characters, and tokens of the scope behind a colon, w
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
@@ -60,13 +60,12 @@ class TsvectorIndex:
     def without(self, part: str, other: str) -> str:
         return f"({part} & !{other})"
 
-    def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
-        row = reader.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE words @@ ?::tsquery"
-            " LIMIT nullif(?::bigint, -1)) AS found",
-            (expression, most),
-        ).fetchone()
-        return int(row[0])
+    def counting_blocking(self, reader: Connection, expression: str) -> Callable[[], int]:
+        """See `WordIndex`. The server counts while other statements are sent to it."""
+        counted = reader.execute(
+            "SELECT count(*) FROM item_words WHERE words @@ ?::tsquery", (expression,)
+        )
+        return lambda: int(counted.fetchone()[0])
 
     def rows_blocking(
         self, reader: Connection, expression: str, limit: int, *, newest: bool

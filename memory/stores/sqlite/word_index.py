@@ -4,7 +4,7 @@ What is looked for is an expression in the engine's language, made of words, and
 stand for a part of an item's scope. Both are letters and digits, so nothing needs escaping.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -80,8 +80,8 @@ class WordIndex(Protocol):
     def without(self, part: str, other: str) -> str:
         """Return the expression for rows that fit the one and not the other."""
 
-    def count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
-        """Return how many rows fit, counting to `most` unless that is -1."""
+    def counting_blocking(self, reader: Connection, expression: str) -> Callable[[], int]:
+        """Have the rows that fit counted; what is returned waits for their number."""
 
     def rows_blocking(
         self, reader: Connection, expression: str, limit: int, *, newest: bool

@@ -44,7 +44,7 @@ def rows_of(
 ) -> list[int] | None:
     every = [row["seq"] for row in connection.execute("SELECT seq FROM items ORDER BY seq")]
     total = len(every)
-    known = owning.rows_blocking(connection, scope.readable_owners, kinds, total)
+    known = owning.rows_blocking(connection, scope.readable_owners, kinds, lambda: total)
     return None if known is None else known.among([*every, 10_000])
 
 
@@ -92,10 +92,10 @@ def test_few_rows_and_few_among_many_are_asked_of_the_index(
     for n in range(9):
         put_item_blocking(connection, item(f"{n}", "x", scope=BOB if n else ANN))
     bob, ann = BOB.readable_owners, ANN.readable_owners
-    assert owning.rows_blocking(connection, bob, KINDS, 8) is None
+    assert owning.rows_blocking(connection, bob, KINDS, lambda: 8) is None
     monkeypatch.setattr(owner_index, "LEAST_ROWS", 1)
-    assert owning.rows_blocking(connection, bob, KINDS, 8) is not None
-    assert owning.rows_blocking(connection, ann, KINDS, 1) is None
+    assert owning.rows_blocking(connection, bob, KINDS, lambda: 8) is not None
+    assert owning.rows_blocking(connection, ann, KINDS, lambda: 1) is None
 
 
 def search(

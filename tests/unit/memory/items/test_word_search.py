@@ -116,7 +116,7 @@ def test_a_common_word_is_counted_only_now_and_then(monkeypatch: pytest.MonkeyPa
         for _ in range(500):
             counted()
         assert counted() == [4, 1]
-        assert counts.total_blocking(connection, "gateway") == 4
+        assert counts.counting_blocking(connection, "gateway")() == 4
 
 
 def test_a_word_alone_that_stands_nearly_everywhere_finds_the_newest(
