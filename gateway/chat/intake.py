@@ -238,7 +238,11 @@ class Intake:
 
     def _enqueue_new(self, turn: Turn, trace: TurnTrace) -> None:
         trace.step("request")
-        self._enqueue(Ticket(turn=turn, events=self._parts.log.open_new_turn(turn), trace=trace))
+        if self._parts.ownership.runs(turn):
+            events = self._parts.log.open_new_turn(turn)
+            self._enqueue(Ticket(turn=turn, events=events, trace=trace))
+        else:  # it waits for whoever takes the conversation
+            trace.end(None)
 
     def _enqueue(self, ticket: Ticket) -> None:
         position = self._parts.lanes.join(ticket)

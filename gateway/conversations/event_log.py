@@ -133,7 +133,7 @@ class TurnEvents:
         self.epoch = stored.epoch
         kept, self._held = self._held or [], None
         for entry in (*first, *kept):
-            self._log.enqueue(entry)
+            self._enqueue(entry)
         self._decided.set()
 
     def refuse(self) -> None:

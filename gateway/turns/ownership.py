@@ -12,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from gateway.conversations.event_log import OnLost
-from gateway.conversations.leases import Lease, LeaseLost, Node
+from gateway.conversations.leases import Lease, Node
 from gateway.conversations.model import Turn
 from gateway.conversations.sql.leases import LeaseStore
 from gateway.engine.pool import ClientPool
@@ -242,16 +242,19 @@ class Ownership:
             self._coming.discard(conversation_id)
 
     def note(self, turn: Turn, *, is_first: bool) -> None:
-        """Note that a turn was accepted, the first one of its conversation or another.
+        """Note that a turn was stored, the first one of its conversation or another.
 
-        Raise `LeaseLost` if the conversation was let go meanwhile: the turn waits for whoever takes
-        it.
+        If the conversation was let go meanwhile the turn waits for whoever takes it.
         """
         if is_first:
             self._epochs[turn.conversation_id] = turn.epoch
-        elif self._epochs.get(turn.conversation_id) != turn.epoch:
+        elif not self.runs(turn):
             self._must_compare = True  # it was left out while it was being stored
-            raise LeaseLost("The conversation was let go.")
+            self.lose(turn.conversation_id)
+
+    def runs(self, turn: Turn) -> bool:
+        """Return whether this server runs a turn's conversation as it did when it was stored."""
+        return self._epochs.get(turn.conversation_id) == turn.epoch
 
     def forget(self, conversation_id: ConversationId) -> None:
         """Forget a conversation that was deleted."""

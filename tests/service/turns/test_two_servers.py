@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gateway.conversations.leases import LeaseLost, Node
+from gateway.conversations.leases import Node
 from gateway.conversations.model import COMPLETED, Turn, TurnEvent
 from gateway.conversations.sql.leases import LeaseStore
 from gateway.conversations.sql.turns import TurnStore
@@ -179,30 +179,51 @@ async def test_a_server_that_drains_hands_over_what_rests_at_once_and_a_queue_wi
         assert (await there.result_of(waiting))["reply"] == "Then this."
 
 
+async def send_and_let_go(
+    here: RunningServices, patch: pytest.MonkeyPatch, conversation_id: str
+) -> Accepted:
+    """Send a message to a server that lets its conversations go when it has stored it."""
+    accept = TurnStore.accept
+
+    async def accept_and_let_go(*given: Any, **more: Any) -> Turn:
+        stored = await accept(*given, **more)
+        here.ownership.let_go()
+        await here.ownership.beat()  # it releases nothing that is being stored
+        return stored
+
+    with patch.context() as patched:
+        patched.setattr(TurnStore, "accept", accept_and_let_go)
+        return await here.send("Hello?", conversation_id)
+
+
 async def test_a_turn_that_is_stored_while_its_server_lets_go_waits_for_the_next_taker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise it would run beside the turn before it, whose end nobody has stored."""
+    """Otherwise it would run beside the turn before it, whose end nobody has stored.
+
+    It was accepted: who is told another thing sends it again.
+    """
     async with running_services(tmp_path) as here:
         before = await here.begin()
-        accept = TurnStore.accept
-
-        async def accept_and_let_go(*given: Any, **more: Any) -> Turn:
-            stored = await accept(*given, **more)
-            here.ownership.let_go()
-            await here.ownership.beat()  # it releases nothing that is being stored
-            return stored
-
-        monkeypatch.setattr(TurnStore, "accept", accept_and_let_go)
-        with pytest.raises(LeaseLost):
-            await here.send("Hello?", before.conversation_id)
-        monkeypatch.undo()
+        waited = await send_and_let_go(here, monkeypatch, before.conversation_id)
         turns = await here.messages_of(before.conversation_id)
         assert [turn.state for turn in turns] == ["running", "queued"]
+        assert turns[-1].id == waited.turn_id
         await here.ownership.beat()
-        waited = Accepted(conversation_id=before.conversation_id, turn_id=turns[-1].id)
         assert (await here.result_of(waited))["outcome"] == "answered"
         assert (await here.result_of(before))["cause"] == "database_lost"
+
+
+async def test_a_turn_that_begins_while_its_server_lets_go_is_accepted_and_told_as_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_services(tmp_path) as here:
+        conversation_id = (await here.ask("Hello."))["conversation_id"]
+        begun = await send_and_let_go(here, monkeypatch, conversation_id)
+        await here.ownership.beat()
+        result = await here.result_of(begun)
+        assert (result["outcome"], result["cause"]) == ("engine_failed", "database_lost")
+        assert len(await here.messages_of(conversation_id)) == 2
 
 
 async def test_the_same_key_at_two_servers_at_once_is_one_turn(
