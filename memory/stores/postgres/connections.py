@@ -1,5 +1,6 @@
 """Connections to one PostgreSQL database, each used by one thread at a time."""
 
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -216,33 +217,44 @@ class WriterPool(_Pool):
 
 
 class _Reading:
-    """One piece of work of a reader, which may be cancelled."""
+    """One piece of work of a reader, which may be cancelled by another thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._connection: Driver | None = None
+        self._used: tuple[Driver, socket.socket] | None = None
+        """The connection, and a second handle of its socket."""
+        self._is_cut = False
         self.is_over = False
 
     def use_blocking(self, use: Callable[[Driver], T], connection: Driver) -> T:
         """Return what `use` does with a connection; its statements may be cancelled."""
-        with self._lock:
-            if self.is_over:
-                raise StoreUnavailable("Nobody waits for this any more.")
-            self._connection = connection
-        try:
-            return use(connection)
-        finally:
+        with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as way:
             with self._lock:
-                self._connection = None
+                if self.is_over:
+                    raise StoreUnavailable("Nobody waits for this any more.")
+                self._used = (connection, way)
+            try:
+                return use(connection)
+            finally:
+                with self._lock:
+                    self._used = None
+                    if self._is_cut:
+                        connection.close()
 
     def cancel_blocking(self) -> None:
-        """Stop the statement that runs, and have its connection used no more."""
+        """Stop the statement that runs, and cut its connection's way to the server.
+
+        It is closed by the thread that uses it: libpq frees at once what that thread may read.
+        """
         with self._lock:
             self.is_over = True
-            if self._connection is not None:
+            if self._used is not None:
+                connection, way = self._used
+                self._is_cut = True
                 with suppress(psycopg.Error):
-                    self._connection.cancel_safe(timeout=_CANCEL_S)
-                self._connection.close()
+                    connection.cancel_safe(timeout=_CANCEL_S)
+                with suppress(OSError):
+                    way.shutdown(socket.SHUT_RDWR)
 
 
 class ReaderPool(_Pool):

@@ -1,5 +1,6 @@
 """Transactions on PostgreSQL: rivals that contradict them, lost connections, statements sent ahead."""
 
+import random
 import threading
 from functools import partial
 from typing import Any
@@ -10,6 +11,8 @@ import psycopg
 import pytest
 
 from memory.errors import StoreConflict, StoreUnavailable
+from memory.stores.postgres.database import open_postgres
+from tests.support.child_programs import command, run_blocking, say
 from tests.support.postgres import (
     open_schema,
     restart_blocking,
@@ -242,6 +245,30 @@ async def test_a_reading_that_is_cancelled_is_stopped_on_the_server(schema: str)
             while await sleeping():  # noqa: ASYNC110
                 await anyio.sleep(0.01)
         assert await count_words(database) == 0
+
+
+async def read_and_leave(url: str, schema: str) -> None:
+    """Cancel many readings while their rows come in."""
+    many = "SELECT repeat('x', 200) AS text, n FROM generate_series(1, 40000) AS n"
+    patience = random.Random(1)
+
+    async def leave_again_and_again() -> None:
+        for _ in range(60):
+            with anyio.move_on_after(patience.uniform(0, 0.08)):
+                await database.rows(many)
+
+    database = await open_postgres(url, STEPS, schema=schema)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(leave_again_and_again)
+    say(words=await count_words(database))
+    await database.close()
+
+
+async def test_readings_that_are_cancelled_end_no_program(schema: str) -> None:
+    """What one thread reads of a connection must not be freed by another."""
+    words = command(read_and_leave, await anyio.to_thread.run_sync(server_url), schema)
+    assert await anyio.to_thread.run_sync(run_blocking, words) == [{"words": 0}]
 
 
 async def test_what_was_written_survives_a_crash_of_the_server(schema: str) -> None:
