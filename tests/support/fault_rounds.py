@@ -33,6 +33,8 @@ _LASTING = {"delivery", "fault", "healed"}
 _LOOK_AGAIN_S = 0.05
 _SAMPLE_S = 0.5
 _MOMENT_S = 15.0
+_WORK_S = 180.0
+"""A server that ended by itself never takes what is sent to it alone."""
 _SETTLED_S = 120.0
 """A webhook whose message was on its way when its server was paused is tried again after a minute."""
 
@@ -124,7 +126,8 @@ class FaultRounds:
         chats = (main, other)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._sample, chats)
-            await self._work(tasks, round_, main, other)
+            with anyio.fail_after(_WORK_S):
+                await self._work(tasks, round_, main, other)
             await self._settle(chats)
             tasks.cancel_scope.cancel()
         for chat in chats:
