@@ -2,6 +2,7 @@
 look at deliveries.
 """
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,8 +22,10 @@ from gateway.webhooks.dispatcher import WebhookDispatcher
 from gateway.webhooks.message import TEST_EVENT, event_body, new_secret
 from gateway.webhooks.sender import ReceiverGone, WebhookSender
 from memory.clock import Now, elapsed_ms
-from memory.errors import BackendUnavailable
+from memory.errors import BackendUnavailable, StoreUnavailable
 from memory.items.ids import opaque_id
+
+_log = logging.getLogger(__name__)
 
 MAX_WEBHOOKS: Final = 10
 """Of one user."""
@@ -105,7 +108,10 @@ class Webhooks:
         has been tried.
         """
         while True:
-            await self._store.release(self._now())
+            try:
+                await self._store.release(self._now())
+            except StoreUnavailable:  # the next time will do: what is being sent goes on
+                _log.warning("webhooks_not_released", exc_info=True)
             await anyio.sleep(_RELEASE_S)
 
     async def listed(self, user_id: UserId) -> Sequence[Webhook]:

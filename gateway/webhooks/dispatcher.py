@@ -39,6 +39,8 @@ MAX_AT_ONCE: Final = 64
 KEPT: Final = timedelta(days=14)
 """How long deliveries are listed after their events."""
 _STORE_PAUSE_S: Final = 5.0
+_NOTING_S: Final = 5.0
+_NOTE_AGAIN_S: Final = 0.2
 
 
 class WebhookDispatcher:
@@ -154,4 +156,17 @@ class WebhookDispatcher:
             reason = "It answered with the status 410: the webhook is switched off."
             raise DeliveryRefused(reason) from exc
         with anyio.CancelScope(shield=True):  # noted also during shutdown
-            await self._store.delivered(delivery, self._now())
+            await self._note_delivered(delivery)
+
+    async def _note_delivered(self, delivery: WebhookDelivery) -> None:
+        """Note a success, or it would be sent again; the store is tried for some seconds."""
+        ends_at = anyio.current_time() + _NOTING_S
+        while True:
+            try:
+                await self._store.delivered(delivery, self._now())
+            except StoreUnavailable:
+                if anyio.current_time() >= ends_at:
+                    raise
+                await anyio.sleep(_NOTE_AGAIN_S)
+            else:
+                return

@@ -13,9 +13,11 @@ import anyio
 import pytest
 from starlette.responses import Response, StreamingResponse
 
+from gateway.conversations.sql.webhooks import WebhookStore
 from gateway.ids import UserId
 from gateway.web_fetch.exchange import Exchange
 from gateway.webhooks.dispatcher import KEPT, LIMITS
+from memory.errors import StoreUnavailable
 from memory.remote.breaker import BreakerLimits
 from tests.service.web_fetch.pages import LOOPBACK, Web
 from tests.service.webhooks.open_dispatcher import running
@@ -45,6 +47,27 @@ async def test_what_is_not_taken_is_sent_again_under_its_id_until_it_is(tmp_path
         assert {message.path for message in receiver.came} == {"/hook"}, "no redirect is followed"
         stamps = [int(message.headers["webhook-timestamp"]) for message in receiver.came]
         assert stamps == sorted(set(stamps)), "each try is signed anew"
+
+
+async def test_a_message_that_was_taken_while_nothing_could_be_stored_is_not_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delivered = WebhookStore.delivered
+    failed: list[bool] = []
+
+    async def fail_at_first(*given: Any) -> None:
+        if len(failed) < 2:
+            failed.append(True)
+            raise StoreUnavailable("The database cannot be written.")
+        await delivered(*given)
+
+    monkeypatch.setattr(WebhookStore, "delivered", fail_at_first)
+    async with receiving() as receiver, running(tmp_path) as world:
+        webhook = await world.add(receiver.url())
+        await world.create()
+        assert await world.until(1) == ["delivered"]
+        (made,) = await world.deliveries(webhook)
+        assert (made.status, len(receiver.came), len(failed)) == ("delivered", 1, 2)
 
 
 async def test_tries_are_ever_rarer_for_a_day_and_then_it_is_dead_until_a_person_retries(

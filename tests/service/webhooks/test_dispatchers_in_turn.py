@@ -15,8 +15,11 @@ from gateway.conversations.duty import Duty
 from gateway.conversations.leases import Node
 from gateway.conversations.sql.duties import DutyStore
 from gateway.conversations.sql.leases import LeaseStore
+from gateway.conversations.sql.webhooks import WebhookStore
 from gateway.ids import NodeId
+from gateway.webhooks import desk
 from gateway.webhooks.desk import Webhooks
+from memory.errors import StoreUnavailable
 from tests.service.webhooks.open_dispatcher import World
 from tests.support.postgres import empty_schema_blocking, open_schema
 from tests.support.stores import POSTGRES_MIGRATIONS
@@ -77,13 +80,13 @@ def _is_held(duty: Duty) -> bool:
 
 async def _run(server: Server) -> None:
     world = server.world
-    desk = Webhooks(
+    webhooks = Webhooks(
         world.store, world.sender, world.dispatcher, lambda: world.now, server.duty, is_on=True
     )
     with server.life:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.duty.run)
-            tasks.start_soon(desk.run)
+            tasks.start_soon(webhooks.run)
 
 
 async def test_each_message_is_delivered_once_wherever_its_event_was_stored() -> None:
@@ -109,6 +112,34 @@ async def test_a_message_does_not_wait_for_the_clock_of_the_server_that_stored_i
         await receiver.wait(3)
         assert await here.world.until(3) == ["delivered"] * 3
         assert len({message.id for message in receiver.came}) == 3
+
+
+async def test_a_release_that_fails_cuts_off_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that is cut off is sent again, whether or not it was taken."""
+    held, answered = anyio.Event(), anyio.Event()
+
+    async def answer(_: str) -> Response:
+        held.set()
+        await answered.wait()
+        return Response(status_code=204)
+
+    async def fail(*_: object) -> None:  # noqa: RUF029
+        failed.append(True)
+        raise StoreUnavailable("The database cannot be written.")
+
+    failed: list[bool] = []
+    monkeypatch.setattr(desk, "_RELEASE_S", 0.05)
+    async with receiving(answer) as receiver, two_servers() as (here, _):
+        await here.world.add(receiver.url())
+        await here.world.create()
+        with anyio.fail_after(30):
+            await held.wait()
+            monkeypatch.setattr(WebhookStore, "release", fail)
+            while len(failed) < 3:  # noqa: ASYNC110  no signal
+                await anyio.sleep(0.01)
+            answered.set()
+            assert await here.world.until(1) == ["delivered"]
+        assert len(receiver.came) == 1
 
 
 @pytest.mark.parametrize("how", ["dead", "stopping"])
