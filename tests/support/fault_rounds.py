@@ -138,6 +138,8 @@ class FaultRounds:
         self.notes.write(self.histories / f"round-{round_.number}.jsonl")
         found = judge(read_history(self.notes.lines()))
         self.carried = None if found else main.conversation_id
+        if found:
+            self.notes = Notes()  # or each later round would find it, too
         return found
 
     async def _note_state(self) -> None:
