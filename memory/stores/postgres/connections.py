@@ -39,6 +39,7 @@ PARAMETERS: Final[dict[str, Any]] = {
 UNREADABLE: Final = (
     "The database cannot be opened: its address must be one such as postgresql://user@host/name."
 )
+_NO_DESCRIPTOR: Final = "The database cannot be read: this program may open no more files."
 _SESSION: Final = (
     "SET search_path TO {schema};"
     " SET lock_timeout TO '5s';"
@@ -228,7 +229,7 @@ class _Reading:
 
     def use_blocking(self, use: Callable[[Driver], T], connection: Driver) -> T:
         """Return what `use` does with a connection; its statements may be cancelled."""
-        with socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM) as way:
+        with _second_handle(connection) as way:
             with self._lock:
                 if self.is_over:
                     raise StoreUnavailable("Nobody waits for this any more.")
@@ -255,6 +256,14 @@ class _Reading:
                     connection.cancel_safe(timeout=_CANCEL_S)
                 with suppress(OSError):
                     way.shutdown(socket.SHUT_RDWR)
+
+
+def _second_handle(connection: Driver) -> socket.socket:
+    """Return another handle of a connection's socket, which closes nothing of it."""
+    try:
+        return socket.fromfd(connection.fileno(), socket.AF_INET, socket.SOCK_STREAM)
+    except OSError as exc:
+        raise StoreUnavailable(_NO_DESCRIPTOR) from exc
 
 
 class ReaderPool(_Pool):

@@ -1,6 +1,8 @@
 """Transactions on PostgreSQL: rivals that contradict them, lost connections, statements sent ahead."""
 
+import errno
 import random
+import socket
 import threading
 from functools import partial
 from typing import Any
@@ -244,6 +246,20 @@ async def test_a_reading_that_is_cancelled_is_stopped_on_the_server(schema: str)
         with anyio.fail_after(20):
             while await sleeping():  # noqa: ASYNC110
                 await anyio.sleep(0.01)
+        assert await count_words(database) == 0
+
+
+async def test_a_reading_without_a_descriptor_left_is_unavailable(
+    schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async with open_schema(schema, STEPS) as database:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "fromfd", refuse)
+            with pytest.raises(StoreUnavailable, match="no more files"):
+                await count_words(database)
         assert await count_words(database) == 0
 
 
