@@ -10,7 +10,7 @@ from memory.recall.query import MAX_SHOWN, Found, Hit
 
 _LEAST_NEARNESS: Final = 0.6
 """Fewer items for the same answers: measured on a person's questions, see `bench/README.md`."""
-_LEAST_BY_WORDS: Final = 0.45
+_LEAST_BY_WORDS: Final = 0.4
 """The same where no other retriever found anything: each lets some more items pass, and one alone
 must let as many pass.
 """

@@ -197,7 +197,7 @@ async def test_by_words_alone_what_is_somewhat_farther_is_shown_as_well() -> Non
     words = RetrieverAnswer(
         candidates=[
             Candidate(item_id=name, strength=0.9, nearness=nearness)
-            for name, nearness in (("not_01", 1.0), ("not_02", 0.5), ("not_03", 0.4))
+            for name, nearness in (("not_01", 1.0), ("not_02", 0.5), ("not_03", 0.35))
         ]
     )
     by_words = GivingRetriever("fulltext", words)
