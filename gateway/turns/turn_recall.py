@@ -5,6 +5,7 @@ Memory is asked in the meantime. The model is not asked until memory has answere
 """
 
 import logging
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -67,10 +68,11 @@ class TurnRecall:
         began = anyio.current_time()
         try:
             with anyio.move_on_after(deadline_s + self._selecting_s + _LATE_S):
-                with anyio.move_on_after(deadline_s * _CATCHING_UP_SHARE):
-                    await self._context.parts.memory.catch_up()
+                async with anyio.create_task_group() as beside:
+                    beside.start_soon(self._catch_up, deadline_s * _CATCHING_UP_SHARE)
+                    query = await self._query(conversation)
                 left_s = began + deadline_s - anyio.current_time()
-                query = await self._query(conversation, left_s)
+                query = replace(query, deadline_s=left_s)
                 pack = await self._context.parts.memory.reader.recall(query)
             self.fields, self._text = memory_fields(pack), str(pack.text)
             self._pending = tuple(pack.pending_intent_ids)
@@ -99,7 +101,12 @@ class TurnRecall:
             line = f"{_SILENCE}: {', '.join(silent)}. {_MAY_HAVE_MORE}"
             self._text = f"{self._text}\n\n{line}" if self._text else line
 
-    async def _query(self, conversation: Conversation, deadline_s: float) -> QueryPack:
+    async def _catch_up(self, within_s: float) -> None:
+        """Have the record take over what ended just now."""
+        with anyio.move_on_after(within_s):
+            await self._context.parts.memory.catch_up()
+
+    async def _query(self, conversation: Conversation) -> QueryPack:
         turn = self._context.turn
         return QueryPack(
             queries=(turn.message,),
@@ -108,7 +115,6 @@ class TurnRecall:
             conversation_id=turn.conversation_id,
             active_tools=await self._context.parts.memory.tools.of(turn.conversation_id),
             seen=await seen_in(self._context.parts.turns, conversation),
-            deadline_s=deadline_s,
             mode=self._context.parts.memory.recall_mode,
             selecting_s=self._selecting_s,
         )
