@@ -24,9 +24,13 @@ class Seen:
         A turn and its episode count whatever became of them; of all else a changed one says
         something new.
         """
-        if item.turn_id in self.turns and (item.kind in {"turn", "episode"} or item.revision == 1):
+        return self.has_state(item.id, item.turn_id, item.kind, item.revision)
+
+    def has_state(self, item_id: str, turn_id: str | None, kind: str, revision: int) -> bool:
+        """Return what `has` does of an item with these values."""
+        if turn_id in self.turns and (kind in {"turn", "episode"} or revision == 1):
             return True
-        return self.shown.get(item.id, 0) >= item.revision
+        return self.shown.get(item_id, 0) >= revision
 
 
 NOTHING_SEEN: Final = Seen()

@@ -49,9 +49,9 @@ class AskedWords:
         self._sets: dict[str, frozenset[int]] = {}
         self._read: dict[int, IndexedRow] = {}
         self._counted = counts.counting_blocking(connection, readable)
-        self._shown = seen.shown
-        self._found_seen = _ask_for_seen(connection, seen)
-        self._seen: list[int] | None = None
+        self._seen = seen
+        self._found_mentioned = _ask_for_mentioned(connection, seen)
+        self._is_seen: dict[int, bool] = {}
         self.own: OwnRows | None = None
         self._asked: dict[str, AskedWord] = {}
         """The words of all questions."""
@@ -150,15 +150,26 @@ class AskedWords:
         """How many rows may be read."""
         return self._counted()
 
-    def seen(self) -> list[int]:
-        """Return the rows of items that need not be found, the same for all questions."""
-        if self._seen is None:
-            self._seen = [
-                row["seq"]
-                for row in self._found_seen
-                if row["was_said"] or row["revision"] <= self._shown[row["id"]]
-            ]
-        return self._seen
+    def seen(self, seqs: AbstractSet[int]) -> list[int]:
+        """Return those of some rows whose items need not be found.
+
+        Only of the few that were mentioned and are among these it is read in which state they are:
+        the mentioned ones stand in indexes, and their states in rows far apart.
+        """
+        mentioned = self._mentioned & seqs
+        unknown = mentioned - self._is_seen.keys()
+        if unknown:
+            places = ", ".join(map(str, sorted(unknown)))
+            rows = self._connection.execute(
+                f"SELECT seq, id, turn_id, kind, revision FROM items WHERE seq IN ({places})"  # noqa: S608
+            )
+            self._is_seen |= {seq: self._seen.has_state(*state) for seq, *state in rows}
+        return [seq for seq in mentioned if self._is_seen.get(seq, False)]
+
+    @cached_property
+    def _mentioned(self) -> frozenset[int]:
+        """The rows of items that were shown, or made of what was said."""
+        return frozenset(row[0] for row in self._found_mentioned)
 
     def _found(self, terms: Mapping[str, str]) -> Sequence[Rows]:
         """Look up terms, of which the expressions are given."""
@@ -191,14 +202,12 @@ class AskedWords:
         return self.index.having(term, self.word(term).stem)
 
 
-def _ask_for_seen(connection: Connection, seen: Seen) -> Iterable[Any]:
-    """Return the rows, yet to be waited for, of items that were said or shown."""
+def _ask_for_mentioned(connection: Connection, seen: Seen) -> Iterable[Any]:
+    """Return the rows, yet to be waited for, of items that were shown or made of what was said."""
     if not seen.turns and not seen.shown:
         return ()
     return connection.execute(
-        "SELECT seq, id, revision, 0 AS was_said FROM items"
-        " WHERE id IN (SELECT value FROM json_each(?)) UNION ALL"
-        " SELECT seq, id, revision, 1 FROM items WHERE turn_id IN"
-        " (SELECT value FROM json_each(?)) AND (kind IN ('turn', 'episode') OR revision = 1)",
+        "SELECT seq FROM items WHERE id IN (SELECT value FROM json_each(?)) UNION ALL"
+        " SELECT seq FROM items WHERE turn_id IN (SELECT value FROM json_each(?))",
         (id_list(seen.shown), id_list(seen.turns)),
     )

@@ -7,7 +7,7 @@ Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009).
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
@@ -71,23 +71,6 @@ class Texts:
             known = self._counts[word] = self._counted(word)
         return known
 
-    def rows(self, word: AskedWord, found: AbstractSet[int] | None) -> Iterable[int]:
-        """Return the rows that have a word: those of `found` by the index, or where it was not
-        asked (None), those in whose texts the word stands.
-        """
-        return self.counts(word) if found is None else found & self.lengths.keys()
-
-    def with_own(self, words: Iterable[tuple[AskedWord, AbstractSet[int] | None]]) -> set[int]:
-        """Return the rows that have one of the words themselves, not only beside them; see `rows`
-        for what is beside a word.
-        """
-        return {
-            seq
-            for word, found in words
-            for seq in self.rows(word, found)
-            if any(self.counts(word).get(seq, NOWHERE)[:2])
-        }
-
     def _counted(self, word: AskedWord) -> Mapping[int, Sequence[int]]:
         whole, begin = self._whole, f" {word.begin}"
         alike: list[tuple[int, str]] = []
@@ -110,33 +93,36 @@ def _folded(text: str) -> str:
     return _ACCENTED.sub(lambda letter: normalize("NFD", letter[0])[0], text)
 
 
-def scores(texts: Texts, terms: Iterable[tuple[Term, AbstractSet[int] | None]]) -> dict[int, float]:
-    """Return the score of each row by the words that it has; see `Texts.rows` for what is beside a
-    term.
+def scores(
+    texts: Texts,
+    seqs: Collection[int],
+    terms: Iterable[tuple[Term, AbstractSet[int] | None]],
+) -> tuple[dict[int, float], set[int]]:
+    """Return the score of some of the rows by the words that each has, and the rows that have one
+    of the words themselves, not only beside them.
+
+    Beside a term stand the rows that have it by the index; None: those in whose texts it stands.
     """
-    average = max(1.0, sum(texts.lengths.values()) / len(texts.lengths)) if texts.lengths else 1.0
-    norms = {
-        seq: 1 - _LENGTH_SHARE + _LENGTH_SHARE * length / average
-        for seq, length in texts.lengths.items()
-    }
+    average = max(1.0, sum(texts.lengths[seq] for seq in seqs) / max(1, len(seqs)))
+    norms = {seq: 1 - _LENGTH_SHARE + _LENGTH_SHARE * texts.lengths[seq] / average for seq in seqs}
     points = dict.fromkeys(norms, 0.0)
+    own: set[int] = set()
     for term, found in terms:
-        counts = texts.counts(term.word)
-        for seq in texts.rows(term.word, found):
-            often = _often(term.word, counts.get(seq, NOWHERE))
-            often_enough = often + _SATURATION * norms[seq]
-            points[seq] += term.worth * often * (1 + _SATURATION) / often_enough
-    return points
+        is_single = is_character(term.word.stem)
+        counts = {} if is_single and found is not None else texts.counts(term.word)
+        worth = term.worth * (1 + _SATURATION)
+        for seq in points.keys() & (counts.keys() if found is None else found):
+            title, body, before, after = counts.get(seq, NOWHERE)
+            if is_single:
+                often = _CHARACTER
+            else:
+                often = _TITLE * title + body + _BEFORE * before + _AFTER * after or 1.0
+            points[seq] += worth * often / (often + _SATURATION * norms[seq])
+            if title or body or (is_single and found is not None):
+                own.add(seq)
+    return points, own
 
 
 def presence(term: str, worth: float) -> float:
     """Return a score for having a word, used before the row is read."""
     return worth * (_CHARACTER if is_character(term) else 1.0)
-
-
-def _often(word: AskedWord, counts: Sequence[int]) -> float:
-    """Return how often a word stands in a row, in any form, weighted by column."""
-    if is_character(word.stem):
-        return _CHARACTER
-    title, body, before, after = counts
-    return _TITLE * title + body + _BEFORE * before + _AFTER * after or 1.0

@@ -8,6 +8,7 @@ and scored by how often and where all words of the question stand in them.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -25,22 +26,29 @@ from memory.stores.sqlite.fulltext_index import label_tokens, may_lack, token, w
 from memory.stores.sqlite.owner_index import MAX_COUNTED, MAX_RANKED, OwnerIndex, RowCounts
 from memory.stores.sqlite.stems import Stems
 from memory.stores.sqlite.word_index import IndexedRow, WordIndex
-from memory.text.terms import is_character
 
 _MANY_ROWS: Final = 6000
 """If the words stand in so many rows, single characters would add rows and little distinction."""
 _MAX_REPEATS: Final = 3
 _LOOKED_AT: Final = 4
 """Times as many rows as are read have their labels checked before the index is asked."""
+_IN_COMMON: Final = 0.75
+"""Part of a question's rows that another one must have for both to be counted in one text: a word
+is looked for in the whole text.
+"""
+_Weights = tuple[tuple[str, int], ...]
+"""The words of a question with their weights."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
-    """Rows with their points."""
+class _Chosen:
+    """The rows that look best for some words, to be scored by their texts."""
 
-    texts: Texts
     rows: Mapping[int, IndexedRow]
-    points: Mapping[int, float]
+    terms: Sequence[tuple[Term, AbstractSet[int] | None]]
+    """The words that stand somewhere, with the rows that have them; None: too common to be asked
+    for.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +84,21 @@ class FulltextSearch:
             connection, self.scope.readable_owners, self.kinds, lambda: words.total
         )
         words.ask(wordings)
-        scored: dict[tuple[tuple[str, int], ...], _Scored] = {}
-        answers = []
+        chosen: dict[_Weights, _Chosen] = {}
+        asked = []
         for wording in wordings:
             search = replace(self, wording=wording)
             weights = search._weights(words)  # noqa: SLF001  another one of this class
             same = tuple(weights.items())  # as where what else a message quotes stands nowhere
-            if same not in scored:
-                scored[same] = search._scored(words, weights)  # noqa: SLF001
-            answers.append(search._hits(words, scored[same]))  # noqa: SLF001
-        return answers
+            if same not in chosen:
+                chosen[same] = search._chosen(words, weights)  # noqa: SLF001
+            asked.append((search, same))
+        texts = _texts(chosen, self.stems)
+        points = {same: _points(texts[same], one) for same, one in chosen.items()}
+        return [
+            search._hits(words, texts[same], chosen[same].rows, points[same])  # noqa: SLF001
+            for search, same in asked
+        ]
 
     def _weights(self, words: AskedWords) -> dict[str, int]:
         """Look the words of the question up; return the weights of those that stand somewhere."""
@@ -117,10 +130,10 @@ class FulltextSearch:
             return owners
         return index.all_of([owners, index.scoped(token("kind", kind) for kind in self.kinds)])
 
-    def _scored(self, words: AskedWords, weights: Mapping[str, int]) -> "_Scored":
-        """Return the rows that rank best by words that stand somewhere."""
+    def _chosen(self, words: AskedWords, weights: Mapping[str, int]) -> _Chosen:
+        """Return the rows that look best by words that stand somewhere."""
         if not weights:
-            return _Scored(Texts((), self.stems), {}, {})
+            return _Chosen({}, ())
         asked = list(_affordable({term: words.count(term) for term in weights}))
         worth = {term: weights[term] * rarity(words.total, words.count(term)) for term in weights}
         # where a word has too many rows, the labels decide which are the newest
@@ -135,8 +148,8 @@ class FulltextSearch:
             for seq in points.keys() & likely.keys():
                 points[seq] += likely[seq]
             likely |= points
-        for seq in words.seen():
-            likely.pop(seq, None)
+        for seq in words.seen(likely.keys()):
+            del likely[seq]
         if self.span.is_bounded:
             within = words.within(self.span, self.scope.readable_owners)
             likely = {seq: points for seq, points in likely.items() if seq in within}
@@ -144,18 +157,10 @@ class FulltextSearch:
             rows = words.read(_most_points(likely, self.limit))
         else:
             rows = self._first_labelled(words, likely, asked)
-        texts = Texts(((row.seq, row.columns) for row in rows), self.stems)
-        # words that were too common to bring rows add to the score of those that have them
-        found = [(Term(words.word(term), worth[term]), having.get(term)) for term in weights]
-        points = scores(texts, found)
-        turns = {row.seq for row in rows if row.kind == "turn"}
-        if turns:
-            # a turn found by its neighbours alone says nothing of the matter
-            own = texts.with_own((term.word, seqs) for term, seqs in found)
-            own = own.union(*(having[term] for term in asked if is_character(term)))
-            for seq in turns - own:
-                del points[seq]
-        return _Scored(texts, {row.seq: row for row in rows}, points)
+        return _Chosen(
+            {row.seq: row for row in rows},
+            [(Term(words.word(term), worth[term]), having.get(term)) for term in weights],
+        )
 
     def _first_labelled(
         self, words: AskedWords, likely: Mapping[int, float], asked: Sequence[str]
@@ -167,22 +172,26 @@ class FulltextSearch:
         """
         most = self.limit
         seqs, carrying = _most_points(likely, most * _LOOKED_AT), list[IndexedRow]()
+        judged: dict[tuple[str, str], bool] = {}  # most rows have the same labels
         for first in range(0, most * _LOOKED_AT, most):
             part = seqs[first : first + most]
-            carrying += filter(self._carries, words.read(part))
+            for row in words.read(part):
+                labelled = (row.kind, row.labels)
+                if labelled not in judged:
+                    judged[labelled] = self._carries(*labelled)
+                if judged[labelled]:
+                    carrying.append(row)
             if len(carrying) >= most or len(part) < most:
                 return carrying[:most]
         kept = words.labelled(asked, self._labels(words.index))
         kept_points = {seq: points for seq, points in likely.items() if seq in kept}
         return words.read(_most_points(kept_points, most))
 
-    def _carries(self, row: IndexedRow) -> bool:
+    def _carries(self, kind: str, labels_json: str) -> bool:
         """Return whether an item has the wanted labels, or lacks those that it may lack."""
-        labels = json.loads(row.labels)
+        labels = json.loads(labels_json)
         return all(
-            labels[name] in values
-            if name in labels
-            else None in values and may_lack(row.kind, name)
+            labels[name] in values if name in labels else None in values and may_lack(kind, name)
             for name, values in self.scope.wanted.items()
         )
 
@@ -190,27 +199,63 @@ class FulltextSearch:
         wanted = label_tokens(self.scope)
         return index.all_of(index.scoped(tokens) for tokens in wanted) if wanted else ""
 
-    def _hits(self, words: AskedWords, scored: "_Scored") -> list[WordHit]:
-        if not scored.points:
+    def _hits(
+        self,
+        words: AskedWords,
+        texts: Texts,
+        rows: Mapping[int, IndexedRow],
+        points: Mapping[int, float],
+    ) -> list[WordHit]:
+        if not points:
             return []
         expected = self._expected()
         words.look_up(expected)
         expectation = Expectation.of(expected, words.count, words.total)
         covered = expectation.coverages(
-            {term: words.among(term, scored.texts) for term in expectation.worth}, scored.points
+            {term: words.among(term, texts) for term in expectation.worth}, points
         )
         only_cases, unique = tuple(self.kinds) == ("case",), rarity(words.total, 0)
         return [
             WordHit(
-                item_id=scored.rows[seq].item_id,
+                item_id=rows[seq].item_id,
                 score=score,
                 coverage=covered[seq],
                 is_weak=is_weak_case(covered[seq], score / unique)
                 if only_cases
                 else is_weak(covered[seq]),
             )
-            for seq, score in sorted(scored.points.items(), key=lambda hit: (-hit[1], hit[0]))
+            for seq, score in sorted(points.items(), key=lambda hit: (-hit[1], hit[0]))
         ]
+
+
+def _texts(chosen: Mapping[_Weights, _Chosen], stems: Stems) -> dict[_Weights, Texts]:
+    """Return the text in which the words of each question are counted; those with most rows in
+    common share one.
+    """
+    shared: list[tuple[dict[int, Sequence[str]], list[_Weights]]] = []
+    for same, one in chosen.items():
+        least = _IN_COMMON * len(one.rows)
+        rows, asked = next(
+            (known for known in shared if len(known[0].keys() & one.rows.keys()) >= least), ({}, [])
+        )
+        if not asked:
+            shared.append((rows, asked))
+        rows |= {seq: row.columns for seq, row in one.rows.items()}
+        asked.append(same)
+    made = [(Texts(rows.items(), stems), asked) for rows, asked in shared]
+    return {same: texts for texts, asked in made for same in asked}
+
+
+def _points(texts: Texts, chosen: _Chosen) -> dict[int, float]:
+    """Return the score of each row that says something of the matter.
+
+    Words that were too common to bring rows add to the score of those that have them. A turn found
+    by its neighbours alone says nothing.
+    """
+    points, own = scores(texts, chosen.rows, chosen.terms)
+    return {
+        seq: value for seq, value in points.items() if seq in own or chosen.rows[seq].kind != "turn"
+    }
 
 
 def _most_points(points: Mapping[int, float], most: int) -> list[int]:

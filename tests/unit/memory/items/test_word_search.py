@@ -235,7 +235,7 @@ def test_questions_that_differ_in_words_that_stand_nowhere_are_ranked_once(
 ) -> None:
     ranked = []
 
-    def watched(*given: Any) -> dict[int, float]:
+    def watched(*given: Any) -> tuple[dict[int, float], set[int]]:
         ranked.append(given)
         return scores(*given)
 
@@ -247,3 +247,14 @@ def test_questions_that_differ_in_words_that_stand_nowhere_are_ranked_once(
         found = search_of.run_each_blocking(connection, [QuestionWords.of(text) for text in asked])
     assert found == alone
     assert len(ranked) == 2
+
+
+def test_a_question_is_scored_by_its_own_rows_where_others_are_read_beside_them() -> None:
+    asked = ["lag of kafka beside the gateway", "kafka lag"]
+    long = "the gateway was out for a night of many words and of nothing else"
+    with holding(one="kafka lag", two="kafka lag spikes", three="kafka", four=long) as connection:
+        alone = [search(connection, text) for text in asked]
+        search_of = FulltextSearch(QuestionWords({}, ()), Scope(owner_id="ann"))
+        found = search_of.run_each_blocking(connection, [QuestionWords.of(text) for text in asked])
+    assert [len(hits) for hits in found] == [4, 3]
+    assert found == alone
