@@ -15,6 +15,7 @@ from memory.items.store import WordHit
 from memory.recall.question_words import MAX_CHARACTERS, MAX_TERMS, QuestionWords
 from memory.stores.sqlite import fulltext_search, owner_index
 from memory.stores.sqlite.bm25 import scores
+from memory.stores.sqlite.fulltext_index import token
 from memory.stores.sqlite.fulltext_search import FulltextSearch
 from memory.stores.sqlite.items import put_item_blocking
 from memory.stores.sqlite.owner_index import RowCounts, look_up_blocking
@@ -51,6 +52,24 @@ def test_no_name_of_an_owner_or_label_is_a_wrong_one(
     connection: sqlite3.Connection, owner: str, label: str
 ) -> None:
     assert search(connection, "near 部署", Scope(owner_id=owner, project_id=label)) == []
+
+
+def test_no_part_of_a_scope_is_a_word_of_a_question() -> None:
+    asked = [
+        *(token("owner", owner) for owner in ("ann", "bob")),
+        token("kind", "episode"),
+        token("without", "project_id"),
+    ]
+    with holding(one="kafka lag") as connection:
+        put_item_blocking(connection, item("two", "gateway", scope=Scope(owner_id="bob")))
+        found = {
+            name
+            for name in asked
+            for owner in ("ann", "bob")
+            if search(connection, name, Scope(owner_id=owner))
+        }
+        assert found == set()
+        assert [hit.item_id for hit in search(connection, "kafka")] == ["one"]
 
 
 def test_no_more_rows_are_ranked_than_the_bound_and_the_rarest_words_are_asked_first(
