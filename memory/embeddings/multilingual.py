@@ -22,7 +22,8 @@ _MAX_UNREAD: Final = 0.3
 """The largest share of letters in scripts that the model does not know: to it texts in such a
 script are alike."""
 _READ: Final = re.compile(
-    r"[\u0000-\u024f\u0400-\u04ff\u0600-\u06ff\u0e00-\u0e7f\u1e00-\u1eff\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    r"[\u0000-\u024f\u0400-\u04ff\u0600-\u06ff\u0e00-\u0e7f\u1e00-\u1eff"
+    r"\u3005-\u30ff\u3400-\u9fff\uac00-\ud7af"
     r"\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
 

@@ -50,7 +50,8 @@ _HASHES = re.compile(r"(?:sha|md)\d{1,3}[_\-]\Z")
 _PLAIN_HEAD = re.compile(r"(?:[a-z]{2,12}[_\-])+|(?:[A-Z]{2,12}[_\-])+")
 _LONG_TAIL = re.compile(r"[_\-][A-Za-z0-9]{20}")
 _UNLISTED = re.compile(
-    rf"{_B}(?<![_\-./+\\])(?<!sha256=)(?<!sha384=)(?<!sha512=)(?P<head>(?:[A-Za-z][A-Za-z0-9]{{0,15}}[_\-]){{1,4}})"
+    rf"{_B}(?<![_\-./+\\])(?<!sha256=)(?<!sha384=)(?<!sha512=)"
+    r"(?P<head>(?:[A-Za-z][A-Za-z0-9]{0,15}[_\-]){1,4})"
     r"(?P<tail>[A-Za-z0-9]{20,512})(?![A-Za-z0-9_\-/+]|\.[A-Za-z0-9])"
 )
 """Joined words and a long tail, as most providers make tokens today: `acme_sk_…`, `acme-pat-…`."""
