@@ -18,9 +18,14 @@ router = APIRouter()
 @router.get("/session")
 async def show_session(context: Context) -> Response:
     """Return who sends this request, and how they signed in."""
-    state = context.request.state
-    told = {"user": context.user_id, "role": state.role, "signed_in_by": state.signed_in_by}
-    return JsonResponse(told)
+    return JsonResponse(_who(context))
+
+
+@router.get("/users/me")
+async def show_user(context: Context) -> Response:
+    """Return who sends this request, with what they may use and have used today."""
+    quota = await context.chat.conversations.show_quota(context.user_id)
+    return JsonResponse({**_who(context), "quota": quota})
 
 
 @router.get("/auth/sign-in")
@@ -67,6 +72,11 @@ def _told_by_page(sign_ins: SignIns, request: Request, error: GatewayError) -> R
     if request.headers.get("sec-fetch-mode") != "navigate":
         raise error
     return RedirectResponse(f"{sign_ins.home}?sign_in={error.code}", HTTPStatus.SEE_OTHER)
+
+
+def _who(context: Context) -> dict[str, str]:
+    state = context.request.state
+    return {"user": context.user_id, "role": state.role, "signed_in_by": state.signed_in_by}
 
 
 def _sign_ins_of(sign_ins: SignIns | None) -> SignIns:

@@ -155,6 +155,7 @@ OWN_ALONE = {
     ("GET", "/quota"),
     ("GET", "/audit"),
     ("GET", "/session"),
+    ("GET", "/users/me"),
     ("POST", "/auth/sign-out"),
     ("GET", "/mcp-servers"),
     ("GET", "/skills"),

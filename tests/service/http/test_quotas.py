@@ -72,6 +72,20 @@ async def test_without_a_quota_there_is_no_limit(tmp_path: Path) -> None:
         }
 
 
+async def test_a_user_reads_who_they_are_with_their_quota(tmp_path: Path) -> None:
+    async with two_clients(tmp_path, max_user_running_turns=2) as (ada, bob):
+        assert (await ask(ada)).is_success
+
+        told = [await one.read("/users/me") for one in (ada, bob)]
+
+        assert [(me["user"], me["role"], me["signed_in_by"]) for me in told] == [
+            ("ada", "user", "token"),
+            ("bob", "user", "token"),
+        ]
+        assert [me["quota"] for me in told] == [await one.read("/quota") for one in (ada, bob)]
+        assert told[0]["quota"]["daily_turns"]["used"] == 1
+
+
 async def test_so_many_conversations_of_a_user_work_at_once(tmp_path: Path) -> None:
     users = ("ada", "bob")
     async with staged(tmp_path, users=users, on_port=True, max_user_live_agents=1) as stage:
