@@ -1,14 +1,16 @@
 """`/mcp`: Candor's memory for the agents of other programs."""
 
+import json
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 from fastapi import APIRouter
 from mcp import MCPError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.types import INVALID_PARAMS, CallToolResult, Tool, ToolAnnotations
+from mcp.types import INVALID_PARAMS, PARSE_ERROR, CallToolResult, Tool, ToolAnnotations
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from gateway.chat.memory_calls import READING, MemoryCalls
 from gateway.doors.mcp.server import URI, memory_server, text_result
@@ -40,6 +42,11 @@ _OWN_TOOLS: Final[Mapping[str, tuple[type[Body], str]]] = {
         "Write down what work was about, what was done, decided and checked, what went wrong.",
     ),
 }
+_UNREADABLE: Final[Mapping[tuple[int, str], str]] = {
+    (PARSE_ERROR, "Parse error"): "The body is not JSON.",
+    (INVALID_PARAMS, "Validation error"): "The body is no message of JSON-RPC 2.0.",
+}
+"""What is said of a body, by the code and the beginning of what the library says of it."""
 
 
 class _Exchange(Response):
@@ -57,7 +64,36 @@ class _Exchange(Response):
             max_request_body_size=_MAX_BODY_BYTES,
         )
         async with manager.run():
-            await manager.handle_request(scope, receive, send)
+            await manager.handle_request(scope, receive, _in_own_words(send))
+
+
+def _in_own_words(send: Send) -> Send:
+    """Pass an answer on, but for what the library says of a body that it cannot read: it would show
+    the words of its parser and the body.
+    """
+    held: list[Message] = []
+
+    async def sent(message: Message) -> None:
+        if message.get("status") == HTTPStatus.BAD_REQUEST:
+            held.append(message)
+            return
+        if held:
+            start, body = held.pop(), _told(message["body"])
+            length = (b"content-length", str(len(body)).encode())
+            others = [header for header in start["headers"] if header[0] != length[0]]
+            await send({**start, "headers": [*others, length]})
+            message = {**message, "body": body}
+        await send(message)
+
+    return sent
+
+
+def _told(body: bytes) -> bytes:
+    answer = json.loads(body)
+    error = answer["error"]
+    known = error["code"], error["message"].partition(":")[0]
+    error["message"] = _UNREADABLE.get(known, error["message"])
+    return json_text(answer).encode()
 
 
 class _UserCalls:

@@ -90,6 +90,19 @@ class Broken:
         raise RuntimeError("secret of /etc/candor")
 
 
+async def test_what_is_no_message_of_mcp_is_told_in_words_of_this_server(tmp_path: Path) -> None:
+    accepts = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    async with one_client(tmp_path) as client:
+        for body, code, told in (
+            ("no", -32700, "The body is not JSON."),
+            ("[]", -32602, "The body is no message of JSON-RPC 2.0."),
+            ('{"secret": 1}', -32602, "The body is no message of JSON-RPC 2.0."),
+        ):
+            answer = await client.post("/mcp", content=body, headers=accepts)
+            assert answer.status_code == 400
+            assert answer.json()["error"] == {"code": code, "message": told}
+
+
 async def test_a_fault_of_our_own_tells_nothing_but_the_request_id_and_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
