@@ -103,6 +103,7 @@ PARTS: Final = (
             "note_files",
             "record_switch",
             "forgotten_items",
+            "copied_turns",
             "intents",
             "pending_context",
             "ended_turns",

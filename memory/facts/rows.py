@@ -153,6 +153,14 @@ def take_fact_blocking(
     return fact
 
 
+def words_of_facts_blocking(connection: Connection, fact_ids: Sequence[str]) -> list[str]:
+    """Return the statements of some facts, and the words by which they were told."""
+    facts = [fact_blocking(connection, fact_id) for fact_id in fact_ids]
+    return [
+        text for fact in facts if fact is not None for text in (fact.text, fact.evidence) if text
+    ]
+
+
 def forgotten_on_request_blocking(
     connection: Connection, *, turn: ToldTurn, told: Sequence[Forgotten]
 ) -> None:

@@ -67,7 +67,9 @@ class RecordIndex:
         found = {item.id for item in made}
         without = [change.turn_id for change in changes if change.turn_id not in found]
         deleted = [change.turn_id for change in changes if change.is_deleted]
-        await self.store.put(made, without=without, deleted=deleted)
+        turns = [change.turn for change in changes if change.turn is not None]
+        copies = {turn.turn_id: turn.copy_of for turn in turns if turn.copy_of is not None}
+        await self.store.put(made, without=without, deleted=deleted, copies=copies)
         self._on_change()
         if without or deleted:
             self._on_removed()

@@ -1,7 +1,7 @@
 """The store of the items of conversations' turns."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -28,6 +28,21 @@ from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 _TAKEN: Final = "SELECT 1 FROM items WHERE owner_id = ? AND thread = ? AND position = ? AND id != ?"
 """An imported dialogue has the place in the thread."""
+_FORGOTTEN: Final = (
+    "SELECT 1 FROM forgotten_items WHERE item_id = ? OR item_id = ? AND was_deleted = 0"
+)
+"""What was deleted with its conversation lives on in its copy; what a person forgot does not."""
+_COPIED: Final = (
+    "INSERT INTO copied_turns (turn_id, copy_of) VALUES (?, ?) ON CONFLICT (turn_id) DO NOTHING"
+)
+_ALIKE: Final = (
+    "WITH asked (id) AS (SELECT value FROM json_each(:ids)),"
+    " firsts (id) AS (SELECT id FROM asked UNION"
+    " SELECT copy_of FROM copied_turns WHERE turn_id IN (SELECT id FROM asked))"
+    " SELECT id FROM firsts UNION"
+    " SELECT turn_id FROM copied_turns WHERE copy_of IN (SELECT id FROM firsts)"
+)
+"""Turns with those that were copied from them, or that they were copied from."""
 
 
 class SqlRecordStore:
@@ -52,12 +67,18 @@ class SqlRecordStore:
         )
 
     async def put(
-        self, items: Sequence[Item], *, without: Sequence[str], deleted: Sequence[str]
+        self,
+        items: Sequence[Item],
+        *,
+        without: Sequence[str],
+        deleted: Sequence[str],
+        copies: Mapping[str, str],
     ) -> None:
         """Write items and remove those of some turns, all in one transaction.
 
-        An item that a person forgot is not written again. Backends get what changed. Of the deleted
-        turns the ids are kept, like those of forgotten items; the chronicle keeps that they
+        `copies` are turns that were copied, each with the one that was copied first. An item that a
+        person forgot is not written again, nor is a copy of it. Backends get what changed. Of the
+        deleted turns the ids are kept, like those of forgotten items; the chronicle keeps that they
         happened, and no word.
         """
         now = self._now()
@@ -73,16 +94,19 @@ class SqlRecordStore:
             scrub_blocking(connection, telling, now, owner_id=None)
             if removed or telling:
                 request_vacuum_blocking(connection)
-            note_forgotten_blocking(connection, deleted, now)
+            note_forgotten_blocking(connection, deleted, now, was_deleted=True)
             for item in items:
-                self._put_blocking(connection, item, now)
+                self._put_blocking(connection, item, copies.get(item.id), now)
 
         await self._database.write(work)
 
-    def _put_blocking(self, connection: Connection, item: Item, now: datetime) -> None:
-        sql = "SELECT 1 FROM forgotten_items WHERE item_id = ?"
-        if first_row(connection, sql, (item.id,)) is not None:
+    def _put_blocking(
+        self, connection: Connection, item: Item, copy_of: str | None, now: datetime
+    ) -> None:
+        if first_row(connection, _FORGOTTEN, (item.id, copy_of)) is not None:
             return
+        if copy_of is not None:
+            connection.execute(_COPIED, (item.id, copy_of))
         known = item_blocking(connection, item.id)
         if known is not None:
             item = replace(item, revision=known.revision + 1)
@@ -114,10 +138,10 @@ def intents_of_turn_blocking(connection: Connection, turn_id: str) -> Sequence[s
 
 
 def words_of_turns_blocking(connection: Connection, turn_ids: Sequence[str]) -> list[str]:
-    """Return the intents with the messages and answers of turns."""
+    """Return the intents with the messages and answers of turns, and with their calls of memory."""
     rows = connection.execute(
         "SELECT id FROM intents WHERE turn_id IN (SELECT value FROM json_each(?))"
-        " AND (key LIKE 'turn.%' OR key LIKE 'llm.%')",
+        " AND (key LIKE 'turn.%' OR key LIKE 'llm.%' OR glob('tool.mcp__memory__*', key))",
         (json.dumps(turn_ids),),
     )
     return [row["id"] for row in rows]
@@ -140,10 +164,16 @@ def forget_turns_blocking(connection: Connection, intent_ids: Sequence[str], now
         " AND id IN (SELECT value FROM json_each(?))",
         (json.dumps(intent_ids),),
     )
-    turn_ids = [row["turn_id"] for row in rows]
-    for turn_id in turn_ids:
+    forget_copies_blocking(connection, [row["turn_id"] for row in rows], now)
+
+
+def forget_copies_blocking(connection: Connection, turn_ids: Sequence[str], now: datetime) -> None:
+    """Remove turns for good, with every turn that forks have of the same words."""
+    rows = connection.execute(_ALIKE, {"ids": json.dumps(turn_ids)}).fetchall()
+    alike = [row["id"] for row in rows]
+    for turn_id in alike:
         remove_turn_blocking(connection, turn_id, now)
-    note_forgotten_blocking(connection, turn_ids, now)
+    note_forgotten_blocking(connection, alike, now)
 
 
 def cut_replies_blocking(connection: Connection, intent_ids: Sequence[str], now: datetime) -> None:

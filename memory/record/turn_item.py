@@ -1,7 +1,8 @@
 """A finished turn of a conversation as an item: the person's words and the reply's conclusion.
 
 The item is a view of the conversation, which has every word; its id is the turn's. Turns are in
-their conversation's thread, so that they are searched with their neighbours.
+their conversation's thread, so that they are searched with their neighbours. They do not name the
+conversation by its title: that is its first message, which may be forgotten.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,8 +38,6 @@ class RecordedTurn:
     turn_id: str
     conversation_id: str
     owner_id: str
-    title: str
-    """The conversation's."""
     position: int
     """The turn's place in the conversation."""
     occurred_at: datetime
@@ -48,6 +47,8 @@ class RecordedTurn:
     recalled_ids: Sequence[str] = ()
     """The items that memory showed in it."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    copy_of: str | None = None
+    """The turn that was copied first, if this one came into its conversation as a copy."""
 
 
 def item_of(
@@ -77,7 +78,7 @@ def item_of(
         title=one_line(message, _TITLE_CHARS),
         summary=_summary(message, reply),
         body=f"{message}\n{REPLY}{reply}" if reply else message,
-        source=_source(turn, mask),
+        source=f"conversation {turn.conversation_id}",
         occurred_at=turn.occurred_at,
         updated_at=now,
         conversation_id=turn.conversation_id,
@@ -125,8 +126,3 @@ def _summary(message: str, reply: str) -> str:
     room = max(_SUMMARY_CHARS // _REPLY_SHARE, _SUMMARY_CHARS - len(asked) - len(REPLY) - 1)
     said = one_line(reply, room)
     return f"{one_line(message, _SUMMARY_CHARS - len(said) - len(REPLY) - 1)} {REPLY}{said}"
-
-
-def _source(turn: RecordedTurn, mask: Mask) -> str:
-    title = one_line(mask(turn.title), _TITLE_CHARS)
-    return f"conversation {title}" if title else f"conversation {turn.conversation_id}"

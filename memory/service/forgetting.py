@@ -14,7 +14,7 @@ from memory.cases.case_writes import delete_case_blocking
 from memory.cases.item import whole_item
 from memory.clock import Now
 from memory.episodes.store import delete_episode_blocking
-from memory.facts.rows import take_fact_blocking
+from memory.facts.rows import take_fact_blocking, words_of_facts_blocking
 from memory.intents.builders import Happening, intent_from_memory_forgotten
 from memory.intents.chronicle import Recording, record_blocking, scrub_blocking
 from memory.intents.registry import MemoryIntent
@@ -25,6 +25,7 @@ from memory.outbox.store import backends_of_blocking, enqueue_again_blocking
 from memory.record.store import (
     answers_after_blocking,
     cut_replies_blocking,
+    forget_copies_blocking,
     forget_turns_blocking,
     intents_of_turn_blocking,
     words_of_turns_blocking,
@@ -98,7 +99,8 @@ class Forgetting:
             item for item_id in item_ids if (item := await self._target(item_id)) is not None
         ]
         ids = [target.id for target in targets]
-        mentions = await find_mentions(self._database, ids, owner_id)
+        words = await self._database.read(partial(words_of_facts_blocking, fact_ids=ids))
+        mentions = await find_mentions(self._database, ids, owner_id, words)
         forget = partial(self._forget_blocking, mentions=mentions, now=self._now())
 
         def work(connection: Connection) -> bool:
@@ -127,6 +129,7 @@ class Forgetting:
         sources = [*(delete_episode_blocking(connection, target.id) or ()), *fact_intents]
         if target.kind == "turn":
             sources += intents_of_turn_blocking(connection, target.id)
+            forget_copies_blocking(connection, [target.id], now)
         forget_turns_blocking(connection, sources, now)
         shown = mentions_since_blocking(connection, mentions, [target.id], owner_id)
         intent_ids = [*sources, *shown, *answers_after_blocking(connection, shown)]

@@ -19,8 +19,8 @@ _ANSWERED: Final = frozenset({"answered", "answered_with_failures"})
 _CHANGES: Final = (
     "SELECT r.seq AS change_seq, r.turn_id AS changed_id,"
     " NOT EXISTS (SELECT 1 FROM turns x WHERE x.id = r.turn_id) AS is_deleted,"
-    " c.id AS conversation_id, c.user_id, c.title, c.project_id, c.app_code, c.environment,"
-    " t.seq AS position, t.created_at, t.message, t.result"
+    " c.id AS conversation_id, c.user_id, c.project_id, c.app_code, c.environment,"
+    " t.seq AS position, t.created_at, t.message, t.result, t.copy_of"
     " FROM record_changes r"
     " LEFT JOIN turns t ON t.id = r.turn_id AND t.state = 'completed' AND t.kept_out = 0"
     " AND t.started_at IS NOT NULL"
@@ -98,11 +98,11 @@ def _turn_of(row: Row) -> RecordedTurn:
         turn_id=row["changed_id"],
         conversation_id=row["conversation_id"],
         owner_id=row["user_id"],
-        title=row["title"],
         position=row["position"],
         occurred_at=from_rfc3339(row["created_at"]),
         message=row["message"],
         reply=result["reply"] if result["outcome"] in _ANSWERED else "",
         recalled_ids=[item["id"] for item in result["memory"]["injected"]],
         labels={name: row[name] for name in _LABELS if row[name]},
+        copy_of=row["copy_of"],
     )

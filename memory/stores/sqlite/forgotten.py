@@ -6,8 +6,8 @@ recognised by these ids and recorded as forgotten, too.
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -21,10 +21,12 @@ _MENTION: Final = (
     "(key LIKE 'memory.%' AND EXISTS (SELECT 1 FROM json_each(payload, '$.ids') AS one"
     " WHERE one.value IN (SELECT value FROM json_each(:ids)))"
     " OR (glob('tool.mcp__memory__*', key) OR glob('tool.mcp__memory_case__*', key))"
-    " AND EXISTS (SELECT 1 FROM json_each(:ids) AS one WHERE instr(payload, one.value) > 0))"
+    " AND EXISTS (SELECT 1 FROM json_each(:needles) AS one WHERE instr(payload, one.value) > 0))"
 )
 """An intent mentions an item by its id: it went into a prompt, or a tool of memory wrote or showed
-it."""
+it. A tool may also have been asked for its words."""
+_LEAST_WORDS: Final = 6
+"""Characters; shorter words may stand for something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +35,18 @@ class Mentions:
 
     intent_ids: tuple[str, ...]
     up_to: int
+    words: tuple[str, ...] = ()
+    """The words of the items, as a tool may have been asked for them."""
 
 
 async def find_mentions(
-    database: SqlDatabase, item_ids: Sequence[str], owner_id: str | None = None
+    database: SqlDatabase,
+    item_ids: Sequence[str],
+    owner_id: str | None = None,
+    words: Iterable[str] = (),
 ) -> Mentions:
-    """Return the intents of an owner, or of all, that mention items.
+    """Return the intents of an owner, or of all, that mention items or have some of the `words` as
+    they stand.
 
     This reads much, so it runs outside of any transaction; `mentions_since_blocking` adds what came
     since.
@@ -46,9 +54,14 @@ async def find_mentions(
     if not item_ids:
         return Mentions(intent_ids=(), up_to=0)
     up_to = int(await database.scalar("SELECT coalesce(max(seq), 0) FROM intents"))
-    sql, values = _mentions("<=", up_to, item_ids, owner_id)
-    rows = await database.rows(sql, values)
-    return Mentions(intent_ids=tuple(row["id"] for row in rows), up_to=up_to)
+    asked = [text.strip(" .。!！") for text in words]
+    known = Mentions(
+        intent_ids=(),
+        up_to=up_to,
+        words=tuple(text for text in dict.fromkeys(asked) if len(text) >= _LEAST_WORDS),
+    )
+    rows = await database.rows(*_mentions("<=", known, item_ids, owner_id))
+    return replace(known, intent_ids=tuple(row["id"] for row in rows))
 
 
 def mentions_since_blocking(
@@ -60,26 +73,38 @@ def mentions_since_blocking(
     """Return the known mentions of items and those since, within the caller's transaction."""
     if not item_ids:
         return []
-    rows = connection.execute(*_mentions(">", known.up_to, item_ids, owner_id))
+    rows = connection.execute(*_mentions(">", known, item_ids, owner_id))
     return [*known.intent_ids, *(row["id"] for row in rows)]
 
 
 def _mentions(
-    than: str, up_to: int, item_ids: Sequence[str], owner_id: str | None
+    than: str, known: Mentions, item_ids: Sequence[str], owner_id: str | None
 ) -> tuple[str, dict[str, object]]:
     sql = (
         f"SELECT id FROM intents WHERE seq {than} :up_to"  # noqa: S608  words of our own
         f" AND (CAST(:owner AS TEXT) IS NULL OR owner_id = :owner) AND {_MENTION}"
     )
-    return sql, {"up_to": up_to, "owner": owner_id, "ids": json.dumps(item_ids)}
+    written = [json.dumps(text, ensure_ascii=False)[1:-1] for text in known.words]
+    return sql, {
+        "up_to": known.up_to,
+        "owner": owner_id,
+        "ids": json.dumps(item_ids),
+        "needles": json.dumps([*item_ids, *written]),
+    }
 
 
-def note_forgotten_blocking(connection: Connection, item_ids: Sequence[str], now: datetime) -> None:
-    """Store the ids of forgotten items, within the caller's transaction."""
+def note_forgotten_blocking(
+    connection: Connection, item_ids: Sequence[str], now: datetime, *, was_deleted: bool = False
+) -> None:
+    """Store the ids of forgotten items, within the caller's transaction.
+
+    With `was_deleted` they went with their conversation, and nobody asked to forget them.
+    """
     connection.executemany(
-        "INSERT INTO forgotten_items (item_id, forgotten_at) VALUES (?, ?)"
-        " ON CONFLICT (item_id) DO UPDATE SET forgotten_at = excluded.forgotten_at",
-        [(item_id, rfc3339(now)) for item_id in item_ids],
+        "INSERT INTO forgotten_items (item_id, forgotten_at, was_deleted) VALUES (?, ?, ?)"
+        " ON CONFLICT (item_id) DO UPDATE SET forgotten_at = excluded.forgotten_at,"
+        " was_deleted = forgotten_items.was_deleted * excluded.was_deleted",
+        [(item_id, rfc3339(now), int(was_deleted)) for item_id in item_ids],
     )
 
 

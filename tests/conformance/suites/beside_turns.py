@@ -253,7 +253,6 @@ class BesideTurnsSuite(StoresSuite):
             turn_id=first.id,
             conversation_id=first.conversation_id,
             owner_id=ANN,
-            title="T",
             position=2,
             occurred_at=AT,
             message="message of a1",
@@ -266,7 +265,7 @@ class BesideTurnsSuite(StoresSuite):
         await changes(first.conversation_id, ConversationChange(title="T"))
         assert await taken(stores) == {}
         await changes(first.conversation_id, ConversationChange(title="U"))
-        assert await taken(stores) == {first.id: replace(recorded, title="U")}
+        assert await taken(stores) == {first.id: recorded}
         seq = await stores.record.last_seq()
         await stores.turns.copy_history(conversation().id, 9, conversation("f", title="F"))
         await stores.conversations.delete(first.conversation_id, AT)
@@ -276,7 +275,11 @@ class BesideTurnsSuite(StoresSuite):
         assert [one.change.turn_id for one in await stores.record.newest(after=seq, limit=1)] == [
             copy.id
         ]
-        assert set(await taken(stores)) == {first.id, copy.id}  # the copy takes its place
+        after = await taken(stores)
+        assert set(after) == {first.id, copy.id}  # the copy takes its place
+        assert after[copy.id] == replace(
+            recorded, turn_id=copy.id, conversation_id="cnv_f", labels={}, copy_of=first.id
+        )
         await stores.record.add_all()
         assert set(await taken(stores)) == {copy.id}
 

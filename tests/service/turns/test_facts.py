@@ -275,6 +275,21 @@ async def test_no_answer_that_had_it_says_what_was_forgotten(tmp_path: Path) -> 
         assert not [text for text in told if "number 12, as you" in text]
 
 
+@pytest.mark.parametrize("fact", [LOCKER, "我的储物柜是十二号"])
+async def test_the_chronicle_does_not_tell_what_memory_was_asked_for(
+    tmp_path: Path, fact: str
+) -> None:
+    search = {"tool": "mcp__memory__memory_search", "input": {"query": fact}}
+    elsewhere = {**search, "input": {"query": f"{fact}?", "kinds": ["episode"]}}
+    async with running_services(tmp_path) as services:
+        kept = await services.ask(saying(f"remember that {fact}", search, remember(fact)))
+        services.scripted.answers["Anything?"] = {"steps": [elsewhere, {"text": "No."}]}
+        await services.ask("Anything?")
+        assert await services.open_memory.forget(saved_ids(kept)[0], MINE)
+        told = [intent for intent in await intents_of(services) if fact in repr(intent)]
+        assert told == []
+
+
 async def test_twice_in_a_turn_and_kept_and_forgotten_at_once(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (first,) = saved_ids(await keep(services, LOCKER))

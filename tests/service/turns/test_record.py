@@ -168,10 +168,10 @@ async def test_what_a_conversation_has_in_its_history_is_not_shown_in_it(tmp_pat
         fork = await services.fork(of, told["turn_id"])
         for held in (of, fork, fork):
             assert told["turn_id"] not in await shown(services, held)
-        elsewhere = await services.create()
+        elsewhere = await services.create(project_id="gym")
         assert told["turn_id"] in await shown(services, elsewhere)
         assert told["turn_id"] not in await shown(services, elsewhere)
-        await services.change(of, title="Lockers")
+        await services.change(of, project_id="gym")
         assert told["turn_id"] in await shown(services, elsewhere)
 
 
@@ -253,6 +253,39 @@ async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_p
         await until(services, {again["turn_id"], last["turn_id"]})
         records = (await memory.chronicle.page(ME, limit=99)).records
         assert not any("opens at six" in record.text for record in records)
+
+
+async def test_what_is_forgotten_does_not_come_back_with_a_copy(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        memory = services.open_memory
+        for by_fact in (True, False):
+            told = await tell(services, f"Please remember that {TOLD}")
+            one, two = [
+                await services.fork(told["conversation_id"], told["turn_id"]) for _ in range(2)
+            ]
+            if not by_fact:  # the copy that took the place is forgotten, not the turn itself
+                await services.delete(told["conversation_id"])
+            (copy,) = await services.messages_of(one)
+            forgotten = told["memory"]["saved"][0]["id"] if by_fact else copy.id
+            assert await memory.forget(forgotten, Scope(owner_id=ME))
+            for conversation_id in (told["conversation_id"], one):
+                if by_fact or conversation_id == one:
+                    await services.delete(conversation_id)
+                assert await recorded(services) == set()
+            await services.delete(two)
+
+
+async def test_a_turn_does_not_repeat_its_conversations_first_message(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        told = await tell(services, f"Please remember that {TOLD}")
+        (fact,) = told["memory"]["saved"]
+        later = await services.ask(
+            f"The gym opens at six.\n{script({'text': ''})}", told["conversation_id"]
+        )
+        assert await services.open_memory.forget(fact["id"], Scope(owner_id=ME))
+        await until(services, {later["turn_id"]})
+        (item,) = await services.open_memory.items.get_many([later["turn_id"]], Scope(owner_id=ME))
+        assert TOLD not in repr(item)
 
 
 class SlowReader:

@@ -35,7 +35,6 @@ async def test_only_the_items_of_short_turns_are_made_on_the_loop(
         turn_id="trn_1",
         conversation_id="cnv_1",
         owner_id="ann",
-        title="",
         position=1,
         occurred_at=AT,
         message=message,

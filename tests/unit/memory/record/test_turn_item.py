@@ -18,7 +18,6 @@ def turn(message: str, reply: str = "", **more: Any) -> RecordedTurn:
         turn_id="trn_1",
         conversation_id="cnv_1",
         owner_id="ann",
-        title=more.pop("title", "Lockers"),
         position=3,
         occurred_at=AT,
         message=message,
@@ -51,7 +50,7 @@ def test_an_item_is_the_message_and_the_reply_with_its_place_and_scope() -> None
         "My locker is number 4711.\n→ Noted.",
     )
     assert item.summary == "My locker is number 4711. → Noted."
-    assert item.source == "conversation Lockers"
+    assert item.source == "conversation cnv_1"
     assert (item.thread, item.position) == ("cnv_1", 3)
     assert item.scope.labels == {"project_id": "gym"}
     trivial = item_of(turn("ok, thanks", "You are welcome."), (), mask_secrets, AT)
@@ -61,9 +60,7 @@ def test_an_item_is_the_message_and_the_reply_with_its_place_and_scope() -> None
 
 def test_a_secret_is_masked_everywhere() -> None:
     secret = "sk-ant-api03-" + "Zq8vK2pL9xR4" * 8
-    item = item_of(
-        turn(f"The key is {secret}", f"{secret} it is", title=secret), (), mask_secrets, AT
-    )
+    item = item_of(turn(f"The key is {secret}", f"{secret} it is"), (), mask_secrets, AT)
     assert item is not None
     assert secret not in repr(item)
 
