@@ -146,6 +146,8 @@ class FactWrites:
         if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
             return None
         edited = replace(fact, updated_at=now, revision=fact.revision + 1, **changes)
+        if edited.text != fact.text:  # by the person, whose earlier words said something else
+            edited = replace(edited, evidence=None)
         if edited.valid_until is None:
             profile = changed = profile_blocking(connection, fact.scope.owner_id)
             if edited.lasting:

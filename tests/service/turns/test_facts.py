@@ -290,6 +290,16 @@ async def test_the_chronicle_does_not_tell_what_memory_was_asked_for(
         assert told == []
 
 
+async def test_what_a_person_corrects_by_hand_keeps_no_word_of_before(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        (fact_id,) = saved_ids(await keep(services, LOCKER))
+        await services.open_memory.facts.edit(fact_id, MINE, text="my locker is number 14")
+        asked = await services.ask("Which locker is mine?")
+        shown = await context_of(services, asked)
+        assert "number 14" in shown
+        assert "number 12" not in shown
+
+
 async def test_twice_in_a_turn_and_kept_and_forgotten_at_once(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (first,) = saved_ids(await keep(services, LOCKER))
