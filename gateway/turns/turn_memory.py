@@ -213,27 +213,38 @@ class TurnChronicle:
         reports it.
         """
         keeper, turn = self._memory.facts, self._turn
-        if keeper is None or self._recorder is None:
+        if self._recorder is None:
             return {}, ()
-        done = {use.name for use in uses if use.status == "ok"}
-        noted = any(use.status == "ok" and _is_note(use) for use in uses)
+        if keeper is None:  # no tool could, and a model may say that it did
+            return {}, self._notices(nothing_forgotten=asks_to_forget(turn.message))
+        calls = list(uses)
+        noted = any(use.status == "ok" and _is_note(use) for use in calls)
+        kept_some = any(use.name == _REMEMBER_CALL and use.status == "ok" for use in calls)
+        may_have_forgotten = any(  # one that never came back may have, too
+            use.name == _FORGET_CALL and use.has_begun and use.status not in {"failed", "denied"}
+            for use in calls
+        )
         try:
             kept = await keeper.conclude(
                 told_turn(turn, conversation, self.guard),
-                remembered=noted or _REMEMBER_CALL in done,
-                forgot=noted or _FORGET_CALL in done,
+                remembered=noted or kept_some,
+                forgot=noted or may_have_forgotten,
             )
         except LeaseLost:
             return {}, ()  # nobody gets this result: the turn is another server's
         except (StoreUnavailable, IntentRefused):
             _log.exception("facts_not_kept", extra={"turn_id": turn.id})
             return {}, ()
-        language = language_of(turn.message)
-        codes = {"kept_verbatim": kept.kept_verbatim, "nothing_forgotten": kept.nothing_forgotten}
-        notices = [Notice(code, say(language, code)) for code, holds in codes.items() if holds]
+        notices = self._notices(
+            kept_verbatim=kept.kept_verbatim, nothing_forgotten=kept.nothing_forgotten
+        )
         items = map(to_item, kept.saved)
         saved = [{"id": item.id, "kind": item.kind, "title": item.title} for item in items]
         return {"saved": saved, "forgotten": [asdict(item) for item in kept.forgotten]}, notices
+
+    def _notices(self, **codes: bool) -> Sequence[Notice]:
+        language = language_of(self._turn.message)
+        return [Notice(code, say(language, code)) for code, holds in codes.items() if holds]
 
     def may_conclude(self, uses: Iterable[ToolUse]) -> bool:
         """Return whether the turn may have kept or forgotten something, or was asked to."""

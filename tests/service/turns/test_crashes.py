@@ -193,6 +193,29 @@ async def test_a_call_that_nobody_had_allowed_at_the_crash_did_not_run(
         assert "not known" not in result["reply"]
 
 
+async def test_a_call_to_forget_that_never_came_back_may_have_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, after = "forget my locker", tmp_path / "after"
+    given = {"ids": ["fac_none"], "evidence": words}
+    call = {"tool": "mcp__memory__memory_forget", "input": given}
+    async with running_services(tmp_path / "before") as services:
+        held = hold_calls(
+            monkeypatch, EventStore.append, lambda events: "tool.finished" in kinds(events)
+        )
+        accepted = await services.send(f"{words}\n{script(call, {'hang': True})}")
+        with anyio.fail_after(WAIT_S):
+            await held.came.wait()
+        await services.copy_as_after_a_crash(after)
+        held.let_go.set()
+        await services.interrupt(accepted.conversation_id)
+    monkeypatch.undo()
+    async with running_services(after) as services:
+        result = await services.result_of(accepted)
+    assert [tool["status"] for tool in result["tools"]] == ["unknown"]
+    assert "nothing_forgotten" not in codes(result["notices"])
+
+
 LS = {"tool": "Bash", "input": {"command": "ls"}}
 
 

@@ -425,6 +425,8 @@ async def test_nothing_is_offered_or_kept_where_memory_or_learning_is_off(tmp_pa
         for message in ("remember my code is 4417", saying(LOCKER, remember(LOCKER))):
             assert (await services.ask(message))["memory"]["saved"] == []
         assert await held(services) == []
+        (notice,) = (await services.ask("forget my code"))["notices"]
+        assert notice["code"] == "nothing_forgotten", "the model may say that it did"
 
 
 async def test_a_question_about_all_of_memory_lists_facts_and_other_items(
