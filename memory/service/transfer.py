@@ -27,6 +27,7 @@ from memory.episodes.episode import (
 )
 from memory.episodes.store import SqlEpisodeStore
 from memory.facts.fact import Fact
+from memory.facts.gate import MAX_FACT_CHARS
 from memory.facts.profile import Profile
 from memory.facts.rows import SqlFactStore
 from memory.items.item import Item
@@ -168,9 +169,11 @@ def _fact(value: Any) -> Fact | None:
         return None
     if not _FACT_ID.fullmatch(_text(value["id"])):
         raise ValueError("not the id of a fact")
+    if len(_text(value["body"])) > MAX_FACT_CHARS:
+        raise _Mistake(f"a fact of more than {MAX_FACT_CHARS} characters")
     return Fact(
         id=value["id"],
-        text=_text(value["body"]),
+        text=value["body"],
         scope=_scope(value),
         origin="person",
         lasting=value.get("lasting") is True,

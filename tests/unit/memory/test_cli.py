@@ -170,6 +170,15 @@ def test_what_merging_had_made_comes_back_as_it_was(shell: Shell, tmp_path: Path
     assert back["sections"] == value["sections"]
 
 
+def test_a_fact_of_an_export_is_not_cut(shell: Shell) -> None:
+    shell("add", "I live in Graz")
+    good = shell("export")[1]
+    bad = json.dumps({**json.loads(good), "id": "fac_long", "body": "I live in Graz. " * 126})
+    said = "Line 2 has a fact of more than 2000 characters.\n"
+    assert shell("import", given=f"{good}{bad}\n") == (FAILED, said)
+    assert shell("export")[1] == good
+
+
 NOT_EXPORTED, NUL = "is not an exported line.", "has a NUL character."
 NO_ID, NO_OWNER = "has an `episode_id` that is none", "has an `owner_id` that no user has."
 REFUSED_LINES: list[tuple[dict[str, Any], str]] = [
