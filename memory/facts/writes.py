@@ -37,23 +37,29 @@ class FactWrites:
     ) -> tuple[Fact, bool]:
         """Write a fact, and end those that it replaces; return it, and whether it is new.
 
-        The same statement in its scope is one fact.
+        The same statement in its scope is one fact. One that lasts is of no project: it stands in
+        each prompt, and can be found and forgotten wherever it does.
         """
         fact = replace(
             source,
             id=_id_of(new, source),
             text=new.text,
+            scope=_everywhere(source.scope) if new.lasting else source.scope,
             origin=new.origin,
             lasting=new.lasting,
             evidence=new.evidence,
         )
+        scopes = (fact.scope, source.scope)
         held = holding_blocking(connection, source.scope.owner_id)
-        same = [old for old in held if old.scope == fact.scope and old.form == fact.form]
+        same = [old for old in held if old.scope in scopes and old.form == fact.form]
         replaced = [old for old in held if old.id in new.replaces and old not in same]
         known = same[0] if same else None
         if known is not None:
             is_more = fact.lasting and not known.lasting
-            revised = replace(known, lasting=True, updated_at=now, revision=known.revision + 1)
+            revision = known.revision + 1
+            revised = replace(
+                known, lasting=True, scope=fact.scope, updated_at=now, revision=revision
+            )
             fact = revised if is_more else known
         else:
             if fact_blocking(connection, fact.id) is not None:
@@ -148,6 +154,8 @@ class FactWrites:
         edited = replace(fact, updated_at=now, revision=fact.revision + 1, **changes)
         if edited.text != fact.text:  # by the person, whose earlier words said something else
             edited = replace(edited, evidence=None)
+        if edited.lasting:
+            edited = replace(edited, scope=_everywhere(fact.scope))
         if edited.valid_until is None:
             profile = changed = profile_blocking(connection, fact.scope.owner_id)
             if edited.lasting:
@@ -159,6 +167,10 @@ class FactWrites:
         put_fact_blocking(connection, edited, self.deliver_to, now)
         self._record(connection, edited)
         return edited
+
+
+def _everywhere(scope: Scope) -> Scope:
+    return Scope(owner_id=scope.owner_id)
 
 
 def _id_of(new: NewFact, source: Fact) -> str:

@@ -290,6 +290,19 @@ async def test_the_chronicle_does_not_tell_what_memory_was_asked_for(
         assert told == []
 
 
+async def test_what_lasts_is_found_and_forgotten_in_every_project(tmp_path: Path) -> None:
+    words = "forget the number of my locker"
+    async with running_services(tmp_path) as services:
+        gym, harbour = [await services.create(project_id=name) for name in ("gym", "harbour")]
+        (first,) = saved_ids(await keep(services, LOCKER, gym))
+        await keep(services, LOCKER, gym, lasting=True)
+        assert await held(services) == [LOCKER]
+        assert LOCKER in await context_of(services, await services.ask("Well?", harbour))
+        result = await services.ask(saying(words, forget(words, first)), harbour)
+        assert [tool["status"] for tool in result["tools"]] == ["ok"]
+        assert await held(services) == []
+
+
 async def test_what_a_person_corrects_by_hand_keeps_no_word_of_before(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (fact_id,) = saved_ids(await keep(services, LOCKER))
