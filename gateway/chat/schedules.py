@@ -66,7 +66,7 @@ class Schedules:
         schedule = Schedule(
             id=new_schedule_id(), user_id=user_id, created_at=now, due_at=None, **fields
         )
-        schedule = await self._checked(schedule, is_rescheduled=True)
+        schedule = await self._checked(schedule, is_moved=True, is_rescheduled=True)
         limit = self._parts.max_schedules
         if not await self._store.add(schedule, limit=limit):
             raise Conflict(
@@ -98,7 +98,8 @@ class Schedules:
         is_rescheduled = (before.cron, before.time_zone, before.enabled) != (
             *(schedule.cron, schedule.time_zone, schedule.enabled),
         )
-        return await self._checked(schedule, is_rescheduled=is_rescheduled)
+        is_moved = "conversation_id" in fields
+        return await self._checked(schedule, is_moved=is_moved, is_rescheduled=is_rescheduled)
 
     async def delete(self, user_id: UserId, schedule_id: str) -> None:
         """Delete a schedule; a turn of it that runs or waits goes on."""
@@ -130,14 +131,16 @@ class Schedules:
             raise _unknown()
         return schedule
 
-    async def _checked(self, schedule: Schedule, *, is_rescheduled: bool) -> Schedule:
-        """Return a schedule with its due time."""
+    async def _checked(
+        self, schedule: Schedule, *, is_moved: bool, is_rescheduled: bool
+    ) -> Schedule:
+        """Return a schedule with its due time; `is_moved` if its conversation is chosen now."""
         if schedule.conversation_id is not None and schedule.project_id is not None:
             raise UnprocessableEntity(
                 "`project_id` is for new conversations; leave it or `conversation_id` out.",
                 details={"field": "project_id"},
             )
-        if schedule.conversation_id is not None and schedule.enabled:
+        if schedule.conversation_id is not None and (is_moved or schedule.enabled):
             await self._access.find(schedule.user_id, schedule.conversation_id)
         if not is_rescheduled:
             return schedule

@@ -113,6 +113,16 @@ class ScheduleStoreSuite(StoresSuite):
         assert off.problem["code"] == "conversation_deleted"
         assert replace(off, problem=None) == replace(bound, enabled=False, due_at=None)
 
+    async def test_the_end_of_a_conversation_leaves_the_schedules_of_other_users(
+        self, stores: Stores
+    ) -> None:
+        await stores.turns.accept(turn("a1"), create=conversation("a"))
+        others = schedule("b", BOB, conversation_id=ConversationId("cnv_a"))
+        others = replace(others, enabled=False, due_at=None)
+        assert await stores.schedules.add(others, limit=ROOM)
+        await stores.conversations.delete(ConversationId("cnv_a"), at(5))
+        assert await stores.schedules.listed(BOB) == [others]
+
     async def test_a_turn_keeps_the_run_that_sent_it(self, stores: Stores) -> None:
         run = ScheduledRun(schedule_id=ScheduleId("sch_a"), name="早", due_at=AT, missed=2)
         for name, sent in (("a1", run), ("a2", replace(run, due_at=None)), ("a3", None)):

@@ -70,6 +70,24 @@ async def test_a_conversation_has_its_own_project(tmp_path: Path) -> None:
         assert error["details"] == {"field": "project_id"}
 
 
+async def test_a_schedule_names_a_conversation_of_its_user_also_while_it_is_off(
+    tmp_path: Path,
+) -> None:
+    async with two_clients(tmp_path, schedules="on") as (ada, bob):
+        own, others = await ada.new_conversation(), await bob.new_conversation()
+        body = {**MORNINGS, "enabled": False, "conversation_id": own}
+        schedule = (await ada.post("/schedules", json=body)).json()
+        path = f"/schedules/{schedule['id']}"
+        for unknown in (others, "cnv_unknown"):
+            named = {"conversation_id": unknown}
+            assert_error(await ada.post("/schedules", json={**body, **named}), 404, "not_found")
+            assert_error(await ada.patch(path, json=named), 404, "not_found")
+        assert (await ada.read("/schedules"))["schedules"] == [schedule]
+        await ada.delete(f"/conversations/{own}")
+        renamed = await ada.patch(path, json={"name": "Evenings"})
+        assert renamed.status_code == 200, "what it does not name is not looked for"
+
+
 async def test_a_user_may_have_so_many_and_each_their_own(tmp_path: Path) -> None:
     async with two_clients(tmp_path, schedules="on", max_schedules=1) as (ada, bob):
         for client in (ada, bob):
