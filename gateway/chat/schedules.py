@@ -108,17 +108,22 @@ class Schedules:
                 raise _unknown()
 
     async def run(self, user_id: UserId, schedule_id: str, key: str | None) -> Accepted:
-        """Send the message now, whether or not it is due; raises as `Intake.accept` does, and
-        `Conflict` if schedules are off.
+        """Send the message now, whether or not it is due; a repeated key sends nothing and returns
+        the first turn again. Raises as `Intake.accept` does, and `Conflict` if schedules are off.
         """
         async with self.runner.changing:
             schedule = await self._find(user_id, schedule_id)
             self._refuse_when_off()
+            known = None if key is None else await self._parts.turns.find_key(user_id, key)
             accepted = await self._intake.accept(user_id, request_of(schedule, None, 0, key))
+            turn = known and await self._parts.turns.get(accepted.turn_id)
+            at = turn.created_at if turn else self._parts.now()
+            if turn and schedule.last_at is not None and at <= schedule.last_at:
+                return accepted  # otherwise the server ended before the run could be noted
             run = partial(
                 replace,
                 last_due_at=None,
-                last_at=self._parts.now(),
+                last_at=at,
                 last_turn_id=accepted.turn_id,
                 last_missed=0,
             )

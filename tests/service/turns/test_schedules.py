@@ -200,6 +200,46 @@ async def test_a_run_whose_note_was_lost_is_not_run_again_and_stops_no_other(
     assert [turn.schedule and turn.schedule.missed for turn in turns] == [1, 1, 1, 1]
 
 
+async def test_a_repeated_key_leaves_the_last_run_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, monkeypatch) as s:
+        schedule_id, run = await s.add(), s.services.chat.schedules.run
+        first = await run(ME, schedule_id, "once")
+        noted = (await s.view(schedule_id)).schedule
+        s.now += timedelta(hours=1)
+        assert await run(ME, schedule_id, "once") == first
+        assert (await s.view(schedule_id)).schedule == noted
+        await run(ME, schedule_id, "other")
+        noted = (await s.view(schedule_id)).schedule
+        s.now += timedelta(hours=1)
+        assert await run(ME, schedule_id, "once") == first
+        assert (await s.view(schedule_id)).schedule == noted
+        assert len(await s.turns()) == 2
+
+
+async def test_a_repeated_key_notes_a_run_whose_note_was_lost_at_its_own_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the server is killed between the acceptance and its note."""
+
+    async def fail(*_: object) -> None:
+        await anyio.lowlevel.checkpoint()
+        raise StoreUnavailable("lost")
+
+    async with scene(tmp_path, monkeypatch) as s:
+        schedule_id, run = await s.add(), s.services.chat.schedules.run
+        with monkeypatch.context() as patched:
+            patched.setattr(ScheduleStore, "put", fail)
+            with pytest.raises(StoreUnavailable):
+                await run(ME, schedule_id, "once")
+        (turn,) = await s.turns()
+        s.now = NOON + timedelta(hours=1)
+        assert (await run(ME, schedule_id, "once")).turn_id == turn.id
+        last = (await s.view(schedule_id)).schedule
+    assert (last.last_at, last.last_turn_id) == (NOON, turn.id)
+
+
 async def test_two_loops_run_a_due_time_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
