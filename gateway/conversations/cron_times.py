@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from heapq import merge
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import Final
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -95,10 +95,10 @@ def _wall(moment: datetime, zone: ZoneInfo) -> datetime:
 
 
 def missed_blocking(cron: str, time_zone: str, due_at: datetime, now: datetime) -> int:
-    """Return how many due times from `due_at` to `now` had no run in time.
+    """Return how many due times from `due_at` on have no run in time if one begins `now`.
 
     At most `MAX_COUNTED`.
     """
-    later = takewhile(lambda moment: moment <= now, due_times_blocking(cron, time_zone, due_at))
-    passed = [due_at, *islice(later, MAX_COUNTED)]
-    return min(MAX_COUNTED, len(passed) - (now - passed[-1] < _ON_TIME))
+    times = chain([due_at], due_times_blocking(cron, time_zone, due_at))
+    missed = takewhile(lambda moment: now - moment > _ON_TIME, times)
+    return sum(1 for _ in islice(missed, MAX_COUNTED))

@@ -166,3 +166,12 @@ def test_any_text_is_a_time_or_a_fault(fields: list[str]) -> None:
 def test_a_run_stands_for_the_due_times_that_had_none_in_time(now: str, missed: int) -> None:
     first = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
     assert missed_blocking("0 * * * *", "UTC", first, datetime.fromisoformat(now)) == missed
+
+
+@pytest.mark.parametrize(("after_s", "missed"), [(85, 0), (120, 0), (121, 1), (200, 2)])
+def test_a_due_time_that_is_at_most_two_minutes_old_is_not_missed_though_others_follow_it(
+    after_s: int, missed: int
+) -> None:
+    first = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
+    now = first + timedelta(seconds=after_s)
+    assert missed_blocking("* * * * *", "UTC", first, now) == missed
