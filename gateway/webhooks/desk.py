@@ -20,7 +20,7 @@ from gateway.ids import UserId
 from gateway.rate_limit import RateLimit
 from gateway.webhooks.dispatcher import WebhookDispatcher
 from gateway.webhooks.message import TEST_EVENT, event_body, new_secret
-from gateway.webhooks.sender import ReceiverGone, WebhookSender
+from gateway.webhooks.sender import ReceiverGone, ReceiverRefused, WebhookSender
 from memory.clock import Now, elapsed_ms
 from memory.errors import BackendUnavailable, StoreUnavailable
 from memory.items.ids import opaque_id
@@ -49,7 +49,7 @@ class SendResult:
 
     delivered: bool
     status: int | None
-    """Of the answer; None if it was not taken."""
+    """Of the answer; None if none came."""
     error: str | None
     """A sentence for people, if it was not taken."""
     duration_ms: int
@@ -189,6 +189,8 @@ class Webhooks:
             status = await self._sender.send(webhook.url, secret, opaque_id("msg"), body)
         except ReceiverGone:
             status, error = HTTPStatus.GONE.value, "It answered with the status 410."
+        except ReceiverRefused as exc:
+            status, error = exc.status, str(exc)
         except BackendUnavailable as exc:
             error = str(exc)
         return SendResult(

@@ -23,6 +23,14 @@ class ReceiverGone(Exception):
     """The receiver answered that it wants no more."""
 
 
+class ReceiverRefused(BackendUnavailable):
+    """The receiver answered with a status that is no success."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"It answered with the status {status}.")
+        self.status = status
+
+
 class WebhookSender:
     """Sends messages to public addresses, and to any address of the listed hosts."""
 
@@ -51,7 +59,8 @@ class WebhookSender:
         """Send a body; return the status of the answer, from 200 to 299.
 
         Raises:
-            BackendUnavailable: it was not taken; the text says why.
+            BackendUnavailable: it was not taken; the text says why. `ReceiverRefused` if an answer
+                came.
             ReceiverGone: the receiver answered 410.
         """
         try:
@@ -73,5 +82,5 @@ class WebhookSender:
         if status == HTTPStatus.GONE:
             raise ReceiverGone
         if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-            raise BackendUnavailable(f"It answered with the status {status}.")
+            raise ReceiverRefused(status)
         return status
