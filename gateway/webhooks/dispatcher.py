@@ -30,10 +30,10 @@ LIMITS: Final = DeliveryLimits(
     call_s=CALL_S + 5,
     batch=8,
     look_s=60,
-    backoff=Backoff(first_s=10, most_s=DAY_S / 2, least_s=1, max_attempts=14),
+    backoff=Backoff(first_s=10, most_s=DAY_S / 2, drawn_ratio=0.2, max_attempts=14),
     patience_s=DAY_S,
 )
-"""The waits double from ten seconds on; the last of them end within a day."""
+"""The waits double from about ten seconds on; the last of them end within a day."""
 MAX_AT_ONCE: Final = 64
 """Webhooks that are delivered to at the same time."""
 KEPT: Final = timedelta(days=14)

@@ -29,6 +29,8 @@ class Backoff:
     most_s: float = 3600.0
     least_s: float = 0.5
     """The least wait: a backend that fails at once is not asked again at once."""
+    drawn_ratio: float = 1.0
+    """The part of a bound that is drawn; the rest of it is always waited."""
     max_attempts: int = 10
     """The last failed attempt makes the delivery dead."""
 
@@ -39,7 +41,8 @@ class Backoff:
         if attempts >= self.max_attempts:
             return None
         bound = min(self.most_s, self.first_s * 2.0 ** min(attempts - 1, 60))
-        return timedelta(seconds=max(self.least_s, bound * draw()))
+        ratio = 1 - self.drawn_ratio + self.drawn_ratio * draw()
+        return timedelta(seconds=max(self.least_s, bound * ratio))
 
 
 DeliveryResult = Literal["delivered", "failed", "dead"]

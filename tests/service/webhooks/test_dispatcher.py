@@ -95,6 +95,13 @@ async def test_tries_are_ever_rarer_for_a_day_and_then_it_is_dead_until_a_person
         assert {message.id for message in receiver.came} == {dead.id}
 
 
+@pytest.mark.parametrize("part", [0.0, 0.999])
+def test_the_first_retry_comes_after_about_ten_seconds_whatever_is_drawn(part: float) -> None:
+    wait = LIMITS.backoff.wait(1, lambda: part)
+    assert wait is not None
+    assert timedelta(seconds=8) <= wait <= timedelta(seconds=10)
+
+
 async def test_what_waited_while_the_server_was_away_is_tried_once_at_least(
     tmp_path: Path,
 ) -> None:

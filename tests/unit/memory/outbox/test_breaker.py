@@ -1,6 +1,7 @@
 """Circuit breaker, back-off, and calls of JSON services."""
 
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -111,6 +112,12 @@ def test_the_bound_doubles_up_to_the_longest_and_the_draw_spreads_over_it_but_th
     assert waits == [*halves, None, None, None]
     waits = [BACKOFF.wait(3, lambda part=part: part / 16) for part in range(16)]  # type: ignore[misc]
     assert waits == [timedelta(seconds=max(1, part) / 2) for part in range(16)]
+
+
+def test_the_part_of_a_bound_that_is_not_drawn_is_always_waited() -> None:
+    backoff = replace(BACKOFF, drawn_ratio=0.25)
+    waits = [backoff.wait(3, lambda part=part: part) for part in (0.0, 0.5)]  # type: ignore[misc]
+    assert waits == [timedelta(seconds=6), timedelta(seconds=7)]
 
 
 @given(st.integers(1, 10_000), st.floats(0, 1, exclude_max=True))
