@@ -350,6 +350,8 @@ async def retry_delivery(context: Context, delivery_id: str) -> Response:
         delivery = await context.memory.retry(known_id, context.user_id)
     if delivery is None:
         raise NotFound("There is no such delivery.")
+    if delivery.status == "delivered":
+        raise Conflict("It was delivered already.", code="already_delivered")
     return JsonResponse(delivery_fields(delivery))
 
 

@@ -1,5 +1,6 @@
 """Memory over HTTP, by the contract's names: real stores, no agent."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import anyio
 
 from memory.clock import utc_now
 from memory.intents.builders import Happening, intent_from_tool_result, intent_from_turn_received
-from memory.outbox.delivery import NewDelivery
+from memory.outbox.delivery import Delivery, NewDelivery
 from memory.outbox.store import enqueue_blocking
 from tests.service.http.client import Client
 from tests.service.http.stage import (
@@ -221,11 +222,7 @@ async def test_a_dead_delivery_is_listed_and_tried_again(tmp_path: Path) -> None
     async with staged(tmp_path, users=("ada", "bob")) as stage:
         ada, bob = stage.client("ada"), stage.client("bob")
         now = utc_now()
-        new = NewDelivery(
-            backend="memu", operation="put", item_id="epi_x", owner_id="ada", revision=1
-        )
-        await stage.memory.database.write(lambda writer: enqueue_blocking(writer, [new], now))
-        (taken,) = await stage.memory.outbox.due("memu", now, limit=1, until=now)
+        taken = await _taken_delivery(stage, now)
         await stage.memory.outbox.failed(taken, "It is full.", now, due_at=None)
         (dead,) = (await ada.read("/memory/outbox?status=dead"))["deliveries"]
         assert (dead["last_error"], dead["attempts"]) == ("It is full.", 1)
@@ -235,6 +232,26 @@ async def test_a_dead_delivery_is_listed_and_tried_again(tmp_path: Path) -> None
         for unknown in ("0", "x", "9" * 30, "-1"):
             answer = await ada.post(f"/memory/outbox/{unknown}/retry")
             assert_error(answer, 404, "not_found")
+
+
+async def test_a_delivery_that_was_made_is_not_tried_again(tmp_path: Path) -> None:
+    async with staged(tmp_path, users=("ada",)) as stage:
+        ada, now = stage.client("ada"), utc_now()
+        taken = await _taken_delivery(stage, now)
+        await stage.memory.outbox.delivered(taken, None, now)
+        listed = await ada.read("/memory/outbox?status=delivered")
+        (made,) = listed["deliveries"]
+        answer = await ada.post(f"/memory/outbox/{made['id']}/retry")
+        assert_error(answer, 409, "already_delivered")
+        assert await ada.read("/memory/outbox?status=delivered") == listed
+
+
+async def _taken_delivery(stage: Stage, now: datetime) -> Delivery:
+    """Enqueue a delivery of ada's; return it as its backend gets it."""
+    new = NewDelivery(backend="memu", operation="put", item_id="epi_x", owner_id="ada", revision=1)
+    await stage.memory.database.write(lambda writer: enqueue_blocking(writer, [new], now))
+    (taken,) = await stage.memory.outbox.due("memu", now, limit=1, until=now)
+    return taken
 
 
 async def test_what_is_told_of_conversations_is_recorded_in_the_background(tmp_path: Path) -> None:
