@@ -3,6 +3,7 @@ look at deliveries.
 """
 
 import logging
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -39,7 +40,12 @@ _MAX_USERS: Final = 4096
 _RELEASE_S: Final = 2.0
 
 
-class TooManyTests(GatewayError, code="too_many_attempts", status=HTTPStatus.TOO_MANY_REQUESTS):
+class TooManyTests(
+    GatewayError,
+    code="too_many_attempts",
+    status=HTTPStatus.TOO_MANY_REQUESTS,
+    retryable=True,
+):
     """A user sent too many test messages."""
 
 
@@ -177,7 +183,7 @@ class Webhooks:
         webhook = await self._find(user_id, webhook_id)
         self._require_on()
         if not self._tests.take(user_id):
-            wait_s = max(1, round(self._tests.wait_s(user_id)))
+            wait_s = max(1, math.ceil(self._tests.wait_s(user_id)))
             message = "Too many test messages were sent; wait a moment."
             raise TooManyTests(message, retry_after_s=wait_s)
         secret = await self._store.secret_of(webhook.id)

@@ -14,6 +14,7 @@ from standardwebhooks import WebhookVerificationError
 from starlette.responses import Response
 
 from gateway.application import create_app
+from gateway.rate_limit import RateLimit
 from gateway.webhooks.desk import MAX_WEBHOOKS
 from tests.service.http.client import Client, Json
 from tests.service.http.stage import LIMIT_S, assert_error, staged
@@ -202,6 +203,17 @@ async def test_test_messages_are_few(tmp_path: Path) -> None:
         assert [one.status_code for one in answers[:10]] == [200] * 10
         assert_error(answers[10], 429, "too_many_attempts")
         assert answers[10].headers["retry-after"]
+
+
+async def test_a_test_message_that_is_one_too_many_may_be_sent_when_the_limit_lets_it_and_not_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with serving(tmp_path) as here:
+        path = f"/webhooks/{(await here.add())['id']}/test"
+        monkeypatch.setattr(RateLimit, "wait_s", lambda *_: 5.2)
+        answer = await here.client.post(path)
+    assert assert_error(answer, 429, "too_many_attempts")["retryable"]
+    assert answer.headers["retry-after"] == "6"
 
 
 async def test_deliveries_are_listed_and_a_dead_one_is_retried(tmp_path: Path) -> None:
