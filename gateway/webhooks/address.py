@@ -18,6 +18,7 @@ _REFUSED = (
     "`url` must use https and a public host with the usual port; the operator lists other hosts in"
     " CANDOR_WEBHOOK_HOSTS."
 )
+_PORTS = range(1, 65_536)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,5 +55,10 @@ def _listed_host(url: str, listed: Collection[str]) -> str | None:
     if parsed.scheme not in {"http", "https"} or parsed.userinfo:
         return None
     name = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
-    port = parsed.port or (443 if parsed.scheme == "https" else 80)
+    port = (443 if parsed.scheme == "https" else 80) if parsed.port is None else parsed.port
+    if port not in _PORTS:
+        raise UnprocessableEntity(
+            f"`url` has the port {port}; it must be from {_PORTS[0]} to {_PORTS[-1]}.",
+            details={"field": "url"},
+        )
     return parsed.host if {name, f"{name}:{port}"} & set(listed) else None

@@ -49,10 +49,16 @@ def test_public_hosts_over_https_and_listed_ones_are_delivered_to(
         "http://2130706433:9000/",
         "https://hooks.example.org/" + "a" * 2048,
         "http://ci.internal/" + "a" * 2048,
+        "http://ci.internal:0/",
+        "http://ci.internal:65536/",
+        "http://ci.internal:-1/",
+        "https://hooks.example.org:99999/",
         "hooks.example.org",
         "https://",
     ],
 )
 def test_no_other_address_is_delivered_to(url: str) -> None:
-    with pytest.raises(UnprocessableEntity):
+    with pytest.raises(UnprocessableEntity) as refused:
         check_address(url, LISTED)
+    assert refused.value.details == {"field": "url"}
+    assert "`url`" in refused.value.message
