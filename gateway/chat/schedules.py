@@ -98,7 +98,7 @@ class Schedules:
         is_rescheduled = (before.cron, before.time_zone, before.enabled) != (
             *(schedule.cron, schedule.time_zone, schedule.enabled),
         )
-        is_moved = "conversation_id" in fields
+        is_moved = schedule.conversation_id != before.conversation_id
         return await self._checked(schedule, is_moved=is_moved, is_rescheduled=is_rescheduled)
 
     async def delete(self, user_id: UserId, schedule_id: str) -> None:
