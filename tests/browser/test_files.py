@@ -164,3 +164,27 @@ def test_an_attached_picture_is_shown_to_the_model_and_in_the_message(
         shown = chat.turn.at.get_by_test_id("message-pictures").get_by_role("img")
         expect(shown).to_have_js_property("naturalWidth", 1)
         chat.page.reload()
+
+
+def test_a_link_to_a_file_that_is_not_there_says_so(talk: ChatPage, server: LiveServer) -> None:
+    (server.workspace / ".linked").mkdir()
+    (server.workspace / ".linked" / "there.txt").write_text("here it is", encoding="utf-8")
+    links = "[missing](nofile.txt) [none](nowhere/none.txt) [there](.linked/there.txt)"
+    turn = talk.ask(script({"text": links}))
+    for name, shown in (
+        ("missing", "There is no file nofile.txt in the workspace."),
+        ("none", "There is no file nowhere/none.txt in the workspace."),
+        ("there", "here it is"),
+    ):
+        turn.reply.get_by_role("link", name=name).click()
+        expect(talk.get("file-body")).to_contain_text(shown)
+        talk.get("files-close").click()
+    talk.witness.failed_requests.clear()  # the folder is not there either
+
+
+def test_a_link_to_a_folder_lists_its_files(talk: ChatPage, server: LiveServer) -> None:
+    (server.workspace / "shelf").mkdir()
+    (server.workspace / "shelf" / "book.txt").write_text("x", encoding="utf-8")
+    talk.ask(script({"text": "[shelf](shelf/)"})).reply.get_by_role("link").click()
+    expect(talk.get("file-row")).to_have_text(["shelf/book.txt"])
+    talk.get("files-close").click()

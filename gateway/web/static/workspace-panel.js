@@ -7,7 +7,7 @@ import { FileTree } from "/static/file-tree.js";
 import { formatFull, formatSize } from "/static/format.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
-import { findFiles, readWorkspaceFile } from "/static/routes.js";
+import { findFiles, listFolder, readWorkspaceFile } from "/static/routes.js";
 import { numberedCode } from "/static/tool-block.js";
 import { workspaceImage } from "/static/tool-image.js";
 import { showHidden } from "/static/visible.js";
@@ -29,6 +29,20 @@ async function contentOf(entry, signal) {
   return numberedCode(lines, lines.map((_, index) => index + 1), entry.path);
 }
 
+const problem = (words) => el("p", { class: "quiet", role: "alert" }, showHidden(words));
+
+/** The entry of a path, null if there is none. The list of a large folder is cut; a search leaves out folders whose name begins with a dot. */
+async function entryOf(path) {
+  const named = (entries) => entries.find((entry) => entry.path === path);
+  const folder = path.split("/").slice(0, -1).join("/");
+  try {
+    return named(await listFolder(folder)) ?? named(await findFiles(path, 50)) ?? null;
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
 class FileView {
   #reading = null;
   #name = el("bdi", { class: "file-title" });
@@ -43,29 +57,40 @@ class FileView {
   }
 
   async show(entry) {
+    const signal = this.#draw(entry.path, [formatSize(entry.size_bytes), formatFull(entry.modified_at)].join(" · "),
+      toolButton("clip", t("attach_to_message"), "file-attach", () => this.on.attach(entry.path)),
+      toolButton("download", t("download"), "file-download", () => this.#save(entry)));
+    this.#body.replaceChildren(el("p", { class: "quiet" }, t("loading")));
+    const node = await contentOf(entry, signal).catch((error) => problem(error.message));
+    if (!signal.aborted) this.#body.replaceChildren(node);
+  }
+
+  /** Say why there is no file to show. */
+  refuse(path, words) {
+    this.#draw(path, "");
+    this.#body.replaceChildren(problem(words));
+  }
+
+  /** Returns the signal that ends when something else is shown. */
+  #draw(path, facts, ...tools) {
     this.#reading?.abort();
     this.#reading = new AbortController();
-    const { signal } = this.#reading;
-    setText(this.#name, showHidden(entry.path));
-    setText(this.#facts, [formatSize(entry.size_bytes), formatFull(entry.modified_at)].join(" · "));
-    this.#body.setAttribute("aria-label", showHidden(entry.path));
-    this.#body.replaceChildren(el("p", { class: "quiet" }, t("loading")));
+    setText(this.#name, showHidden(path));
+    setText(this.#facts, facts);
+    this.#body.setAttribute("aria-label", showHidden(path));
     this.element.replaceChildren(
       el("div", { class: "file-head" },
         toolButton("chevron", t("back_to_files"), "file-back", () => this.on.back()),
-        el("div", { class: "file-what" }, this.#name, this.#facts),
-        toolButton("clip", t("attach_to_message"), "file-attach", () => this.on.attach(entry.path)),
-        toolButton("download", t("download"), "file-download", () => this.#save(entry))),
+        el("div", { class: "file-what" }, this.#name, this.#facts), tools),
       this.#body);
-    const node = await contentOf(entry, signal).catch((error) => el("p", { class: "quiet", role: "alert" }, showHidden(error.message)));
-    if (!signal.aborted) this.#body.replaceChildren(node);
+    return this.#reading.signal;
   }
 
   async #save(entry) {
     try {
       download(entry.name, await (await readWorkspaceFile(entry.path)).blob());
     } catch (error) {
-      this.#body.replaceChildren(el("p", { class: "quiet", role: "alert" }, showHidden(error.message)));
+      this.#body.replaceChildren(problem(error.message));
     }
   }
 }
@@ -86,6 +111,22 @@ export function openWorkspace({ path = null, attach }) {
     frame.classList.add("is-reading");
     view.show(entry);
   };
+  const refuse = (words) => {
+    frame.classList.add("is-reading");
+    view.refuse(path, words);
+  };
+  async function openPath(named) {
+    try {
+      const entry = await entryOf(named);
+      if (entry?.kind === "folder") {
+        search.value = `${named}/`;
+        tree.show(search.value);
+      } else if (entry) show(entry);
+      else refuse(t("file_missing", { path }));
+    } catch (error) {
+      refuse(error.message);
+    }
+  }
   const tree = new FileTree({ open: show });
   let timer = null;
   search.addEventListener("input", () => {
@@ -97,6 +138,6 @@ export function openWorkspace({ path = null, attach }) {
     el("div", { class: "files-body" }, el("nav", { class: "files-side", "aria-label": t("workspace") }, search, tree.element), view.element));
   const dialog = openDialog({ label: t("workspace"), className: "log files", content: frame });
   tree.show();
-  if (path) findFiles(path, 50).then((entries) => entries.find((entry) => entry.path === path)).then((entry) => entry && show(entry)).catch(() => {});
+  if (path) openPath(path.replace(/\/+$/u, ""));
   return dialog;
 }

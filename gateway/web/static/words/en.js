@@ -285,6 +285,7 @@ export default {
   folder_empty: "Nothing in here",
   file_denied: "The policy keeps this from being read",
   choose_file: "Choose a file to look at it.",
+  file_missing: "There is no file {path} in the workspace.",
   file_too_large: "This file is too large to show; download it instead.",
   file_binary: "This file is no text; download it instead.",
   back_to_files: "Back to the files",

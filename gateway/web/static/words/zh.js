@@ -280,6 +280,7 @@ export default {
   folder_empty: "这里没有内容",
   file_denied: "策略不允许读取",
   choose_file: "选择一个文件来查看。",
+  file_missing: "工作区里没有文件 {path}。",
   file_too_large: "文件太大，无法显示；请下载。",
   file_binary: "这不是文本文件；请下载。",
   back_to_files: "返回文件列表",
