@@ -188,3 +188,21 @@ def test_a_link_to_a_folder_lists_its_files(talk: ChatPage, server: LiveServer) 
     talk.ask(script({"text": "[shelf](shelf/)"})).reply.get_by_role("link").click()
     expect(talk.get("file-row")).to_have_text(["shelf/book.txt"])
     talk.get("files-close").click()
+
+
+def test_a_picture_named_with_an_at_sign_is_shown_to_the_model(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    names = {"rose one.png": "`rose one.png` ", "tick`two.png": '"tick`two.png" '}
+    for name, inserted in names.items():
+        (server.workspace / name).write_bytes(png())
+        chat.composer.fill("")
+        chat.composer.press_sequentially(f"@{name[:4]}")
+        expect(chat.get("completion")).to_have_count(1)
+        chat.composer.press("Enter")
+        expect(chat.composer).to_have_value(inserted)
+
+    chat.send("".join(reversed(names.values())) + script({"echo": "messages"}))
+
+    expect(chat.turn.outcome).to_be_visible()
+    expect(chat.turn.reply).to_contain_text('"type": "image"')

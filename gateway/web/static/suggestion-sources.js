@@ -9,7 +9,13 @@ const MAX_FILES = 12;
 const MENTION = /(?:^|\s)@([^\s@]*)$/u;
 const COMMAND = /^[/／](\S*)$/u;
 
-const asWord = (path) => (/[\s`]/u.test(path) ? JSON.stringify(path) : path);
+// The gateway shows the model a picture that is named in backticks.
+const PICTURE = /^[^`\n]+\.(?:png|jpe?g|gif|webp)$/iu;
+
+function asWord(path) {
+  if (PICTURE.test(path)) return `\`${path}\``;
+  return /[\s`]/u.test(path) ? JSON.stringify(path) : path;
+}
 
 async function filesFor(query) {
   const isFolder = query === "" || query.endsWith("/");
