@@ -73,6 +73,13 @@ RENDER = """async (text) => {
   return { first, count: count(), lists: host.querySelectorAll("ul").length, tables: host.querySelectorAll("table").length, tops: new Set(tops).size };
 }"""
 
+# Where the first text of each list item begins.
+TEXT_LEFTS = """(items) => items.map((item) => {
+  const range = document.createRange();
+  range.selectNode(document.createTreeWalker(item, NodeFilter.SHOW_TEXT, (node) => (node.data.trim() ? 1 : 2)).nextNode());
+  return range.getBoundingClientRect().left;
+})"""
+
 
 def test_markdown_becomes_structure(talk: ChatPage, server: LiveServer) -> None:
     (server.workspace / "dots.png").write_bytes(png())
@@ -176,3 +183,15 @@ def test_a_note_that_is_defined_last_is_referred_to(talk: ChatPage) -> None:
     found = talk.page.evaluate(PIECES, [text, 24])
 
     assert found["whole"] == [0, 0, 1]
+
+
+def test_a_list_below_a_task_is_indented_as_a_task_is(talk: ChatPage) -> None:
+    text = "- [ ] parent\n  - child\n\n- [ ] second\n  1. child\n\n- [ ] third\n  - [ ] child\n"
+
+    reply = talk.ask(script({"text": text})).reply
+
+    expect(reply.locator("li li")).to_have_count(3)
+    lefts = reply.locator("li").evaluate_all(TEXT_LEFTS)
+    parents, children = lefts[::2], lefts[1::2]
+    assert len(set(parents)) == 1
+    assert all(child - parents[0] > 20 for child in children), lefts
