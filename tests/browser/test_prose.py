@@ -195,3 +195,24 @@ def test_a_list_below_a_task_is_indented_as_a_task_is(talk: ChatPage) -> None:
     parents, children = lefts[::2], lefts[1::2]
     assert len(set(parents)) == 1
     assert all(child - parents[0] > 20 for child in children), lefts
+
+
+def test_mail_and_telephone_links_lead_there_and_other_targets_leave_their_words(
+    talk: ChatPage,
+) -> None:
+    text = (
+        "[mail](mailto:a@b.example) [call](TEL:+49-30-1) <c@d.example> "
+        "[hash](#/c/x) [out](../up.txt) [*root*](/etc/hosts) [far][1] ![view](file:///x.png) "
+        "`f[0](x:y)` <std::string>\n\n[1]: ssh://far.example"
+    )
+
+    reply = talk.ask(script({"text": text})).reply
+
+    expect(reply).to_have_text(
+        "mail call c@d.example hash out root far view f[0](x:y) <std::string>"
+    )
+    targets = reply.get_by_role("link").evaluate_all(
+        "all => all.map((a) => a.getAttribute('href'))"
+    )
+    assert targets == ["mailto:a@b.example", "TEL:+49-30-1", "mailto:c@d.example"]
+    expect(reply.get_by_role("link").first).to_have_attribute("rel", "noopener noreferrer")

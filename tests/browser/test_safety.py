@@ -34,6 +34,42 @@ FIND_FOREIGN = """() => {
   return { found, handlers: handlers.map((node) => node.outerHTML), links };
 }"""
 
+INERT = [
+    *("javascript:alert(40)", "JaVaScRiPt:alert(41)", "&#106;avascript:alert(42)"),
+    *("java&Tab;script:alert(43)", "java&NewLine;script:alert(44)", "javascript&colon;alert(45)"),
+    *("&#x01;javascript:alert(46)", "java%0ascript:alert(47)", "javascript:mailto:alert(48)"),
+    *("data:text/html,x", "DATA:text/html;base64,eA==", "&#100;ata:text/html,x"),
+    *("vbscript:x", "VBScript:x", "vbscript&#58;x", "file:///etc/passwd", "FILE:///x"),
+    *(
+        "file&colon;///x",
+        "blob:x",
+        "about:blank",
+        "ftp://x.example",
+        "view-source:x",
+    ),
+    *("mailto&#0;x", "xmailto:a@b.example", "sms:+1", "ssh://x", "//x.example"),
+]
+LEADING = [
+    "https://x.example/",
+    "HTTP://x.example/",
+    "mailto:a@b.example",
+    "MailTo:a@b.example",
+    "tel:+1",
+]
+# Where a link of Markdown to each address leads, and one of HTML that only the sanitizer sees.
+LINKED = """async (addresses) => {
+  const { parseBlocks, renderBlock } = await import("/static/markdown.js");
+  const leading = (fragment) => [...fragment.querySelectorAll("[href], [src], [action]")].map((link) => link.getAttribute("href"));
+  const written = addresses.flatMap((address) => {
+    const env = {};
+    const text = `[a](${address}) [b][1] <${address}>\\n\\n[1]: ${address}`;
+    const found = parseBlocks(text, env).flatMap(({ tokens }) => leading(renderBlock(tokens, env)));
+    return [...new Set(found)];
+  });
+  const html = (address) => [{ type: "html_block", content: `<a href="${address}">a</a><img src="${address}"><form action="${address}"></form>` }];
+  return { written, sanitized: addresses.flatMap((address) => leading(renderBlock(html(address), {}))) };
+}"""
+
 
 def expect_only_text(chat: ChatPage, *, links: tuple[str, ...] = ()) -> None:
     found: dict[str, Any] = chat.page.evaluate(FIND_FOREIGN)
@@ -172,3 +208,9 @@ def test_the_content_policy_would_stop_what_slipped_through(open_page: OpenPage)
     assert all("Content Security Policy" in complaint for complaint in chat.witness.complaints)
     assert {failed.get(stranger) for stranger in chat.witness.strangers} <= {"csp"}
     chat.witness.forget()
+
+
+def test_no_link_leads_to_an_address_of_another_scheme(talk: ChatPage) -> None:
+    """Neither the parser nor, without it, the sanitizer lets one through."""
+    through = talk.page.evaluate(LINKED, [*INERT, *LEADING])
+    assert through == {"written": LEADING, "sanitized": LEADING}

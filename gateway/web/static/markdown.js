@@ -8,6 +8,8 @@ import { closeInline, withoutHalfBlock } from "/static/markdown-open.js";
 import { workspacePath } from "/static/workspace-path.js";
 
 const WEB_LINK = /^https?:\/\//i;
+// Where a link may lead outside the workspace.
+const OUTER_LINK = /^(?:https?:\/\/|mailto:|tel:)/i;
 // A paragraph that is longer is shown as it is: its marks take too long to find.
 const MAX_INLINE_CHARS = 20_000;
 const TASK = /^\[([ xX])\]\s+/;
@@ -15,7 +17,14 @@ const TASK = /^\[([ xX])\]\s+/;
 const markdown = new MarkdownIt({ html: false, linkify: true, breaks: true });
 // `notes.md` is a file here, not a host in Moldova.
 markdown.linkify.set({ fuzzyLink: false, fuzzyEmail: false });
-markdown.validateLink = (url) => WEB_LINK.test(url) || workspacePath(url) !== null;
+const leadsSomewhere = (url) => OUTER_LINK.test(url) || workspacePath(url) !== null;
+markdown.validateLink = (url) => url === "" || leadsSomewhere(url);
+// A link whose target is not allowed is parsed as one without a target, of which only the words are shown.
+const { parseLinkDestination } = markdown.helpers;
+markdown.helpers.parseLinkDestination = (text, start, end) => {
+  const found = parseLinkDestination(text, start, end);
+  return leadsSomewhere(markdown.normalizeLink(found.str)) ? found : { ...found, str: "" };
+};
 // Blocks are parsed first and rendered one by one.
 markdown.core.ruler.disable(["normalize", "block", "strip_references"]);
 markdown.use(notes);
@@ -34,7 +43,14 @@ markdown.renderer.rules.image = (tokens, index, options, env, renderer) => {
 };
 
 markdown.renderer.rules.link_open = (tokens, index, options, env, renderer) => {
-  const path = workspacePath(tokens[index].attrGet("href") ?? "");
+  const target = tokens[index].attrGet("href");
+  if (!target) {
+    let end = index + 1;
+    while (tokens[end].type !== "link_close" || tokens[end].level !== tokens[index].level) end += 1;
+    tokens[end].hidden = true;
+    return "";
+  }
+  const path = workspacePath(target);
   return path === null ? renderer.renderToken(tokens, index, options) : `<a data-path="${escape(path)}">`;
 };
 
@@ -67,7 +83,7 @@ const DATA = ["data-image", "data-language", "data-math", "data-note", "data-not
 const ALLOWED = {
   ALLOWED_TAGS: ["a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "strong", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"],
   ALLOWED_ATTR: ["align", "href", "rel", "start", "target", "title", ...DATA],
-  ALLOWED_URI_REGEXP: WEB_LINK,
+  ALLOWED_URI_REGEXP: OUTER_LINK,
   // No addresses: the pattern above is not for them.
   ADD_URI_SAFE_ATTR: ["align", "rel", "start", "target", "title", ...DATA],
   ALLOW_ARIA_ATTR: false,
