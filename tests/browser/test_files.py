@@ -206,3 +206,16 @@ def test_a_picture_named_with_an_at_sign_is_shown_to_the_model(
 
     expect(chat.turn.outcome).to_be_visible()
     expect(chat.turn.reply).to_contain_text('"type": "image"')
+
+
+def test_every_command_of_the_gateway_is_offered_and_told(chat: ChatPage) -> None:
+    chat.composer.press_sequentially("/comp")
+    expect(chat.get("completion")).to_have_count(1)
+    chat.composer.press("Enter")
+    expect(chat.composer).to_have_value("/compact ")
+    chat.composer.fill("")
+
+    closing = chat.ask("/nonsense").at
+
+    for command in ("/clear", "/compact", "/plan"):
+        expect(closing).to_contain_text(f"{command} ")

@@ -43,7 +43,11 @@ async function commandsFor(query) {
   // A workspace without skills is no failure; it may have some the next time.
   skills ??= loadSkills().catch(() => { skills = null; return []; });
   const wanted = query.toLowerCase();
-  const commands = [{ icon: "plus", label: "/clear", detail: t("command_clear"), insert: "/clear" }, { icon: "check", label: "/plan", detail: t("command_plan"), insert: "/plan " }, ...await skills];
+  const commands = [
+    { icon: "plus", label: "/clear", detail: t("command_clear"), insert: "/clear" },
+    { icon: "book", label: "/compact", detail: t("command_compact"), insert: "/compact " },
+    { icon: "check", label: "/plan", detail: t("command_plan"), insert: "/plan " },
+    ...await skills];
   const prompts = savedPrompts().map((text) => ({
     icon: "bookmark", label: text.split("\n", 1)[0], detail: t("saved_prompt"), insert: text, remove: () => dropPrompt(text),
   }));

@@ -277,6 +277,7 @@ export default {
   suggestions: "Suggestions",
   suggestions_count: "{count} suggestions",
   command_clear: "start a new conversation",
+  command_compact: "summarise the conversation; say after it what must be kept",
   command_plan: "plan first; you approve before anything is changed",
   workspace: "Files of the workspace",
   refresh: "Read again",

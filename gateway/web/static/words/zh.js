@@ -272,6 +272,7 @@ export default {
   suggestions: "建议",
   suggestions_count: "{count} 条建议",
   command_clear: "开始新对话",
+  command_compact: "总结此对话；可在后面写明要保留什么",
   command_plan: "先做计划，你批准后才会改动",
   workspace: "工作区文件",
   refresh: "重新读取",
