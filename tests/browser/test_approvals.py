@@ -385,3 +385,16 @@ def test_a_sub_agents_call_waits_below_it_and_each_call_has_the_colour_of_its_ow
     below.get_by_test_id("approval-allow").click()
     asked.turn.expect_end("answered")
     expect(below).to_have_count(2)
+
+
+def test_an_answered_card_is_named_by_its_answer(asked: ChatPage) -> None:
+    for button, name, end in (
+        ("approval-deny", "Denied by you", "answered_with_failures"),
+        ("approval-allow", "Allowed by you", "answered"),
+    ):
+        asked.send("write x to named.txt")
+        card = asked.turn.approval
+        expect(card).to_have_accessible_name("May this run? Write named.txt")
+        asked.turn.at.get_by_test_id(button).click()
+        asked.turn.expect_end(end)
+        expect(card).to_have_accessible_name(f"{name} Write named.txt")

@@ -20,6 +20,8 @@ QUESTION = {
     "multiSelect": False,
 }
 
+PLAN = "Plan Do what was asked: write hello to cup.md Tell what came of it."
+
 
 def test_the_agents_questions_are_answered_in_place(asked: ChatPage) -> None:
     options = [{"label": NAME, "description": "Not markup."}, {"label": "blue", "description": ""}]
@@ -104,3 +106,22 @@ def test_a_plan_is_read_sent_back_with_a_word_and_approved_by_keyboard(
     asked.page.reload()
     asked.turn.tools.nth(1).get_by_role("button").first.click()
     expect(asked.turn.tools.nth(1).get_by_test_id("plan")).to_contain_text(NAME)
+
+
+def test_a_plan_that_waits_is_told_in_plain_words(asked: ChatPage) -> None:
+    asked.go_to_start()
+    asked.send("/plan write **hello** to cup.md")
+    expect(asked.turn.approval).to_have_accessible_name(f"The agent’s plan {PLAN}")
+    expect(asked.page.locator("#announcer-urgent")).to_have_text(f"Approval needed: Plan {PLAN}")
+    waiting = asked.page.url
+
+    asked.go_to_start()
+
+    expect(asked.get("inbox")).to_contain_text(f"waits for you: Plan {PLAN}")
+    asked.page.keyboard.press("Alt+a")
+    dialog = asked.get("inbox-dialog")
+    expect(dialog.get_by_role("group")).to_have_accessible_name(f"The agent’s plan {PLAN}")
+    dialog.get_by_test_id("approval-deny").click()
+    expect(dialog).to_have_count(0)
+    asked.go(waiting)
+    asked.turn.expect_end("answered_with_failures")

@@ -14,6 +14,7 @@ import { extendApproval, readApprovalInput } from "/static/routes.js";
 import { startTicking, stopTicking } from "/static/ticker.js";
 import { fieldList } from "/static/tool-block.js";
 import { callBlocks } from "/static/tool-cards.js";
+import { toolBrief, toolWords } from "/static/tool-words.js";
 import { isAsking } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 
@@ -78,7 +79,12 @@ export class ApprovalCard {
       this.#problem);
     // More of the call became known while somebody was at one of the answers.
     if (focused) this.#asked.querySelector(`[data-testid="${focused}"]`)?.focus({ preventScroll: true });
-    this.element.setAttribute("aria-label", [title, showHidden(approval.name), showHidden(approval.summary)].join(" "));
+    this.#name(title, approval);
+  }
+
+  /** Name the group after what it says and the call; the title of a plan or a question says what is called. */
+  #name(words, approval) {
+    this.element.setAttribute("aria-label", [words, this.#kind === "approval" ? showHidden(toolWords(approval.name)) : "", showHidden(toolBrief(approval).text)].filter(Boolean).join(" "));
   }
 
   #questions(questions) {
@@ -216,6 +222,7 @@ export class ApprovalCard {
     this.element.hidden = !decision && !state;
     const ended = state === "lost" ? showHidden(approval.reason) || t("approval_lost") : t("approval_is_over");
     const words = decision ? [this.#words(isAllowed ? "allowed" : "denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""].filter(Boolean).join(" ") : ended;
+    this.#name(words, approval);
     this.#answered.replaceChildren(...[
       icon(decision ? (isAllowed ? "check" : "cross") : "clock"),
       el("span", {}, words),

@@ -13,7 +13,7 @@ import { icon } from "/static/icons.js";
 import { notify } from "/static/notification.js";
 import { answerApproval, getConversation, listApprovals } from "/static/routes.js";
 import { startTicking } from "/static/ticker.js";
-import { toolWords } from "/static/tool-words.js";
+import { toolBrief, toolWords } from "/static/tool-words.js";
 import { isAsking } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
 
@@ -21,6 +21,8 @@ const READ_MS = 3000;
 const READ_HIDDEN_MS = 10_000;
 // What was answered in the dialog goes on, and may ask again at once.
 const READ_GOING_ON_MS = 1000;
+
+const wordsOf = (approval) => ({ name: showHidden(toolWords(approval.name)), summary: showHidden(toolBrief(approval).text) });
 
 export class Inbox {
   #slot;
@@ -107,7 +109,7 @@ export class Inbox {
   }
 
   #announce(approval) {
-    const words = t("approval_waits", { name: showHidden(toolWords(approval.name)), summary: showHidden(approval.summary) });
+    const words = t("approval_waits", wordsOf(approval));
     announceUrgently(words);
     notify(this.#on.titleOf(approval.conversationId), words, approval.approvalId, () => this.#goTo(approval.conversationId));
   }
@@ -146,7 +148,7 @@ export class Inbox {
     if (elsewhere.length) {
       const [{ approval }] = elsewhere;
       setText(this.#words, elsewhere.length === 1
-        ? t("inbox_one", { title: this.#on.titleOf(approval.conversationId), name: showHidden(toolWords(approval.name)), summary: showHidden(approval.summary) })
+        ? t("inbox_one", { title: this.#on.titleOf(approval.conversationId), ...wordsOf(approval) })
         : t("inbox_many", { count: elsewhere.length }));
     }
     place(this.#slot, [elsewhere.length ? this.#bar : null]);

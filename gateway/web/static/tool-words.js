@@ -1,13 +1,16 @@
 // Descriptions of the gateway's own tools. Any other tool keeps its name.
 
 import { t, wordsFor } from "/static/i18n.js";
-import { isPlan } from "/static/plan.js";
+import { plainText } from "/static/markdown.js";
+import { isPlan, planOf } from "/static/plan.js";
 import { isQuestion } from "/static/question-form.js";
 
 const CASE_TOOL = /^mcp__memory_case__memory_case_(search|upsert|feedback|render)$/;
 const MEMORY_TOOL = /^mcp__memory__memory_(search|get|remember|forget)$/;
 const WORDS = { EnterPlanMode: "plan_begins", ExitPlanMode: "plan", Agent: "agent", TaskCreate: "task_create", TaskUpdate: "task_update", TaskList: "task_list", TaskGet: "task_get" };
 const MAX_CHARS = 160;
+// A plan's marks are left out before it is cut.
+const MAX_PLAN_CHARS = 4 * MAX_CHARS;
 
 const caseTool = (name) => CASE_TOOL.exec(name)?.[1] ?? null;
 
@@ -58,15 +61,23 @@ function taskBrief({ input, summary }) {
   return textsOf(t("task_number", { id: taskId }), subject ?? "", status ? wordsFor("todo", status) : "").join(" · ");
 }
 
+const clipped = (text) => (text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS - 1)}…` : text);
+
+/** The beginning of a plan in plain words; the gateway's line about it has all its lines as one. */
+function planBrief(tool) {
+  const plan = planOf(tool)?.slice(0, MAX_PLAN_CHARS) ?? tool.summary.replace(/(^| )#+ /gu, "$1");
+  return clipped(plainText(plan).replace(/\s+/gu, " "));
+}
+
 /** What a call is about, and whether that is words rather than code. After a reload there is no input, only the gateway's line about it. */
 export function toolBrief(tool) {
   const does = caseTool(tool.name);
-  if (isPlan(tool)) return { text: tool.summary.replace(/^#+ */, ""), isWords: true };
+  if (isPlan(tool)) return { text: planBrief(tool), isWords: true };
   if (tool.name === "Agent" || tool.name.startsWith("Task")) return { text: taskBrief(tool), isWords: true };
   if (!does) return { text: tool.summary, isWords: isQuestion(tool) };
   const said = BRIEF[does](tool.input ?? parsed(tool.summary), tool.summary).join(" · ");
   const text = said || tool.summary;
-  return { text: text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS - 1)}…` : text, isWords: Boolean(said) || does === "search" };
+  return { text: clipped(text), isWords: Boolean(said) || does === "search" };
 }
 
 /** Why a call failed: the sentence that its answer holds, where it is one of ours. */
