@@ -77,3 +77,10 @@ def test_axe_finds_nothing_on_any_screen(open_page: OpenPage, locale: str) -> No
     faults += _faults(chat, "list", PHONE)
     assert openers.count() > 1
     assert not faults, "\n".join(faults)
+
+
+def test_a_message_and_its_answer_are_named_by_who_speaks(talk: ChatPage) -> None:
+    talk.ask(script({"text": "It is lit."}, say="Light the lamp."))
+    turn = talk.turn.at
+    expect(turn.get_by_role("group", name="You", exact=True)).to_contain_text("Light the lamp.")
+    expect(turn.get_by_role("group", name="Assistant")).to_contain_text("It is lit.")

@@ -91,7 +91,7 @@ export class TurnView {
   #steps = el("div", { class: "steps" });
   #tools;
   #working = el("div", { class: "working" }, el("span", { class: "dots" }, el("i"), el("i"), el("i")), el("span", {}));
-  #assistant = el("div", { class: "assistant", "data-testid": "message-assistant" });
+  #assistant = el("div", { class: "assistant", role: "group", "aria-label": t("assistant"), "data-testid": "message-assistant" });
   #memory = { shown: null, element: null };
   #folds = new Map();
   #end = { of: null, parts: [] };
@@ -105,7 +105,7 @@ export class TurnView {
     const takeBack = el("button", { class: "link-button", type: "button", "data-testid": "take-back", onclick: () => actions.takeBack(turn) }, icon("undo"), t("take_back"));
     this.#queueLine = el("div", { class: "queue-line" }, icon("clock"), this.#queueNote, takeBack);
     this.#tools = new MessageTools(turn, actions, this.#userText);
-    this.#user = el("div", { class: "user", "data-testid": "message-user", "aria-label": t("you") }, this.#userText);
+    this.#user = el("div", { class: "user", role: "group", "data-testid": "message-user", "aria-label": t("you") }, this.#userText);
     this.update();
   }
 

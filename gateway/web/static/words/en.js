@@ -81,6 +81,7 @@ export default {
   branch_end: "A new branch begins here.",
 
   you: "You",
+  assistant: "Assistant",
   queued: "Queued",
   queued_at: "Queued · number {position}",
   take_back: "Take back",

@@ -76,6 +76,7 @@ export default {
   branch_end: "新分支从这里开始。",
 
   you: "你",
+  assistant: "助手",
   queued: "排队中",
   queued_at: "排队中 · 第 {position} 位",
   take_back: "撤回",
