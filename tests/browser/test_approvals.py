@@ -398,3 +398,22 @@ def test_an_answered_card_is_named_by_its_answer(asked: ChatPage) -> None:
         asked.turn.at.get_by_test_id(button).click()
         asked.turn.expect_end(end)
         expect(card).to_have_accessible_name(f"{name} Write named.txt")
+
+
+def test_the_inbox_has_a_button_that_closes_it(asked: ChatPage) -> None:
+    asked.go_to_start()
+    asked.send("write x to closed.txt")
+    expect(asked.turn.at.get_by_test_id("approval-allow")).to_be_visible()
+    waiting = asked.page.url
+    asked.go_to_start()
+    asked.get("inbox-review").click()
+    dialog = asked.get("inbox-dialog")
+    expect(dialog.get_by_test_id("approval-allow")).to_be_focused()
+
+    dialog.get_by_role("button", name="Close", exact=True).click()
+
+    expect(dialog).to_have_count(0)
+    expect(asked.get("inbox")).to_be_visible()
+    asked.go(waiting)
+    asked.turn.at.get_by_test_id("approval-deny").click()
+    asked.turn.expect_end("answered_with_failures")

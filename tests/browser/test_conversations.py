@@ -227,3 +227,16 @@ def test_replies_are_found_in_the_list_and_in_their_conversation(chat: ChatPage)
     expect(chat.get("find-field")).to_be_focused()
     chat.page.keyboard.press("Escape")
     chat.page.set_viewport_size(DESKTOP["viewport"])
+
+
+def test_the_dialog_that_finds_has_a_button_that_closes_it(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "Searched")
+    chat.get("find").click()
+    expect(chat.get("find-field")).to_be_focused()
+    dialog = chat.page.get_by_role("dialog", name="Find in this conversation")
+
+    dialog.get_by_role("button", name="Close", exact=True).click()
+
+    expect(dialog).to_have_count(0)

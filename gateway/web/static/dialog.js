@@ -2,6 +2,7 @@
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
+import { icon } from "/static/icons.js";
 
 /**
  * Show a dialog with `content`; it leaves the document when it closes. Escape always closes it, a click
@@ -23,6 +24,10 @@ export function openDialog({ label, className = "", content, onClose = () => {},
   dialog.showModal();
   return dialog;
 }
+
+/** A dialog's title and, beside it, the button that closes it. */
+export const dialogHead = (title, close) => el("div", { class: "dialog-head" }, el("h2", {}, title),
+  el("button", { class: "icon-button", type: "button", title: t("close"), "aria-label": t("close"), onclick: close }, icon("close")));
 
 /** Ask before something that cannot be undone; the safe answer has the focus. */
 export function confirmDialog({ title, body, confirm }) {

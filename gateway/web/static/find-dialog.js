@@ -1,6 +1,6 @@
 // Finds a text in the messages and replies of one conversation.
 
-import { openDialog } from "/static/dialog.js";
+import { dialogHead, openDialog } from "/static/dialog.js";
 import { el, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
 import { t } from "/static/i18n.js";
@@ -16,7 +16,7 @@ export function openFind(conversationId, go) {
   const told = el("p", { class: "quiet", role: "status" });
   const list = el("ul", { class: "find-list" });
   const errors = el("div", {});
-  const content = el("div", { class: "dialog-body" }, el("h2", {}, t("find")), el("label", { class: "search" }, icon("search"), field), errors, list, told);
+  const content = el("div", { class: "dialog-body" }, dialogHead(t("find"), () => dialog.close()), el("label", { class: "search" }, icon("search"), field), errors, list, told);
   let reading = null;
   let delay = null;
 

@@ -4,7 +4,7 @@ import { announceUrgently } from "/static/announcer.js";
 import { ApprovalCard } from "/static/approval-card.js";
 import { setWaiting } from "/static/badge.js";
 import { isReachable } from "/static/connection.js";
-import { openDialog } from "/static/dialog.js";
+import { dialogHead, openDialog } from "/static/dialog.js";
 import { el, place, setText } from "/static/dom.js";
 import { ErrorLine } from "/static/error-line.js";
 import { formatCountdown } from "/static/format.js";
@@ -188,7 +188,7 @@ export class Inbox {
 
   #open() {
     this.#errors.replaceChildren();
-    const content = el("div", { class: "dialog-body" }, el("h2", {}, t("inbox_title")), this.#errors, this.#cards);
+    const content = el("div", { class: "dialog-body" }, dialogHead(t("inbox_title"), () => this.#dialog.close()), this.#errors, this.#cards);
     this.#dialog = openDialog({ label: t("inbox_title"), className: "inbox-dialog", content, onClose: () => {
       this.#dialog = null;
       this.#goingOn.clear();

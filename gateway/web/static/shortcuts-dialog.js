@@ -1,9 +1,8 @@
 // The list of the page's keyboard shortcuts.
 
-import { openDialog } from "/static/dialog.js";
+import { dialogHead, openDialog } from "/static/dialog.js";
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
-import { icon } from "/static/icons.js";
 import { preferences } from "/static/preferences.js";
 
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
@@ -26,10 +25,8 @@ function rows() {
 }
 
 export function openShortcuts() {
-  const close = el("button", { class: "icon-button", type: "button", title: t("close"), "aria-label": t("close"), autofocus: true }, icon("close"));
   const list = el("dl", { class: "shortcuts" }, rows().map(([keys, name]) => el("div", {},
     el("dt", {}, t(name)), el("dd", {}, keys.map((key) => el("kbd", {}, key))))));
-  const content = el("div", { class: "dialog-body" }, el("div", { class: "dialog-head" }, el("h2", {}, t("shortcuts")), close), list);
+  const content = el("div", { class: "dialog-body" }, dialogHead(t("shortcuts"), () => dialog.close()), list);
   const dialog = openDialog({ label: t("shortcuts"), className: "shortcuts-dialog", content });
-  close.addEventListener("click", () => dialog.close());
 }
