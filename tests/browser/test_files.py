@@ -219,3 +219,14 @@ def test_every_command_of_the_gateway_is_offered_and_told(chat: ChatPage) -> Non
 
     for command in ("/clear", "/compact", "/plan"):
         expect(closing).to_contain_text(f"{command} ")
+
+
+def test_the_button_of_changes_is_named_by_what_changed(talk: ChatPage) -> None:
+    write = {"file_path": "moss.txt", "content": "one\n"}
+    talk.ask(script({"tool": "Write", "input": write}, {"text": "Done."}))
+    button = talk.turn.at.get_by_test_id("changes-link")
+    expect(button).to_have_accessible_name("1 file changed 1 line added")
+    button.click()
+    figures = talk.get("change").get_by_role("img", name="1 line added", exact=True)
+    expect(figures).to_have_text("+1−0")
+    talk.page.keyboard.press("Escape")

@@ -125,3 +125,14 @@ def test_a_plan_that_waits_is_told_in_plain_words(asked: ChatPage) -> None:
     expect(dialog).to_have_count(0)
     asked.go(waiting)
     asked.turn.expect_end("answered_with_failures")
+
+
+def test_a_question_is_named_by_its_heading_and_its_words(asked: ChatPage) -> None:
+    one = {**QUESTION, "question": "Which colour?", "header": "Colour"}
+    ask = {"tool": "AskUserQuestion", "input": {"questions": [one]}}
+    asked.send(script(ask, {"text": "As you like."}))
+    expect(asked.turn.approval).to_have_accessible_name("The agent asks you Which colour?")
+    group = asked.turn.approval.get_by_role("group")
+    expect(group).to_have_accessible_name("Colour Which colour?")
+    asked.get("question-skip").click()
+    asked.turn.expect_end("answered_with_failures")

@@ -1,5 +1,7 @@
 """The badge beside the model's name: whether the kernel confines the agent."""
 
+import re
+
 import httpx
 import pytest
 from playwright.sync_api import expect
@@ -34,3 +36,13 @@ def test_each_kind_has_a_word_and_a_sentence_and_an_unknown_one_is_not_shown(
         expect(badge.locator(".visually-hidden")).to_contain_text(means)
     chat.page.evaluate(SHOW, "toString")
     expect(badge).to_be_hidden()
+
+
+def test_a_narrow_window_names_the_badge_as_a_wide_one_does(open_page: OpenPage) -> None:
+    chat = open_page()
+    expect(chat.get("wall")).to_be_visible()
+    chat.page.evaluate(SHOW, "off")
+    name = re.compile("^not confined. The kernel does not confine the agent here;")
+    for width in (1280, 390):
+        chat.page.set_viewport_size({"width": width, "height": 800})
+        expect(chat.get("wall")).to_have_accessible_name(name)

@@ -12,9 +12,14 @@ import { showHidden } from "/static/visible.js";
 // With more files than this the reader chooses which to look at.
 const MAX_OPEN = 5;
 
-const figures = (added, removed) => added + removed > 0 && el("span", { class: "change-figures" },
-  el("span", { class: "is-added", "aria-label": t("lines_added", { count: added }) }, `+${formatCount(added)}`),
-  el("span", { class: "is-removed", "aria-label": t("lines_removed", { count: removed }) }, `−${formatCount(removed)}`));
+const counted = (one, many, count) => t(count === 1 ? one : many, { count: formatCount(count) });
+
+/** Signs and colours, which are named in words; what is zero is not named. */
+function figures(added, removed) {
+  const words = [added && counted("line_added", "lines_added", added), removed && counted("line_removed", "lines_removed", removed)].filter(Boolean);
+  return words.length > 0 && el("span", { class: "change-figures", role: "img", "aria-label": words.join(t("comma")) },
+    el("span", { class: "is-added" }, `+${formatCount(added)}`), el("span", { class: "is-removed" }, `−${formatCount(removed)}`));
+}
 
 /** What a turn changed; where that was nothing, a reply that claims otherwise stands beside it. Null for a turn of which it is not told. */
 export function changesButton(result) {
@@ -22,7 +27,7 @@ export function changesButton(result) {
   if (!changes) return null;
   if (!changes.files) return el("span", { class: "turn-unchanged", title: t("changes_means"), "data-testid": "no-changes" }, t(changes.complete ? "file_none_changed" : "changes_unknown"));
   return el("button", { class: "link-button", type: "button", "aria-haspopup": "dialog", "data-testid": "changes-link", onclick: () => openChanges(result) },
-    icon("pencil"), t(changes.files === 1 ? "file_changed" : "files_changed", { count: formatCount(changes.files) }), figures(changes.added, changes.removed));
+    icon("pencil"), counted("file_changed", "files_changed", changes.files), figures(changes.added, changes.removed));
 }
 
 /** The hunks of a unified diff: the line that says where each stands, and its lines. */

@@ -33,7 +33,7 @@ function questionField({ question, header, options, multiSelect }) {
     if (isOne && own.value.trim()) for (const { box } of choices) box.checked = false;
   });
   const element = el("fieldset", { class: "question" },
-    el("legend", { dir: "auto" }, isText(header) && el("span", { class: "question-header" }, showHidden(header)), showHidden(question)),
+    el("legend", { dir: "auto" }, isText(header) && [el("span", { class: "question-header" }, showHidden(header)), " "], showHidden(question)),
     choices.map((choice) => choice.element), own);
   element.addEventListener("change", (event) => {
     if (isOne && event.target !== own) own.value = "";

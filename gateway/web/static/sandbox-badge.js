@@ -17,8 +17,9 @@ export function showSandbox(place, kind, conversationId = () => null, shell = "l
   place.classList.toggle("is-off", kind === "off");
   place.replaceChildren(
     icon("shield"),
-    el("span", { class: "wall-word" }, t(`wall_${kind}`)),
-    el("span", { class: "visually-hidden" }, `. ${place.title}`),
+    el("span", { class: "wall-word", "aria-hidden": "true" }, t(`wall_${kind}`)),
+    // A narrow window has no place for the word.
+    el("span", { class: "visually-hidden" }, `${t(`wall_${kind}`)}. ${place.title}`),
   );
   place.onclick = () => openWall(place.title, conversationId());
   place.hidden = false;
