@@ -13,12 +13,7 @@ from gateway.errors import Conflict
 from gateway.ids import TurnId, UserId
 from gateway.jsonsafe import pretty_json
 from gateway.turns.approval_answer import Reply
-from gateway.turns.approvals import (
-    answered_already,
-    answers_of,
-    no_such_reach,
-    stored_answer,
-)
+from gateway.turns.approvals import answered_already, answers_of, no_rule, stored_answer
 from gateway.turns.standing_rules import Allowed
 
 
@@ -69,7 +64,7 @@ class Approvals:
 
     async def _answer_waiting(self, approval: Approval, reply: Reply) -> TurnId | None:
         if reply.decision == "allow" and reply.remember == "conversation":
-            raise no_such_reach(reply.reach)
+            raise no_rule()
         given = answers_of(approval.input, approval, reply)
         answer = stored_answer(approval.id, reply, given, self._parts.now())
         if reply.decision == "allow" or reply.message.strip():

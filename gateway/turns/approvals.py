@@ -33,7 +33,7 @@ from gateway.turns.questions import FOR_PERSONS, answers_to
 from gateway.turns.standing_rules import Allowed, StandingRules
 from memory.clock import Now
 from memory.errors import StoreUnavailable
-from policies.permits import Effect, Permit, Reach, permits_for
+from policies.permits import Effect, Permit, permits_for
 
 _log = logging.getLogger(__name__)
 
@@ -374,14 +374,20 @@ def _permit_for(waiting: _Open, reply: Reply) -> tuple[Permit | None, dict[str, 
     """Return the rule that a yes for the conversation stands for, and what clients see of it."""
     if reply.remember != "conversation" or reply.decision != "allow":
         return None, None
+    if not waiting.permits:
+        raise no_rule()
     for permit, shown in zip(waiting.permits, waiting.question.permits, strict=True):
         if permit.reach == reply.reach:
             return permit, shown
-    raise no_such_reach(reply.reach)
+    raise UnprocessableEntity(
+        f"`reach` cannot be {reply.reach} for this call.", details={"field": "reach"}
+    )
 
 
-def no_such_reach(reach: Reach) -> UnprocessableEntity:
-    """Return the error about a rule that a yes cannot stand for."""
+def no_rule() -> UnprocessableEntity:
+    """Return the error about an approval where a yes counts for its own call alone."""
     return UnprocessableEntity(
-        f"`reach` cannot be {reach} for this call.", details={"field": "reach"}
+        '`remember` must be "once": a yes to this approval lets its call pass once and cannot stand'
+        " for the whole conversation.",
+        details={"field": "remember"},
     )

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from gateway.conversations.sql.events import EventStore
-from gateway.errors import Conflict, NotFound
+from gateway.errors import Conflict, NotFound, UnprocessableEntity
 from gateway.ids import LOCAL_USER as ME
 from gateway.ids import TurnId
 from gateway.turns.requests import Accepted
@@ -198,6 +198,16 @@ async def test_a_turn_that_waited_too_long_ends_as_waiting_and_a_later_yes_runs_
     assert of_kind(events, "approval.resolved") == []
     assert listed["state"] == "waiting"
     assert result["outcome"] == "answered"
+
+
+async def test_a_late_yes_for_the_whole_conversation_is_refused_by_the_name_of_its_field(
+    tmp_path: Path,
+) -> None:
+    async with restarted(tmp_path) as (services, _, question):
+        with pytest.raises(UnprocessableEntity, match="whole conversation") as refused:
+            await services.answer(question, "allow", remember="conversation")
+        assert refused.value.details == {"field": "remember"}
+        assert [one["state"] for one in await services.asked()] == ["waiting"]
 
 
 async def test_a_queued_run_that_is_taken_back_leaves_the_approval_as_it_was(

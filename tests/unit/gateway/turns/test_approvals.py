@@ -206,6 +206,19 @@ async def allow_for_the_conversation(desk: ApprovalDesk, call: ToolCall, reach: 
     return asked.question
 
 
+async def test_a_call_to_which_no_rule_can_be_given_is_answered_once_alone() -> None:
+    desk = a_desk()
+    asked = Asked(desk)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked.ask, tool_call("AskUserQuestion"))
+            await asked.announced.wait()
+            with pytest.raises(UnprocessableEntity) as refused:
+                await desk.answer(ANN, asked.id, replace(ALLOW, remember="conversation"))
+            await desk.answer(ANN, asked.id, ALLOW)
+    assert refused.value.details == {"field": "remember"}
+
+
 async def test_a_rule_for_the_conversation_lets_pass_what_it_covers_until_it_is_withdrawn() -> None:
     desk = a_desk()
     add = tool_call("mcp__notes__add", tool_input={"text": "a"})
