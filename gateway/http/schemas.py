@@ -165,6 +165,13 @@ class ApprovalBody(Body):
     ] = {}
     """To the agent's questions, by their texts."""
 
+    @field_validator("reach")
+    @classmethod
+    def _refuse_without_rule(cls, reach: Reach, body: ValidationInfo) -> Reach:
+        if body.data.get("remember") == "once":
+            raise ValueError('goes with `"remember": "conversation"`: send both, or neither')
+        return reach
+
     def reply(self) -> Reply:
         """Return the person's answer."""
         return Reply(**self.model_dump())

@@ -59,6 +59,7 @@ UNFIT: list[tuple[Json, str]] = [
     ({"decision": True}, "decision"),
     ({"decision": "allow", "remember": "forever"}, "remember"),
     ({"decision": "allow", "reach": "everything"}, "reach"),
+    ({"decision": "allow", "reach": "any"}, "reach"),
     ({"decision": "allow", "message": "\0"}, "message"),
 ]
 
