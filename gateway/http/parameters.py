@@ -16,6 +16,8 @@ from gateway.errors import UnprocessableEntity
 from gateway.jsonsafe import clean_text
 
 _MAX_NAME_CHARS = 80
+_PLACES = frozenset({"query", "path", "header", "body"})
+"""Where FastAPI found a field; it may be the field's name, too."""
 
 _SENTENCES: Mapping[str, str] = tomllib.loads(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
@@ -40,8 +42,8 @@ def bad_field(name: str, sentence: str) -> UnprocessableEntity:
 
 def field_name(loc: Sequence[str | int]) -> str:
     """Return a field's dotted name, such as `memory.enabled`."""
-    parts = [str(part) for part in loc if part not in {"query", "path", "header", "body"}]
-    name = clean_text(".".join(parts)) or "body"
+    parts = loc[1:] if len(loc) > 1 and loc[0] in _PLACES else loc
+    name = clean_text(".".join(map(str, parts))) or "body"
     return name if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]}…"
 
 

@@ -68,6 +68,9 @@ PARAMETERS = [
     ("/memory/search?q=x&user_id=%20", "user_id"),
     ("/memory/search?q=x&workflow_id=%00", "workflow_id"),
     ("/memory/search?q=x&environment=%00", "environment"),
+    *(("/workspace/file", "path"), ("/workspace/file?path=" + "x" * 5000, "path")),
+    ("/workspace?path=" + "x" * 5000, "path"),
+    ("/memory/cases/search?query=" + "x" * 10_001, "query"),
 ]
 
 

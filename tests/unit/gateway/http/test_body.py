@@ -47,6 +47,7 @@ def test_any_json_is_a_sound_body_or_one_short_sentence(value: dict[str, Any]) -
 def test_a_field_is_named_as_a_person_would() -> None:
     assert field_name(("memory", "enabled")) == "memory.enabled"
     assert field_name(("query", "limit")) == "limit"
+    assert field_name(("query", "path")) == "path"
     assert field_name(()) == "body"
     assert len(field_name(("x" * 1000,))) < 100
 
