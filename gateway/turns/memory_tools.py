@@ -16,7 +16,16 @@ from memory.facts.gate import FactRefused
 from memory.facts.told import ToldTurn
 from memory.facts.tools import FORGET, REMEMBER, FactTools
 from memory.intents.chronicle import Guard
-from memory.recall.tools import DESCRIPTIONS, GET, SCHEMAS, SEARCH, SERVER, Lookup, MemoryTools
+from memory.recall.tools import (
+    DESCRIPTIONS,
+    GET,
+    SCHEMAS,
+    SEARCH,
+    SERVER,
+    Lookup,
+    MemoryTools,
+    are_valid,
+)
 
 _READING: Final = tuple(OwnTool(name, DESCRIPTIONS[name], SCHEMAS[name]) for name in (SEARCH, GET))
 _WRITING: Final = tuple(
@@ -90,7 +99,8 @@ async def read_memory(
 ) -> OwnAnswer:
     """Answer a call of a tool that reads memory."""
     if tool == SEARCH:
-        return OwnAnswer(await memory.search(lookup, arguments))
+        found = await memory.search(lookup, arguments)
+        return OwnAnswer(found, is_error=not are_valid(arguments))
     text = await memory.get(lookup, arguments)
     return OwnAnswer(text or "There is no such item in memory.", is_error=text is None)
 

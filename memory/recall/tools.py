@@ -62,6 +62,8 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _FEW: Final = 8
 _MOST: Final = 20
+_LIMITS: Final = {str(count): count for count in range(1, _MOST + 1)}
+"""By their digits: some models send numbers as text."""
 _MAX_WEAK: Final = 5
 _DEADLINE_S: Final = 15.0
 """An agent that asks needs the answer, and no person waits for the first word."""
@@ -82,6 +84,36 @@ class Lookup:
     active_tools: Sequence[str] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """The arguments of a search."""
+
+    query: str
+    """Blank: the newest items are asked for."""
+    kinds: Sequence[ItemKind]
+    limit: int
+    span: TimeSpan
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> "_Asked":
+        """Read the arguments. Raise `ValueError` with a sentence for the model if one is wrong."""
+        return cls(
+            query=_query(arguments.get("query")),
+            kinds=_kinds(arguments.get("kinds")),
+            limit=_limit(arguments.get("limit")),
+            span=TimeSpan.of(_text(arguments.get("since")), _text(arguments.get("until"))),
+        )
+
+
+def are_valid(arguments: Mapping[str, Any]) -> bool:
+    """Return whether a search can be done with these arguments; if not, its answer says why."""
+    try:
+        _Asked.of(arguments)
+    except ValueError:
+        return False
+    return True
+
+
 class MemoryTools:
     """Answers the tools."""
 
@@ -92,27 +124,27 @@ class MemoryTools:
     async def search(self, lookup: Lookup, arguments: Mapping[str, Any]) -> str:
         """Return what likely answers the query, best first, then a few that fit it less.
 
-        Among near equals the newest comes first.
+        Among near equals the newest comes first. If an argument is wrong, the note says which one
+        and what it must be.
         """
-        query, limit = arguments.get("query"), arguments.get("limit")
-        most = limit if isinstance(limit, int) and 1 <= limit <= _MOST else _FEW
-        kinds = _kinds(arguments.get("kinds"))
         try:
-            span = TimeSpan.of(_text(arguments.get("since")), _text(arguments.get("until")))
+            asked = _Asked.of(arguments)
         except ValueError as exc:
             return _json({"note": str(exc), "items": []})
-        if not isinstance(query, str) or not query.strip():
-            newest = await self._items.newest(lookup.scope, kinds=kinds, limit=most, span=span)
+        if not asked.query.strip():
+            newest = await self._items.newest(
+                lookup.scope, kinds=asked.kinds, limit=asked.limit, span=asked.span
+            )
             shown, held = await split_stale(newest, lookup.active_tools)
             return _answer([_line(item) for item in shown], held_back=len(held))
         found = await self._search.search(
-            query[-_MAX_QUERY_CHARS:],
+            asked.query[-_MAX_QUERY_CHARS:],
             scope=lookup.scope,
-            kinds=kinds,
-            limit=most,
+            kinds=asked.kinds,
+            limit=asked.limit,
             active_tools=lookup.active_tools,
             deadline_s=_DEADLINE_S,
-            span=span,
+            span=asked.span,
         )
         likely = newest_of_equals([hit for hit in found.hits if not hit.is_weak])
         weak = [hit for hit in found.hits if hit.is_weak]
@@ -139,10 +171,27 @@ def _text(value: object) -> str | None:
     return (str(value).strip() or None) if value is not None else None
 
 
+def _query(value: object) -> str:
+    if value is not None and not isinstance(value, str):
+        raise ValueError("`query` must be text: a few words that the answer would contain.")
+    return value or ""
+
+
 def _kinds(value: object) -> Sequence[ItemKind]:
     """Return the kinds that are named; all of them if none is."""
-    named = value if isinstance(value, list) else []
+    named = [value] if isinstance(value, str) and value else value or []
+    if not isinstance(named, list) or not all(kind in RECALLED_KINDS for kind in named):
+        raise ValueError(f"`kinds` must be a list of {', '.join(RECALLED_KINDS)}.")
     return [kind for kind in RECALLED_KINDS if kind in named] or RECALLED_KINDS
+
+
+def _limit(value: object) -> int:
+    text = _text(value)
+    if text is None:
+        return _FEW
+    if text not in _LIMITS:
+        raise ValueError(f"`limit` must be a whole number from 1 to {_MOST}.")
+    return _LIMITS[text]
 
 
 def _line(item: Item) -> dict[str, Any]:

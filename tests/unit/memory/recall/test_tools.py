@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from gateway.turns.memory_tools import read_memory
 from memory.clock import utc_now
 from memory.recall.retrievers import FulltextRetriever
 from memory.recall.search import MemorySearch
-from memory.recall.tools import Lookup, MemoryTools
+from memory.recall.tools import SEARCH, Lookup, MemoryTools
 from memory.stores.sqlite.items import SqlItemStore, put_item_blocking
 from tests.support.episodes import open_memory
 from tests.support.recall import ANN, make_item
@@ -50,3 +51,32 @@ async def test_a_search_keeps_to_its_time_and_kinds(
 async def test_a_date_that_is_none_is_told_to_the_agent(tools: MemoryTools) -> None:
     answer = json.loads(await tools.search(Lookup(scope=ANN), {"since": "last week"}))
     assert answer == {"note": "`since` must be an ISO date, such as 2026-01-31.", "items": []}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"query": 5}, "`query` must be text"),
+        ({"query": ["ferry"]}, "`query` must be text"),
+        ({"kinds": "bogus"}, "`kinds` must be a list of note, fact, episode, turn."),
+        ({"kinds": ["note", "bogus"]}, "`kinds` must be a list"),
+        ({"kinds": [["note"]]}, "`kinds` must be a list"),
+        ({"limit": "abc"}, "`limit` must be a whole number from 1 to 20."),
+        ({"limit": 0}, "`limit` must be"),
+        ({"limit": True}, "`limit` must be"),
+        ({"since": "last week"}, "`since` must be an ISO date"),
+    ],
+)
+async def test_a_wrong_argument_of_a_search_is_an_error_that_names_it(
+    tools: MemoryTools, given: dict[str, Any], told: str
+) -> None:
+    answer = await read_memory(tools, SEARCH, {"query": "ferry", **given}, Lookup(scope=ANN))
+    assert answer.is_error
+    assert told in answer.text
+    assert "not_1" not in answer.text
+
+
+async def test_a_number_in_digits_and_a_single_kind_are_understood(tools: MemoryTools) -> None:
+    given = {"query": "ferry", "limit": "2", "kinds": "note"}
+    answer = await read_memory(tools, SEARCH, given, Lookup(scope=ANN))
+    assert (answer.is_error, len(json.loads(answer.text)["items"])) == (False, 2)
