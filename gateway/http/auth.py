@@ -37,6 +37,12 @@ SignedInBy = Literal["nothing", "proxy", "token", "session"]
 _TOKEN: SignedInBy = "token"  # noqa: S105  a word
 _SESSION: SignedInBy = "session"
 
+_NOTHING_SENT: Final = "This server needs a token: send `Authorization: Bearer …`."
+_NOT_KNOWN: Final = (
+    "This token is not, or no longer, known to this server: ask its administrator for another one."
+)
+"""The same for a token that never was, was revoked or expired, and for one of a disabled user."""
+
 _BURST: Final = 10
 _EVERY_S: Final = 6.0
 _MAX_ADDRESSES: Final = 4096
@@ -166,7 +172,7 @@ class TokenGuard:
                 return caller
         await self._refuse(token, network_of(scope))
         raise Unauthorized(
-            "This server needs a token: send `Authorization: Bearer …`.",
+            _NOT_KNOWN if token else _NOTHING_SENT,
             details={} if self._sign_ins is None else {"sign_in": BEGIN},
         )
 

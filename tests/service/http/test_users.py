@@ -69,6 +69,27 @@ async def test_a_token_signs_in_until_it_is_revoked_or_expires(tmp_path: Path) -
         assert (await stage.client().get("/healthz")).is_success
 
 
+async def test_a_token_that_does_not_count_is_told_from_none_and_not_why(tmp_path: Path) -> None:
+    async with staged(tmp_path, accounts=True) as stage:
+        for name in ("ada", "bob"):
+            await add_user(stage, name)
+        (revoked, first), (_, disabled) = (
+            await add_token(stage, "bob"),
+            await add_token(stage, "ada"),
+        )
+        _, expired = await add_token(stage, "bob", minutes=0)
+        await accounts_of(stage).tokens.revoke(revoked, act())
+        await accounts_of(stage).users.set_disabled(ADA, act(), is_disabled=True)
+        errors = [
+            assert_error(await asks(stage, token), 401, "unauthorised")["message"]
+            for token in (first, disabled, expired, new_secret(), "")
+        ]
+    *unknown, none = errors
+    assert len(set(unknown)) == 1
+    assert "no longer" in unknown[0]
+    assert "needs a token" in none
+
+
 async def test_a_disabled_user_is_refused_whatever_signs_them_in(tmp_path: Path) -> None:
     async with staged(tmp_path, users=("ada", "bob"), accounts=True, **PROXY) as stage:
         await add_user(stage, "ada")
