@@ -1,5 +1,8 @@
 """An editor's side of the Agent Client Protocol, by its library, on `candor acp` and the real server."""
 
+import json
+import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -245,3 +248,30 @@ async def test_a_server_that_is_not_there_is_said_so(server: LiveServer) -> None
         with pytest.raises(acp.RequestError) as gone:
             await agent.new_session(cwd=str(server.workspace))
     assert "Candor does not answer" in str(gone.value)
+
+
+def spoken(server: LiveServer, **streams: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command without the library's side of an editor."""
+    command = [sys.executable, str(ROOT / "app.py"), "acp", "--url", server.url]
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("CANDOR_TEST_")}
+    environ = {**inherited, "CANDOR_WORKSPACE": str(server.workspace)}
+    return subprocess.run(command, env=environ, text=True, check=False, timeout=60, **streams)
+
+
+async def test_a_request_without_what_it_needs_is_refused_in_a_sentence(server: LiveServer) -> None:
+    request = {"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {}}
+    ask = partial(spoken, server, input=json.dumps(request) + "\n", capture_output=True)
+    answer = json.loads((await anyio.to_thread.run_sync(ask)).stdout)
+    assert answer["error"] == {"code": -32602, "message": "`params.cwd` is missing."}
+
+
+@pytest.mark.parametrize("which", ["stdin", "stdout"])
+async def test_a_file_in_the_place_of_an_editor_is_refused_in_a_sentence(
+    server: LiveServer, tmp_path: Path, which: str
+) -> None:
+    with (tmp_path / "file").open("w+") as file:
+        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, which: file}
+        speak = partial(spoken, server, stderr=subprocess.PIPE, **streams)
+        ended = await anyio.to_thread.run_sync(speak)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "such as a file" in ended.stderr

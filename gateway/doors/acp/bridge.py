@@ -4,6 +4,7 @@ A session is a conversation; the editor's folder must be the workspace. Standard
 the protocol.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +32,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
+from gateway.doors.acp.message_lines import MessageLines, are_streams
 from gateway.doors.acp.server_api import NOT_OURS, ServerApi, ServerRefused, connect
 from gateway.doors.acp.updates import (
     ALLOW_ALWAYS,
@@ -52,6 +54,11 @@ _PAGE: Final = 100
 _NOT_FOUND: Final = -32002
 _REFUSED: Final = -32603
 _INVALID: Final = -32602
+_EXIT_USAGE: Final = 2
+_NO_STREAMS: Final = (
+    "An editor opens standard input and output as pipes or sockets, or a person as a terminal; here"
+    " one of them is something else, such as a file."
+)
 _UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
 """What reading an answer of another form raises."""
 
@@ -272,7 +279,11 @@ def run_bridge_command(
     if isinstance(options, int):
         return options
     url, token = options
-    anyio.run(_serve, url, token, workspace_of(token).resolve())
+    workspace = workspace_of(token).resolve()
+    if not are_streams():
+        sys.stderr.write(f"candor: {_NO_STREAMS}\n")
+        return _EXIT_USAGE
+    anyio.run(_serve, url, token, workspace)
     return 0
 
 
@@ -280,4 +291,4 @@ async def _serve(address: str, token: str | None, workspace: Path) -> None:
     async with connect(address, token) as http:
         bridge: Any = Bridge(ServerApi(http), workspace)
         # the library still counts `session/resume` and `session/close` among the unstable methods
-        await acp.run_agent(bridge, use_unstable_protocol=True)
+        await acp.run_agent(bridge, await MessageLines.open(), use_unstable_protocol=True)
