@@ -95,7 +95,7 @@ class ToolUse:
     error: str | None = None
     output: str = ""
     output_chars: int | None = None
-    """The true length of what it returned; None if nobody knows it."""
+    """The true length of what it returned; None if nobody knows it, or it did not run."""
     duration_ms: int | None = None
     allowed_by: Mapping[str, Any] | None = None
     """The person's yes that let it pass, if one did; see `approvals.Answer`."""
@@ -370,7 +370,6 @@ class Evidence:
         use.stop_clock(now_s)
         self.steps.end_message()
         self.has_picture |= event.has_picture
-        use.output_chars = event.whole.chars if event.whole else len(event.text)
         if use.index in self.denials:
             use.status, use.error = "denied", self.denials[use.index]
         elif not event.is_error:
@@ -379,6 +378,8 @@ class Evidence:
             use.status, use.has_begun = "interrupted", self._has_passed(use.index)
         else:
             use.status, use.output, use.error = "failed", event.text, event.text
+        if use.status != "denied" and use.has_begun:
+            use.output_chars = event.whole.chars if event.whole else len(event.text)
 
     def _run_finished(self, event: RunFinished) -> None:
         self.finish = event
@@ -386,7 +387,7 @@ class Evidence:
         for index in event.denied_calls:
             use = self.tools.get(index)
             if use is not None and use.status == "failed":
-                use.status = "denied"
+                use.status, use.output_chars = "denied", None
         by_itself = event.terminal_reason in _BY_ITSELF
         if by_itself and not event.is_error and not self.cut_off:
             self.model_failure = None

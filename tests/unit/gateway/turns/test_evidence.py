@@ -81,6 +81,17 @@ def test_a_call_counts_as_denied_where_only_the_agent_program_names_it_so() -> N
     assert evidence.tools[1].status == "denied"
 
 
+def test_a_call_that_did_not_run_returned_nothing_of_any_length() -> None:
+    evidence = Evidence()
+    gate, agent, ran = (evidence.tool_called(called(f"t{n}"), "ls", 0) for n in (1, 2, 3))
+    evidence.denials[gate.index] = "No."
+    for event in (failed("No, says the gate.", "t1"), failed("No.", "t2"), returned("a", "t3")):
+        evidence.take(event, 0)
+    evidence.take(finished(denied_calls=(agent.index,)), 0)
+    assert [use.status for use in (gate, agent, ran)] == ["denied", "denied", "ok"]
+    assert [use.output_chars for use in (gate, agent, ran)] == [None, None, 1]
+
+
 SETTLED: dict[StopReason | None, str] = {
     **dict.fromkeys((None, "api_error"), "unknown"),
     **dict.fromkeys(("user_interrupt", "shutdown", "timeout", "doom_loop"), "interrupted"),
