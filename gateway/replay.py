@@ -48,7 +48,9 @@ def run_replay(turn_id: str, log_dir: Path, out: TextIO) -> int:
     Raise `StartError` if the turn has no log or its log has no reply.
     """
     lines = read_log(log_dir, find_log(log_dir, turn_id) or "")
-    replies = replies_in(lines or ())
+    if lines is None:
+        raise StartError(f"There is no log of turn {turn_id}.")
+    replies = replies_in(lines)
     if not replies:
         raise StartError(f"The log of turn {turn_id} holds no reply of a model.")
 
