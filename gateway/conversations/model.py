@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from gateway.conversations.schedules import ScheduledRun
 from gateway.ids import ApprovalId, ConversationId, TurnId, UserId, new_conversation_id
@@ -12,6 +12,8 @@ TurnState = Literal["queued", "running", "completed", "withdrawn"]
 Unsettable = Literal["model", "app_code", "environment", "project_id"]
 """Fields that may be cleared."""
 
+CLEAR_COMMANDS: Final = frozenset({"/clear", "／clear"})
+"""A message that asks for a new conversation; Chinese keyboards type the wide slash."""
 _TITLE_CHARS = 80
 
 
@@ -96,10 +98,10 @@ def forked_conversation(
 def title_of(message: str) -> str:
     """Return a conversation's first title: the start of its first message, on one line.
 
-    Empty for a message that is one `/word`: the next message makes the title.
+    Empty for `/clear`, which begins nothing: the next message makes the title.
     """
     line = " ".join(message.split())
-    if line.startswith("/") and " " not in line and "/" not in line[1:]:
+    if line.lower() in CLEAR_COMMANDS:
         return ""
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gateway.conversations.model import CLEAR_COMMANDS
+
 _COMMAND = re.compile(r"[/／]([A-Za-z0-9][A-Za-z0-9_:-]{0,63})(?:\s+(.*))?", re.DOTALL)
 """With either slash: Chinese keyboards type the wide one."""
 
@@ -55,7 +57,7 @@ def looks_typed(message: str) -> bool:
 
 def starts_afresh(message: str) -> bool:
     """Return whether a message asks for a new conversation."""
-    return message.strip().lower() in {"/clear", "／clear"}
+    return message.strip().lower() in CLEAR_COMMANDS
 
 
 def read_command(

@@ -138,6 +138,14 @@ def test_a_title_is_one_short_line(message: str) -> None:
     assert title.rstrip("…") in " ".join(message.split())
 
 
+def test_a_command_is_a_title_unless_it_begins_nothing() -> None:
+    assert [title_of(word) for word in ("/gre", " /memory-summarize\n")] == [
+        "/gre",
+        "/memory-summarize",
+    ]
+    assert [title_of(word) for word in ("/clear", "/Clear ", "／clear")] == ["", "", ""]
+
+
 SECRET = "Nachtfalke 甲乙丙"
 
 
