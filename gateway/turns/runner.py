@@ -258,10 +258,10 @@ class TurnWork:
             case PlanRequest(words):
                 request, self._plan_first = context.say("plan_request"), True
                 self._prompt_text = f"{request}\n\n{words}"
-            case GatewayAnswer(key, name):
+            case GatewayAnswer(key, name, meant):
                 shown = ", ".join(f"/{skill}" for skill in skills)
                 context.evidence.model = ""
-                return context.say(key, name=name, skills=shown or "–")
+                return context.say(key, name=name, meant=meant, skills=shown or "–")
             case None:
                 pass
         return None

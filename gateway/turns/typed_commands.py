@@ -5,17 +5,26 @@ the gate, except `/compact`, which the gateway writes anew. `/plan words` asks f
 `/name` of a skill or command of the workspace becomes a request to use it, which the gate judges
 like any other call.
 `/clear` starts a new conversation, in `gateway.chat`. Unknown commands are answered without the
-model. Everything else, such as "/etc/hosts is wrong" or "/tmp is full", is text for the model.
+model, with words after them only if they are nearly a known one. Everything else, such as
+"/etc/hosts is wrong" or "/tmp is full", is text for the model.
 """
 
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
 
 from gateway.conversations.model import CLEAR_COMMANDS
 
 _COMMAND = re.compile(r"[/／]([A-Za-z0-9][A-Za-z0-9_:-]{0,63})(?:\s+(.*))?", re.DOTALL)
 """With either slash: Chinese keyboards type the wide one."""
+
+
+_TAKE_WORDS: Final = ("plan", "compact")
+"""The gateway's own commands that may have words after them."""
+_NEAR_RATIO: Final = 0.9
+"""One letter wrong of ten: `/plane is late` is text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,8 @@ class GatewayAnswer:
 
     key: str
     name: str
+    meant: str = ""
+    """The command that was probably meant, where the sentence names one."""
 
 
 def looks_typed(message: str) -> bool:
@@ -74,6 +85,16 @@ def read_command(
         return PlanRequest(words) if words else GatewayAnswer("command_plan", name)
     if name.lower() == "compact":
         return CompactRequest(words)
-    if words:
-        return None
-    return GatewayAnswer("command_clear" if name.lower() == "clear" else "command_unknown", name)
+    if name.lower() == "clear":
+        return None if words else GatewayAnswer("command_clear", name)
+    if not words:
+        return GatewayAnswer("command_unknown", name)
+    meant = _nearest(name, [*skills, *_TAKE_WORDS])
+    return GatewayAnswer("command_near", name, meant) if meant else None
+
+
+def _nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the one of these names of which this one is very likely a misspelling."""
+    by_lower = {one.lower(): one for one in known}
+    found = get_close_matches(name.lower(), by_lower, n=1, cutoff=_NEAR_RATIO)
+    return by_lower[found[0]] if found else None

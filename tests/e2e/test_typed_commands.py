@@ -31,6 +31,10 @@ async def test_a_skill_is_used_through_the_gate(server: LiveServer, conversation
         ("/compact", "There is nothing to summarise yet."),
         ("/compact 请保留文件名和路径的说明", "现在还没有可以总结的内容。"),
         ("/cost", "There is no command /cost here, so nothing was done."),
+        (
+            "/memory-captur please",
+            "There is no command /memory-captur here, so nothing was done. Perhaps /memory-capture",
+        ),
     ],
 )
 async def test_what_cannot_work_is_answered_without_the_model(

@@ -243,6 +243,23 @@ def test_a_command_is_one_word_after_a_slash() -> None:
         assert starts_afresh(message) is (message.lower() in {"/clear", "／clear"})
 
 
+NEAR: dict[str, str | None] = {
+    "/memory-captur the port": "memory-capture",
+    "/Memory-Capture the port": "memory-capture",
+    "／deploy_itt 到测试环境": "deploy_it",
+    "/compct keep the names": "compact",
+    **dict.fromkeys(("/etc/hosts is wrong", "/nonexistent foo", "/plane is late", "/tmp is full")),
+    **dict.fromkeys(("/clear the table", "/cleared the table", "/memory-captur/x is gone")),
+}
+
+
+def test_a_misspelt_command_with_words_after_it_is_answered_with_the_one_that_was_meant() -> None:
+    for message, meant in NEAR.items():
+        asked = read_command(message, SKILLS)
+        name = message.split()[0][1:]
+        assert asked == (meant and GatewayAnswer("command_near", name, meant)), message
+
+
 def test_a_summary_shows_no_value_below_a_secret_name() -> None:
     tool_input = {"user": "ann", "password": {"value": ["letmein"]}}
     assert SANITIZER.summary(tool_input) == '{"user":"ann","password":{"value":["…[masked]"]}}'
