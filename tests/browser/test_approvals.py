@@ -417,3 +417,26 @@ def test_the_inbox_has_a_button_that_closes_it(asked: ChatPage) -> None:
     asked.go(waiting)
     asked.turn.at.get_by_test_id("approval-deny").click()
     asked.turn.expect_end("answered_with_failures")
+
+
+def test_the_bar_names_what_waits_whatever_is_searched_for(
+    asked: ChatPage, asking_server: LiveServer
+) -> None:
+    asked.go_to_start()
+    asked.send("write hello to searched.txt")
+    expect(asked.turn.approval).to_contain_text("searched.txt")
+    waiting = asked.page.url
+    asked.get("search").fill("no such conversation")
+    expect(asked.items).to_have_count(0)
+
+    asked.start_new()
+
+    expect(asked.get("inbox")).to_contain_text("“write hello to searched.txt” waits for you")
+    asked.page.reload()
+    asked.get("search").fill("no such conversation")
+    expect(asked.items).to_have_count(0)
+    expect(asked.get("inbox")).to_contain_text("“write hello to searched.txt” waits for you")
+    asked.get("search").fill("")
+    asked.go(waiting.removeprefix(asking_server.url))
+    asked.turn.at.get_by_test_id("approval-deny").click()
+    expect(asked.turn.outcome).to_be_visible()

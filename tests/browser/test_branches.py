@@ -84,3 +84,29 @@ def test_the_details_show_what_was_used_choose_model_and_project_and_give_the_wh
     assert (stored["model"], stored["project_id"]) == ("haiku", "kites")
     chat.start_new()
     expect(chat.get("details-button")).to_contain_text("haiku")
+
+
+def test_a_branch_keeps_its_title_whatever_is_searched_for(chat: ChatPage) -> None:
+    title = chat.page.locator("#title")
+    chat.ask("my gem is topaz")
+    chat.turn.at.hover()
+    chat.turn.at.get_by_test_id("retry-turn").click()
+    expect(chat.turn.at.get_by_test_id("branch-place")).to_have_text("2 / 2")
+    expect(chat.turn.outcome).to_be_visible()
+    expect(title).to_have_text("my gem is topaz")
+
+    chat.get("search").fill("no such gem")
+
+    expect(chat.items).to_have_count(0)
+    expect(title).to_have_text("my gem is topaz")
+    expect(chat.page).to_have_title("my gem is topaz · Candor")
+    chat.get("search").fill("")
+    chat.open_item.hover()
+    chat.open_item.get_by_test_id("rename").click()
+    chat.get("rename-input").fill("Gems")
+    chat.get("rename-input").press("Enter")
+    expect(title).to_have_text("Gems")
+    chat.get("search").fill("no such gem")
+    expect(chat.items).to_have_count(0)
+    expect(title).to_have_text("Gems")
+    chat.get("search").fill("")

@@ -240,3 +240,16 @@ def test_the_dialog_that_finds_has_a_button_that_closes_it(
     dialog.get_by_role("button", name="Close", exact=True).click()
 
     expect(dialog).to_have_count(0)
+
+
+def test_a_first_message_makes_the_title_while_something_else_is_searched_for(
+    chat: ChatPage,
+) -> None:
+    chat.get("search").fill("no such thing")
+    expect(chat.items).to_have_count(0)
+
+    chat.ask("my ring is gold")
+
+    expect(chat.page.locator("#title")).to_have_text("my ring is gold")
+    expect(chat.page).to_have_title("my ring is gold · Candor")
+    chat.get("search").fill("")

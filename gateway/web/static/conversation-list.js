@@ -59,13 +59,14 @@ export class ConversationList {
     this.#draw();
   }
 
-  titleOf(conversationId) {
-    return this.find(conversationId)?.title ?? null;
+  /** What is listed of all conversations. */
+  get all() {
+    return [...this.#pinned, ...this.#conversations];
   }
 
   /** What is listed of a conversation, or undefined. */
   find(conversationId) {
-    return [...this.#pinned, ...this.#conversations].find((conversation) => conversation.id === conversationId);
+    return this.all.find((conversation) => conversation.id === conversationId);
   }
 
   /** Read the list again, as far as it was shown. The newest call wins. */
@@ -128,7 +129,7 @@ export class ConversationList {
   /** Change a conversation and its branches at once; the next refresh confirms it. */
   amend(conversationId, changes) {
     const lineId = this.find(conversationId)?.lineId;
-    for (const conversation of [...this.#pinned, ...this.#conversations]) {
+    for (const conversation of this.all) {
       if (conversation.lineId === lineId) Object.assign(conversation, changes);
     }
     this.#draw();
@@ -145,7 +146,7 @@ export class ConversationList {
   /** One conversation for each line of branches: the open one, or else the latest. */
   #rows() {
     const rows = new Map();
-    for (const conversation of [...this.#pinned, ...this.#conversations]) {
+    for (const conversation of this.all) {
       if (conversation.isBare && conversation.id !== this.#current) continue;
       const row = rows.get(conversation.lineId);
       if (!row) rows.set(conversation.lineId, { conversation, isBranched: false });

@@ -17,9 +17,10 @@ import { Inbox } from "/static/inbox.js";
 import { openLog } from "/static/log-dialog.js";
 import { MemoryButton } from "/static/memory-button.js";
 import { spokenEnd } from "/static/outcome.js";
-import { deleteConversation, forkConversation, listBranches, pinConversation, renameConversation, showFilesOf } from "/static/routes.js";
+import { deleteConversation, forkConversation, listBranches, pinConversation, showFilesOf } from "/static/routes.js";
 import { Scroll } from "/static/scroll.js";
 import { USUAL_START, keepStart, recallStart } from "/static/start.js";
+import { Titles } from "/static/titles.js";
 import { Transcript } from "/static/transcript.js";
 import { isUntold } from "/static/turn.js";
 import { showHidden } from "/static/visible.js";
@@ -30,6 +31,10 @@ import { openWorkspace } from "/static/workspace-panel.js";
 export class Page {
   #conversation = null;
   #server = {};
+  #titles = new Titles(() => {
+    this.#showTitle();
+    this.#inbox.draw();
+  });
   #drawer = new Drawer();
   #error = new ErrorLine(byId("error-slot"));
   #memory = new MemoryButton(byId("memory"), { failed: (error, retry) => this.#error.show(error, retry) });
@@ -65,7 +70,7 @@ export class Page {
   #inbox = new Inbox(byId("inbox"), {
     open: (id) => this.open(id),
     isOpen: (id) => this.#conversation?.id === id,
-    titleOf: (id) => showHidden(this.#list.titleOf(id) ?? "") || t("untitled"),
+    titleOf: (id) => showHidden(this.#titles.find(id)) || t("untitled"),
     counted: (counts) => { this.#list.waiting = counts; },
     listed: (approvals) => this.#conversation?.takeApprovals(approvals),
     answered: () => this.#changed(),
@@ -114,7 +119,7 @@ export class Page {
   /** The open conversation: `{id, title}`; null for one that has not begun. */
   get here() {
     const { id } = this.#conversation;
-    return id ? { id, title: showHidden(this.#list.titleOf(id) ?? this.#conversation.title ?? "") || t("untitled") } : null;
+    return id ? { id, title: showHidden(this.#titles.of(id)) || t("untitled") } : null;
   }
 
   /** Read anew what may have changed meanwhile. */
@@ -189,6 +194,7 @@ export class Page {
   async #load(conversation, turnId = null) {
     try {
       await conversation.load();
+      this.#titles.take([conversation]);
       if (this.#conversation === conversation) this.#showTitle();
       if (conversation.turns.some((turn) => turn.segments.some(isUntold))) this.#inbox.refresh();
       if (turnId && this.#conversation === conversation) await this.#reveal(conversation, turnId);
@@ -331,16 +337,16 @@ export class Page {
   }
 
   async #rename(id, title) {
-    const before = this.#list.titleOf(id);
+    const before = this.#titles.of(id);
+    const renamed = this.#titles.rename(id, title);
     this.#list.amend(id, { title });
     this.#showTitle();
     try {
-      await renameConversation(id, title);
-      // The list shows one name for all branches of a line.
-      for (const branch of await listBranches(id)) await renameConversation(branch.conversationId, title);
+      await renamed;
       tellOtherTabs();
     } catch (error) {
       this.#list.amend(id, { title: before });
+      this.#titles.take([{ id, title: before }]);
       this.#showTitle();
       this.#error.show(error, () => this.#rename(id, title));
     }
@@ -377,9 +383,13 @@ export class Page {
   // -- what is shown ----------------------------------------------------------------------------
 
   #listRefreshed() {
+    const { id, turns } = this.#conversation;
+    const summary = this.#list.find(id);
+    this.#titles.take(this.#list.all);
+    // Its first turn has made a title that a list of what was searched for does not show.
+    if (id && !summary && turns.length && !this.#titles.of(id)) this.#titles.read(id);
     this.#inbox.draw();
     this.#showTitle();
-    const summary = this.#list.find(this.#conversation.id);
     if (summary) this.#conversation.settings = summary.settings;
     // Somebody else, another tab perhaps, goes on with this conversation.
     if (summary && !this.#conversation.isBusy && (summary.state !== "idle" || summary.turnCount > this.#conversation.turnCount)) {
@@ -394,7 +404,7 @@ export class Page {
 
   #showTitle() {
     byId("find").hidden = !this.#conversation.id;
-    const title = this.#conversation.id ? showHidden(this.#list.titleOf(this.#conversation.id) ?? this.#conversation.title ?? "") : "";
+    const title = showHidden(this.#titles.of(this.#conversation.id));
     setText(byId("title"), title || t("untitled"));
     setPageTitle(title ? `${title} · Candor` : "Candor");
   }
