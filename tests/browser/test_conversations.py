@@ -253,3 +253,23 @@ def test_a_first_message_makes_the_title_while_something_else_is_searched_for(
     expect(chat.page.locator("#title")).to_have_text("my ring is gold")
     expect(chat.page).to_have_title("my ring is gold · Candor")
     chat.get("search").fill("")
+
+
+def test_what_was_sent_to_a_deleted_conversation_goes_into_a_new_one(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "deleted elsewhere")
+    url = f"{server.url}/conversations/{chat.conversation_id}"
+    assert httpx.delete(url, timeout=DEADLINE_S, trust_env=False).is_success
+
+    chat.send("my stamp is blue")
+
+    expect(chat.get("error-line")).to_contain_text("This conversation no longer exists.")
+    expect(chat.get("retry")).to_have_count(0)
+    expect(chat.get("welcome")).to_be_visible()
+    expect(chat.composer).to_have_value("my stamp is blue")
+    chat.composer.press("Enter")
+    expect(chat.turn.message).to_have_text("my stamp is blue")
+    expect(chat.turn.outcome).to_be_visible()
+    expect(chat.get("error-line")).to_have_count(0)
+    chat.witness.failed_requests.clear()  # the refusal is what was wanted

@@ -244,8 +244,12 @@ export class Page {
     this.#list.current = id;
   }
 
+  /** The open conversation was deleted: what is in the message box goes into a new one. */
   #gone() {
+    const { text } = this.#composer;
+    keepDraft(this.#conversation.id, "");
     this.open(null);
+    this.#putBack(text);
     this.#error.show({ code: "not_found", message: t("error_gone") });
   }
 
@@ -268,18 +272,21 @@ export class Page {
       await conversation.send(text, key);
       releaseUnsent(from, key);
     } catch (error) {
-      const isHere = this.#conversation === conversation;
-      failUnsent(from, key, isHere);
-      if (isHere) this.#giveBack(text, error);
+      const isGone = error.status === 404 && conversation.id;
+      if (isGone && this.#conversation === conversation) this.#gone();
+      const isReturned = this.#conversation === conversation || (isGone && !this.#conversation.id);
+      failUnsent(from, key, isReturned);
+      if (!isReturned) return;
+      this.#putBack(text);
+      if (!isGone) this.#error.show(error, () => byId("composer").requestSubmit());
+      this.#composer.focus();
     }
   }
 
-  /** The message was not taken: its text goes back into the box, before what was typed since. */
-  #giveBack(text, error) {
+  /** The text of a message that was not taken goes into the box, before what is there. */
+  #putBack(text) {
     this.#composer.text = [text, this.#composer.text].filter(Boolean).join("\n");
     keepDraft(this.#conversation.id, this.#composer.text);
-    this.#error.show(error, () => byId("composer").requestSubmit());
-    this.#composer.focus();
   }
 
   async #takeBack(turn) {
