@@ -230,3 +230,21 @@ def test_the_button_of_changes_is_named_by_what_changed(talk: ChatPage) -> None:
     figures = talk.get("change").get_by_role("img", name="1 line added", exact=True)
     expect(figures).to_have_text("+1−0")
     talk.page.keyboard.press("Escape")
+
+
+def test_a_picture_that_cannot_be_decoded_is_a_link(chat: ChatPage, tmp_path: Path) -> None:
+    picture = tmp_path / "broken.png"
+    picture.write_bytes(b"no picture at all")
+    chat.get("attach-input").set_input_files(picture)
+    expect(chat.page.locator(".attachment[data-path]")).to_have_count(1)
+
+    chat.send("/broken-picture")
+
+    shown = chat.turn.at.get_by_test_id("message-pictures")
+    expect(shown.get_by_role("link")).to_have_text("uploads/broken.png")
+    expect(shown.get_by_role("img")).to_have_count(0)
+    expect(chat.turn.outcome).to_be_visible()
+    shown.get_by_role("link").click()
+    expect(chat.get("file-body")).to_have_text("This file cannot be shown as a picture.")
+    expect(chat.get("file-body").get_by_role("img")).to_have_count(0)
+    chat.page.keyboard.press("Escape")

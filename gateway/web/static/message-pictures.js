@@ -7,7 +7,7 @@ import { showImage } from "/static/workspace-links.js";
 const NAMED = /`([^`\n]+\.(?:png|jpe?g|gif|webp))`/gi;
 const MAX_PICTURES = 5;
 
-/** A row of the pictures; null where the message names none. A file that is no picture leaves the row. */
+/** A row of the pictures; null where the message names none. A file that is no picture leaves the row; of one that cannot be decoded a link stays. */
 export function messagePictures(message) {
   const paths = [...new Set([...message.matchAll(NAMED)].map((found) => found[1]))].slice(0, MAX_PICTURES);
   if (!paths.length) return null;

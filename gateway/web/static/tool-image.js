@@ -20,7 +20,11 @@ export function workspaceImage(path) {
     return asAddress(blob);
   }).then((address) => {
     words.textContent = t("tool_image_now", { path: showHidden(path) });
-    figure.prepend(el("img", { src: address, alt: showHidden(path) }));
+    const image = el("img", { src: address, alt: showHidden(path), onerror: () => {
+      image.remove();
+      words.textContent = t("tool_image_unreadable");
+    } });
+    figure.prepend(image);
   }).catch((error) => { words.textContent = error.message ?? String(error); });
   return figure;
 }

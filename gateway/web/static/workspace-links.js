@@ -33,8 +33,13 @@ export async function showImage(link) {
     const picture = await (await request(routeOf(link.dataset.path))).blob();
     if (!picture.type.startsWith("image/") || picture.size > MAX_PICTURE_BYTES) return;
     const src = URL.createObjectURL(picture);
+    const words = link.textContent;
     const drop = () => URL.revokeObjectURL(src);
-    const image = el("img", { class: "picture", src, alt: link.textContent, onload: drop, onerror: drop });
+    const isNone = () => {
+      drop();
+      link.replaceChildren(words);
+    };
+    const image = el("img", { class: "picture", src, alt: words, onload: drop, onerror: isNone });
     link.replaceChildren(image);
   } catch {
     link.classList.add("is-missing");

@@ -100,6 +100,7 @@ export default {
   tool_replace_all: "Every occurrence was replaced.",
   tool_image_now: "{path}, as it is now",
   tool_image_gone: "This picture is no longer there.",
+  tool_image_unreadable: "This file cannot be shown as a picture.",
   tool_clipped: "The model got no more than this.",
   tool_clipped_of: "The output has {count} characters; the model got no more than this.",
   tool_whole: "Open the whole output",

@@ -95,6 +95,7 @@ export default {
   tool_replace_all: "已替换所有匹配之处。",
   tool_image_now: "{path}（当前内容）",
   tool_image_gone: "这张图片已不存在。",
+  tool_image_unreadable: "此文件无法显示为图片。",
   tool_clipped: "模型只得到了这些。",
   tool_clipped_of: "输出共 {count} 个字符；模型只得到了这些。",
   tool_kept: "共 {count} 个字符，保留了 {kept} 个。",
