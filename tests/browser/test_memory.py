@@ -210,3 +210,21 @@ def test_a_turn_that_memory_showed_links_to_its_conversation(chat: ChatPage) -> 
     row.get_by_test_id("forget").click()
     row.get_by_test_id("forget-confirm").click()
     expect(row).to_contain_text("Forgotten")
+
+
+def test_what_was_taken_back_is_not_offered_again_after_a_reload(chat: ChatPage) -> None:
+    turn = chat.ask("remember that my chair is number 7")
+    kept = chat.ask("remember that my desk is number 8")
+    expect(kept.at.get_by_test_id("saved-undo")).to_be_visible()
+    chat.turns.first.get_by_test_id("saved-undo").click()
+    expect(chat.turns.first.get_by_test_id("saved")).to_contain_text("Undone")
+    asked_before = len(chat.witness.requests)
+
+    chat.page.reload()
+
+    taken_back = chat.turns.first.get_by_test_id("saved")
+    expect(taken_back).to_contain_text("No longer remembered.")
+    expect(taken_back.get_by_test_id("saved-undo")).to_have_count(0)
+    expect(turn.at.get_by_test_id("saved-undo")).to_be_visible()
+    requests = chat.witness.requests[asked_before:]
+    assert len([request for request in requests if "/memory/items" in request]) == 1

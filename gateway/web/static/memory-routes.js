@@ -9,8 +9,19 @@ const withQuery = (address, values) => {
   return query.size ? `${address}?${query}` : address;
 };
 
+// What the gateway lists at once.
+const MAX_ITEMS = 200;
+
 /** A page of items, latest first: `{items, next_cursor}`. */
 export const listItems = ({ kind = "", q = "", cursor = "", signal }) => requestJson(withQuery("/memory/items", { kind, q, cursor, limit: 30 }), { signal });
+
+/** A test for facts, by one request for the latest ones: whether a fact of an id is known to be gone. */
+export async function findGoneFacts() {
+  const { items, next_cursor: next } = await requestJson(withQuery("/memory/items", { kind: "fact", limit: MAX_ITEMS }));
+  const ids = new Set(items.map(({ id }) => id));
+  // Of one that is not among them nothing is known where there are more.
+  return (id) => !next && !ids.has(id);
+}
 
 export const readItem = (itemId, signal) => requestJson(path("items", itemId), { signal });
 

@@ -3,9 +3,20 @@
 import { el, setText } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
-import { writeFact } from "/static/memory-routes.js";
+import { findGoneFacts, writeFact } from "/static/memory-routes.js";
 import { forgetItem } from "/static/routes.js";
 import { showHidden } from "/static/visible.js";
+
+let asked = null;
+
+/** Which facts are gone: one question for all that is drawn at the same time. */
+function goneFacts() {
+  asked ??= Promise.resolve().then(() => {
+    asked = null;
+    return findGoneFacts();
+  });
+  return asked;
+}
 
 /** `takeBack(item)` undoes what happened to an item; without it nothing can. */
 function changedItem(kind, item, takeBack) {
@@ -27,6 +38,12 @@ function changedItem(kind, item, takeBack) {
     }
   }
 
+  function gone() {
+    row.classList.add("is-undone");
+    undo.replaceWith(el("span", { class: "memory-why" }, t("memory_gone_since")));
+  }
+
+  if (kind === "saved" && item.kind === "fact") goneFacts().then((isGone) => { if (isGone(item.id) && !undo.disabled) gone(); }).catch(() => {});
   return row;
 }
 
