@@ -199,3 +199,16 @@ def test_the_shortcuts_are_listed(talk: ChatPage) -> None:
     talk.page.keyboard.press("Escape")
     expect(shortcuts).to_have_count(0)
     expect(talk.composer).to_be_focused()
+
+
+def test_a_pinned_row_takes_the_focus_along(chat: ChatPage, server: LiveServer) -> None:
+    chat.open_made(server, "pinned by key")
+    chat.open_made(server, "above that")
+    pin = chat.item("pinned by key").get_by_test_id("pin")
+    for count in (1, 0):
+        pin.focus()
+
+        chat.page.keyboard.press("Enter")
+
+        expect(chat.page.get_by_text("Pinned", exact=True)).to_have_count(count)
+        expect(pin).to_be_focused()

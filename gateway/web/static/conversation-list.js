@@ -168,7 +168,11 @@ export class ConversationList {
       group = heading;
       lines.push(this.#itemOf(row).element);
     }
+    const focused = this.#list.contains(document.activeElement) ? document.activeElement : null;
+    const isKeyboard = focused?.matches(":focus-visible");
     place(this.#list, lines);
+    // A row that was moved lost the focus. Under a pointer the list stays where it is.
+    if (focused !== document.activeElement && this.#list.contains(focused)) focused.focus({ preventScroll: !isKeyboard });
     this.#drawEnd(rows.length === 0);
   }
 
