@@ -232,6 +232,23 @@ def test_the_button_of_changes_is_named_by_what_changed(talk: ChatPage) -> None:
     talk.page.keyboard.press("Escape")
 
 
+def test_a_refused_file_is_named_and_not_offered_again(chat: ChatPage, tmp_path: Path) -> None:
+    names = ("fine one.txt", ".env", "fine two.txt")
+    for name in names:
+        (tmp_path / name).write_text("x", encoding="utf-8")
+
+    chat.get("attach-input").set_input_files([tmp_path / name for name in names])
+
+    chips = chat.page.locator(".attachment[data-path]")
+    expect(chips).to_have_text(["fine one.txt", "fine two.txt"])
+    expect(chat.get("error-line")).to_contain_text("“.env”")
+    expect(chat.get("retry")).to_have_count(0)
+    chat.get("error-line").get_by_role("button", name="Dismiss").click()
+    for _ in range(2):
+        chips.first.get_by_role("button").click()
+    chat.witness.failed_requests.clear()  # the refusal is what was wanted
+
+
 def test_a_picture_that_cannot_be_decoded_is_a_link(chat: ChatPage, tmp_path: Path) -> None:
     picture = tmp_path / "broken.png"
     picture.write_bytes(b"no picture at all")

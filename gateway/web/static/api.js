@@ -3,11 +3,11 @@
 import { t } from "/static/i18n.js";
 import { currentToken, findToken, signedIn } from "/static/session.js";
 
-/** An answer that is no success, or none at all (`code` is then "network"). */
+/** An answer that is no success, or none at all (`code` is then "network"). `isFinal`: the same request would fail again. */
 export class ApiError extends Error {
   constructor({ status = 0, code, message, retryable = false, requestId = null, retryAfter_s = null, files = [], signInPath = null }) {
     super(message);
-    Object.assign(this, { status, code, retryable, requestId, retryAfter_s, files, signInPath });
+    Object.assign(this, { status, code, retryable, requestId, retryAfter_s, files, signInPath, isFinal: false });
   }
 }
 
@@ -89,6 +89,7 @@ async function errorFrom(response) {
   const shape = await response.json().catch(() => null);
   const error = errorFromShape(shape, response.status);
   if (!shape?.error) error.retryable = response.status >= 500 || response.status === 429;
+  error.isFinal = response.headers.get("X-Should-Retry") === "false";
   const retryAfter_s = Number(response.headers.get("Retry-After"));
   if (retryAfter_s > 0) error.retryAfter_s = retryAfter_s;
   return error;

@@ -4,7 +4,7 @@ import { announce } from "/static/announcer.js";
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
-import { uploadFiles } from "/static/routes.js";
+import { uploadFile } from "/static/routes.js";
 import { showHidden } from "/static/visible.js";
 
 const hasFiles = (transfer) => [...(transfer?.types ?? [])].includes("Files");
@@ -86,21 +86,36 @@ export class Attachments {
     this.#draw();
   }
 
+  /** Upload files one after the other: a browser has few connections to a host, and each file may be refused. */
   async add(files) {
     if (!files.length) return;
     const chips = this.#chips;
-    const added = files.map((file) => ({ name: file.name, path: null }));
+    const conversationId = this.#key;
+    const added = files.map((file) => ({ name: file.name, path: null, file }));
     chips.push(...added);
     this.#draw();
-    try {
-      const stored = await uploadFiles(files);
-      added.forEach((chip, index) => Object.assign(chip, { name: stored[index].name, path: stored[index].path }));
-      announce(t("attached", { names: stored.map((file) => file.name).join(", ") }));
-    } catch (error) {
-      for (const chip of added) chips.splice(chips.indexOf(chip), 1);
-      this.#on.failed(error, () => this.add(files));
+    const failures = [];
+    for (const chip of added) {
+      try {
+        const { name, path } = await uploadFile(chip.file, conversationId);
+        Object.assign(chip, { name, path });
+      } catch (error) {
+        failures.push({ file: chip.file, error });
+        this.#tell(failures);
+        chips.splice(chips.indexOf(chip), 1);
+      }
+      this.#draw();
     }
-    this.#draw();
+    const names = added.filter((chip) => chip.path).map((chip) => chip.name);
+    if (names.length) announce(t("attached", { names: names.join(", ") }));
+  }
+
+  /** Say which files were not stored, and why; those that may be stored later are offered again. */
+  #tell(failures) {
+    const message = failures.map(({ file, error }) => t("upload_failed", { name: file.name, message: error.message })).join(" ");
+    const isFinal = failures.every(({ error }) => error.isFinal);
+    const again = () => this.add(failures.splice(0).filter(({ error }) => !error.isFinal).map(({ file }) => file));
+    this.#on.failed({ ...failures.at(-1).error, message, isFinal }, again);
   }
 
   #draw() {

@@ -1,4 +1,4 @@
-// The error of a failed action, with a way to retry.
+// The error of a failed action, with a way to retry unless that cannot succeed.
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
@@ -14,7 +14,7 @@ export class ErrorLine {
 
   /** `retry`, where given, runs after the line is gone. */
   show(error, retry = null) {
-    const again = retry && el("button", { class: "button small", type: "button", "data-testid": "retry" }, t("try_again"));
+    const again = retry && !error.isFinal ? el("button", { class: "button small", type: "button", "data-testid": "retry" }, t("try_again")) : null;
     const close = el("button", { class: "icon-button small", type: "button", "aria-label": t("dismiss"), title: t("dismiss"), onclick: () => this.clear() }, icon("close"));
     again?.addEventListener("click", () => {
       this.clear();

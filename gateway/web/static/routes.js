@@ -202,7 +202,8 @@ let shown = null;
 /** The conversation whose files are meant from now on: it may have a work tree of its own. */
 export const showFilesOf = (conversation) => { shown = conversation; };
 
-const inTree = (query) => new URLSearchParams(shown?.id ? { ...query, conversation_id: shown.id } : query);
+const treeOf = (conversationId, query) => new URLSearchParams(conversationId ? { ...query, conversation_id: conversationId } : query);
+const inTree = (query) => treeOf(shown?.id, query);
 const readFolder = async (query) => listOf(await requestJson(`/workspace?${inTree(query)}`), "entries");
 
 /** The entries of a folder of the workspace, folders first; the empty path is the workspace. */
@@ -211,11 +212,12 @@ export const listFolder = (folder) => readFolder({ path: folder });
 /** The readable files whose paths hold all words, the closest first. */
 export const findFiles = (words, limit) => readFolder({ q: words, limit });
 
-/** Store files in the workspace; gives `{path, name, size_bytes}` for each, in order. */
-export async function uploadFiles(files) {
+/** Store a file in the workspace of a conversation, null for a new one; gives `{path, name, size_bytes}`. */
+export async function uploadFile(file, conversationId) {
   const form = new FormData();
-  for (const file of files) form.append("files", file, file.name || "file");
-  return listOf(await requestJson(`/workspace/files?${inTree({})}`, { method: "POST", body: form }), "files");
+  form.append("files", file, file.name || "file");
+  const answer = await requestJson(`/workspace/files?${treeOf(conversationId, {})}`, { method: "POST", body: form });
+  return listOf(answer, "files")[0];
 }
 
 /** The files that a turn changed, and whether that is all. */

@@ -271,6 +271,7 @@ export default {
   attached: "Attached: {names}",
   attached_files: "Attached files: {paths}",
   detach: "Remove {name}",
+  upload_failed: "“{name}”: {message}",
   save_prompt: "Save as a prompt",
   saved_prompt: "saved prompt",
   prompt_saved: "Saved: type / to use it again",

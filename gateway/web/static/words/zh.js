@@ -266,6 +266,7 @@ export default {
   attached: "已添加：{names}",
   attached_files: "附件：{paths}",
   detach: "移除 {name}",
+  upload_failed: "“{name}”：{message}",
   save_prompt: "存为常用提示",
   saved_prompt: "常用提示",
   prompt_saved: "已保存：输入 / 即可再次使用",
