@@ -3,10 +3,12 @@
 Their names and contents are hostile throughout.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.test_safety import HOSTILE, IMAGE, expect_only_text
@@ -23,6 +25,17 @@ SEND_FILES = """([name, kind]) => {
     ? new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true })
     : new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
 }"""
+
+
+@contextmanager
+def held_uploads(chat: ChatPage) -> Iterator[list[Route]]:
+    """Keep the page's uploads on their way until they are continued."""
+    held: list[Route] = []
+    chat.page.route("**/workspace/files*", lambda route: held.append(route))  # noqa: PLW0108  Playwright marks it
+    try:
+        yield held
+    finally:
+        chat.page.unroute_all(behavior="ignoreErrors")
 
 
 def test_files_chosen_dropped_and_pasted_go_with_the_message_as_paths(
@@ -247,6 +260,61 @@ def test_a_refused_file_is_named_and_not_offered_again(chat: ChatPage, tmp_path:
     for _ in range(2):
         chips.first.get_by_role("button").click()
     chat.witness.failed_requests.clear()  # the refusal is what was wanted
+
+
+def test_a_message_waits_for_the_upload_and_is_sent_then(chat: ChatPage) -> None:
+    with held_uploads(chat) as held:
+        chat.page.evaluate(SEND_FILES, ["late.txt", "drop"])
+        chat.composer.fill("read what comes late")
+        chat.composer.press("Enter")
+
+        words = "Sent as soon as the files are uploaded"
+        expect(chat.page.locator("#composer-hint")).to_have_text(words)
+        expect(chat.page.locator("#announcer")).to_have_text(words)
+        expect(chat.turns).to_have_count(0)
+        held[0].continue_()
+
+    expect(chat.turn.message).to_contain_text("read what comes late")
+    expect(chat.turn.message).to_contain_text("uploads/late.txt")
+    expect(chat.composer).to_have_value("")
+    expect(chat.turn.outcome).to_be_visible()
+
+
+def test_a_failed_upload_does_not_send_the_message_that_waits_for_it(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True
+    with held_uploads(chat) as held:
+        chat.page.evaluate(SEND_FILES, ["lost.txt", "drop"])
+        chat.composer.fill("read what is lost")
+        chat.composer.press("Enter")
+        expect(chat.page.locator("#composer-hint")).to_contain_text("Sent as soon as")
+
+        held[0].abort("connectionreset")
+
+        expect(chat.get("error-line")).to_contain_text("“lost.txt”")
+        expect(chat.page.locator("#composer-hint")).to_contain_text("Enter to send")
+        expect(chat.composer).to_have_value("read what is lost")
+        expect(chat.turns).to_have_count(0)
+
+    chat.get("retry").click()
+
+    expect(chat.page.locator(".attachment[data-path]")).to_have_text("lost.txt")
+    expect(chat.turns).to_have_count(0)
+    chat.get("attachment").get_by_role("button").click()
+
+
+def test_an_upload_is_cancelled_with_its_chip(chat: ChatPage) -> None:
+    chat.witness.network_may_fail = True  # the browser notes it as failed
+    with held_uploads(chat):
+        chat.page.evaluate(SEND_FILES, ["unwanted.txt", "drop"])
+        chat.composer.fill("without it")
+        chat.composer.press("Enter")
+
+        chat.get("attachment").get_by_role("button", name="Cancel the upload").click()
+
+        expect(chat.get("attachment")).to_have_count(0)
+        expect(chat.get("error-line")).to_have_count(0)
+        expect(chat.composer).to_have_value("without it")
+        expect(chat.turns).to_have_count(0)
 
 
 def test_a_picture_that_cannot_be_decoded_is_a_link(chat: ChatPage, tmp_path: Path) -> None:

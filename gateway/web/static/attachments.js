@@ -1,11 +1,10 @@
 // Files that go with the next message: chosen, dropped or pasted, stored in the workspace and named in the text.
 
 import { announce } from "/static/announcer.js";
-import { el } from "/static/dom.js";
+import { AttachmentChip } from "/static/attachment-chip.js";
+import { place } from "/static/dom.js";
 import { t } from "/static/i18n.js";
-import { icon } from "/static/icons.js";
 import { uploadFile } from "/static/routes.js";
-import { showHidden } from "/static/visible.js";
 
 const hasFiles = (transfer) => [...(transfer?.types ?? [])].includes("Files");
 const quoted = (path) => (path.includes("`") ? JSON.stringify(path) : `\`${path}\``);
@@ -16,7 +15,7 @@ export class Attachments {
   #lists = new Map();
   #key = null;
 
-  /** `row` takes the chips; `field` is pasted into, `button` and `input` choose. `on`: changed(), failed(error, retry). */
+  /** `row` takes the chips; `field` is pasted into, `button` and `input` choose. `on`: changed(), removed(), failed(error, retry). */
   constructor({ row, field, button, input }, on) {
     this.#row = row;
     this.#on = on;
@@ -82,7 +81,7 @@ export class Attachments {
 
   /** Attach a file that is in the workspace already. */
   addPath(path) {
-    if (!this.#chips.some((chip) => chip.path === path)) this.#chips.push({ name: path, path });
+    if (!this.#chips.some((chip) => chip.path === path)) this.#chips.push(this.#chip(path, path));
     this.#draw();
   }
 
@@ -91,16 +90,18 @@ export class Attachments {
     if (!files.length) return;
     const chips = this.#chips;
     const conversationId = this.#key;
-    const added = files.map((file) => ({ name: file.name, path: null, file }));
+    const added = files.map((file) => this.#chip(file.name, null));
     chips.push(...added);
     this.#draw();
     const failures = [];
-    for (const chip of added) {
+    for (const [index, file] of files.entries()) {
+      const chip = added[index];
       try {
-        const { name, path } = await uploadFile(chip.file, conversationId);
-        Object.assign(chip, { name, path });
+        const { name, path } = await uploadFile(file, conversationId, chip.signal);
+        chip.update(name, path);
       } catch (error) {
-        failures.push({ file: chip.file, error });
+        if (chip.signal.aborted) continue;
+        failures.push({ file, error });
         this.#tell(failures);
         chips.splice(chips.indexOf(chip), 1);
       }
@@ -118,19 +119,21 @@ export class Attachments {
     this.#on.failed({ ...failures.at(-1).error, message, isFinal }, again);
   }
 
+  #chip(name, path) {
+    return new AttachmentChip(name, path, (chip) => this.#remove(chip));
+  }
+
+  #remove(chip) {
+    const chips = this.#chips;
+    chips.splice(chips.indexOf(chip), 1);
+    this.#on.removed();
+    this.#draw();
+  }
+
   #draw() {
     const chips = this.#chips;
     this.#row.hidden = chips.length === 0;
-    this.#row.replaceChildren(...chips.map((chip) => {
-      const name = showHidden(chip.name);
-      const remove = el("button", { class: "icon-button small", type: "button", title: t("detach", { name }), "aria-label": t("detach", { name }) }, icon("close"));
-      remove.addEventListener("click", () => {
-        chips.splice(chips.indexOf(chip), 1);
-        this.#draw();
-      });
-      return el("li", { class: "attachment", "data-testid": "attachment", "data-path": chip.path },
-        chip.path === null ? el("span", { class: "spinner" }) : icon("file"), el("bdi", { class: "attachment-name", title: name }, name), chip.path === null ? null : remove);
-    }));
+    place(this.#row, chips.map((chip) => chip.element));
     this.#on.changed();
   }
 }

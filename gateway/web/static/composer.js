@@ -1,5 +1,6 @@
 // The message box. Enter sends (or Ctrl+Enter, if the person prefers that), Shift+Enter breaks the line; Enter that confirms an input method's choice does neither.
 
+import { announce } from "/static/announcer.js";
 import { Attachments } from "/static/attachments.js";
 import { setText } from "/static/dom.js";
 import { formatCount } from "/static/format.js";
@@ -22,6 +23,8 @@ export class Composer {
   #stopWords;
   #hint;
   #isComposing = false;
+  /** The message is sent once its files are uploaded, unless the person changes it before. */
+  #isWaiting = false;
   #attachments;
   #suggestions;
   #savePrompt;
@@ -38,7 +41,14 @@ export class Composer {
     this.#stopWords = stopWords;
     this.#hint = hint;
     this.#savePrompt = savePrompt;
-    this.#attachments = new Attachments({ field, ...attachments }, { changed: () => this.#changed(), failed: on.failed });
+    this.#attachments = new Attachments({ field, ...attachments }, {
+      changed: () => this.#filesChanged(),
+      removed: () => { this.#isWaiting = false; },
+      failed: (error, retry) => {
+        this.#isWaiting = false;
+        on.failed(error, retry);
+      },
+    });
     this.#suggestions = new Suggestions(field, form, SOURCES, () => this.#edited());
     savePrompt.addEventListener("click", () => {
       const isKept = keepPrompt(field.value);
@@ -65,7 +75,13 @@ export class Composer {
     this.#changed();
   }
 
+  #filesChanged() {
+    this.#changed();
+    if (this.#isWaiting && !this.#attachments.isUploading) this.#form.requestSubmit();
+  }
+
   #edited() {
+    this.#isWaiting = false;
     this.#changed();
     this.#on.edited(this.#field.value);
   }
@@ -97,6 +113,12 @@ export class Composer {
   #submit(send) {
     const written = this.#field.value.toWellFormed?.() ?? this.#field.value;
     if (this.#send.disabled) return;
+    this.#isWaiting = this.#attachments.isUploading;
+    if (this.#isWaiting) {
+      announce(t("waits_for_upload"));
+      this.#changed();
+      return;
+    }
     const text = [written, this.#attachments.take()].filter((part) => part.trim()).join("\n\n");
     this.#suggestions.close();
     this.#recalled = null;
@@ -113,12 +135,13 @@ export class Composer {
     const text = this.#field.value;
     const count = this.#count(text);
     const isEmpty = !text.trim();
-    this.#send.disabled = (isEmpty && this.#attachments.isEmpty) || this.#attachments.isUploading || count > MAX_CHARS;
+    this.#send.disabled = (isEmpty && this.#attachments.isEmpty) || count > MAX_CHARS;
     this.#savePrompt.hidden = isEmpty;
     const isLong = count > HINT_FROM_CHARS;
-    this.#hint.classList.toggle("is-counting", isLong);
+    this.#hint.classList.toggle("is-needed", isLong || this.#isWaiting);
     this.#hint.classList.toggle("is-warning", count > MAX_CHARS);
-    setText(this.#hint, isLong ? t(count > MAX_CHARS ? "too_long" : "nearly_too_long", { count: formatCount(count), limit: formatCount(MAX_CHARS) }) : t(preferences.sendKey === "enter" ? "hint" : "hint_command"));
+    const usual = this.#isWaiting ? "waits_for_upload" : preferences.sendKey === "enter" ? "hint" : "hint_command";
+    setText(this.#hint, isLong ? t(count > MAX_CHARS ? "too_long" : "nearly_too_long", { count: formatCount(count), limit: formatCount(MAX_CHARS) }) : t(usual));
     if (GROWS_BY_ITSELF) return;
     this.#field.style.height = "auto";
     this.#field.style.height = `${this.#field.scrollHeight}px`;
@@ -126,6 +149,7 @@ export class Composer {
 
   /** Show a conversation's draft and what is attached to it. */
   open(conversationId, text) {
+    this.#isWaiting = false;
     this.#attachments.open(conversationId);
     this.text = text;
   }
@@ -141,6 +165,7 @@ export class Composer {
   }
 
   set text(text) {
+    this.#isWaiting = false;
     this.#field.value = text;
     this.#changed();
   }

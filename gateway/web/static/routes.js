@@ -213,10 +213,10 @@ export const listFolder = (folder) => readFolder({ path: folder });
 export const findFiles = (words, limit) => readFolder({ q: words, limit });
 
 /** Store a file in the workspace of a conversation, null for a new one; gives `{path, name, size_bytes}`. */
-export async function uploadFile(file, conversationId) {
+export async function uploadFile(file, conversationId, signal) {
   const form = new FormData();
   form.append("files", file, file.name || "file");
-  const answer = await requestJson(`/workspace/files?${treeOf(conversationId, {})}`, { method: "POST", body: form });
+  const answer = await requestJson(`/workspace/files?${treeOf(conversationId, {})}`, { method: "POST", body: form, signal });
   return listOf(answer, "files")[0];
 }
 

@@ -271,6 +271,8 @@ export default {
   attached: "Attached: {names}",
   attached_files: "Attached files: {paths}",
   detach: "Remove {name}",
+  cancel_upload: "Cancel the upload of {name}",
+  waits_for_upload: "Sent as soon as the files are uploaded",
   upload_failed: "“{name}”: {message}",
   save_prompt: "Save as a prompt",
   saved_prompt: "saved prompt",

@@ -266,6 +266,8 @@ export default {
   attached: "已添加：{names}",
   attached_files: "附件：{paths}",
   detach: "移除 {name}",
+  cancel_upload: "取消上传 {name}",
+  waits_for_upload: "文件上传完成后即发送",
   upload_failed: "“{name}”：{message}",
   save_prompt: "存为常用提示",
   saved_prompt: "常用提示",
