@@ -4,6 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.test_files import SEND_FILES
 from tests.support.live_server import LiveServer, bash, script
 
 pytestmark = pytest.mark.browser
@@ -199,6 +200,24 @@ def test_the_shortcuts_are_listed(talk: ChatPage) -> None:
     talk.page.keyboard.press("Escape")
     expect(shortcuts).to_have_count(0)
     expect(talk.composer).to_be_focused()
+
+
+def test_removing_attached_files_leads_to_the_next_one_and_to_the_message_box(
+    chat: ChatPage,
+) -> None:
+    chips = chat.page.locator(".attachment[data-path]")
+    for name in ("first.txt", "second.txt"):
+        chat.page.evaluate(SEND_FILES, [name, "drop"])
+        expect(chips.filter(has_text=name)).to_have_count(1)
+    chips.first.get_by_role("button").focus()
+
+    chat.page.keyboard.press("Enter")
+
+    expect(chips).to_have_text("second.txt")
+    expect(chips.get_by_role("button")).to_be_focused()
+    chat.page.keyboard.press("Enter")
+    expect(chips).to_have_count(0)
+    expect(chat.composer).to_be_focused()
 
 
 def test_a_pinned_row_takes_the_focus_along(chat: ChatPage, server: LiveServer) -> None:

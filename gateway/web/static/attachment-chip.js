@@ -29,6 +29,10 @@ export class AttachmentChip {
     return this.#uploading.signal;
   }
 
+  focus() {
+    this.#button.focus();
+  }
+
   update(name, path) {
     Object.assign(this, { name, path });
     const shown = showHidden(name);

@@ -15,7 +15,7 @@ export class Attachments {
   #lists = new Map();
   #key = null;
 
-  /** `row` takes the chips; `field` is pasted into, `button` and `input` choose. `on`: changed(), removed(), failed(error, retry). */
+  /** `row` takes the chips; `field` is pasted into, `button` and `input` choose. `on`: changed(), removed(isLast), failed(error, retry). */
   constructor({ row, field, button, input }, on) {
     this.#row = row;
     this.#on = on;
@@ -125,9 +125,11 @@ export class Attachments {
 
   #remove(chip) {
     const chips = this.#chips;
-    chips.splice(chips.indexOf(chip), 1);
-    this.#on.removed();
+    const index = chips.indexOf(chip);
+    chips.splice(index, 1);
+    this.#on.removed(chips.length === 0);
     this.#draw();
+    (chips[index] ?? chips.at(-1))?.focus();
   }
 
   #draw() {

@@ -43,7 +43,10 @@ export class Composer {
     this.#savePrompt = savePrompt;
     this.#attachments = new Attachments({ field, ...attachments }, {
       changed: () => this.#filesChanged(),
-      removed: () => { this.#isWaiting = false; },
+      removed: (isLast) => {
+        this.#isWaiting = false;
+        if (isLast) this.focus();
+      },
       failed: (error, retry) => {
         this.#isWaiting = false;
         on.failed(error, retry);
