@@ -245,6 +245,35 @@ def test_the_button_of_changes_is_named_by_what_changed(talk: ChatPage) -> None:
     talk.page.keyboard.press("Escape")
 
 
+def test_attached_files_stay_with_the_draft_over_a_reload(chat: ChatPage) -> None:
+    chat.page.evaluate(SEND_FILES, ["kept.txt", "drop"])
+    chips = chat.page.locator(".attachment[data-path]")
+    expect(chips).to_have_count(1)
+    chat.composer.fill("look at this")
+
+    chat.page.reload()
+
+    expect(chips).to_have_attribute("data-path", "uploads/kept.txt")
+    chat.composer.press("Enter")
+    expect(chat.turn.message).to_contain_text("`uploads/kept.txt`")
+    expect(chat.turn.outcome).to_be_visible()
+    chat.page.reload()
+    expect(chat.turn.outcome).to_be_visible()
+    expect(chips).to_have_count(0)
+
+
+def test_a_file_whose_upload_a_reload_cut_off_is_named(chat: ChatPage) -> None:
+    with held_uploads(chat):
+        chat.page.evaluate(SEND_FILES, ["cut off.txt", "drop"])
+        expect(chat.get("attachment")).to_have_count(1)
+
+        chat.page.reload()
+
+        expect(chat.get("error-line")).to_contain_text("cut off.txt")
+        expect(chat.get("attachment")).to_have_count(0)
+    chat.get("error-line").get_by_role("button", name="Dismiss").click()
+
+
 def test_a_refused_file_is_named_and_not_offered_again(chat: ChatPage, tmp_path: Path) -> None:
     names = ("fine one.txt", ".env", "fine two.txt")
     for name in names:

@@ -3,6 +3,7 @@
 import { announce } from "/static/announcer.js";
 import { AttachmentChip } from "/static/attachment-chip.js";
 import { place } from "/static/dom.js";
+import { keepAttached, recallAttached } from "/static/drafts.js";
 import { t } from "/static/i18n.js";
 import { uploadFile } from "/static/routes.js";
 
@@ -14,6 +15,7 @@ export class Attachments {
   #on;
   #lists = new Map();
   #key = null;
+  #isLeft = false;
 
   /** `row` takes the chips; `field` is pasted into, `button` and `input` choose. `on`: changed(), removed(isLast), failed(error, retry). */
   constructor({ row, field, button, input }, on) {
@@ -32,6 +34,9 @@ export class Attachments {
       event.preventDefault();
       this.add(files);
     });
+    // A browser that leaves the page ends its requests: what was being uploaded is told of by the next page.
+    addEventListener("pagehide", () => { this.#isLeft = true; });
+    addEventListener("pageshow", () => { this.#isLeft = false; });
     this.#listenForDrops();
   }
 
@@ -53,14 +58,40 @@ export class Attachments {
   }
 
   get #chips() {
-    if (!this.#lists.has(this.#key)) this.#lists.set(this.#key, []);
-    return this.#lists.get(this.#key);
+    return this.#lists.get(this.#key) ?? [];
+  }
+
+  #turnTo(conversationId) {
+    this.#key = conversationId;
+    if (!this.#lists.has(conversationId)) this.#lists.set(conversationId, this.#recalled());
+  }
+
+  /** What was attached before a reload, which cuts uploads off. */
+  #recalled() {
+    const files = recallAttached(this.#key);
+    const lost = files.filter(({ path }) => path === null).map(({ name }) => name);
+    if (lost.length) this.#on.failed({ code: "upload_cut_off", message: t("upload_cut_off", { names: lost.join(", ") }) });
+    return files.filter(({ path }) => path !== null).map(({ name, path }) => this.#chip(name, path));
   }
 
   /** Show what was attached in a conversation; null is one that is not begun. */
   open(conversationId) {
-    this.#key = conversationId;
+    this.#turnTo(conversationId);
     this.#draw();
+  }
+
+  /** What is attached here belongs to another conversation from now on: the one that begins, or a new one. */
+  move(conversationId) {
+    const moved = this.#chips.splice(0);
+    this.#turnTo(conversationId);
+    this.#chips.unshift(...moved);
+    this.#draw();
+  }
+
+  /** A conversation was deleted. */
+  forget(conversationId) {
+    this.#lists.delete(conversationId);
+    keepAttached(conversationId, []);
   }
 
   get isUploading() {
@@ -73,8 +104,7 @@ export class Attachments {
 
   /** The words that name the files to the agent; they are no longer attached then. */
   take() {
-    const paths = this.#chips.map((chip) => quoted(chip.path));
-    this.#lists.delete(this.#key);
+    const paths = this.#chips.splice(0).map((chip) => quoted(chip.path));
     this.#draw();
     return paths.length ? t("attached_files", { paths: paths.join(", ") }) : "";
   }
@@ -88,10 +118,9 @@ export class Attachments {
   /** Upload files one after the other: a browser has few connections to a host, and each file may be refused. */
   async add(files) {
     if (!files.length) return;
-    const chips = this.#chips;
     const conversationId = this.#key;
     const added = files.map((file) => this.#chip(file.name, null));
-    chips.push(...added);
+    this.#chips.push(...added);
     this.#draw();
     const failures = [];
     for (const [index, file] of files.entries()) {
@@ -100,10 +129,10 @@ export class Attachments {
         const { name, path } = await uploadFile(file, conversationId, chip.signal);
         chip.update(name, path);
       } catch (error) {
-        if (chip.signal.aborted) continue;
+        if (this.#isLeft || chip.signal.aborted) continue;
         failures.push({ file, error });
         this.#tell(failures);
-        chips.splice(chips.indexOf(chip), 1);
+        for (const [id, chips] of this.#lists) this.#lists.set(id, chips.filter((other) => other !== chip));
       }
       this.#draw();
     }
@@ -136,6 +165,7 @@ export class Attachments {
     const chips = this.#chips;
     this.#row.hidden = chips.length === 0;
     place(this.#row, chips.map((chip) => chip.element));
+    for (const [id, attached] of this.#lists) keepAttached(id, attached);
     this.#on.changed();
   }
 }

@@ -157,6 +157,16 @@ export class Composer {
     this.text = text;
   }
 
+  /** What is attached belongs to another conversation from now on. */
+  moveAttached(conversationId) {
+    this.#attachments.move(conversationId);
+  }
+
+  /** A conversation was deleted, with what was attached in it. */
+  forgetAttached(conversationId) {
+    this.#attachments.forget(conversationId);
+  }
+
   /** Attach a file of the workspace. */
   attach(path) {
     this.#attachments.addPath(path);

@@ -1,9 +1,10 @@
-// Drafts: text that is being typed, and messages that were sent but not accepted. Both survive a reload.
+// Drafts: text that is being typed, files attached to it, and messages that were sent but not accepted. They survive a reload.
 
 import { keep, recall } from "/static/storage.js";
 
 const draftKey = (conversationId) => `draft.${conversationId ?? "new"}`;
 const unsentKey = (conversationId) => `unsent.${conversationId ?? "new"}`;
+const attachedKey = (conversationId) => `attached.${conversationId ?? "new"}`;
 
 // Keys of the messages that this page is sending right now; a reload finds none.
 const inFlight = new Set();
@@ -11,16 +12,23 @@ const inFlight = new Set();
 const draftOf = (conversationId) => recall(draftKey(conversationId)) ?? "";
 export const keepDraft = (conversationId, text) => keep(draftKey(conversationId), text);
 
-/** Messages sent and not taken: `{text, key, isReturned}`; a returned one is in the message box again. */
-function readUnsent(conversationId) {
+function recallList(key) {
   try {
-    return JSON.parse(recall(unsentKey(conversationId)) ?? "[]");
+    return JSON.parse(recall(key) ?? "[]");
   } catch {
     return [];
   }
 }
 
-const writeUnsent = (conversationId, unsent) => keep(unsentKey(conversationId), unsent.length ? JSON.stringify(unsent) : "");
+const keepList = (key, list) => keep(key, list.length ? JSON.stringify(list) : "");
+
+/** The files attached to a draft: `{name, path}`; `path` is null for one that was being uploaded. */
+export const recallAttached = (conversationId) => recallList(attachedKey(conversationId));
+export const keepAttached = (conversationId, files) => keepList(attachedKey(conversationId), files.map(({ name, path }) => ({ name, path })));
+
+/** Messages sent and not taken: `{text, key, isReturned}`; a returned one is in the message box again. */
+const readUnsent = (conversationId) => recallList(unsentKey(conversationId));
+const writeUnsent = (conversationId, unsent) => keepList(unsentKey(conversationId), unsent);
 
 /** An idempotency key; randomUUID exists on secure origins only. */
 export function newKey() {

@@ -239,6 +239,7 @@ export class Page {
   #identified(id) {
     keepDraft(null, "");
     keepDraft(id, this.#composer.text);
+    this.#composer.moveAttached(id);
     keepStart(USUAL_START);
     setAddress(id, { replace: true });
     this.#list.current = id;
@@ -248,6 +249,7 @@ export class Page {
   #gone() {
     const { text } = this.#composer;
     keepDraft(this.#conversation.id, "");
+    this.#composer.moveAttached(null);
     this.open(null);
     this.#putBack(text);
     this.#error.show({ code: "not_found", message: t("error_gone") });
@@ -375,6 +377,7 @@ export class Page {
     }
     this.#list.drop(conversation);
     keepDraft(conversation.id, "");
+    this.#composer.forgetAttached(conversation.id);
     if (this.#conversation.id === conversation.id) this.open(null);
     else this.#composer.focus();
     this.#changed();

@@ -273,6 +273,7 @@ export default {
   detach: "Remove {name}",
   cancel_upload: "Cancel the upload of {name}",
   waits_for_upload: "Sent as soon as the files are uploaded",
+  upload_cut_off: "Not attached, because the page was loaded again before the upload had ended: {names}",
   upload_failed: "“{name}”: {message}",
   save_prompt: "Save as a prompt",
   saved_prompt: "saved prompt",
