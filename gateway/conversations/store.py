@@ -56,6 +56,8 @@ class SessionTurn:
     """For a copy in a fork: the id of the turn that was copied."""
     shown: Mapping[str, int]
     """The items that memory showed in it, with their revisions."""
+    copy_id: str | None = None
+    """The id of the copy, under which memory has it where the other was deleted."""
 
 
 class QuotaReached(Exception):

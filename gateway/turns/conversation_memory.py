@@ -114,7 +114,8 @@ async def seen_in(turns: TurnStore, conversation: Conversation) -> Seen:
     for turn in held:
         for item_id, revision in turn.shown.items():
             shown[item_id] = max(revision, shown.get(item_id, 0))
-    return Seen(turns=frozenset(turn.turn_id for turn in held), shown=shown)
+    ids = frozenset(turn_id for turn in held for turn_id in (turn.turn_id, turn.copy_id) if turn_id)
+    return Seen(turns=ids, shown=shown)
 
 
 def scope_of(conversation: Conversation) -> Scope:

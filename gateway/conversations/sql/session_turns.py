@@ -20,6 +20,7 @@ _IN_SESSION: Final = (
     " AND NOT EXISTS (SELECT 1 FROM turns lost WHERE lost.conversation_id = :id"
     " AND lost.state = 'completed' AND lost.copy_of IS NULL AND lost.session_id != :session_id)))"
     " SELECT own.seq AS seq, coalesce(own.copy_of, own.id) AS turn_id,"
+    " CASE WHEN own.copy_of IS NOT NULL THEN own.id END AS copy_id,"
     " CASE WHEN own.seq > :known THEN json_extract(result, '$.notices') END AS notices,"
     " CASE WHEN own.seq > :known THEN json_extract(result, '$.memory.injected') END AS shown"
     " FROM own JOIN turns ON turns.id = own.id ORDER BY own.seq DESC LIMIT :most"
@@ -80,6 +81,7 @@ def _held(row: Any) -> _Held:
         SessionTurn(
             turn_id=row["turn_id"],
             shown={item["id"]: item.get("revision", 1) for item in injected},
+            copy_id=row["copy_id"],
         ),
         is_summarised=any(notice["code"] == _SUMMARISED for notice in notices),
     )

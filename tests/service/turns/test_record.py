@@ -114,6 +114,7 @@ async def test_a_fork_doubles_nothing_and_keeps_what_its_source_loses(tmp_path: 
         await services.delete(told["conversation_id"])
         (copy,) = await services.messages_of(fork)
         assert await shown(services) == [copy.id]
+        assert copy.id not in await shown(services, fork), "the fork's agent has it word for word"
         await services.delete(fork)
         assert await shown(services) == []
         assert await recorded(services) == set()
