@@ -28,9 +28,8 @@ from memory.stores.sqlite.vacuum import request_vacuum_blocking
 
 _TAKEN: Final = "SELECT 1 FROM items WHERE owner_id = ? AND thread = ? AND position = ? AND id != ?"
 """An imported dialogue has the place in the thread."""
-_FORGOTTEN: Final = (
-    "SELECT 1 FROM forgotten_items WHERE item_id = ? OR item_id = ? AND was_deleted = 0"
-)
+_FORGOTTEN: Final = "SELECT 1 FROM forgotten_items WHERE item_id = ?"
+_FORGOTTEN_FIRST: Final = f"{_FORGOTTEN} AND was_deleted = 0"
 """What was deleted with its conversation lives on in its copy; what a person forgot does not."""
 _COPIED: Final = (
     "INSERT INTO copied_turns (turn_id, copy_of) VALUES (?, ?) ON CONFLICT (turn_id) DO NOTHING"
@@ -103,11 +102,13 @@ class SqlRecordStore:
     def _put_blocking(
         self, connection: Connection, item: Item, copy_of: str | None, now: datetime
     ) -> None:
-        if first_row(connection, _FORGOTTEN, (item.id, copy_of)) is not None:
+        if first_row(connection, _FORGOTTEN, (item.id,)) is not None:
             return
-        if copy_of is not None:
-            connection.execute(_COPIED, (item.id, copy_of))
         known = item_blocking(connection, item.id)
+        if copy_of is not None:
+            if known is None and first_row(connection, _FORGOTTEN_FIRST, (copy_of,)) is not None:
+                return
+            connection.execute(_COPIED, (item.id, copy_of))
         if known is not None:
             item = replace(item, revision=known.revision + 1)
             if item == replace(known, revision=item.revision, updated_at=item.updated_at):

@@ -89,9 +89,12 @@ def _in_own_words(send: Send) -> Send:
 
 
 def _told(body: bytes) -> bytes:
-    answer = json.loads(body)
-    error = answer["error"]
-    known = error["code"], error["message"].partition(":")[0]
+    try:
+        answer = json.loads(body)
+        error = answer["error"]
+        known = error["code"], error["message"].partition(":")[0]
+    except (ValueError, LookupError, TypeError):  # no error of the protocol
+        return body
     error["message"] = _UNREADABLE.get(known, error["message"])
     return json_text(answer).encode()
 

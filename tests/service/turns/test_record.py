@@ -276,6 +276,24 @@ async def test_what_is_forgotten_does_not_come_back_with_a_copy(tmp_path: Path) 
             await services.delete(two)
 
 
+async def test_a_copy_follows_its_conversation_though_it_is_not_known_why_the_first_went(
+    tmp_path: Path,
+) -> None:
+    """As on a memory from before deleted and forgotten turns were told apart."""
+    async with running_services(tmp_path, **QUIET) as services:
+        memory = services.open_memory
+        told = await tell(services)
+        fork = await services.fork(told["conversation_id"], told["turn_id"])
+        await services.delete(told["conversation_id"])
+        (copy,) = await services.messages_of(fork)
+        await until(services, {copy.id})
+        await memory.database.execute("UPDATE forgotten_items SET was_deleted = 0")
+        await services.change(fork, project_id="gym")
+        await shown(services)
+        (item,) = await memory.items.get_many([copy.id], Scope(owner_id=ME))
+        assert item.scope.labels == {"project_id": "gym"}
+
+
 async def test_a_turn_does_not_repeat_its_conversations_first_message(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         told = await tell(services, f"Please remember that {TOLD}")
