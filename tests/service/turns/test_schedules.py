@@ -176,15 +176,16 @@ async def test_a_due_time_that_falls_while_the_server_starts_counts_once(
     assert view.next_runs[0] == NOON + timedelta(hours=3)
 
 
+async def fail(*_: object) -> None:
+    """Fail as a store does that is out of reach."""
+    await anyio.lowlevel.checkpoint()
+    raise StoreUnavailable("lost")
+
+
 async def test_a_run_whose_note_was_lost_is_not_run_again_and_stops_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the server is killed between the acceptance and its note."""
-
-    async def fail(*_: object) -> None:
-        await anyio.lowlevel.checkpoint()
-        raise StoreUnavailable("lost")
-
     async with scene(tmp_path, monkeypatch) as s:
         first, second = await s.add("one"), await s.add("two")
         with monkeypatch.context() as patched:
@@ -222,11 +223,6 @@ async def test_a_repeated_key_notes_a_run_whose_note_was_lost_at_its_own_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the server is killed between the acceptance and its note."""
-
-    async def fail(*_: object) -> None:
-        await anyio.lowlevel.checkpoint()
-        raise StoreUnavailable("lost")
-
     async with scene(tmp_path, monkeypatch) as s:
         schedule_id, run = await s.add(), s.services.chat.schedules.run
         with monkeypatch.context() as patched:
