@@ -1,5 +1,6 @@
 """What was said in one conversation is found from another one, until it is deleted or switched off."""
 
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,17 @@ import pytest
 from anyio.abc import TaskStatus
 
 from gateway.ids import LOCAL_USER as ME
+from gateway.settings import Secret
 from gateway.turns import record
 from gateway.turns.conversation_memory import ConversationMemory
 from memory.items.scope import Scope
 from memory.recall.query import ContextPack, QueryPack
 from memory.record.turn_item import REPLY
+from memory.stores.database import Engine
 from memory.stores.sqlite.vacuum import IndexVacuum
 from tests.service.turns.test_memory import intents_of
 from tests.support.builders import codes
+from tests.support.postgres import new_database_blocking
 from tests.support.services import RunningServices, of_kind, running_services, script
 
 TOLD = "My locker at the harbour gym is number 4711."
@@ -256,8 +260,15 @@ async def test_what_is_forgotten_takes_its_turn_out_of_the_record_for_good(tmp_p
         assert not any("opens at six" in record.text for record in records)
 
 
-async def test_what_is_forgotten_does_not_come_back_with_a_copy(tmp_path: Path) -> None:
-    async with running_services(tmp_path) as services:
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+async def test_what_is_forgotten_does_not_come_back_with_a_copy(
+    tmp_path: Path, engine: Engine
+) -> None:
+    async with AsyncExitStack() as stack:
+        given: dict[str, Any] = {}
+        if engine == "postgresql":
+            given["database_url"] = Secret(stack.enter_context(new_database_blocking("word")))
+        services = await stack.enter_async_context(running_services(tmp_path, **given))
         memory = services.open_memory
         for by_fact in (True, False):
             told = await tell(services, f"Please remember that {TOLD}")
