@@ -27,7 +27,8 @@ _MACHINE_TEXT = re.compile(
 )
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
 _APPENDED_REMINDER = re.compile(
-    r"(?<!\s)\s*<system-reminder>(.*?)</system-reminder>\s*\Z", re.DOTALL
+    r"(?<!\s)\s*<system-reminder>((?:(?!<system-reminder>).)*?)</system-reminder>\s*\Z",
+    re.DOTALL,
 )
 _HOOK_CONTEXT = re.compile(
     r"UserPromptSubmit hook additional context:\s*(?P<text>.*?)"

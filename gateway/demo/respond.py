@@ -31,7 +31,12 @@ _POLITE = re.compile(
     r"|请(?!使用技能)(?:你|帮我)?|帮我)*",
     re.IGNORECASE,
 )
-_PLAN_FIRST = re.compile(r"(?:Plan first: .+? follows\.|请先做计划：.+?如下。)\s*", re.DOTALL)
+_PLAN_FIRST = re.compile(
+    r"(?:Plan first: (?:(?!Plan first: ).)+? follows\."
+    r"|请先做计划：(?:(?!请先做计划：).)+?如下。)\s*",
+    re.DOTALL,
+)
+"""Within it none begins, so that each character is read once."""
 _PLAN_FILE = re.compile(r" at (/(?:(?! at /)[^'\"])+?/\.plans/[\w-]+\.md)")
 """The path of a plan; none has " at /" within, so that each character is read once."""
 _NUMBERED_LINE = re.compile(r"^[^\S\n]*\d+(?:\t|→)(.*)$", re.MULTILINE)

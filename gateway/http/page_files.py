@@ -22,7 +22,7 @@ BUNDLE: Final = "static/bundle"
 """What the names of the files begin with that `make page` writes."""
 
 _TOLD: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-_STYLES: Final = re.compile(r' *<link rel="stylesheet" href="static/styles/[^"]+">\n')
+_STYLES: Final = re.compile(r'(?<! ) *<link rel="stylesheet" href="static/styles/[^"]+">\n')
 _SCRIPT: Final = '<script type="module" src="static/main.js"></script>'
 _BUNDLED: Final = (
     '<link rel="stylesheet" href="static/bundle.css">\n'

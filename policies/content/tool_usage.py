@@ -41,7 +41,7 @@ _REACH_CHARS: Final = 1_200
 _TOKEN: Final = re.compile(
     rf"[{TOOL}{WORD}{PARAMETER}{PARAMETER_WORD}]"
     r"|(?P<ident>[A-Za-z]+(?:_[A-Za-z0-9]+)+|[A-Za-z]?[a-z0-9]+[A-Z]\w*)"
-    r"|(?P<kebab>[A-Za-z]\w*(?:-\w+)+)|(?P<path>[\w\-]{1,120}(?:[./][\w\-]+)+)"
+    r"|(?P<kebab>[A-Za-z]\w*(?:-\w+)+)|(?P<path>[\w\-]{1,120}+(?:[./][\w\-]++)+)"
     r"|(?P<option>--?[a-z][\w\-]*)"
     r"|(?P<word>[A-Za-z]+)|(?P<number>\d+)|(?P<type>字符串|整数|整型|数组|布尔值?|浮点数?)"
     r"|(?P<arrow>[-=]>|→)|(?P<quote>[\"'`“”「」])|::|[^\W_]|[^\w\s]",
