@@ -37,8 +37,10 @@ class FactWrites:
     ) -> tuple[Fact, bool]:
         """Write a fact, and end those that it replaces; return it, and whether it is new.
 
-        The same statement in its scope is one fact. One that lasts is of no project: it stands in
-        each prompt, and can be found and forgotten wherever it does.
+        The same statement in its scope, or in that of all projects, is one fact. If it replaces
+        others, it replaces what an earlier turn kept of it, too: forgetting it restores them all. A
+        fact that lasts is of no project: it stands in each prompt, and can be found and forgotten
+        wherever it does.
         """
         fact = replace(
             source,
@@ -49,11 +51,12 @@ class FactWrites:
             lasting=new.lasting,
             evidence=new.evidence,
         )
-        scopes = (fact.scope, source.scope)
+        scopes = (fact.scope, source.scope, _everywhere(source.scope))
         held = holding_blocking(connection, source.scope.owner_id)
         same = [old for old in held if old.scope in scopes and old.form == fact.form]
         replaced = [old for old in held if old.id in new.replaces and old not in same]
-        known = same[0] if same else None
+        is_known = not replaced or fact.saved_turn_id in {old.saved_turn_id for old in same}
+        known = same[0] if same and is_known else None
         if known is not None:
             is_more = fact.lasting and not known.lasting
             revision = known.revision + 1
@@ -62,9 +65,11 @@ class FactWrites:
             )
             fact = revised if is_more else known
         else:
+            replaced = [*same, *replaced] if replaced else []
             if fact_blocking(connection, fact.id) is not None:
                 fact = replace(fact, id=opaque_id("fac"))  # the turn kept and replaced it before
-            fact = replace(fact, lasting=fact.lasting or any(old.lasting for old in replaced))
+            if any(old.lasting for old in replaced):
+                fact = replace(fact, lasting=True, scope=_everywhere(fact.scope))
         if known is not fact:
             self._put(connection, fact, replaced, now)
             self._put_earlier(connection, fact, new.earlier, now)

@@ -225,6 +225,27 @@ async def test_a_correction_replaces_and_its_undo_restores(tmp_path: Path) -> No
         assert await memory.facts.store.profile_text(ME) == ""
 
 
+async def test_a_correction_to_what_is_known_already_is_undone_as_a_whole(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        memory = services.open_memory
+        project = await services.create(project_id="gym")
+        (known,) = saved_ids(await keep(services, "the demo is on Friday", lasting=True))
+        (wrong,) = saved_ids(await keep(services, "the demo is on Thursday", project))
+        again = await keep(services, "the demo is on Friday", project)
+        assert (saved_ids(again), len(await held(services))) == ([], 2)
+
+        result = await keep(services, "the demo is on Friday", project, replaces=[wrong])
+
+        (saved,) = saved_ids(result)
+        assert await held(services) == ["the demo is on Friday"]
+        assert await memory.facts.store.replaced_by(saved) == [known, wrong]
+        assert await memory.facts.store.profile_text(ME) == "- the demo is on Friday"
+        assert await memory.forget(saved, MINE)
+        items = await memory.items.newest(MINE, kinds=["fact"], limit=5)
+        assert {item.id for item in items} == {known, wrong}
+        assert await memory.facts.store.profile_text(ME) == "- the demo is on Friday"
+
+
 async def test_forgetting_takes_along_what_was_replaced_and_who_told_it(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (first,) = saved_ids(await keep(services, LOCKER))
