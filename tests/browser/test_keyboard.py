@@ -1,11 +1,12 @@
 """The page without a mouse, and with an input method."""
 
+import httpx
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.test_files import SEND_FILES
-from tests.support.live_server import LiveServer, bash, script
+from tests.support.live_server import DEADLINE_S, LiveServer, bash, script
 
 pytestmark = pytest.mark.browser
 
@@ -166,6 +167,42 @@ def test_renaming_and_deleting_by_keyboard_give_the_focus_back(
 
     expect(chat.page.locator("dialog")).to_have_count(0)
     expect(chat.open_item.get_by_test_id("delete")).to_be_focused()
+
+
+def test_a_click_elsewhere_keeps_the_new_name_and_takes_the_focus(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "my key is brass")
+    chat.open_item.get_by_test_id("rename").focus()
+    chat.page.keyboard.press("Enter")
+    chat.page.keyboard.type("Brass key")
+
+    chat.composer.click()
+
+    expect(chat.open_item).to_contain_text("Brass key")
+    expect(chat.composer).to_be_focused()
+
+
+def test_a_row_that_moves_while_it_is_renamed_stays_open(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "my key is brass")
+    url = f"{server.url}/conversations/{chat.conversation_id}"
+    chat.open_made(server, "above that")
+    chat.go(f"/#/c/{url.rpartition('/')[2]}")
+    expect(chat.page.locator("#title")).to_have_text("my key is brass")
+    chat.open_item.get_by_test_id("rename").focus()
+    chat.page.keyboard.press("Enter")
+    chat.page.keyboard.type("Brass")
+
+    httpx.patch(url, json={"pinned": True}, timeout=DEADLINE_S, trust_env=False)
+    chat.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+    expect(chat.page.get_by_text("Pinned", exact=True)).to_be_visible()
+    expect(chat.items.first.get_by_test_id("rename-input")).to_be_focused()
+    chat.page.keyboard.type(" key")
+    chat.page.keyboard.press("Enter")
+    expect(chat.open_item).to_contain_text("Brass key")
 
 
 def test_stop_and_new_conversation_have_names_and_keys(chat: ChatPage) -> None:

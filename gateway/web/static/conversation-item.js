@@ -84,7 +84,6 @@ export class ConversationItem {
       this.#editor = null;
       const title = field.value.trim();
       place(this.element, [this.#open, this.#rename.parentElement]);
-      this.#rename.focus();
       if (isKept && title && title !== this.conversation.title) this.#on.rename(this.conversation.id, title);
     };
     field.addEventListener("keydown", (event) => {
@@ -93,7 +92,9 @@ export class ConversationItem {
       event.preventDefault();
       event.stopPropagation();
       finish(event.key === "Enter");
+      this.#rename.focus();
     });
-    field.addEventListener("blur", () => finish(true));
+    // A list that moves the row, and another window, give the focus back.
+    field.addEventListener("blur", () => setTimeout(() => document.activeElement === field || finish(true)));
   }
 }
