@@ -119,3 +119,27 @@ def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: Liv
     expect(row).to_contain_text("waiting")
     expect(row.get_by_test_id("ops-retry")).to_be_disabled()
     chat.page.keyboard.press("Escape")
+
+
+def test_a_delivery_that_was_made_meanwhile_is_shown_as_made(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    with closing(sqlite3.connect(server.data_dir / "memory.sqlite3")) as memory, memory:
+        memory.execute(
+            "INSERT INTO outbox (backend, operation, item_id, owner_id, revision, idempotency_key,"
+            " status, attempts, last_error, due_at, created_at) VALUES ('elsewhere', 'put', "
+            "'epi_y', 'local', 1, 'k2', 'dead', 9, 'It is away.', '2026-01-31T09:30:00Z',"
+            " '2026-01-31T09:30:00Z')"
+        )
+    chat.get("open-operations").click()
+    row = chat.get("ops-outbox").locator("li").filter(has_text="It is away.")
+    expect(row).to_contain_text("failed")
+    with closing(sqlite3.connect(server.data_dir / "memory.sqlite3")) as memory, memory:
+        memory.execute("UPDATE outbox SET status = 'delivered' WHERE idempotency_key = 'k2'")
+
+    chat.witness.network_may_fail = True
+    row.get_by_test_id("ops-retry").click()
+
+    expect(row).to_contain_text("delivered")
+    expect(chat.page.get_by_text("It was delivered already.")).to_have_count(0)
+    chat.page.keyboard.press("Escape")

@@ -64,6 +64,7 @@ function delivery(raw, tell) {
       const after = await requestJson(`/memory/outbox/${encodeURIComponent(raw.id)}/retry`, { method: "POST" });
       setText(state, wordsFor("delivery", after.status));
     } catch (error) {
+      if (error.code === "already_delivered") return setText(state, wordsFor("delivery", "delivered"));
       retry.disabled = false;
       tell(error);
     }
