@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from gateway.engine.box.git_box import enclose_git_blocking
 from gateway.ids import LOCAL_USER, UserId
 from gateway.observability.paths import PathView, make_path_view_blocking
 from gateway.settings import Settings
@@ -72,8 +74,9 @@ async def open_workspaces(
             instructions=skills.names_blocking,
         )
 
+    enclose = enclose_git_blocking if settings.shell == "sandboxed" else None
     opened = OpenWorkspaces(
-        workspaces,
+        replace(workspaces, enclose_git=enclose),
         rules,
         make_gate=make_gate,
         make_paths=partial(view_paths_blocking, settings),

@@ -9,6 +9,7 @@ A folder is named after its user by `folder_name`, so a start needs no list of u
 
 import hashlib
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -79,6 +80,10 @@ class Workspaces:
     data_dir: Path
     is_per_user: bool = False
     projects: tuple[Project, ...] = ()
+    enclose_git: Callable[[Path, Path], Sequence[str]] | None = None
+    """Returns the words that run the server's own git in a box with two folders; None where no
+    command writes repositories.
+    """
 
     @property
     def users_dir(self) -> Path:

@@ -142,7 +142,8 @@ class OpenWorkspaces:
     def trees_blocking(self, base: OpenWorkspace) -> ConversationTrees:
         """Return what makes the work trees of a workspace."""
         own_dir = self._workspaces.of(base.user_id or UserId("")).state_dir / TREES
-        return ConversationTrees(base.root.resolve(), own_dir, self._prepare)
+        enclose = self._workspaces.enclose_git
+        return ConversationTrees(base.root.resolve(), own_dir, self._prepare, enclose)
 
     def kept_trees_blocking(self) -> Mapping[Path, str | None]:
         """Return what an earlier release kept of work trees; see `read_kept_blocking`."""

@@ -17,12 +17,15 @@ from gateway.worktrees.git import WorkTree
 from policies.paths.protected import find_secret
 
 _NOTHING: Final = "0" * 40
+_REPOSITORY: Final = "160000"
+"""The mode of a repository within a repository."""
 _KINDS: Final[Mapping[str, Kind]] = {"A": "created", "D": "deleted", "R": "moved"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Difference:
     kind: str
+    modes: tuple[str, str]
     before: str
     after: str
     path: str
@@ -53,17 +56,28 @@ def read_changes_blocking(tree: WorkTree, raw: bytes) -> FileChanges:
     return FileChanges(files=files, complete=len(found) == len(shown))
 
 
+def find_new_repositories(raw: bytes) -> list[str]:
+    """Return the paths at which `git diff --raw -z` has a repository that was not there, of whose
+    files git takes none.
+    """
+    found = _parse(raw.decode(errors="replace"))
+    return [
+        change.path
+        for change in found
+        if change.modes[1] == _REPOSITORY and change.modes[0] != _REPOSITORY
+    ]
+
+
 def _parse(raw: str) -> Iterator[_Difference]:
     fields = iter(raw.split("\0"))
     for head in fields:
         if not head:
             return
-        _, _, before, after, status = head.split(" ")
+        old, new, before, after, status = head.removeprefix(":").split(" ")
         path = next(fields)
         moved_from = path if status[0] == "R" else None
-        yield _Difference(
-            status[0], before, after, next(fields) if moved_from else path, moved_from
-        )
+        moved_to = next(fields) if moved_from else path
+        yield _Difference(status[0], (old, new), before, after, moved_to, moved_from)
 
 
 def _sizes(tree: WorkTree, blobs: list[str]) -> Mapping[str, int]:

@@ -2,7 +2,9 @@
 
 Nothing that its configuration names is run: no hook, filter, driver, monitor, helper, editor or
 signature. The places are given, so that no `commondir`, `gitdir` or `core.worktree` of the
-repository counts. Everything here blocks, for a bounded time.
+repository counts, and no replacement or summary of objects does. A repository may also lead git out
+of itself, by links and by the objects of other repositories: `enclosed_in` keeps git in a box where
+commands can write the repository. Everything here blocks, for a bounded time.
 """
 
 import os
@@ -21,8 +23,10 @@ _SETTINGS: Final = {
     "core.alternateRefsCommand": "",
     "core.askPass": "",
     "core.attributesFile": os.devnull,
+    "core.commitGraph": "false",
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
+    "core.multiPackIndex": "false",
     "core.quotePath": "false",
     "core.sshCommand": "false",
     "core.untrackedCache": "false",
@@ -61,6 +65,8 @@ class WorkTree:
     """Its own part of the repository: index and HEAD."""
     common_dir: Path
     """What all work trees of the repository share."""
+    enclosed_in: Sequence[str] = ()
+    """Words before each git command: a program that runs it in a box."""
 
     def run_blocking(
         self,
@@ -87,8 +93,10 @@ class WorkTree:
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_DIR": str(self.git_dir),
             "GIT_EDITOR": "false",
+            "GIT_GRAFT_FILE": os.devnull,
             "GIT_LITERAL_PATHSPECS": "1",
             "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_WORK_TREE": str(self.folder),
             "HOME": os.devnull,
@@ -101,7 +109,7 @@ class WorkTree:
     ) -> bytes:
         try:
             done = subprocess.run(  # noqa: S603  no shell, and the environment above
-                ["git", "--no-pager", *words],  # noqa: S607  of the system's path
+                [*self.enclosed_in, "git", "--no-pager", *words],
                 cwd=self.folder,
                 env=env,
                 input=given,

@@ -12,26 +12,28 @@ workspace.
 
 import json
 import logging
+import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from gateway.atomic import write_atomically_blocking
 from gateway.errors import Conflict
 from gateway.files.snapshot import FileChanges
 from gateway.trust import OWN_SKILLS, WORKTREES
-from gateway.worktrees.changes import read_changes_blocking
+from gateway.worktrees.changes import find_new_repositories, read_changes_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
+from gateway.worktrees.repository_files import RepositoryFiles
 from policies.paths.protected import find_acting, find_secret
 
 _log = logging.getLogger(__name__)
 
 Note = Callable[[str | None], None]
+Enclose = Callable[[Path, Path], Sequence[str]]
+"""Returns the words that run git in a box with the two folders."""
 
 MOST_NAMED: Final = 50
 """Files that an error names."""
@@ -39,6 +41,9 @@ _NAME: Final = re.compile(r"cnv_[a-z0-9]{1,64}")
 _READY: Final = "candor-ready"
 """In a work tree's part of the repository: it was made whole."""
 _QUOTED: Final = re.compile(r"^error: .*?'(.+?)'", re.MULTILINE)
+_UNTAKEN: Final = re.compile(r"^error: '(.+?)/?' does not have a commit checked out", re.MULTILINE)
+_OBJECT: Final = re.compile(rb"[0-9a-f]{40,64}")
+_MOST_PARENTS: Final = 16
 _LISTED: Final = re.compile(r"^\t(.+)$", re.MULTILINE)
 _EXCLUDED: Final = (
     f"/{WORKTREES}/",
@@ -73,15 +78,27 @@ class TreeStatus:
 class ConversationTrees:
     """The work trees of one workspace."""
 
-    def __init__(self, workspace: Path, own_dir: Path, prepare: Callable[[Path], None]) -> None:
+    def __init__(
+        self,
+        workspace: Path,
+        own_dir: Path,
+        prepare: Callable[[Path], None],
+        enclose: Enclose | None = None,
+    ) -> None:
         """Initialise; `prepare` puts into a new folder what each workspace has. `own_dir` is where
-        this server keeps an index for a moment.
+        this server keeps an index for a moment. `enclose` is for repositories that commands write.
         """
         self._root = workspace
         self._own_dir = own_dir
         self._prepare = prepare
+        self._files = RepositoryFiles(workspace)
         git_dir = workspace / ".git"
-        self._main = WorkTree(folder=workspace, git_dir=git_dir, common_dir=git_dir)
+        self._main = WorkTree(
+            folder=workspace,
+            git_dir=git_dir,
+            common_dir=git_dir,
+            enclosed_in=enclose(workspace, own_dir) if enclose else (),
+        )
 
     def folder(self, conversation_id: str) -> Path:
         """Return where the work tree of a conversation is, or would be."""
@@ -99,23 +116,24 @@ class ConversationTrees:
         Raise `GitFailed` or `OSError` if it cannot be made.
         """
         tree = self._tree(conversation_id)
-        if (tree.git_dir / _READY).exists() and tree.folder.is_dir():
+        if self._is_whole(conversation_id):
             return tree.folder
         self._exclude()
-        self._remove(tree)
+        self._remove(conversation_id)
         branch = _branch(conversation_id)
         new = () if self._commit_of(branch) else ("-b", branch)
         start = "HEAD" if new else branch
         tree.folder.parent.mkdir(exist_ok=True)
         self._main.run_blocking("worktree", "add", "-q", *new, str(tree.folder), start)
         self._prepare(tree.folder)
-        (tree.git_dir / _READY).touch()
+        self._files.write((*_own(conversation_id), _READY), b"")
         return tree.folder
 
     def status_blocking(self, conversation_id: str) -> TreeStatus | None:
         """Return the state of a conversation's work tree; None: it has none now."""
         branch = _branch(conversation_id)
-        if not (self._tree(conversation_id).git_dir / _READY).exists():
+        self._tree(conversation_id)
+        if not self._files.has_file((*_own(conversation_id), _READY)):
             return None
         commit = self._commit_of(branch)
         if commit is None:
@@ -124,24 +142,53 @@ class ConversationTrees:
         return TreeStatus(branch=branch, target=self._target(), base=base)
 
     def changes_blocking(self, conversation_id: str, base: str) -> FileChanges:
-        """Return how the files of a work tree differ from a commit; nothing is changed."""
+        """Return how the files of a work tree differ from a commit; nothing is changed.
+
+        What a repository within it holds is not among them.
+        """
         tree, index = self._tree(conversation_id), self._index(conversation_id)
         try:
-            shutil.copyfile(tree.git_dir / "index", index)
-            tree.run_blocking("add", "-A", index=index)
+            self._files.copy((*_own(conversation_id), "index"), index)
+            untaken = _add_all(tree, index)
             words = ("diff", "--cached", "--no-ext-diff", "--no-textconv", "--raw", "--no-abbrev")
             raw = tree.run_blocking(*words, "-z", "-M", base, index=index)
-            return read_changes_blocking(tree, raw)
+            untaken += find_new_repositories(raw)
+            changes = read_changes_blocking(tree, raw)
+            return replace(changes, complete=changes.complete and not untaken)
         finally:
             index.unlink(missing_ok=True)
 
     def commit_blocking(self, conversation_id: str, message: str) -> str:
-        """Commit what is not committed of a work tree; return its last commit."""
+        """Commit what is not committed of a work tree; return its last commit.
+
+        Raise `Conflict` if it holds a repository of its own, whose files no commit can take along.
+        """
         tree = self._tree(conversation_id)
-        tree.run_blocking("add", "-A")
-        if tree.run_blocking("diff", "--cached", "--name-only", "-z", "HEAD"):
-            tree.run_blocking("commit", "-q", "--no-verify", "-F", "-", given=message.encode())
-        return tree.run_blocking("rev-parse", "HEAD").decode().strip()
+        untaken = _add_all(tree)
+        head = self._head(tree)
+        changed = tree.run_blocking("diff", "--cached", "--raw", "--no-renames", "-z", head)
+        nested = find_new_repositories(changed)
+        if nested:  # once they are plain folders, their files are taken in
+            given = "\0".join(nested).encode(errors="surrogateescape")
+            tree.run_blocking("update-index", "--force-remove", "-z", "--stdin", given=given)
+        untaken += nested
+        if untaken:
+            raise _conflict(
+                "Folders that are repositories of their own cannot be merged: remove their .git,"
+                " or merge them yourself.",
+                untaken,
+            )
+        merged = self._merged_heads(conversation_id)
+        if not changed and not merged:
+            return head
+        # not `git commit`, which writes to more places that a command may have put links at
+        root = tree.run_blocking("write-tree").decode().strip()
+        parents = [word for parent in (head, *merged) for word in ("-p", parent)]
+        made = tree.run_blocking("commit-tree", root, *parents, given=message.encode())
+        commit = made.decode().strip()
+        self._set_branch(conversation_id, commit, head)
+        self._files.remove((*_own(conversation_id), "MERGE_HEAD"))
+        return commit
 
     def merge_blocking(self, conversation_id: str, message: str, note: Note) -> Merged:
         """Merge a conversation's branch into the branch that the workspace is on.
@@ -168,25 +215,25 @@ class ConversationTrees:
             note(None)
         tree = self._tree(conversation_id)
         tree.run_blocking("read-tree", "-m", "-u", "HEAD", commit)
-        tree.run_blocking("update-ref", "HEAD", commit)
+        self._set_branch(conversation_id, commit)
         return Merged(commit=commit, files=len(changed))
 
     def discard_blocking(self, conversation_id: str) -> None:
         """Throw a work tree away with all that is in it; the next turn makes a new one."""
         with suppress(GitFailed):
-            self._main.run_blocking("update-ref", "-d", f"refs/heads/{_branch(conversation_id)}")
-        self._remove(self._tree(conversation_id))
+            self._delete_branch(conversation_id)
+        self._remove(conversation_id)
 
     def end_blocking(self, conversation_id: str, message: str) -> str | None:
         """Remove a work tree for good; return the branch that keeps what was not merged, if any."""
         branch = _branch(conversation_id)
-        tree = self._tree(conversation_id)
-        if self._commit_of(branch) and (tree.git_dir / _READY).exists():
+        self._tree(conversation_id)
+        if self._commit_of(branch) and self._files.has_file((*_own(conversation_id), _READY)):
             self.commit_blocking(conversation_id, message)
-        self._remove(tree)
+        self._remove(conversation_id)
         commit = self._commit_of(branch)
         if commit and self._is_merged(commit):
-            self._main.run_blocking("update-ref", "-d", f"refs/heads/{branch}", commit)
+            self._delete_branch(conversation_id, commit)
             commit = None
         return branch if commit else None
 
@@ -197,7 +244,7 @@ class ConversationTrees:
         if merging is not None:
             self._end_merge(conversation_id, **json.loads(merging))
         if self._commit_of(_branch(conversation_id)) is None:  # it was being thrown away
-            self._remove(self._tree(conversation_id))
+            self._remove(conversation_id)
 
     def _end_merge(self, conversation_id: str, head: str, commit: str, branch: str = "") -> None:
         """End a merge, or undo it if a person has changed a file of it since or left the branch."""
@@ -272,32 +319,74 @@ class ConversationTrees:
         """
         common, folder = self._main.common_dir, self.folder(conversation_id)
         git_dir = common / "worktrees" / conversation_id
-        if (git_dir / _READY).exists() and folder.is_dir():
-            _set(git_dir / "commondir", "../..")
-            _set(git_dir / "gitdir", f"{folder}/.git")
-            _set(git_dir / "HEAD", f"ref: refs/heads/{_branch(conversation_id)}")
-            _set(folder / ".git", f"gitdir: {git_dir}")
-        return WorkTree(folder=folder, git_dir=git_dir, common_dir=common)
+        tree = replace(self._main, folder=folder, git_dir=git_dir)
+        if self._is_whole(conversation_id):
+            own = _own(conversation_id)
+            self._set((*own, "commondir"), "../..")
+            self._set((*own, "gitdir"), f"{folder}/.git")
+            self._set((*own, "HEAD"), f"ref: refs/heads/{_branch(conversation_id)}")
+            self._set((WORKTREES, conversation_id, ".git"), f"gitdir: {git_dir}")
+            self._make_plain(conversation_id)
+        return tree
 
-    def _remove(self, tree: WorkTree) -> None:
-        (tree.git_dir / _READY).unlink(missing_ok=True)
-        shutil.rmtree(tree.folder, ignore_errors=True)
-        shutil.rmtree(tree.git_dir, ignore_errors=True)
+    def _is_whole(self, conversation_id: str) -> bool:
+        return self._files.has_file((*_own(conversation_id), _READY)) and self._files.has_folder(
+            (WORKTREES, conversation_id)
+        )
+
+    def _set(self, parts: Sequence[str], line: str) -> None:
+        wanted = f"{line}\n".encode()
+        if self._files.read(parts) != wanted:
+            self._files.write(parts, wanted)
+
+    def _make_plain(self, conversation_id: str) -> None:
+        """Have the branch name a commit: as another name of a branch it would change that one."""
+        place = (".git", "refs", "heads", *_branch(conversation_id).split("/"))
+        content = self._files.read(place)
+        if content is None and not os.path.lexists(self._root.joinpath(*place)):
+            return  # packed, or none
+        if content is not None and _OBJECT.fullmatch(content.strip()):
+            return
+        commit = self._commit_of(_branch(conversation_id))
+        self._files.remove(place)
+        if commit is not None:
+            self._set_branch(conversation_id, commit)
+
+    def _set_branch(self, conversation_id: str, commit: str, before: str = "") -> None:
+        words = ("update-ref", "--no-deref", _ref(conversation_id), commit)
+        self._main.run_blocking(*words, *([before] if before else []))
+
+    def _delete_branch(self, conversation_id: str, commit: str = "") -> None:
+        words = ("update-ref", "--no-deref", "-d", _ref(conversation_id))
+        self._main.run_blocking(*words, *([commit] if commit else []))
+
+    def _merged_heads(self, conversation_id: str) -> list[str]:
+        """Return the commits that a command was merging into the work tree."""
+        told = self._files.read((*_own(conversation_id), "MERGE_HEAD")) or b""
+        lines = told.split(b"\n")[:_MOST_PARENTS]
+        return [line.decode() for line in lines if _OBJECT.fullmatch(line)]
+
+    def _remove(self, conversation_id: str) -> None:
+        self._files.remove((*_own(conversation_id), _READY))
+        self._files.remove((WORKTREES, conversation_id))
+        self._files.remove(_own(conversation_id))
 
     def _exclude(self) -> None:
-        file = self._main.common_dir / "info" / "exclude"
-        known = file.read_text("utf-8", "surrogateescape") if file.exists() else ""
+        place = (".git", "info", "exclude")
+        content = self._files.read(place)
+        if content is None and os.path.lexists(self._root.joinpath(*place)):
+            return  # a person's link
+        known = (content or b"").decode("utf-8", "surrogateescape")
         missing = [line for line in _EXCLUDED if line not in known.split("\n")]
         if missing:
-            file.parent.mkdir(exist_ok=True)
             text = "\n".join((known.rstrip("\n"), *missing)).lstrip("\n")
-            write_atomically_blocking(file, f"{text}\n".encode("utf-8", "surrogateescape"))
+            self._files.write(place, f"{text}\n".encode("utf-8", "surrogateescape"))
 
     def _has_commit(self) -> bool:
-        git_dir = self._main.git_dir
-        if git_dir.is_symlink() or not git_dir.is_dir():
-            return False
-        return self._commit_of("HEAD", is_branch=False) is not None
+        return (
+            self._files.has_folder((".git",))
+            and self._commit_of("HEAD", is_branch=False) is not None
+        )
 
     def _commit_of(self, name: str, *, is_branch: bool = True) -> str | None:
         ref = f"refs/heads/{name}" if is_branch else name
@@ -309,8 +398,8 @@ class ConversationTrees:
                 raise
             return None
 
-    def _head(self) -> str:
-        return self._main.run_blocking("rev-parse", "HEAD").decode().strip()
+    def _head(self, tree: WorkTree | None = None) -> str:
+        return (tree or self._main).run_blocking("rev-parse", "HEAD").decode().strip()
 
     def _target(self) -> str | None:
         try:
@@ -349,12 +438,41 @@ def remove_kept_blocking(marks: Iterable[Path]) -> None:
         mark.unlink()
 
 
-def _set(file: Path, line: str) -> None:
-    wanted = f"{line}\n".encode()
-    if file.is_symlink() or not file.is_file() or file.read_bytes() != wanted:
-        if file.is_dir() and not file.is_symlink():
-            shutil.rmtree(file)
-        write_atomically_blocking(file, wanted)
+def _add_all(tree: WorkTree, index: Path | None = None) -> list[str]:
+    """Add all files of a work tree to an index; return the folders that it cannot take in, because
+    they are repositories without a commit.
+    """
+    _show_hidden(tree, index)
+    try:
+        tree.run_blocking("add", "-A", "--ignore-errors", index=index)
+    except GitFailed as exc:
+        untaken = _UNTAKEN.findall(exc.errors)
+        if not untaken or exc.errors.count("error: ") != len(untaken):
+            raise
+        return untaken
+    return []
+
+
+def _show_hidden(tree: WorkTree, index: Path | None) -> None:
+    """Take the marks away by which git passes over files that differ."""
+    listed = tree.run_blocking("ls-files", "-v", "-z", index=index).split(b"\0")
+    marked = {
+        "--no-assume-unchanged": [line[2:] for line in listed if line[:1].islower()],
+        "--no-skip-worktree": [line[2:] for line in listed if line[:1] in {b"S", b"s"}],
+    }
+    for option, paths in marked.items():
+        if paths:
+            words = ("update-index", option, "-z", "--stdin")
+            tree.run_blocking(*words, given=b"\0".join(paths), index=index)
+
+
+def _own(conversation_id: str) -> tuple[str, ...]:
+    """Return where the part of the repository is that is a work tree's own."""
+    return (".git", "worktrees", conversation_id)
+
+
+def _ref(conversation_id: str) -> str:
+    return f"refs/heads/{_branch(conversation_id)}"
 
 
 def _branch(conversation_id: str) -> str:

@@ -116,6 +116,11 @@ git config core.fsmonitor "touch pwned" || echo kept-config
 echo evil > ../../.git/hooks/pre-commit || echo kept-hooks
 echo ../evil > ../../.git/worktrees/$(basename $PWD)/commondir || echo kept-commondir
 touch ../../.git/index.lock ../../.git/worktrees/$(basename $PWD)/config.worktree
+mkdir ../../.git/rebase-merge && echo "exec touch pwned" > ../../.git/rebase-merge/git-rebase-todo
+echo $(git rev-parse HEAD) > ../../.git/MERGE_HEAD
+git replace -f main HEAD
+ln -sf $PWD/../../../outside $(git rev-parse --git-dir)/COMMIT_EDITMSG
+git symbolic-ref refs/heads/candor/$(basename $PWD) refs/heads/main
 """
 
 
@@ -142,7 +147,8 @@ async def test_a_command_in_the_box_has_its_work_tree_and_git_and_nothing_else(
         assert "o.txt" not in output
         assert other["conversation_id"] not in output
         assert (workspace / "a.txt").read_text() == "a\n"
-        assert not (workspace / ".git/index.lock").exists()
+        for name in ("index.lock", "rebase-merge", "MERGE_HEAD", "refs/replace"):
+            assert not (workspace / ".git" / name).exists(), name
         assert not (
             workspace / f".git/worktrees/{turn['conversation_id']}/config.worktree"
         ).exists()
@@ -150,6 +156,7 @@ async def test_a_command_in_the_box_has_its_work_tree_and_git_and_nothing_else(
         merged = await client.http.post(f"/conversations/{turn['conversation_id']}/worktree/merge")
         assert merged.status_code == 200, merged.text
     assert (workspace / "b.txt").read_text() == "b\n"
+    assert not (tmp_path / "outside").exists()
 
 
 async def test_an_upload_reaches_the_work_tree_of_the_message_that_names_it(

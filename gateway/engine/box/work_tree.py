@@ -20,9 +20,13 @@ _BRANCHES: Final = "refs/heads"
 _OWN_BRANCHES: Final = "refs/heads/candor"
 _SHARED: Final = (
     *("HEAD", "HEAD.lock", "index", "index.lock", "objects/info", "packed-refs"),
-    *("packed-refs.lock", "shallow", "shallow.lock", _BRANCHES),
+    *("packed-refs.lock", "shallow", "shallow.lock", _BRANCHES, "refs/bisect", "refs/replace"),
+    *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"),
+    *("AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "BISECT_START"),
 )
-"""Of every work tree; locks that a command left would stop the others."""
+"""Of every work tree, or of what a person was doing in the workspace: `git rebase --continue` runs
+what its list says. Locks that a command left would stop the others.
+"""
 _MOST_KEPT: Final = 64
 
 
