@@ -116,7 +116,7 @@ class TurnContext:
 
     def __post_init__(self) -> None:
         self.file_changes = TurnFileChanges(self.workspace.root, self.sanitizer)
-        self.language = language_of(self.turn.message)
+        self.language = language_of(self.turn.message, self.conversation.title)
         memory = self.parts.memory
         self.chronicle = TurnChronicle(
             memory,

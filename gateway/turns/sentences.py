@@ -21,13 +21,26 @@ _READ_CHARS = 4000
 _PASTED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1|\Z)", re.DOTALL | re.MULTILINE)
 """A fenced block: a log or code, in whatever language that is."""
 
+_COMMAND = re.compile(r"\A\s*[/／][\w:-]+")
 
-def language_of(message: str) -> Language:
-    """Return the language of a message; English unless there are many Han characters."""
-    start = _PASTED.sub("", message[:_READ_CHARS])
-    han = sum(1 for char in start if "\u3400" <= char <= "\u9fff")
-    letters = sum(1 for char in start if char.isalpha())
-    return "zh" if han and han >= _MANY_HAN * letters else "en"
+
+def language_of(message: str, title: str = "") -> Language:
+    """Return the language of a message: Chinese if many of its letters are Han characters, or many
+    of its first line's, after which a log or code may be pasted; else English.
+
+    A message without words, such as `/compact`, is in the language of the conversation's title.
+    """
+    start = _COMMAND.sub("", _PASTED.sub("", message[:_READ_CHARS])).strip()
+    if not any(char.isalpha() for char in start):
+        return language_of(title) if title else "en"
+    first_line = start.partition("\n")[0]
+    return "zh" if _is_chinese(start) or _is_chinese(first_line) else "en"
+
+
+def _is_chinese(text: str) -> bool:
+    han = sum(1 for char in text if "\u3400" <= char <= "\u9fff")
+    letters = sum(1 for char in text if char.isalpha())
+    return bool(han) and han >= _MANY_HAN * letters
 
 
 _CATALOGUE: Final[dict[str, Any]] = tomllib.loads(

@@ -84,12 +84,21 @@ CHINESE = [
     *("列出文件", "请列出 memory/ 下的文件 a.txt"),
     f"请帮我看看这是什么错误，谢谢。\n```\n{REFUSED}```",
     f"怎么回事？\n~~~log\n{REFUSED}",
+    f"请帮我看看这个报错\n{REFUSED}",
 ]
 
 
 def test_the_language_is_the_messages() -> None:
     assert {language_of(message) for message in ENGLISH} == {"en"}
     assert {language_of(message) for message in CHINESE} == {"zh"}
+
+
+def test_a_message_without_words_is_in_the_language_of_its_conversation() -> None:
+    for message in ("/compact", "／compact", "42 !?", ""):
+        assert language_of(message, "列出文件") == "zh"
+        assert language_of(message, "list the files") == "en"
+    assert language_of("/compact 保留要点", "list the files") == "zh"
+    assert language_of("list the files", "列出文件") == "en"
 
 
 def test_what_was_not_approved_is_named_plainly_in_the_persons_language() -> None:
