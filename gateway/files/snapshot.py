@@ -6,16 +6,14 @@ of all of it, and contents within a budget. `changes_blocking` looks at the same
 Changes by others at the same time look like this turn's. Files that hold secrets are never read.
 """
 
-import errno
 import os
-import stat
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from memory.notes.descriptors import open_file, opened_folder
+from gateway.files.tree_scan import FileState, TreeScan, read_state_blocking, scan_blocking
+from memory.notes.descriptors import open_file
 from policies.paths.protected import find_secret
 
 MAX_FILE_BYTES: Final = 200_000
@@ -26,23 +24,10 @@ MAX_KEPT_FILES: Final = 500
 MAX_NOTED: Final = 5_000
 """Files and folders remembered in one turn."""
 
-_ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-
 Kind = Literal["created", "modified", "deleted", "moved"]
 Unread = Literal["binary", "too_large", "secret", "unknown_before"]
 """Why there is no text: no UTF-8, more than the limits, a protected name, or not remembered in
 time."""
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    is_folder: bool
-    is_file: bool
-    inode: int
-    size_bytes: int
-    mtime_ns: int
-    ctime_ns: int
-    """Changes whenever the file is written, renamed or replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +60,8 @@ class ChangeRecorder:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._noted: list[tuple[str, ...]] = []
-        self._before: dict[str, _State] = {}
+        self._scans: list[TreeScan] = []
+        self._before: dict[str, FileState] = {}
         self._contents: dict[str, bytes] = {}
         self._left_bytes, self._left_files = MAX_KEPT_BYTES, MAX_KEPT_FILES
         self.complete = True
@@ -89,17 +74,16 @@ class ChangeRecorder:
             if parts is None:
                 self.complete = False  # a further directory; its paths are not for clients
             elif not self._is_noted(parts):
-                for below, state in self._scan(parts, MAX_NOTED - len(self._before)):
+                scan = self._scan(parts, MAX_NOTED - len(self._before))
+                for below, state in scan.states.items():
                     if below not in self._before and not self._is_noted(below.split("/")):
                         self._before[below] = state
                         self._keep(below, state, self._contents)
-                self._noted.append(parts)
+                self._scans.append(scan)
 
     def changes_blocking(self) -> FileChanges:
         """Compare the remembered places with what is there now."""
-        after: dict[str, _State] = {}
-        for parts in self._noted:
-            after.update(self._scan(parts, MAX_NOTED - len(after)))
+        after = self._states_now()
         self._left_bytes, self._left_files = MAX_KEPT_BYTES, MAX_KEPT_FILES
         contents: dict[str, bytes] = {}
         for path, state in after.items():
@@ -110,10 +94,11 @@ class ChangeRecorder:
         ]
         origins = self._origins(changed, after, contents)
         gone = set(origins.values())
+        filled = _folders_above(changed)
         files = [
             self._changed_file(path, after.get(path), contents, origins.get(path))
             for path in sorted(changed)
-            if path not in gone and not _is_filled_folder(path, changed)
+            if path not in gone and path not in filled
         ]
         return FileChanges(files=files, complete=self.complete)
 
@@ -127,32 +112,40 @@ class ChangeRecorder:
         return tuple(real[len(root) + 1 :].split("/")) if real.startswith(f"{root}/") else None
 
     def _is_noted(self, parts: Sequence[str]) -> bool:
-        return any(tuple(parts[: len(noted)]) == noted for noted in self._noted)
+        return any(_is_below(parts, scan) for scan in self._scans)
 
-    def _scan(self, parts: tuple[str, ...], limit: int) -> Iterator[tuple[str, _State]]:
-        """Yield up to `limit` files and folders at and below a path, those near it first."""
-        waiting = deque([parts])
-        while waiting:
-            place = waiting.popleft()
+    def _scan(self, parts: tuple[str, ...], limit: int) -> TreeScan:
+        scan = scan_blocking(self._root, parts, limit)
+        self.complete = self.complete and not scan.partial
+        return scan
+
+    def _states_now(self) -> Mapping[str, FileState]:
+        """Return what is there now, without what may have been there before unnoted.
+
+        A remembered path that is missing here is gone: each that the scans did not reach is looked
+        at by itself.
+        """
+        now: dict[str, FileState] = {}
+        for noted in self._scans:
+            now.update(self._scan(noted.place, MAX_NOTED - len(now)).states)
+        now = {path: state for path, state in now.items() if self._was_known(path)}
+        for path in [path for path in self._before if path not in now]:
             try:
-                with opened_folder(self._root, place[:-1]) as folder:
-                    name = place[-1] if place else "."
-                    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                if stat.S_ISDIR(status.st_mode):
-                    with opened_folder(self._root, place) as folder, os.scandir(folder) as below:
-                        waiting.extend((*place, name) for name in sorted(e.name for e in below))
-            except OSError as exc:
-                self.complete = self.complete and exc.errno in _ABSENT
-                continue
-            if not place:
-                continue
-            if limit <= 0:
+                state = read_state_blocking(self._root, tuple(path.split("/")))
+            except OSError:
                 self.complete = False
-                return
-            limit -= 1
-            yield "/".join(place), _state_of(status)
+                state = self._before[path]  # not known to differ
+            if state is not None:
+                now[path] = state
+        return now
 
-    def _keep(self, path: str, state: _State, contents: dict[str, bytes]) -> None:
+    def _was_known(self, path: str) -> bool:
+        """Return whether it is known what was at a path before, be it nothing."""
+        parts = path.split("/")
+        first = next(scan for scan in self._scans if _is_below(parts, scan))
+        return path in self._before or first.covers(path)
+
+    def _keep(self, path: str, state: FileState, contents: dict[str, bytes]) -> None:
         """Read a file into `contents` if it is small, no secret, and there is room."""
         parts = path.split("/")
         has_room = self._left_files > 0 and state.size_bytes <= min(
@@ -171,7 +164,7 @@ class ChangeRecorder:
             contents[path] = content
 
     def _differs(
-        self, path: str, after: Mapping[str, _State], contents: Mapping[str, bytes]
+        self, path: str, after: Mapping[str, FileState], contents: Mapping[str, bytes]
     ) -> bool:
         old, new = self._before.get(path), after.get(path)
         if old is None or new is None:
@@ -182,7 +175,7 @@ class ChangeRecorder:
         return known is None or known != contents.get(path)
 
     def _origins(
-        self, changed: Sequence[str], after: Mapping[str, _State], contents: Mapping[str, bytes]
+        self, changed: Sequence[str], after: Mapping[str, FileState], contents: Mapping[str, bytes]
     ) -> dict[str, str]:
         """Return where each moved file came from: the same inode, or the same
         content, not empty.
@@ -205,7 +198,7 @@ class ChangeRecorder:
         return origins
 
     def _changed_file(
-        self, path: str, state: _State | None, contents: Mapping[str, bytes], origin: str | None
+        self, path: str, state: FileState | None, contents: Mapping[str, bytes], origin: str | None
     ) -> ChangedFile:
         old_state = self._before.get(path)
         states = [known for known in (old_state, state) if known is not None]
@@ -233,18 +226,12 @@ class ChangeRecorder:
         )
 
 
-def _state_of(status: os.stat_result) -> _State:
-    return _State(
-        is_folder=stat.S_ISDIR(status.st_mode),
-        is_file=stat.S_ISREG(status.st_mode),
-        inode=status.st_ino,
-        size_bytes=status.st_size,
-        mtime_ns=status.st_mtime_ns,
-        ctime_ns=status.st_ctime_ns,
-    )
+def _is_below(parts: Sequence[str], scan: TreeScan) -> bool:
+    """Return whether a path is at or below the place of a scan."""
+    return tuple(parts[: len(scan.place)]) == scan.place
 
 
-def _text(state: _State | None, content: bytes | None) -> str | None:
+def _text(state: FileState | None, content: bytes | None) -> str | None:
     """Return a file's text; of nothing or a folder the empty text, of anything else None."""
     if state is None or state.is_folder:
         return ""
@@ -256,8 +243,14 @@ def _text(state: _State | None, content: bytes | None) -> str | None:
         return None
 
 
-def _is_filled_folder(path: str, changed: Sequence[str]) -> bool:
-    """Return whether a folder was made or removed together with what is in it,
-    which tells enough.
+def _folders_above(paths: Iterable[str]) -> set[str]:
+    """Return the folders with a change in them, which tells enough of one that was made or removed
+    together with what is in it.
     """
-    return any(other.startswith(f"{path}/") for other in changed)
+    found: set[str] = set()
+    for path in paths:
+        above = path.rpartition("/")[0]
+        while above and above not in found:
+            found.add(above)
+            above = above.rpartition("/")[0]
+    return found

@@ -1,5 +1,6 @@
 """What a turn changed in the workspace, found out from what was there before each call."""
 
+import shutil
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -9,6 +10,7 @@ import anyio
 import pytest
 
 from gateway.errors import NotFound
+from gateway.files.snapshot import ChangeRecorder, FileChanges
 from gateway.http.export import FORMATS, export
 from gateway.ids import LOCAL_USER
 from gateway.journal.cli import run_logs_command
@@ -163,3 +165,64 @@ async def test_a_turn_that_a_crash_cut_off_does_not_say_that_nothing_was_changed
     assert result["changes"] == {**NO_CHANGES, "complete": not calls}
     told = "no file was changed" if not calls else "which files were changed is not known"
     assert told in describe_effects(result)
+
+
+def _recorded(workspace: Path) -> ChangeRecorder:
+    """Return a recorder that has noted a whole workspace, as before a command in the box."""
+    recorder = ChangeRecorder(workspace)
+    recorder.note_blocking([str(workspace)])
+    return recorder
+
+
+def _told(changes: FileChanges) -> dict[str, tuple[str, str | None]]:
+    return {file.path: (file.kind, file.unread) for file in changes.files}
+
+
+DEEP = ("deep/er/est/far/kept.txt", "deep/er/est/far/changed.txt", "deep/er/est/far/gone.txt")
+
+
+def _make_deep(workspace: Path) -> None:
+    (workspace / DEEP[0]).parent.mkdir(parents=True)
+    for path in DEEP:
+        (workspace / path).write_text("before\n")
+
+
+def _fill(workspace: Path) -> None:
+    """Make more files than are compared, less deep than those of `DEEP`."""
+    for folder in range(100):
+        (workspace / f"node_modules/{folder}").mkdir(parents=True)
+        for file in range(60):
+            (workspace / f"node_modules/{folder}/{file}.js").touch()
+
+
+def test_a_turn_that_makes_too_many_files_tells_no_other_as_deleted(tmp_path: Path) -> None:
+    _make_deep(tmp_path)
+    recorder = _recorded(tmp_path)
+    _fill(tmp_path)
+    (tmp_path / DEEP[1]).write_text("after\n")
+    (tmp_path / DEEP[2]).unlink()
+    changes = recorder.changes_blocking()
+    told = {path: kind for path, (kind, _) in _told(changes).items()}
+    made = {path for path, kind in told.items() if kind == "created"}
+    assert {path: told[path] for path in told.keys() - made} == {
+        DEEP[1]: "modified",
+        DEEP[2]: "deleted",
+    }
+    assert all(path.startswith("node_modules/") for path in made)
+    assert len(made) > 4_000
+    assert not changes.complete
+
+
+def test_a_turn_that_removes_too_many_files_tells_no_other_as_created(tmp_path: Path) -> None:
+    _make_deep(tmp_path)
+    _fill(tmp_path)
+    recorder = _recorded(tmp_path)
+    shutil.rmtree(tmp_path / "node_modules")
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/x.txt").write_text("new\n")
+    changes = recorder.changes_blocking()
+    told = _told(changes)
+    assert {path for path, (kind, _) in told.items() if kind != "deleted"} == {"new/x.txt"}
+    assert told["new/x.txt"] == ("created", None)
+    assert "node_modules/0/0.js" in told
+    assert not changes.complete
