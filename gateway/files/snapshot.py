@@ -7,7 +7,7 @@ Changes by others at the same time look like this turn's. Files that hold secret
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -55,6 +55,17 @@ class FileChanges:
     """False: something may have been changed that is not among `files`."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Difference:
+    """What was at a path and what is there; a file that became a folder, or the other way round,
+    makes two: one is gone, the other is new.
+    """
+
+    path: str
+    old: FileState | None
+    new: FileState | None
+
+
 class ChangeRecorder:
     """Remembers the places of one turn. One thread at a time."""
 
@@ -90,15 +101,20 @@ class ChangeRecorder:
             if state != self._before.get(path):
                 self._keep(path, state, contents)
         changed = [
-            path for path in {**self._before, **after} if self._differs(path, after, contents)
+            difference
+            for path in sorted({**self._before, **after})
+            for difference in self._differences(path, after.get(path), contents)
         ]
-        origins = self._origins(changed, after, contents)
-        gone = set(origins.values())
-        filled = _folders_above(changed)
+        origins = self._origins(changed, contents)
+        moved_away = set(origins.values())
+        filled = _folders_above(difference.path for difference in changed)
         files = [
-            self._changed_file(path, after.get(path), contents, origins.get(path))
-            for path in sorted(changed)
-            if path not in gone and path not in filled
+            self._changed_file(
+                difference, contents, origins.get(difference.path) if difference.new else None
+            )
+            for difference in changed
+            if not (difference.new is None and difference.path in moved_away)
+            and not (_is_folder(difference) and difference.path in filled)
         ]
         return FileChanges(files=files, complete=self.complete)
 
@@ -163,28 +179,31 @@ class ChangeRecorder:
             self._left_files -= 1
             contents[path] = content
 
-    def _differs(
-        self, path: str, after: Mapping[str, FileState], contents: Mapping[str, bytes]
-    ) -> bool:
-        old, new = self._before.get(path), after.get(path)
+    def _differences(
+        self, path: str, new: FileState | None, contents: Mapping[str, bytes]
+    ) -> Iterator[_Difference]:
+        old = self._before.get(path)
         if old is None or new is None:
-            return True
-        if old == new or (old.is_folder and new.is_folder):
-            return False
-        known = self._contents.get(path)
-        return known is None or known != contents.get(path)
+            yield _Difference(path, old, new)
+        elif old.is_folder != new.is_folder:
+            yield _Difference(path, old, None)
+            yield _Difference(path, None, new)
+        elif old != new and not old.is_folder:
+            known = self._contents.get(path)
+            if known is None or known != contents.get(path):
+                yield _Difference(path, old, new)
 
     def _origins(
-        self, changed: Sequence[str], after: Mapping[str, FileState], contents: Mapping[str, bytes]
+        self, changed: Sequence[_Difference], contents: Mapping[str, bytes]
     ) -> dict[str, str]:
         """Return where each moved file came from: the same inode, or the same
         content, not empty.
         """
-        gone = {path: state for path, state in self._before.items() if path not in after}
+        gone = {change.path: change.old for change in changed if change.old and not change.new}
         origins: dict[str, str] = {}
-        for path in changed:
-            state = after.get(path)
-            if state is None or path in self._before or not state.is_file:
+        for change in changed:
+            path, state = change.path, change.new
+            if state is None or change.old is not None or not state.is_file:
                 continue
             for origin, old in gone.items():
                 is_renamed = (old.inode, old.size_bytes, old.mtime_ns) == (
@@ -198,9 +217,9 @@ class ChangeRecorder:
         return origins
 
     def _changed_file(
-        self, path: str, state: FileState | None, contents: Mapping[str, bytes], origin: str | None
+        self, difference: _Difference, contents: Mapping[str, bytes], origin: str | None
     ) -> ChangedFile:
-        old_state = self._before.get(path)
+        path, old_state, state = difference.path, difference.old, difference.new
         states = [known for known in (old_state, state) if known is not None]
         kind: Kind = "modified" if old_state and state else "created" if state else "deleted"
         old = _text(old_state, self._contents.get(path))
@@ -214,9 +233,8 @@ class ChangeRecorder:
             unread = "unknown_before" if is_unknown else "binary"
             unread = "too_large" if is_large else unread
             unread = "secret" if find_secret(path.split("/")) else unread
-        is_folder = any(known.is_folder for known in states)
         return ChangedFile(
-            path=f"{path}/" if is_folder else path,
+            path=f"{path}/" if _is_folder(difference) else path,
             kind=kind,
             size_bytes=state.size_bytes if state is not None and state.is_file else None,
             before=None if unread else old,
@@ -224,6 +242,10 @@ class ChangeRecorder:
             moved_from=origin,
             unread=unread,
         )
+
+
+def _is_folder(difference: _Difference) -> bool:
+    return any(state.is_folder for state in (difference.old, difference.new) if state)
 
 
 def _is_below(parts: Sequence[str], scan: TreeScan) -> bool:

@@ -226,3 +226,40 @@ def test_a_turn_that_removes_too_many_files_tells_no_other_as_created(tmp_path: 
     assert told["new/x.txt"] == ("created", None)
     assert "node_modules/0/0.js" in told
     assert not changes.complete
+
+
+def test_a_file_that_a_folder_replaces_is_told_as_deleted(tmp_path: Path) -> None:
+    for path in ("a.py", "b.py", "c.py"):
+        (tmp_path / path).write_text(f"{path}\n")
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/x").write_text("x\n")
+    (tmp_path / "e").mkdir()
+    (tmp_path / "m.txt").write_text("m\n")
+    recorder = _recorded(tmp_path)
+    (tmp_path / "a.py").unlink()
+    (tmp_path / "a.py").mkdir()
+    (tmp_path / "a.py/x").write_text("1\n")
+    (tmp_path / "b.py").unlink()
+    (tmp_path / "b.py").mkdir()
+    (tmp_path / "c.py").rename(tmp_path / "c")
+    (tmp_path / "c.py").mkdir()
+    (tmp_path / "c").rename(tmp_path / "c.py/moved")
+    shutil.rmtree(tmp_path / "d")
+    (tmp_path / "d").write_text("d\n")
+    (tmp_path / "e").rmdir()
+    (tmp_path / "m.txt").rename(tmp_path / "e")
+    changes = recorder.changes_blocking()
+    assert [(file.path, file.kind, file.moved_from, file.unread) for file in changes.files] == [
+        ("a.py", "deleted", None, None),
+        ("a.py/x", "created", None, None),
+        ("b.py", "deleted", None, None),
+        ("b.py/", "created", None, None),
+        ("c.py/moved", "moved", "c.py", None),
+        ("d", "created", None, None),
+        ("d/x", "deleted", None, None),
+        ("e/", "deleted", None, None),
+        ("e", "moved", "m.txt", None),
+    ]
+    texts = {file.path: (file.before, file.after) for file in changes.files}
+    assert texts["a.py"] == ("a.py\n", "")
+    assert changes.complete
