@@ -114,7 +114,7 @@ class ChangeRecorder:
             )
             for difference in changed
             if not (difference.new is None and difference.path in moved_away)
-            and not (_is_folder(difference) and difference.path in filled)
+            and not (difference.path in filled and _is_made_or_removed_folder(difference))
         ]
         return FileChanges(files=files, complete=self.complete)
 
@@ -188,6 +188,8 @@ class ChangeRecorder:
         elif old.is_folder != new.is_folder:
             yield _Difference(path, old, None)
             yield _Difference(path, None, new)
+        elif old.mode != new.mode:
+            yield _Difference(path, old, new)
         elif old != new and not old.is_folder:
             known = self._contents.get(path)
             if known is None or known != contents.get(path):
@@ -246,6 +248,10 @@ class ChangeRecorder:
 
 def _is_folder(difference: _Difference) -> bool:
     return any(state.is_folder for state in (difference.old, difference.new) if state)
+
+
+def _is_made_or_removed_folder(difference: _Difference) -> bool:
+    return _is_folder(difference) and not (difference.old and difference.new)
 
 
 def _is_below(parts: Sequence[str], scan: TreeScan) -> bool:

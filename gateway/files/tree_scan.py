@@ -27,6 +27,8 @@ class FileState:
 
     is_folder: bool
     is_file: bool
+    mode: int
+    """The permission bits."""
     inode: int
     size_bytes: int
     mtime_ns: int
@@ -96,6 +98,7 @@ def read_state_blocking(root: Path, parts: Parts) -> FileState | None:
     return FileState(
         is_folder=stat.S_ISDIR(status.st_mode),
         is_file=stat.S_ISREG(status.st_mode),
+        mode=stat.S_IMODE(status.st_mode),
         inode=status.st_ino,
         size_bytes=status.st_size,
         mtime_ns=status.st_mtime_ns,

@@ -1,6 +1,7 @@
 """What a turn changed in the workspace, found out from what was there before each call."""
 
 import shutil
+import stat
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -15,7 +16,10 @@ from gateway.http.export import FORMATS, export
 from gateway.ids import LOCAL_USER
 from gateway.journal.cli import run_logs_command
 from gateway.observability.effects import describe_effects
-from gateway.turns.file_changes import NO_CHANGES
+from gateway.observability.paths import PathView
+from gateway.turns.file_changes import NO_CHANGES, describe_blocking
+from gateway.turns.sanitizer import OutputSanitizer
+from policies.secrets import mask_secrets
 from tests.support.services import RunningServices, running_services, script
 
 SECRET = "sk-ant-api03-" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA1cD3eF5gH7jK9m" * 2
@@ -262,4 +266,24 @@ def test_a_file_that_a_folder_replaces_is_told_as_deleted(tmp_path: Path) -> Non
     ]
     texts = {file.path: (file.before, file.after) for file in changes.files}
     assert texts["a.py"] == ("a.py\n", "")
+    assert changes.complete
+
+
+def test_a_changed_mode_is_told_as_a_modified_file_without_a_diff(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in ("run.sh", "same.sh"):
+        (tmp_path / path).write_text("echo\n")
+    recorder = _recorded(tmp_path)
+    for path in ("run.sh", "folder"):
+        (tmp_path / path).chmod(0o700)
+    (tmp_path / "folder/empty").mkdir()
+    (tmp_path / "same.sh").chmod(stat.S_IMODE((tmp_path / "same.sh").stat().st_mode))
+    sanitizer = OutputSanitizer(PathView([str(tmp_path)]), mask_secrets)
+    changes = describe_blocking(recorder.changes_blocking(), sanitizer)
+    told = ("path", "kind", "added", "removed", "diff", "unread")
+    assert [tuple(file[key] for key in told) for file in changes.files] == [
+        ("folder/", "modified", 0, 0, None, None),
+        ("folder/empty/", "created", 0, 0, None, None),
+        ("run.sh", "modified", 0, 0, None, None),
+    ]
     assert changes.complete
