@@ -1,6 +1,7 @@
 """Generated hostile programs run in the box, and nothing outside notices: no file, secret, packet or process."""
 
 import os
+import re
 import select
 import shutil
 import socket
@@ -153,7 +154,7 @@ class Range:
             if not is_protected(parts) or "node_modules" in parts or stat.S_ISDIR(mode):
                 continue
             content = path.read_bytes() if stat.S_ISREG(mode) else b"special"
-            if parts[-1] != "config" or content != NEW_SETTINGS:  # those a program's repository has
+            if parts[-1] != "config" or not NEW_SETTINGS.fullmatch(content):
                 found["/".join(parts)] = content
         return found
 
@@ -207,7 +208,13 @@ class Range:
                 yield f"a secret is in {path}"
 
 
-NEW_SETTINGS = b"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n"
+NEW_SETTINGS = re.compile(
+    rb"\[core\]\n\trepositoryformatversion = 0\n\tfilemode = true\n"
+    rb"\tbare = (false\n\tlogallrefupdates = true|true)\n"
+    rb'(\[remote "origin"\]\n\turl = "/[\w./-]+"\n(\tfetch = "\+refs/heads/\*:refs/remotes/origin/\*"\n)?)?'
+    rb'(\[branch "main"\]\n\tremote = "origin"\n\tmerge = "refs/heads/main"\n)?'
+)
+"""Those that a program's repository has: git's own, and of a clone its source in the workspace."""
 _NAMES = {
     ".claude",
     ".mcp.json",

@@ -6,37 +6,41 @@ process of the box has ended. A new repository stays, with git's own settings an
 """
 
 import os
-import re
 import secrets
 import shutil
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from gateway.engine.box.git_settings import MAX_SETTINGS_BYTES, rewrite_settings
 from gateway.engine.box.search import Protected
 
-_NEW_SETTINGS: Final = b"""\
-[core]
-\trepositoryformatversion = 0
-\tfilemode = true
-\tbare = false
-\tlogallrefupdates = true
-"""
 _REMOVED: Final = "removed-by-sandbox-"
-_SECTION: Final = re.compile(rb"(?m)^\s*\[([^\]\s]*)")
-"""The name of a section of git's settings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What the agent is told of; paths below the workspace."""
+
+    removed: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
+    """Settings of new repositories that lost something."""
 
 
 def restore_blocking(
-    root: Path, before: Sequence[Protected], after: Sequence[Protected]
-) -> list[str]:
-    """Return the paths of what was taken away; `root` is the workspace.
+    root: Path, before: Sequence[Protected], after: Sequence[Protected], *, at: str
+) -> Restored:
+    """Remove what a command left, and return what the agent is to know of it.
 
-    Raise `OSError` if something could not be taken away, after the rest was.
+    `root` is the workspace, `at` its path in the box. Raise `OSError` if something could not be
+    removed, after the rest was.
     """
-    taken: list[str] = []
+    restored = Restored()
+    is_repository = partial(_is_protected_repository, root, at, after)
     faults: list[OSError] = []
     old = {entry.path: entry for entry in before}
     new = [entry for entry in after if entry.path not in old and _acts(entry)]
@@ -47,14 +51,17 @@ def restore_blocking(
             if entry in links:
                 _remove(root / entry.path)
                 (root / entry.path).symlink_to(entry.target)
-                taken.append(entry.path)
-            elif _take_away(root / entry.path):
-                taken.append(entry.path)
+                restored.removed.append(entry.path)
+            elif not _is_settings(root / entry.path):
+                _remove(root / entry.path)
+                restored.removed.append(entry.path)
+            elif _reset(root / entry.path, is_repository):
+                restored.rewritten.append(entry.path)
         except OSError as exc:
             faults.append(exc)
     if faults:
         raise faults[0]
-    return taken
+    return restored
 
 
 def _acts(one: Protected) -> bool:
@@ -62,21 +69,45 @@ def _acts(one: Protected) -> bool:
     return not one.is_secret and one.kind != "repository"
 
 
-def _take_away(entry: Path) -> bool:
-    """Remove an entry, or reset a repository's settings; return whether a person should know."""
-    is_settings = entry.name == "config" and (entry.parent / "objects").is_dir()
-    says_more = not is_settings or _says_more(entry)
-    _remove(entry)
-    if is_settings:
-        entry.write_bytes(_NEW_SETTINGS)
-    return says_more
+def _is_settings(entry: Path) -> bool:
+    return entry.name == "config" and (entry.parent / "objects").is_dir()
 
 
-def _says_more(settings: Path) -> bool:
-    """Return whether a repository's settings say more than git writes into new ones."""
-    if not stat.S_ISREG(settings.lstat().st_mode):
-        return True
-    return bool(set(_SECTION.findall(settings.read_bytes())) - {b"core"})
+def _reset(settings: Path, is_repository: Callable[[str], bool]) -> bool:
+    """Reset a new repository's settings; return whether any of them was left out."""
+    content, has_lost = rewrite_settings(_read(settings), is_repository)
+    _remove(settings)
+    settings.write_bytes(content)
+    return has_lost
+
+
+def _read(settings: Path) -> bytes:
+    """Return the content of settings; of anything but a readable file of ordinary size what
+    cannot be parsed.
+    """
+    try:
+        status = settings.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SETTINGS_BYTES:
+            return settings.read_bytes()
+    except OSError:
+        pass
+    return b"\0"
+
+
+def _is_protected_repository(root: Path, at: str, found: Sequence[Protected], path: str) -> bool:
+    """Return whether a path in the box is a repository of the workspace that the search found:
+    its settings and hooks are protected, and no link leads to it.
+    """
+    place = os.path.normpath(path)
+    if ".." in path.split("/") or not f"{place}/".startswith(f"{at}/"):
+        return False
+    below = place[len(at) + 1 :]
+    inner = f"{below}/.git" if below else ".git"
+    known = {entry.path: entry.kind for entry in found}
+    folder = inner if known.get(inner) == "repository" else below
+    objects = root / folder / "objects"
+    is_whole = objects.is_dir() and not objects.is_symlink()
+    return is_whole and known.get(f"{folder}/config") == "acting"
 
 
 def _remove(path: Path) -> None:

@@ -142,26 +142,33 @@ class Broker:
             sentences.append(f"The sandbox ended this command: {outcome.reason}.")
         for folder, searcher, found in zip(around.folders, searchers, before, strict=True):
             if folder.is_writable:
-                sentences += _restore(Path(folder.source), searcher, found)
+                sentences += _restore(folder, searcher, found)
         _tell(request, sentences, outcome.written)
         return outcome
 
 
-def _restore(root: Path, searcher: Search, before: Sequence[Protected]) -> Iterator[str]:
+def _restore(folder: Folder, searcher: Search, before: Sequence[Protected]) -> Iterator[str]:
     """Take away what a command left in a folder under protected names; yield what to say of it."""
     after, unclear = searcher.search_blocking()
     try:
-        taken = restore_blocking(root, before, after)
+        restored = restore_blocking(Path(folder.source), before, after, at=folder.at)
     except OSError as fault:
         report({"fault": f"not removed: {fault}"})
         yield "What this command made under protected names could not be removed."
         return
     if unclear:
         yield f"No further command runs: {unclear}. Remove it."
-    if taken:
-        more = f" and {len(taken) - _MOST_SHOWN} more" if len(taken) > _MOST_SHOWN else ""
-        shown = ", ".join(taken[:_MOST_SHOWN]) + more
+    if restored.removed:
+        shown = _list(restored.removed)
         yield f"Protected names cannot be made here; the sandbox removed {shown}."
+    if restored.rewritten:
+        shown = _list(restored.rewritten)
+        yield f"A new repository keeps git's own settings alone; the sandbox rewrote {shown}."
+
+
+def _list(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
+    return ", ".join(paths[:_MOST_SHOWN]) + more
 
 
 def _tell(request: Request, sentences: Sequence[str], written: bytes = b"") -> None:
