@@ -18,6 +18,7 @@ from claude_agent_sdk import (
     ClaudeAgentOptions,
     SandboxSettings,
     SdkMcpTool,
+    ToolAnnotations,
     create_sdk_mcp_server,
 )
 from claude_agent_sdk.types import McpSdkServerConfig
@@ -61,6 +62,10 @@ _HELPERS = (
     *("otelHeadersHelper", "proxyAuthHelper"),
 )
 """Settings that name a command to run; they are set to empty."""
+
+_NOT_SAVED_CHARS = 50_000
+"""The agent program saves a result of some 25,000 tokens to a file before `PostToolUse` can cut it,
+unless the tool states a limit. The limit itself counts for the cut result, and exceeds it."""
 
 _NOT_FOR_AGENTS = (
     *("Agent", "Task", "TaskOutput", "TaskStop", "Workflow", "Monitor", "SendMessage"),
@@ -239,7 +244,8 @@ def _mount_tool(full_name: str, tool: OwnTool, hooks: RunHooks) -> SdkMcpTool[An
         return {"content": [{"type": "text", "text": told.text}], "is_error": told.is_error}
 
     schema = advisory_schema(tool.input_schema, is_foreign=tool.is_foreign)
-    return SdkMcpTool(tool.name, tool.description, input_schema=schema, handler=answer)
+    unsaved = ToolAnnotations(max_result_size_chars=_NOT_SAVED_CHARS)
+    return SdkMcpTool(tool.name, tool.description, schema, handler=answer, annotations=unsaved)
 
 
 def advisory_schema(schema: Mapping[str, Any], *, is_foreign: bool = False) -> dict[str, Any]:

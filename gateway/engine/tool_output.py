@@ -2,8 +2,8 @@
 
 The agent program saves a result longer than its limit to a file in its own data folder and gives
 the model that path, which the gate denies. So long results are cut before the agent program checks
-their length. Of a command's output it hands over the beginning alone; the rest is read from that
-file, which is deleted then.
+their length; for that the tools of MCP servers state a limit (`options`). Of a command's output it
+hands over the beginning alone; the rest is read from that file, which is deleted then.
 """
 
 import os

@@ -2,17 +2,21 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from gateway.engine.events import ToolReturned
+from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool
 from gateway.settings import Settings
 from gateway.trust import trust_blocking
 from tests.support.engine_talk import ask, script
-from tests.support.engine_world import real_world
+from tests.support.engine_world import FRESH, MODEL, real_world
 from tests.support.live_server import LiveServer, bash, started_server
 from tests.support.live_server import script as live_script
 from tests.support.recording_model import recording_model
@@ -92,3 +96,27 @@ async def test_the_model_sees_no_path_above_the_workspace(tmp_path: Path) -> Non
     for result in (results[0], results[2]):
         assert "第一行 and more\n" in result.text
         assert "left out here" in result.text
+
+
+async def test_a_long_result_of_an_mcp_tool_is_cut_and_saved_to_no_file(tmp_path: Path) -> None:
+    async def answer(name: str, arguments: Mapping[str, Any]) -> OwnAnswer:
+        await anyio.lowlevel.checkpoint()
+        return OwnAnswer(arguments["text"] * 60_000, is_error=name != tool)
+
+    tool = "mcp__test__many"
+    fields = {"type": "object", "properties": {"text": {"type": "string"}}}
+    server = OwnServer("test", (OwnTool("many", "Repeats a text.", fields),))
+    call = {"tool": tool, "input": {"text": "8 chars\n"}}
+    async with recording_model() as model, real_world(tmp_path) as world:
+        model_env = {**world.setup.model_env, "ANTHROPIC_BASE_URL": model.url}
+        world.engine = world.engine_with(model_env=model_env)
+        client = await world.engine.connect(replace(MODEL, servers=(server,)), FRESH)
+        told = await ask(client, script(call, {"text": "done"}), call_own=answer)
+        saved = await anyio.to_thread.run_sync(lambda: [*tmp_path.rglob("tool-results/*")])
+    result = told.only(ToolReturned)
+    assert result.whole is not None
+    assert result.whole.chars == 480_000
+    assert result.text.startswith("8 chars\n8 chars\n")
+    assert "left out here" in result.text[18_000 - 100 :]
+    assert str(tmp_path / "data") not in json.dumps(model.requests)
+    assert saved == []
