@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 Reach = Literal["exact", "folder", "files", "rule", "any"]
 """The same call; the same command and options below one folder; an unknown program with the same
-words before any files of the workspace; any program that the same rule denies as unknown, if a yes
-to it could be of the reach `files`; any call of the command or tool."""
+words before any files of the workspace; any ordinary program that the same rule denies as unknown;
+any call of the command or tool."""
 
 Parts = tuple[str, ...]
 """A path below the workspace's root, name by name."""
@@ -43,6 +43,8 @@ class Effect:
     fixed: tuple[str, ...] | None = None
     """The words of an unknown program before its file arguments, which `paths` are; `None`: a yes
     stands for nothing but the exact line."""
+    is_ordinary: bool = False
+    """A yes to the rule may stand for an unknown program with these words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class Permit:
         mine = self.effect
         if self.reach == "rule":
             is_same = (effect.tool, effect.rule) == (mine.tool, mine.rule)
-            return is_same and effect.is_unknown and _is_plain(effect)
+            return is_same and effect.is_unknown and _is_ordinary(effect)
         kind = (effect.tool, effect.command, effect.is_unknown)
         if kind != (mine.tool, mine.command, mine.is_unknown):
             return False
@@ -102,7 +104,7 @@ def permits_for(effect: Effect, *, is_confined: bool = False) -> tuple[Permit, .
     if effect.is_unknown and effect.options is None:  # a program whose options nobody here knows
         if _is_plain(effect):
             permits.append(Permit(reach="files", effect=effect))
-            if is_confined:
+            if is_confined and _is_ordinary(effect):
                 permits.append(Permit(reach="rule", effect=effect))
         return tuple(permits)
     if effect.paths and effect.options is not None:
@@ -121,6 +123,11 @@ def effect_of_input(tool: str, given: Mapping[str, Any], cwd: str) -> Effect:
 def _is_plain(effect: Effect) -> bool:
     """Return whether a yes may stand for more than the exact line of an unknown program."""
     return effect.fixed is not None and all(effect.paths or ())
+
+
+def _is_ordinary(effect: Effect) -> bool:
+    """Return whether a yes to the rule may stand for an unknown program with these words."""
+    return effect.is_ordinary and _is_plain(effect)
 
 
 def _is_below(paths: frozenset[Parts] | None, folder: Parts) -> bool:

@@ -71,6 +71,7 @@ def _ask_about_program(
         is_unknown=True,
         rule=verdict.rule,
         fixed=unknown.fixed if unknown.may_be_remembered else None,
+        is_ordinary=unknown.is_ordinary,
     )
     return Ask(
         rule=verdict.rule,

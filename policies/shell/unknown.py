@@ -8,7 +8,7 @@ stands, that is what confines it.
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -32,13 +32,12 @@ def _names(key: str) -> frozenset[str]:
 
 _NEVER = _names("never")
 _ONCE = _names("interpreters") | _names("network")
-_GIT_NETWORK = _names("git_network")
 _UNKNOWN_OPTIONS = frozenset({"cat", "diff", "file", "head", "pwd", "stat", "tail", "wc"})
 """Known commands whose unknown options may be asked about: they read what they name. Others change
 something, or follow links where an option says so."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][\w.+-]*", re.ASCII)
-_VERSION = "0123456789."
+_VERSION = "0123456789.-"
 """What the name of a program may end in, as `python3.12`."""
 _FILE = re.compile(r"(?!-)[^:=]*[^:=][/.][^:=]*|\./[^:=]*")
 """A word that is plainly a file argument: it holds a slash or a dot behind its first character, and
@@ -60,6 +59,33 @@ class UnknownCommand:
     """The file arguments at the end."""
     may_be_remembered: bool
     """A yes may stand for the same words with other files, too."""
+    is_ordinary: bool
+    """A yes to the policy's rule may stand for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordinary:
+    """A program whose words start nothing and reach nothing, as far as they are listed."""
+
+    subcommands: frozenset[str]
+    """What its first word must be; empty: anything."""
+    options: frozenset[str]
+
+    def takes(self, words: Sequence[str]) -> bool:
+        """Return whether all words are listed, or are no options; an assignment is neither."""
+        if self.subcommands and self.subcommands.isdisjoint(words[:1]):
+            return False
+        return all(
+            word in self.options if word.startswith("-") else "=" not in word for word in words
+        )
+
+
+def _read_ordinary(told: Mapping[str, str]) -> _Ordinary:
+    subcommands, options = told.get("subcommands", ""), told.get("options", "")
+    return _Ordinary(frozenset(subcommands.split()), frozenset(options.split()))
+
+
+_ORDINARY = {name: _read_ordinary(told) for name, told in _TOLD["ordinary"].items()}
 
 
 def judge_unknown(command: str, workspace: Workspace) -> UnknownCommand:
@@ -69,10 +95,13 @@ def judge_unknown(command: str, workspace: Workspace) -> UnknownCommand:
         raise denied("parsers_disagree")
     name = words[0].text
     plain = name.casefold()  # some systems find `sudo` under the name `Sudo`
+    unversioned = plain.rstrip(_VERSION)
     if not words[0].bare or not _NAME.fullmatch(name) or plain in _NEVER:
         raise refuse_command(name, ())
     if is_refused(plain) or (plain in GRAMMARS and name not in _UNKNOWN_OPTIONS):
         raise refuse_command(plain, ())
+    if is_refused(unversioned):
+        raise refuse_command(unversioned, ())
     workspace.check_cwd()
     given = expand_all(name, words[1:], workspace)
     for word in given:
@@ -80,12 +109,18 @@ def judge_unknown(command: str, workspace: Workspace) -> UnknownCommand:
             workspace.locate(path).check_change()
     count = len(tuple(takewhile(_FILE.fullmatch, reversed(given))))
     fixed, files = given[: len(given) - count], given[len(given) - count :]
+    known = _ORDINARY.get(plain)
+    is_ordinary = name == plain and known is not None and known.takes(given)
+    has_subcommands = known is not None and bool(known.subcommands)
     return UnknownCommand(
         command=name,
         line=quote_line([name, *given]),
         fixed=tuple(fixed),
         files=tuple(files),
-        may_be_remembered=_may_be_remembered(plain, fixed),
+        may_be_remembered=(
+            is_ordinary if has_subcommands else _ONCE.isdisjoint({plain, unversioned})
+        ),
+        is_ordinary=is_ordinary,
     )
 
 
@@ -97,17 +132,3 @@ def _possible_paths(word: str) -> Iterator[str]:
         yield attached[1].lstrip("=")
     for sign in "=:,@":
         yield from filter(None, word.split(sign)[1:])
-
-
-def _may_be_remembered(name: str, fixed: Sequence[str]) -> bool:
-    if not _ONCE.isdisjoint({name, name.rstrip(_VERSION)}):
-        return False
-    return name != "git" or _is_plain_git(fixed)
-
-
-def _is_plain_git(fixed: Collection[str]) -> bool:
-    """Return whether git's words reach no other machine and set no configuration."""
-    first = next(iter(fixed), "-")
-    if first.startswith("-") or first in _GIT_NETWORK:
-        return False
-    return not any(word.startswith(("-c", "--config", "--exec", "--upload")) for word in fixed)

@@ -66,6 +66,8 @@ FORBIDDEN = (
     *("tool CLAUDE.md", "tool .git/hooks/x", "tool -I/usr/include", "curl https://a.example"),
     *("rm --weird a.js", "RM -rf sub", "cp --link a.js b", "find . -delete", "ls --dereference ."),
     *("head .env", "head ../x", "grep x out/x"),
+    *("rbash a.js", "csh a.js", "zsh-5.9 a.js", "flock sub sh a.js", "setarch -R sh a.js"),
+    *("taskset 1 bash a.js", "setpriv sh a.js", "systemd-run make", "xvfb-run make", "tmux"),
 )
 
 
@@ -119,6 +121,24 @@ REACHES = {
     "node a.js": ["exact"],
     "rsync a.js b.js": ["exact"],
     "pip install x": ["exact"],
+    "npm publish": ["exact"],
+    "npm exec x": ["exact"],
+    "git rebase -x make main": ["exact"],
+    "git bisect run ./x": ["exact"],
+    "git archive --remote=a main": ["exact"],
+    "Git push": ["exact"],
+    "ipython x": ["exact"],
+    "guile x": ["exact"],
+    "ghci x": ["exact"],
+    "irb x": ["exact"],
+    "sbcl x": ["exact"],
+    "groovy x": ["exact"],
+    "openssl x": ["exact"],
+    "svn x": ["exact"],
+    "hg x": ["exact"],
+    "rsh x": ["exact"],
+    "lynx x": ["exact"],
+    "nmap x": ["exact"],
     "head -5 a.js": ["exact", "folder", "any"],
 }
 
@@ -141,7 +161,7 @@ def test_a_yes_to_words_covers_those_words_and_files_of_the_workspace_alone(root
 
 def test_a_yes_to_the_rule_covers_what_it_denies_and_a_yes_could_be_wider_to(root: Path) -> None:
     rule = permit(root, "npm test a.js", "rule")
-    for command in ("npm publish", "make", "git status", "tool sub/b.js"):
+    for command in ("npm run lint", "make", "git status", "sort -r sub/b.js"):
         assert covered(root, rule, command), command
     narrow = (command for command, found in REACHES.items() if found == ["exact"])
     for command in (*narrow, "cat --weird a.js", "head -5 a.js"):
@@ -154,6 +174,27 @@ def test_a_yes_to_the_rule_covers_what_it_denies_and_a_yes_could_be_wider_to(roo
         "command": None,
         "rule": "command_not_allowed",
     }
+
+
+NOT_ORDINARY = (
+    *("npm publish", "npm exec evil", "npm test --script-shell=./a.js", "tool sub/b.js"),
+    *("git rebase -x ./a.js main", "git bisect run ./a.js", "git grep -O./a.js x"),
+    *("git archive --remote=a main", "git difftool -x ./a.js", "git diff --ext-diff"),
+    *("git -C sub log", "Git status"),
+    *("make SHELL=./a.js", "make -f a.js", "sort --compress-program=./a.js -S 1 sub/b.js"),
+    *("ipython a.js", "guile a.js", "openssl version", "svn up", "split --filter=./a.js sub/b.js"),
+)
+"""Lines whose words choose a program, change what runs, or reach another machine, or may do so."""
+
+
+@pytest.mark.parametrize("command", NOT_ORDINARY)
+def test_a_yes_to_the_rule_neither_covers_nor_is_offered_for_words_that_are_not_listed(
+    root: Path, command: str
+) -> None:
+    asked = question(root, command).effect
+    assert asked is not None
+    assert not permit(root, "make", "rule").covers(asked)
+    assert "rule" not in [one.reach for one in permits_for(asked, is_confined=True)]
 
 
 def test_a_yes_to_the_rule_is_offered_where_the_kernel_confines_the_program_alone(

@@ -340,7 +340,7 @@ export default {
   permit_folder: "{name}, anywhere in {folder}/",
   permit_workspace: "{name}, anywhere in the workspace",
   permit_any: "every {name}, whatever its options",
-  permit_rule: "any program that is not on the list, with files of the workspace (but no interpreter, nor one that reaches other machines)",
+  permit_rule: "any program that is not on the list but known as ordinary, such as make, sort or git status",
   permit_files: "{name}, with any files of the workspace after it",
   approval_rule: "Allow for this conversation: {rule}",
   unlisted_why: "Not allowed by itself: {why}",

@@ -334,7 +334,7 @@ export default {
   permit_exact: "{name}，仅限 {call}",
   permit_folder: "{name}，{folder}/ 内任何位置",
   permit_workspace: "{name}，工作区内任何位置",
-  permit_rule: "任何未列入名单的程序，可带工作区中的文件（解释器和访问其他机器的程序除外）",
+  permit_rule: "任何未列入名单但属于常规的程序，例如 make、sort 或 git status",
   permit_files: "{name}，其后可跟工作区中的任意文件",
   approval_rule: "本次对话中允许：{rule}",
   unlisted_why: "不能自行运行的原因：{why}",
