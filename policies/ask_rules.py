@@ -11,11 +11,10 @@ from pathlib import Path
 
 from policies.paths.protected import fold
 from policies.paths.workspace import Place, Workspace
-from policies.permits import Parts
+from policies.permits import SHELLS, Parts
 from policies.rules import AskRule, Rules
 
 _ANY_DEPTH = "**"
-_SHELLS = frozenset({"Bash", "PowerShell"})
 
 
 def asks_about(
@@ -28,7 +27,7 @@ def asks_about(
     call whose command is not known, because it runs in a box, matches every rule about commands.
     """
     named = (command or "").casefold()
-    is_unknown = command is None and tool in _SHELLS
+    is_unknown = command is None and tool in SHELLS
     return any(
         (
             tool in rule.tools

@@ -15,6 +15,10 @@ Reach = Literal["exact", "folder", "files", "rule", "any"]
 words before any files of the workspace; any ordinary program that the same rule denies as unknown;
 any call of the command or tool."""
 
+SHELLS = frozenset({"Bash", "PowerShell"})
+"""The tools that run a command line."""
+_BLANKS = " \t"
+
 Parts = tuple[str, ...]
 """A path below the workspace's root, name by name."""
 
@@ -115,9 +119,30 @@ def permits_for(effect: Effect, *, is_confined: bool = False) -> tuple[Permit, .
 
 
 def effect_of_input(tool: str, given: Mapping[str, Any], cwd: str) -> Effect:
-    """Return the effect of a call of which no more is known than its input and where it runs."""
+    """Return the effect of a call of which no more is known than its input and where it runs.
+
+    Of a shell's input the command line alone counts, not how it is described or how long it may
+    take.
+    """
+    if tool in SHELLS:
+        line = str(given.get("command", ""))
+        what = f"{cwd}\n{_without_margins(line)}"
+        return Effect(tool=tool, options=None, what=what, shown=line)
     shown = json.dumps(given, sort_keys=True, default=repr, ensure_ascii=False)
     return Effect(tool=tool, options=None, what=f"{cwd}\n{shown}", shown=shown)
+
+
+def _without_margins(line: str) -> str:
+    """Return a line without the blanks around it, of which the last one may be escaped.
+
+    Several lines are returned as they are: a blank may keep a here-document from ending.
+    """
+    if "\n" in line:
+        return line
+    begun = line.lstrip(_BLANKS)
+    kept = begun.rstrip(_BLANKS)
+    is_escaped = (len(kept) - len(kept.rstrip("\\"))) % 2
+    return begun[: len(kept) + is_escaped]
 
 
 def _is_plain(effect: Effect) -> bool:

@@ -166,7 +166,7 @@ class ApprovalRequester:
                     ),
                     given=call.input,
                     effect=effect,
-                    show=context.sanitizer.line,
+                    show=context.sanitizer.command_line,
                     why=why,
                     touches=self._touches(why),
                 ),

@@ -95,8 +95,16 @@ class OutputSanitizer:
 
     def line(self, text: str) -> str:
         """Return a text as one short line."""
-        head = " ".join(clip(text, _READ_CHARS).split())[:_SUMMARY_READ_CHARS]
-        line = " ".join(self.text(head).split())
+        return self._short(" ".join(clip(text, _READ_CHARS).split()), " ")
+
+    def command_line(self, text: str) -> str:
+        """Return a command as one short line, with `⏎` where its lines end."""
+        lines = (" ".join(line.split()) for line in clip(text, _READ_CHARS).split("\n"))
+        return self._short("\n".join(filter(None, lines)), " ⏎ ")
+
+    def _short(self, text: str, line_break: str) -> str:
+        lines = self.text(text[:_SUMMARY_READ_CHARS]).split("\n")
+        line = line_break.join(filter(None, (" ".join(line.split()) for line in lines)))
         return line if len(line) <= SUMMARY_CHARS else f"{line[: SUMMARY_CHARS - 1]}…"
 
 

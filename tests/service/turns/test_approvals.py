@@ -67,6 +67,15 @@ async def test_a_question_is_no_silence_of_the_model(
     assert (result["outcome"], result["notices"]) == ("answered", [])
 
 
+async def test_a_rule_for_a_command_shows_where_its_lines_end(tmp_path: Path) -> None:
+    command = "echo hi\n\n  rm   x"
+    message = script({"tool": "Bash", "input": {"command": command}}, DONE)
+    async with running_services(tmp_path, approvals="on", shell="sandboxed") as services:
+        question = await services.question_of(await services.send(message))
+    assert question["input"]["command"] == command
+    assert question["permits"][0]["call"] == "echo hi ⏎ rm x"
+
+
 async def test_an_allowed_call_runs(tmp_path: Path) -> None:
     async with asking(tmp_path, recall_deadline_ms=10_000) as (services, accepted, question):
         assert [one["approval_id"] for one in await services.asked()] == [question["approval_id"]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from policies.calls import ToolCall
-from policies.permits import permits_for
+from policies.permits import Effect, permits_for
 from policies.rules import AskRule, Rules, shipped_rules
 from policies.tools import ToolGate
 from policies.verdict import Allow, Ask, Deny, Verdict
@@ -101,3 +101,28 @@ def test_a_yes_to_a_line_covers_that_line_in_that_folder(tmp_path: Path) -> None
     assert [exact.covers(effect) for effect in effects] == [True, False, False, True]
     assert (exact.reach, wide.reach) == ("exact", "any")
     assert effects[0].shown == "make"
+
+
+@pytest.mark.parametrize(
+    ("line", "same", "others"),
+    [
+        ("make all", ["make all ", " make all\t"], ["make  all", "make all\nrm x", "make all\\ "]),
+        ("echo a\\ ", ["echo a\\  ", " echo a\\ "], ["echo a\\", "echo a"]),
+        ("cat <<E\nx\nE", ["cat <<E\nx\nE"], ["cat <<E\nx\nE ", " cat <<E\nx\nE"]),
+    ],
+)
+def test_a_yes_to_a_line_covers_it_with_another_description_time_and_blanks_around_it(
+    tmp_path: Path, line: str, same: list[str], others: list[str]
+) -> None:
+    """Blanks are left as they are in several lines: they may tell whether a document ends."""
+    rules = replace(shipped_rules(), ask=(AskRule(tools=frozenset({"Bash"})),))
+
+    def effect(command: str, **more: Any) -> Effect:
+        verdict = judge(tmp_path, "Bash", rules=rules, command=command, **more)
+        assert isinstance(verdict, Ask)
+        assert verdict.effect is not None
+        return verdict.effect
+
+    exact, _ = permits_for(effect(line, description="first", timeout=1000))
+    assert [found for found in same if not exact.covers(effect(found, description="x"))] == []
+    assert [found for found in others if exact.covers(effect(found, description="first"))] == []

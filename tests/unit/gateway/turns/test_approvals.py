@@ -317,7 +317,7 @@ def context_with(events: Events, desk: ApprovalDesk) -> TurnContext:
         parts=SimpleNamespace(approvals=desk, now=lambda: NOON, secrets=(), reviewer=None),
         workspace=SimpleNamespace(root=PurePath("/ws")),
         language="en",
-        sanitizer=SimpleNamespace(summary=lambda _: "ls", line=str, input=dict, text=str),
+        sanitizer=SimpleNamespace(summary=lambda _: "ls", command_line=str, input=dict, text=str),
         control=TurnControl(),
         events=events,
         chronicle=nothing,
