@@ -101,7 +101,7 @@ class _Caller:
     role: Role = "user"
     signed_in_by: SignedInBy
     wait_revoked: Callable[[], Awaitable[None]] = anyio.sleep_forever
-    """Returns when it is no longer theirs to ask."""
+    """Returns when it is no longer theirs to ask. Raises `StoreUnavailable` if nobody can tell."""
 
 
 class TokenGuard:

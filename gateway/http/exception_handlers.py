@@ -59,23 +59,28 @@ def to_gateway_error(exc: Exception, request_id: str) -> GatewayError:
             return validation_error(exc.errors())
         case HTTPException(status_code=HTTPStatus.NOT_FOUND):
             return NotFound("There is no such route.")
-        case StoreDamaged():
-            _log.error("storage_damaged", exc_info=exc, extra={"request_id": request_id})
-            return StorageFailed(
-                "The server's storage is damaged, and a retry does not help. "
-                "Its file must be restored from a backup."
-            )
         case StoreUnavailable():
-            _log.error("storage_unavailable", exc_info=exc, extra={"request_id": request_id})
-            return StorageUnavailable(
-                "The server's storage cannot be used right now; try again in a moment.",
-                retry_after_s=RETRY_AFTER_S,
-            )
+            event = "storage_damaged" if isinstance(exc, StoreDamaged) else "storage_unavailable"
+            _log.error(event, exc_info=exc, extra={"request_id": request_id})
+            return storage_error(exc)
         case _:
             _log.error("request_failed", exc_info=exc, extra={"request_id": request_id})
             return GatewayError(
                 "The server failed on this request; its log has the reason under the request id."
             )
+
+
+def storage_error(exc: StoreUnavailable) -> GatewayError:
+    """Return a failure of the store as an error for the client; nothing is logged."""
+    if isinstance(exc, StoreDamaged):
+        return StorageFailed(
+            "The server's storage is damaged, and a retry does not help. "
+            "Its file must be restored from a backup."
+        )
+    return StorageUnavailable(
+        "The server's storage cannot be used right now; try again in a moment.",
+        retry_after_s=RETRY_AFTER_S,
+    )
 
 
 ErrorWriter = Callable[[GatewayError, str], tuple[int, Mapping[str, Any]]]

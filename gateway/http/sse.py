@@ -19,8 +19,9 @@ from starlette.types import Receive, Scope, Send
 from gateway.conversations.feed import Subscription
 from gateway.conversations.model import COMPLETED, TurnEvent
 from gateway.errors import GatewayError, NotFound, ShuttingDown, Unauthorized
-from gateway.http.exception_handlers import RETRY_AFTER_S, to_gateway_error
+from gateway.http.exception_handlers import RETRY_AFTER_S, storage_error, to_gateway_error
 from gateway.jsonsafe import json_text
+from memory.errors import StoreUnavailable
 
 _HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _KEEP_ALIVE = b": keep-alive\n\n"
@@ -42,7 +43,9 @@ class StreamPlan:
     wait_stopped: Callable[[], Awaitable[None]]
     """Returns when the server shuts down and no turn runs any more."""
     wait_revoked: Callable[[], Awaitable[None]]
-    """Returns when the reader's token is no longer known."""
+    """Returns when the reader's token is no longer valid. Raises `StoreUnavailable` if that cannot
+    be looked up.
+    """
     keep_alive_s: float
     request_id: str
     prepare: Callable[[Sequence[TurnEvent]], Awaitable[None]] | None = None
@@ -71,7 +74,8 @@ class EventStream(Response):
         self._plan = plan
         self._readers = readers
         self._stopped = anyio.Event()
-        self._revoked = anyio.Event()
+        self._refusal: GatewayError | None = None
+        """Why the reader may no longer read."""
         self._has_left = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
@@ -88,8 +92,8 @@ class EventStream(Response):
     async def _serve(self, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._watch_client, receive, tasks.cancel_scope)
-            tasks.start_soon(self._wake_after, self._plan.wait_stopped, self._stopped)
-            tasks.start_soon(self._wake_after, self._plan.wait_revoked, self._revoked)
+            tasks.start_soon(self._watch_shutdown)
+            tasks.start_soon(self._watch_token)
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await self._stream(send)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -101,9 +105,18 @@ class EventStream(Response):
         self._has_left = True
         everything.cancel()
 
-    async def _wake_after(self, wait: Callable[[], Awaitable[None]], over: anyio.Event) -> None:
-        await wait()
-        over.set()
+    async def _watch_shutdown(self) -> None:
+        await self._plan.wait_stopped()
+        self._stopped.set()
+        self._plan.subscription.wake()
+
+    async def _watch_token(self) -> None:
+        try:
+            await self._plan.wait_revoked()
+        except StoreUnavailable as exc:
+            self._refusal = storage_error(exc)
+        else:
+            self._refusal = Unauthorized("The token of this stream is no longer valid.")
         self._plan.subscription.wake()
 
     async def _stream(self, send: Send) -> None:
@@ -122,11 +135,11 @@ class EventStream(Response):
         keep_alive_at, check_at, checked_at = now + plan.keep_alive_s, inf, -inf
         while True:
             stopped = self._stopped.is_set()
-            wait_s = 0 if stopped or self._revoked.is_set() else min(keep_alive_at, check_at) - now
+            wait_s = 0 if stopped or self._refusal else min(keep_alive_at, check_at) - now
             events = await plan.subscription.next(max(0, wait_s))
             now = clock()
-            if self._revoked.is_set():
-                raise Unauthorized("The token of this stream is no longer valid.")
+            if self._refusal is not None:
+                raise self._refusal
             if events:
                 if await self._write(send, events):
                     return

@@ -1,7 +1,6 @@
 """Who may use the server, by the database: asked anew with each request, watched for streams."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -50,15 +49,15 @@ class Accounts:
 
     async def wait_ended(self, find: Callable[[], Awaitable[User | None]], user_id: UserId) -> None:
         """Return when `find`, which looks up what signed a user in, does not return the user any
-        more, or cannot.
+        more. Raise `StoreUnavailable` if it cannot be looked up.
 
-        Looked up after each change that `watch` sees: a command's counts within a second.
+        Looked up after each change that `watch` sees, and when `watch` cannot look: a command's
+        change counts within a second.
         """
         changed = self._changed
-        with suppress(StoreUnavailable):  # what cannot be looked up is not valid
-            while (user := await find()) is not None and user.id == user_id:
-                await changed.wait()
-                changed = self._changed
+        while (user := await find()) is not None and user.id == user_id:
+            await changed.wait()
+            changed = self._changed
 
     async def wait_disabled(
         self, user_id: UserId, wait_revoked: Callable[[], Awaitable[None]]
@@ -109,7 +108,7 @@ class Accounts:
             try:
                 await self._look()
             except StoreUnavailable:
-                self._tell()  # what cannot be looked up is not valid
+                self._tell()  # streams look up their own tokens, and end
                 raise
             await anyio.sleep(_LOOK_EVERY_S)
 

@@ -1,17 +1,23 @@
 """Users and tokens of the database: who is let in, who no longer is, and what is recorded of it."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx
+import pytest
 
 from gateway.ids import UserId
 from gateway.users.accounts import Accounts
 from gateway.users.model import Act, ApiToken, Role, User, digest_of, new_secret
+from memory.background import keep_running
 from memory.clock import utc_now
-from tests.service.http.reading import streaming
+from memory.errors import StoreUnavailable
+from tests.service.http.reading import Event, EventReader, following, streaming
 from tests.service.http.stage import HOLD, LIMIT_S, Stage, assert_error, staged
 
 ADA = UserId("ada")
@@ -128,6 +134,87 @@ async def test_an_open_stream_ends_when_its_user_may_no_longer_read_it(tmp_path:
                 with anyio.fail_after(LIMIT_S):
                     assert "turn.completed" not in [event.type for event in await second.rest()]
             tasks.cancel_scope.cancel()
+
+
+class Outage:
+    """Keeps accounts from looking anything up between `begin` and `end`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, accounts: Accounts) -> None:
+        self._is_on = False
+        for store, name in ((accounts.users, "listed"), (accounts.tokens, "holder")):
+            monkeypatch.setattr(store, name, partial(self._look, getattr(store, name)))
+
+    async def _look(self, look: Callable[..., Awaitable[Any]], *given: Any) -> Any:
+        if self._is_on:
+            raise StoreUnavailable("The database cannot be reached.")
+        return await look(*given)
+
+    def begin(self) -> None:
+        self._is_on = True
+
+    def end(self) -> None:
+        self._is_on = False
+
+
+@asynccontextmanager
+async def watching(accounts: Accounts) -> AsyncIterator[None]:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(keep_running, "users", accounts.watch)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+async def last_of(stream: EventReader) -> Event:
+    """Return the last event of a stream that ends by itself."""
+    with anyio.fail_after(LIMIT_S):
+        return (await stream.rest())[-1]
+
+
+def assert_storage_unavailable(event: Event) -> None:
+    error = event.data["error"]
+    assert (event.type, error["code"]) == ("error", "storage_unavailable")
+    assert error["retryable"] is True
+    assert "token" not in error["message"]
+
+
+async def test_a_stream_whose_token_cannot_be_looked_up_is_told_to_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with staged(tmp_path, on_port=True, accounts=True) as stage:
+        await add_user(stage, "ada")
+        _, token = await add_token(stage, "ada")
+        ada = stage.client()
+        ada.headers["Authorization"] = f"Bearer {token}"
+        outage = Outage(monkeypatch, accounts_of(stage))
+        async with watching(accounts_of(stage)):
+            async with streaming(ada, HOLD) as stream:
+                last = (await stream.until("text.delta"))[-1]
+                outage.begin()
+                assert_storage_unavailable(await last_of(stream))
+            outage.end()
+            listed = (await ada.get("/conversations")).json()["conversations"]
+            async with following(ada, listed[0]["id"], last.id) as stream:
+                stage.release()  # the turn went on
+                assert (await stream.until("turn.completed"))[-1].data["outcome"] == "answered"
+
+
+async def test_a_stream_whose_token_is_revoked_during_an_outage_is_refused_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with staged(tmp_path, on_port=True, accounts=True) as stage:
+        await add_user(stage, "ada")
+        token_id, token = await add_token(stage, "ada")
+        ada = stage.client()
+        ada.headers["Authorization"] = f"Bearer {token}"
+        outage = Outage(monkeypatch, accounts_of(stage))
+        async with watching(accounts_of(stage)), streaming(ada, HOLD) as stream:
+            await stream.until("text.delta")
+            outage.begin()
+            assert_storage_unavailable(await last_of(stream))
+            assert await accounts_of(stage).tokens.revoke(token_id, act())
+            assert_error(await ada.get("/conversations"), 503, "storage_unavailable")
+            outage.end()
+            assert_error(await ada.get("/conversations"), 401, "unauthorised")
 
 
 async def test_refused_tokens_are_recorded_within_bounds_and_without_them(tmp_path: Path) -> None:
