@@ -2,8 +2,8 @@
 
     python deploy/backup.py DATA_DIR WORKSPACE LOG_DIR TARGET
 
-TARGET must not exist. It gets the folders `data`, `workspace` and `logs`. To restore, stop the server and
-put the three where CANDOR_DATA_DIR, CANDOR_WORKSPACE and CANDOR_LOG_DIR point; see docs/operations.md.
+TARGET must be outside of the three, and new or empty. It gets the folders `data`, `workspace` and `logs`.
+To restore, stop the server and put the three where CANDOR_DATA_DIR, CANDOR_WORKSPACE and CANDOR_LOG_DIR point; see docs/operations.md.
 """
 
 import contextlib
@@ -20,6 +20,26 @@ LEFT_OUT = shutil.ignore_patterns(
     "tmp",
     "*.lock",
 )
+SOURCES = ("DATA_DIR", "WORKSPACE", "LOG_DIR")
+
+
+def hindrance(sources: tuple[Path, ...], target: Path) -> str | None:
+    """Return why these folders cannot be copied to the target, as a sentence; None if they can."""
+    for name, source in zip(SOURCES, sources, strict=True):
+        if not source.is_dir():
+            return f"{name} {source} is not a folder."
+    for source in sources:
+        if target.resolve().is_relative_to(source.resolve()):
+            return (
+                f"TARGET {target} is inside {source}, which is copied. "
+                "Name a folder outside of the three."
+            )
+    if os.path.lexists(target) and not (target.is_dir() and not any(target.iterdir())):
+        return (
+            f"TARGET {target} exists and is not an empty folder. Name another folder, or move this "
+            "one away."
+        )
+    return None
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -67,7 +87,12 @@ if __name__ == "__main__":
     if len(sys.argv) != 5:  # noqa: PLR2004  as the first lines say
         sys.exit(__doc__)
     os.umask(0o077)
+    *given, to = map(Path, sys.argv[1:])
     try:
-        back_up(*map(Path, sys.argv[1:]))
+        reason = hindrance(tuple(given), to)
+        if reason is None:
+            back_up(*given, to)
     except (OSError, sqlite3.Error, shutil.Error) as exc:
-        sys.exit(f"The backup failed and is not whole: {exc}.")
+        sys.exit(f"The backup failed and is not whole: {exc}. Remove {to} before you try again.")
+    if reason is not None:
+        sys.exit(f"The backup failed: {reason}")

@@ -93,11 +93,52 @@ async def test_a_dump_of_postgresql_and_the_folders_are_restored_elsewhere(tmp_p
 
 def test_a_backup_leaves_an_older_one_alone(tmp_path: Path) -> None:
     (tmp_path / "copy" / "data").mkdir(parents=True)
-    done = subprocess.run(
-        [sys.executable, ROOT / "deploy" / "backup.py", *["."] * 3, tmp_path / "copy"],
+    done = back_up(".", ".", ".", tmp_path / "copy")
+    assert done.returncode == 1
+    assert done.stderr.startswith("The backup failed")
+    assert "Name another folder" in done.stderr
+    assert "Errno" not in done.stderr
+
+
+@pytest.mark.parametrize("source", ["data", "workspace", "logs"])
+def test_a_backup_into_what_it_copies_is_refused_before_anything_is_made(
+    tmp_path: Path, source: str
+) -> None:
+    places = sources(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / source)
+    for target in (tmp_path / source / "backups" / "today", tmp_path / "link" / "today"):
+        done = back_up(*places, target)
+        assert done.returncode == 1
+        assert done.stderr == (
+            f"The backup failed: TARGET {target} is inside {tmp_path / source}, which is copied. "
+            "Name a folder outside of the three.\n"
+        )
+        assert not list((tmp_path / source).iterdir())
+
+
+def test_a_backup_of_a_folder_that_is_not_there_makes_nothing(tmp_path: Path) -> None:
+    data, workspace, logs = sources(tmp_path)
+    done = back_up(data, tmp_path / "worksapce", logs, tmp_path / "copy")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"The backup failed: WORKSPACE {tmp_path / 'worksapce'} is not a folder.\n"
+    )
+    assert not (tmp_path / "copy").exists()
+    assert back_up(data, workspace, logs, tmp_path / "copy").returncode == 0
+
+
+def sources(home: Path) -> list[Path]:
+    places = [home / name for name in ("data", "workspace", "logs")]
+    for place in places:
+        place.mkdir()
+    return places
+
+
+def back_up(*places: Path | str) -> subprocess.CompletedProcess[str]:
+    """Run the program with its three sources and the target."""
+    return subprocess.run(
+        [sys.executable, ROOT / "deploy" / "backup.py", *places],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    assert done.stderr.startswith("The backup failed")
