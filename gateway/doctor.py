@@ -31,14 +31,15 @@ from gateway.agents import (
     relay_target_blocking,
 )
 from gateway.credentials import secrets_of
+from gateway.database.check import examine_files_blocking
 from gateway.engine.box.choice import describe_box, make_box_blocking
 from gateway.engine.options import AgentSetup
 from gateway.engine.sdk import find_agent_program
 from gateway.errors import StartError
 from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
-from gateway.lost_data import count_damaged_blocking
-from gateway.memory import embedder_choice, try_embedder
+from gateway.lost_data import DATABASE, count_damaged_blocking
+from gateway.memory import RESTORE_MEMORY, embedder_choice, try_embedder
 from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
@@ -90,7 +91,9 @@ Finding = tuple[Literal["ok", "note", "fault"], str]
 
 
 def examine(settings: Settings, environ: Mapping[str, str], *, out: TextIO) -> int:
-    """Print the findings and the settings; return 0 if the server could start, else 1."""
+    """Print the findings and the settings; return 0 if the server could start with all its parts,
+    else 1.
+    """
     findings = list(_findings(settings, environ))
     out.writelines(f"{kind:>5}  {sentence}\n" for kind, sentence in findings)
     out.write("\n")
@@ -185,6 +188,11 @@ def _workspace_findings(settings: Settings) -> Iterator[Finding]:
 
 
 def _stored_findings(settings: Settings) -> Iterator[Finding]:
+    for part, reason in examine_files_blocking(settings):
+        if part.file == DATABASE:
+            yield "fault", f"{reason} {where_to_look(settings)}"
+        else:
+            yield "fault", f"Memory cannot be used as it is. {reason} {RESTORE_MEMORY}"
     damaged = count_damaged_blocking(settings)
     if settings.database_url is not None:
         try:

@@ -59,7 +59,7 @@ from policies.secrets import mask_secrets
 _log = logging.getLogger(__name__)
 
 _PARTS = 1_000_000
-_WHAT_TO_DO = (
+RESTORE_MEMORY = (
     "Restore memory.sqlite3 from a backup, or move it and the files beside it out of the data "
     "directory to"
     " begin with an empty memory; then restart the server."
@@ -224,7 +224,7 @@ async def open_server_memory(
                 open_memory(plan, now=utc_now, draw=_draw, events=_events(metrics))
             )
         except StoreUnavailable as exc:
-            what_to_do = _WHAT_TO_DO if is_file else where_to_look(settings)
+            what_to_do = RESTORE_MEMORY if is_file else where_to_look(settings)
             reason = f"Memory is off since the server's start. {exc} {what_to_do}"
             _log.exception("memory_not_opened", extra={"reason": reason})
             if settings.node_url is not None:  # it may get the duty, also for memory

@@ -16,7 +16,7 @@ from memory.errors import StoreUnavailable
 from memory.stores.database import SqlDatabase
 from memory.stores.sqlite.database import open_database
 from memory.stores.sqlite.driver_errors import translating_errors
-from memory.stores.sqlite.integrity import look_at_blocking
+from memory.stores.sqlite.integrity import examine_blocking, look_at_blocking
 
 Say = Callable[[str], None]
 
@@ -78,6 +78,19 @@ def _looking(part: Part, settings: Settings) -> Iterator[End | None]:
         files = Files(connection, is_alone=True)
         files.use(part)
         yield files
+
+
+def examine_files_blocking(settings: Settings) -> Iterator[tuple[Part, StoreUnavailable]]:
+    """Yield the databases that are files, and that a start could not use whole, each with the
+    reason; change nothing.
+    """
+    for part in PARTS:
+        path = settings.data_dir / part.file
+        if settings.database_url is None and path.exists():
+            try:
+                examine_blocking(path, part.steps(is_file=True))
+            except StoreUnavailable as exc:
+                yield part, exc
 
 
 def migrate_blocking(settings: Settings, say: Say) -> None:

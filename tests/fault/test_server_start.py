@@ -1,6 +1,7 @@
 """A server that cannot start: one sentence for the person at the terminal, an exit code, nothing left behind."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -8,6 +9,9 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import claude_agent_sdk
@@ -179,6 +183,75 @@ def test_a_database_that_cannot_be_used(tmp_path: Path, content: bytes | None) -
     assert sentence.startswith("The database ")
     assert sentence.endswith("Look at the directory of CANDOR_DATA_DIR.")
     assert file.read_bytes() == before
+
+
+def make_newer(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version=99")
+
+
+def damage(file: Path, start: int, end: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[start:end] = random.Random(1).randbytes(end - start)
+    file.write_bytes(content)
+
+
+DAMAGED: Mapping[str, Callable[[Path], None]] = {
+    "newer": make_newer,
+    "its head": partial(damage, start=0, end=5_000),
+    "its tables": partial(damage, start=20 * 4096, end=40 * 4096),
+}
+
+
+def run_doctor(directory: Path) -> subprocess.CompletedProcess[str]:
+    """Run `doctor`, which may change no file of a database, nor make one beside it."""
+
+    def contents() -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in (directory / "data").glob("*.sqlite3*")}
+
+    before = contents()
+    done = run_app("doctor", directory=directory)
+    assert contents() == before
+    assert done.stderr == ""
+    return done
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_doctor_says_why_a_start_would_refuse_the_file(tmp_path: Path, case: str) -> None:
+    assert run_app("db", "migrate", directory=tmp_path).returncode == 0
+    assert run_doctor(tmp_path).returncode == 0
+    DAMAGED[case](tmp_path / "data" / "candor.sqlite3")
+    found = run_doctor(tmp_path)
+    sentence = refused(run_app("demo", directory=tmp_path), tmp_path)
+    assert found.returncode == 1
+    assert f"fault  {sentence}\n" in found.stdout
+
+
+def test_doctor_finds_damage_that_a_server_finds_after_its_start(tmp_path: Path) -> None:
+    assert run_app("db", "migrate", directory=tmp_path).returncode == 0
+    file = tmp_path / "data" / "candor.sqlite3"
+    with closing(sqlite3.connect(file)) as database:
+        (page,) = database.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'conversations'"
+        ).fetchone()
+    damage(file, (page - 1) * 4096, page * 4096)
+    found = run_doctor(tmp_path)
+    assert found.returncode == 1
+    assert "fault  The database is damaged. " in found.stdout
+
+
+def test_doctor_says_why_memory_cannot_be_opened(tmp_path: Path) -> None:
+    assert run_app("db", "migrate", directory=tmp_path).returncode == 0
+    damage(tmp_path / "data" / "memory.sqlite3", 0, 5_000)
+    found = run_doctor(tmp_path)
+    assert found.returncode == 1
+    (line,) = [line for line in found.stdout.splitlines() if line.startswith("fault")]
+    with started_server(tmp_path) as server, httpx.Client(base_url=server.url, timeout=30) as http:
+        server.tolerated.append("memory_not_opened")
+        told = http.get("/readyz").json()["parts"]["memory"]["detail"]
+    assert line.removeprefix("fault  Memory cannot be used as it is. ") == told.removeprefix(
+        "Memory is off since the server's start. "
+    )
 
 
 def test_a_database_that_was_lost_beside_what_belongs_to_it(tmp_path: Path) -> None:

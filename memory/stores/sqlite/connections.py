@@ -43,9 +43,14 @@ def connect_blocking(
     connection.row_factory = sqlite3.Row
     connection.execute(f"PRAGMA busy_timeout={busy_ms}")
     connection.execute(f"PRAGMA query_only={is_reader}")
+    add_functions(connection)
+    return connection
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Add the functions that the program's statements and tables call."""
     for name, (arguments, function) in _FUNCTIONS.items():
         connection.create_function(name, arguments, function, deterministic=True)
-    return connection
 
 
 class Writer:

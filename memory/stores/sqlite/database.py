@@ -254,8 +254,7 @@ def _identity_blocking(path: Path) -> FileIdentity:
 
 
 def _prepare_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    if _version_blocking(writer) > len(migrations):  # before anything in it is touched
-        raise StoreUnavailable("The database was written by a newer version of this program.")
+    refuse_newer_blocking(writer, migrations)  # before anything in it is touched
     if writer.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
         raise StoreUnavailable("The database cannot be opened: its disk does not allow WAL.")
     for pragma in (f"synchronous={SYNCHRONOUS}", "foreign_keys=ON", "secure_delete=ON"):
@@ -267,8 +266,15 @@ def _prepare_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> 
     writer.execute("ROLLBACK")
 
 
-def _version_blocking(writer: sqlite3.Connection) -> int:
-    return int(writer.execute("PRAGMA user_version").fetchone()[0])
+def refuse_newer_blocking(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    """Raise `StoreUnavailable` if a newer program has written the file."""
+    if version_blocking(connection) > len(migrations):
+        raise StoreUnavailable("The database was written by a newer version of this program.")
+
+
+def version_blocking(connection: sqlite3.Connection) -> int:
+    """Return the number of the last migration that was applied."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _migrate_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> None:
@@ -278,7 +284,7 @@ def _migrate_blocking(writer: sqlite3.Connection, migrations: Sequence[str]) -> 
     none. Where one fails, the caller closes the connection, which rolls it back.
     """
     for number, sql in enumerate(migrations, start=1):
-        if number > _version_blocking(writer):
+        if number > version_blocking(writer):
             writer.executescript(f"BEGIN IMMEDIATE;\n{sql}")
             writer.execute(f"PRAGMA user_version={number}")
             writer.execute("COMMIT")

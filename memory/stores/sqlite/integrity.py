@@ -1,10 +1,11 @@
-"""The check of a whole SQLite file, made once at the start and beside the work on it.
+"""The checks of a whole SQLite file, made once at the start and beside the work on it.
 
 SQLite notices damage only on the pages that it reads. Without this check a server would call itself
 ready until somebody asks for the damaged part.
 """
 
 import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ import anyio.to_thread
 from anyio.abc import TaskStatus
 
 from memory.errors import StoreDamaged, StoreUnavailable
-from memory.stores.sqlite.connections import connect_blocking
-from memory.stores.sqlite.database import Database
+from memory.stores.sqlite.connections import add_functions, connect_blocking
+from memory.stores.sqlite.database import Database, refuse_newer_blocking, version_blocking
 from memory.stores.sqlite.driver_errors import translating_errors
 
 _log = logging.getLogger(__name__)
@@ -82,14 +83,43 @@ def check_blocking(
         translating_errors("checked"),
         closing(connect_blocking(path, is_reader=True)) as connection,
     ):
-        connection.text_factory = lambda text: text.decode(errors="replace")
         if given_up is not None:
             connection.set_progress_handler(given_up.is_set, _STEPS)
-        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise StoreDamaged("The database is damaged.") from sqlite3.DatabaseError(found)
-        if not _schema_of(tuple(migrations)) <= set(connection.execute(_SCHEMA)):
-            raise StoreDamaged("The database is damaged: its tables are not those of this program.")
+        _check_pages(connection)
+        _check_schema(connection, migrations)
+
+
+def examine_blocking(path: Path, migrations: Sequence[str]) -> None:
+    """Make the checks of a start on a file, whether or not a server uses it; change nothing.
+
+    Raise `StoreUnavailable` if it could not be opened, or a newer program has written it;
+    `StoreDamaged` also if it could be opened and is damaged elsewhere.
+    """
+    with translating_errors("opened"):
+        os.close(os.open(path, os.O_RDWR))
+        connection = look_at_blocking(path)
+    with closing(connection):
+        connection.row_factory = sqlite3.Row
+        add_functions(connection)
+        with translating_errors("opened"):
+            refuse_newer_blocking(connection, migrations)
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        with translating_errors("checked"):
+            _check_pages(connection)
+            if version_blocking(connection) == len(migrations):  # else a start changes the tables
+                _check_schema(connection, migrations)
+
+
+def _check_pages(connection: sqlite3.Connection) -> None:
+    connection.text_factory = lambda text: text.decode(errors="replace")
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        raise StoreDamaged("The database is damaged.") from sqlite3.DatabaseError(found)
+
+
+def _check_schema(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    if not _schema_of(tuple(migrations)) <= set(connection.execute(_SCHEMA)):
+        raise StoreDamaged("The database is damaged: its tables are not those of this program.")
 
 
 @cache
