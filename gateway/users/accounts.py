@@ -1,5 +1,6 @@
 """Who may use the server, by the database: asked anew with each request, watched for streams."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
@@ -16,7 +17,11 @@ from memory.clock import Now
 from memory.errors import StoreUnavailable
 from memory.stores.database import SqlDatabase
 
+_log = logging.getLogger(__name__)
+
 _LOOK_EVERY_S: Final = 0.5
+_LOOK_AGAIN_S: Final = 1.0
+"""After a look that failed, which is a line in the log."""
 _KEPT_REFUSED: Final = 10_000
 _PRUNE_EVERY_S: Final = 3600.0
 
@@ -101,16 +106,16 @@ class Accounts:
         return user_id in self._enabled
 
     async def watch(self) -> None:
-        """Look for changes, until cancelled. Raise `StoreUnavailable` if the store cannot be
-        read.
-        """
+        """Look for changes, until cancelled; also while the store cannot be read."""
         while True:
+            pause_s = _LOOK_EVERY_S
             try:
                 await self._look()
-            except StoreUnavailable:
+            except StoreUnavailable as exc:
+                _log.warning("users_unknown", extra={"reason": str(exc)})
                 self._tell()  # streams look up their own tokens, and end
-                raise
-            await anyio.sleep(_LOOK_EVERY_S)
+                pause_s = _LOOK_AGAIN_S
+            await anyio.sleep(pause_s)
 
     async def _look(self) -> None:
         users, now = await self.users.listed(), self.now()

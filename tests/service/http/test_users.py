@@ -141,12 +141,16 @@ class Outage:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, accounts: Accounts) -> None:
         self._is_on = False
+        self.refused, self.passed = anyio.Event(), anyio.Event()
+        """Set at a look during the outage, and at one outside of it."""
         for store, name in ((accounts.users, "listed"), (accounts.tokens, "holder")):
             monkeypatch.setattr(store, name, partial(self._look, getattr(store, name)))
 
     async def _look(self, look: Callable[..., Awaitable[Any]], *given: Any) -> Any:
         if self._is_on:
+            self.refused.set()
             raise StoreUnavailable("The database cannot be reached.")
+        self.passed.set()
         return await look(*given)
 
     def begin(self) -> None:
@@ -215,6 +219,27 @@ async def test_a_stream_whose_token_is_revoked_during_an_outage_is_refused_after
             assert_error(await ada.get("/conversations"), 503, "storage_unavailable")
             outage.end()
             assert_error(await ada.get("/conversations"), 401, "unauthorised")
+
+
+async def test_an_outage_is_logged_in_lines_and_is_no_failure_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with staged(tmp_path, accounts=True) as stage:
+        accounts = accounts_of(stage)
+        outage, failed = Outage(monkeypatch, accounts), list[str]()
+        await add_user(stage, "ada")
+        outage.begin()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(keep_running, "users", accounts.watch, failed.append)
+            with anyio.fail_after(LIMIT_S):
+                await outage.refused.wait()
+                outage.end()
+                await outage.passed.wait()
+            tasks.cancel_scope.cancel()
+    assert failed == []
+    (line,) = caplog.records
+    assert (line.levelname, line.msg, line.exc_info) == ("WARNING", "users_unknown", None)
+    assert line.__dict__["reason"] == "The database cannot be reached."
 
 
 async def test_refused_tokens_are_recorded_within_bounds_and_without_them(tmp_path: Path) -> None:
