@@ -120,8 +120,7 @@ class SignIns:
         except SignInRefused as exc:
             network = network_of(request.scope)
             if self._refused.take(network):
-                why = exc.message if exc.__cause__ is None else type(exc.__cause__).__name__
-                await self._accounts.record("", "sign_in.refused", network, reason=why)
+                await self._accounts.record("", "sign_in.refused", network, reason=_reason(exc))
             raise
         secret, at = new_secret(), self._now()
         session = Session(
@@ -174,3 +173,12 @@ class SignIns:
         """End a session."""
         act = Act(by=user_id, at=self._now())
         await self._accounts.sessions.end(digest_of(secret), act)
+
+
+def _reason(exc: SignInRefused) -> str:
+    """Return why a sign-in was refused, with the name of a claim and never its value."""
+    cause = exc.__cause__
+    if cause is None:
+        return exc.message
+    name, claim = type(cause).__name__, getattr(cause, "claim", None)  # joserfc's `ClaimError`
+    return name if claim is None else f"{name}: {claim}"

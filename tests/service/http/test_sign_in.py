@@ -175,6 +175,29 @@ async def test_what_is_not_exactly_right_is_refused(
         assert_error(await browser.get("/conversations"), 401, "unauthorised")
 
 
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"iss": "https://evil.example.org"}, "InvalidClaimError: iss"),
+        ({"aud": "secret-other"}, "InvalidClaimError: aud"),
+        ({"nonce": "secret-other"}, "InvalidClaimError: nonce"),
+        ({"nbf": 4_000_000_000}, "InvalidClaimError: nbf"),
+        ({"iat": 4_000_000_000}, "InvalidClaimError: iat"),
+        ({"sub": None}, "MissingClaimError: sub"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+async def test_the_audit_log_names_the_claim_that_is_wrong(
+    tmp_path: Path, provider: Provider, changed: dict[str, Any], reason: str
+) -> None:
+    async with signing(tmp_path, provider) as stage:
+        provider.change = changing(**changed)
+        browser, back = await comes_back(stage, provider)
+        await refused(stage, await browser.get(back))
+        (entry,) = await accounts_of(stage).audit.page(limit=9)
+        assert entry.details == {"reason": reason}
+
+
 async def test_a_sign_in_comes_back_once_to_the_browser_that_began_it(
     tmp_path: Path, provider: Provider
 ) -> None:
