@@ -43,8 +43,8 @@ class InstanceLock:
                 )
             with contextlib.suppress(OSError):  # a full disk: locked all the same, without a name
                 file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}")
-                file.flush()
+                # what a buffer keeps would be written when the file is closed, and fail again
+                os.write(file.fileno(), f"process {os.getpid()} on {socket.gethostname()}".encode())
             self._opened = opened.pop_all()
 
     def close(self) -> None:

@@ -30,10 +30,12 @@ pytestmark = [
 _CUT = "Cancel 1 running task(s), timeout graceful shutdown exceeded"
 
 
-def on_a_small_disk(directory: Path, size: str) -> list[str]:
+def on_a_small_disk(directory: Path, size: str, *, is_full: bool = False) -> list[str]:
     """Return what runs a program in a little world of its own, where `directory` is a disk of `size`."""
     directory.mkdir(parents=True)
     mount = f"mount -t tmpfs -o size={size} none {shlex.quote(str(directory))}"
+    if is_full:
+        mount += f"; cat /dev/zero >{shlex.quote(str(directory / 'ballast'))} 2>/dev/null || true"
     prefix = [
         "unshare",
         "--user",
@@ -179,3 +181,16 @@ def test_no_room_for_the_data_at_the_start(tmp_path: Path) -> None:
     done = run_app("demo", directory=tmp_path, prefix=prefix)
     assert (done.returncode, done.stdout) == (1, "")
     assert "CANDOR_DATA_DIR" in one_sentence(done.stderr)
+
+
+def test_no_byte_for_the_data_at_the_start(tmp_path: Path) -> None:
+    """Not even for the name of the process in the lock."""
+    prefix = on_a_small_disk(tmp_path / "data", "64k", is_full=True)
+    start, doctor = (
+        run_app(command, directory=tmp_path, prefix=prefix) for command in ("demo", "doctor")
+    )
+    assert (start.returncode, start.stdout) == (1, "")
+    sentence = one_sentence(start.stderr)
+    assert "CANDOR_DATA_DIR" in sentence
+    assert (doctor.returncode, doctor.stderr) == (1, "")
+    assert f"fault  {sentence}" in doctor.stdout
