@@ -155,7 +155,8 @@ def _start_findings(settings: Settings) -> Iterator[Finding]:
         check_exposure(settings)
         holder = holder_of(settings.data_dir)
         if holder is None:
-            prepare_blocking(settings)
+            if warning := prepare_blocking(settings):
+                yield "note", warning
         else:
             yield from _running_findings(settings, holder)
             _check_beside(settings)

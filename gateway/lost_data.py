@@ -1,6 +1,5 @@
 """Refuse to start with a lost database."""
 
-import logging
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,21 +9,26 @@ from gateway.errors import StartError
 from gateway.settings import Settings
 from memory.stores.sqlite.integrity import holds_nothing_blocking, look_at_blocking
 
-_log = logging.getLogger(__name__)
-
 DATABASE: Final = "candor.sqlite3"
 
 
-def refuse_lost_database_blocking(settings: Settings) -> None:
+_BEGUN_ANEW: Final = (
+    "CANDOR_LOG_DIR has logs of earlier turns, and the database is new: if there are earlier "
+    "conversations, CANDOR_DATA_DIR is not their directory."
+)
+
+
+def refuse_lost_database_blocking(settings: Settings) -> str | None:
     """Refuse to create a new database if there are traces of earlier conversations.
 
     Agent sessions are in the data directory beside the database, so without it they are orphans.
     Logs may be kept elsewhere and for longer: they count only if the database file is there and
-    empty, and are a warning if it is missing. Raise `StartError` if the database is missing or
-    empty, and there are earlier conversations; or it is a database of something else.
+    empty. If it is missing, return a sentence about them for the operator. Raise `StartError` if
+    the database is missing or empty, and there are earlier conversations; or it is a database of
+    something else.
     """
     if settings.database_url is not None:
-        return
+        return None
     path = settings.data_dir / DATABASE
     if _is_foreign(path):
         raise StartError(
@@ -33,7 +37,7 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
             " another program or part. Put the right file in its place, or move this one away."
         )
     if not holds_nothing_blocking(path):
-        return
+        return None
     state = "empty" if path.exists() else "missing"
     remedy = "Restore it from a backup"
     has_logs = _has_any(settings.log_dir, "*/trn_*.jsonl")
@@ -44,9 +48,7 @@ def refuse_lost_database_blocking(settings: Settings) -> None:
     elif has_logs and state == "empty":
         traces = "logs of earlier turns"
     else:
-        if has_logs:
-            _log.warning("database_begun_anew", extra={"reason": "there are logs of earlier turns"})
-        return
+        return _BEGUN_ANEW if has_logs else None
     raise StartError(
         f"The database {DATABASE} is {state}, but there are {traces}. {remedy}, or begin anew: "
         "move the contents of CANDOR_DATA_DIR and CANDOR_LOG_DIR to another place."

@@ -68,8 +68,9 @@ the default of 5 ms all streams stall when many turns end together. A fifth of t
 a sixth more processor time, and no piece comes sooner."""
 
 
-def prepare_blocking(settings: Settings) -> None:
-    """Create the directories and check that this server may use them.
+def prepare_blocking(settings: Settings) -> str | None:
+    """Create the directories and check that this server may use them; return what is odd about
+    them, as a sentence for the operator.
 
     Raise `StartError` if the policy file holds a mistake or lacks the hosts that a setting needs,
     users cannot have workspaces as the settings ask, a directory cannot be made or written, another
@@ -88,12 +89,13 @@ def prepare_blocking(settings: Settings) -> None:
             "set CANDOR_DATA_DIR and CANDOR_LOG_DIR to places that can."
         ) from exc
     with contextlib.closing(InstanceLock(settings.data_dir)):  # `open_services` takes it again
-        refuse_lost_database_blocking(settings)
+        warning = refuse_lost_database_blocking(settings)
         undo_cut_uploads_blocking(settings.data_dir / JOURNALS)
     if workspaces.is_per_user:
         prepare_users_blocking(workspaces.own.root)
     else:
         prepare_workspace_blocking(settings.workspace, OWN_SKILLS)
+    return warning
 
 
 def _probe(directory: Path, *harmless: int) -> None:
@@ -159,7 +161,8 @@ async def serve(
     sys.setswitchinterval(_SWITCH_S)
     check_exposure(settings)
     plan = plan_agents(settings, environ, home_of(environ))
-    await anyio.to_thread.run_sync(prepare_blocking, settings)
+    if warning := await anyio.to_thread.run_sync(prepare_blocking, settings):
+        _log.warning("database_begun_anew", extra={"reason": warning})
     with listen_blocking(settings) as listener:
         settings = with_port(settings, listener.getsockname()[1])
         try:

@@ -100,7 +100,8 @@ def migrate_blocking(settings: Settings, say: Say) -> None:
     they cannot be opened.
     """
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    refuse_lost_database_blocking(settings)
+    if warning := refuse_lost_database_blocking(settings):
+        say(warning)
     with closing(InstanceLock(settings.data_dir)):
         before = [_version(part, settings) for part in PARTS]
         anyio.run(_open_both, settings)

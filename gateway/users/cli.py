@@ -6,6 +6,7 @@ import argparse
 import getpass
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -91,7 +92,8 @@ def holder_blocking(token: str, settings: Settings, now: Now) -> UserId | None:
 
 def _run_on_accounts(work: Callable[[Accounts], Awaitable[T]], settings: Settings, now: Now) -> T:
     settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    refuse_lost_database_blocking(settings)
+    if warning := refuse_lost_database_blocking(settings):
+        sys.stderr.write(f"{warning}\n")
 
     async def run() -> T:
         database = await open_storage(settings)

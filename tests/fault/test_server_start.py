@@ -275,6 +275,22 @@ def test_a_database_that_was_lost_beside_what_belongs_to_it(tmp_path: Path) -> N
         assert f"fault  {sentence}" in examined.stdout
 
 
+def test_a_new_database_beside_logs_of_earlier_turns_is_noted(tmp_path: Path) -> None:
+    """They may be kept for longer than the data, or CANDOR_DATA_DIR is the wrong one."""
+    log = tmp_path / "logs" / "2026-11-20" / f"trn_{'a' * 26}.jsonl"
+    log.parent.mkdir(parents=True)
+    log.touch()
+    found = run_doctor(tmp_path)
+    assert found.returncode == 0
+    (note,) = [line for line in found.stdout.splitlines() if "logs of earlier turns" in line]
+    assert note.startswith(" note  ")
+    assert "CANDOR_DATA_DIR" in note
+    with started_server(tmp_path) as server:
+        (warned,) = [line for line in server.log() if line["event"] == "database_begun_anew"]
+    assert warned["reason"] == note.removeprefix(" note  ")
+    assert "logs of earlier turns" not in run_doctor(tmp_path).stdout
+
+
 def test_a_user_whom_the_system_does_not_know(tmp_path: Path) -> None:
     """A container's made-up user has no home directory that anybody could name."""
     env = environment(tmp_path, {}, {})
