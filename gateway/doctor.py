@@ -39,7 +39,7 @@ from gateway.errors import StartError
 from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
 from gateway.lost_data import DATABASE, count_damaged_blocking
-from gateway.memory import RESTORE_MEMORY, embedder_choice, try_embedder
+from gateway.memory import RESTORE_MEMORY, embedder_choice, require_model_blocking, try_embedder
 from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
@@ -216,6 +216,7 @@ def _embedder_findings(settings: Settings, environ: Mapping[str, str]) -> Iterat
     """Have the embedder make a vector; without it, memory is searched by words."""
     mask = partial(mask_secrets, known=tuple(secrets_of(environ)))
     try:
+        require_model_blocking(settings)
         yield "ok", anyio.run(try_embedder, settings, mask)
     except StartError as exc:
         yield "fault", str(exc)

@@ -300,6 +300,16 @@ def embedder_choice(settings: Settings) -> EmbedderChoice:
     return EmbedderChoice(name=settings.embedder, server=server, folder=settings.embeddings_path)
 
 
+def require_model_blocking(settings: Settings) -> None:
+    """Raise `StartError` if the embedder's folder is missing. No model is loaded."""
+    folder = settings.embeddings_path if settings.embedder == "onnx" else None
+    if folder is not None and not folder.is_dir():
+        raise StartError(
+            f"CANDOR_EMBEDDINGS_PATH={folder} is not a folder; name the one that has model.onnx "
+            "and tokenizer.json."
+        )
+
+
 async def try_embedder(settings: Settings, mask: Mask) -> str:
     """Embed one text as memory would, and return a sentence about the vector.
 

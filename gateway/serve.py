@@ -37,6 +37,7 @@ from gateway.http.forwarding import new_transport
 from gateway.http.peers import local_users_blocking
 from gateway.instance import InstanceLock
 from gateway.lost_data import refuse_lost_database_blocking
+from gateway.memory import require_model_blocking
 from gateway.observability.trace_plan import plan_traces
 from gateway.private_files import make_directories_blocking
 from gateway.rules import load_policy_blocking
@@ -160,6 +161,7 @@ async def serve(
     """
     sys.setswitchinterval(_SWITCH_S)
     check_exposure(settings)
+    await anyio.to_thread.run_sync(require_model_blocking, settings)
     plan = plan_agents(settings, environ, home_of(environ))
     if warning := await anyio.to_thread.run_sync(prepare_blocking, settings):
         _log.warning("database_begun_anew", extra={"reason": warning})

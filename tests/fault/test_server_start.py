@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import claude_agent_sdk
 import httpx
@@ -86,6 +87,20 @@ def test_an_open_door_without_tokens(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     done = run_app("demo", directory=tmp_path, host="0.0.0.0", tokens_file=tmp_path / "none")
     assert refused(done, tmp_path).startswith(f"The tokens file {tmp_path / 'none'} cannot be read")
+
+
+@pytest.mark.parametrize("what", ["none", "a file"])
+def test_a_model_of_vectors_that_is_not_there(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "model"
+    if what == "a file":
+        path.touch()
+    given: dict[str, Any] = {"embedder": "onnx", "embeddings_path": path}
+    sentence = refused(run_app("demo", directory=tmp_path, **given), tmp_path)
+    assert sentence.startswith(f"CANDOR_EMBEDDINGS_PATH={path} is not a folder")
+    assert not (tmp_path / "data").exists()
+    found = run_app("doctor", directory=tmp_path, **given)
+    assert found.returncode == 1
+    assert f"fault  {sentence}" in found.stdout
 
 
 PLACES = {
