@@ -153,7 +153,7 @@ def test_an_address_that_leads_nowhere_is_one_sentence(tmp_path: Path, address: 
 
 MAY_CREATE = "GRANT CREATE ON DATABASE {database} TO {user}; "
 REFUSED = {
-    "without_rights": ("", "the user may not do that"),
+    "without_rights": ("", "the user may not do that. It needs the right CREATE on the database"),
     "without_writing": (
         MAY_CREATE + "GRANT USAGE ON SCHEMA candor TO {user};"
         " GRANT SELECT ON ALL TABLES IN SCHEMA candor TO {user}",

@@ -52,6 +52,10 @@ _MAY_WRITE: Final = (
     " unnest('{SELECT,INSERT,UPDATE,DELETE}'::text[]) AS verb"
 )
 """Fails if a table is missing."""
+_MAY_NOT_CREATE: Final = (
+    "The database cannot be opened: the user may not do that. It needs the right CREATE on the "
+    "database, which the database's owner gives it with GRANT CREATE ON DATABASE … TO …."
+)
 _NEWER: Final = "The database was written by a newer version of this program."
 _EXPAND: Final = "-- expand\n"
 """Begins a migration after which programs that do not know it go on."""
@@ -247,7 +251,10 @@ def migrate_blocking(
         connection.execute("SET LOCAL lock_timeout TO 0")
     connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (schema,))
     create = sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema))
-    connection.execute(create)
+    try:
+        connection.execute(create)
+    except psycopg.errors.InsufficientPrivilege as exc:
+        raise StoreUnavailable(_MAY_NOT_CREATE) from exc
     steps = {0: files(__package__).joinpath("functions.sql").read_text(encoding="utf-8")}
     steps |= dict(enumerate(migrations, start=1))
     connection.execute(
