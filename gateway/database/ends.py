@@ -79,7 +79,7 @@ class Files(End):
     """The files of a data directory."""
 
     is_file = True
-    name = "the files of CANDOR_DATA_DIR"
+    name = "the directory of CANDOR_DATA_DIR"
 
     def __init__(self, connection: sqlite3.Connection, *, is_alone: bool = False) -> None:
         """With `is_alone` the connection has the file of one part, whichever is used."""

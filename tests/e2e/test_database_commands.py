@@ -123,6 +123,8 @@ def test_a_data_directory_goes_to_postgresql_and_back(tmp_path: Path, url: str) 
         (tmp_path / "data" / part.file).rename(tmp_path / part.file)
     back = run_app("db", "copy", "--to", "files", directory=tmp_path, database_url=url)
     assert (back.returncode, back.stderr) == (0, "")
+    again = run_app("db", "copy", "--to", "files", directory=tmp_path, database_url=url)
+    assert "The directory of CANDOR_DATA_DIR is not empty: " in one_sentence(again.stderr)
     assert tables_of(tmp_path / "data") == before
     for part in PARTS:
         (tmp_path / "data" / part.file).rename(tmp_path / f"back-{part.file}")
