@@ -46,4 +46,5 @@ def _parser(program: str) -> argparse.ArgumentParser:
     told = "copy conversations and memory between the files and PostgreSQL, while no server runs"
     copy = commands.add_parser("copy", help=told, description=told)
     copy.add_argument("--to", required=True, choices=("postgresql", "files"))
+    commands.metavar = f"{{{','.join(commands.choices)}}}"  # which an error about none names
     return parser

@@ -253,7 +253,7 @@ def _parser_of(command: str) -> _Parser:
 
 
 def _user_parser(parser: _Parser) -> None:
-    commands = parser.add_subparsers(dest="does", required=True)
+    commands = parser.add_subparsers(required=True)
 
     def add(name: str, run: Work, told: str) -> _Parser:
         one = commands.add_parser(name, help=told)
@@ -286,7 +286,7 @@ def _token_parser(parser: _Parser) -> None:
 
 
 def _quota_parser(parser: _Parser) -> None:
-    commands = parser.add_subparsers(dest="does", required=True)
+    commands = parser.add_subparsers(required=True)
     limits = get_args(QuotaLimit)
     for name, run, told in (
         ("show", _show_quota, "show a user's own limits"),

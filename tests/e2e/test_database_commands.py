@@ -157,6 +157,23 @@ async def go_on(directory: Path, conversation_id: str, **settings: Any) -> None:
         assert not [notice for notice in answer["notices"] if notice["code"] == "session_lost"]
 
 
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        ("db", "{check,migrate,copy}"),
+        ("user", "{add,list,role,disable,enable}"),
+        ("quota", "{show,set,reset}"),
+    ],
+)
+def test_a_command_without_its_subcommand_names_them(
+    tmp_path: Path, command: str, named: str
+) -> None:
+    done = run_app(command, directory=tmp_path)
+    assert done.returncode == 2
+    *_, last = done.stderr.splitlines()
+    assert last.endswith(f"the following arguments are required: {named}")
+
+
 def test_every_table_is_copied_or_named_with_a_reason(tmp_path: Path) -> None:
     assert run_app("db", "migrate", directory=tmp_path).returncode == 0
     for part in PARTS:
