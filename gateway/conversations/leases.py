@@ -44,6 +44,8 @@ class Lease:
     """From 1. Of a conversation that nobody has ever held: 0."""
     last_seq: int
     """The `seq` of the last event that was stored before this owner; 0 if there was none."""
+    was_let_go: bool = False
+    """The last owner lives, and had to let it go with its turns."""
 
 
 Beat = Literal["in_time", "late", "gone"]

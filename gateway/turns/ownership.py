@@ -33,7 +33,7 @@ class Recovery(Protocol):
     """
 
     async def recover(self, lease: Lease, *, was_let_go: bool) -> None:
-        """Recover the turns of a conversation that was taken; `was_let_go` by this server last."""
+        """Recover the turns of a conversation that was taken; `was_let_go` by a living server."""
 
     async def recover_all(
         self, leases: Sequence[Lease], is_foreign: Callable[[ConversationId], Awaitable[bool]]
@@ -67,6 +67,9 @@ class Heart:
         """`ttl_s` in milliseconds."""
         return round(self.ttl_s * 1000)
 
+
+_BEATS_TO_COME_BACK: Final = 2
+"""How many beats a server that was late leaves others that were without the database, too."""
 
 LONE: Final = Heart()
 
@@ -132,7 +135,9 @@ class Ownership:
         """So it is since a late beat, or since all was let go, until the two were compared."""
         self._epochs: dict[ConversationId, int] = {}
         self._let_go: dict[ConversationId, int] = {}
-        """The epochs under which this server held what it let go."""
+        """The epochs under which this server held what it let go, or could not recover then."""
+        self._beats_in_time = _BEATS_TO_COME_BACK
+        """Since the last one that was late."""
         self._coming: set[ConversationId] = set()
         """Conversations that are being created."""
         self._taking = anyio.Lock()
@@ -162,9 +167,14 @@ class Ownership:
         self._recovery = recovery
 
     async def adopt(self) -> None:
-        """Take the conversations with unfinished turns whose servers are dead, and recover them."""
+        """Take the conversations with unfinished turns whose servers are dead, and recover them.
+
+        A server that was without the database may not be the only one: it takes what others have
+        released, and leaves them some beats to do so.
+        """
+        released_only = self._beats_in_time < _BEATS_TO_COME_BACK
         async with self._taking:
-            leases = await self._leases.take_unfinished(self.node)
+            leases = await self._leases.take_unfinished(self.node, released_only=released_only)
             self._is_unsure |= bool(leases)  # until all of them are recovered
             for lease in leases:
                 await self._take(lease)
@@ -227,7 +237,10 @@ class Ownership:
         """Recover a conversation that was taken; it counts as held when that is done."""
         where = lease.conversation_id
         if self._recovery is not None:
-            was_let_go = self._let_go.get(where) == lease.epoch - 1  # nobody else had it meanwhile
+            # in the first case nobody else had it meanwhile
+            was_let_go = self._let_go.pop(where, None) == lease.epoch - 1 or lease.was_let_go
+            if was_let_go:  # still, if it cannot be recovered
+                self._let_go[where] = lease.epoch
             await self._recovery.recover(lease, was_let_go=was_let_go)
         self._let_go.pop(where, None)
         self._epochs[where] = lease.epoch
@@ -308,6 +321,7 @@ class Ownership:
             self._lose_all()
             return False
         self._must_compare |= beat == "late"
+        self._beats_in_time = 0 if beat == "late" else self._beats_in_time + 1
         self._note_beat(began_s)
         return True
 
@@ -405,7 +419,9 @@ class Ownership:
                 if held.get(conversation_id) != epoch:
                     self.lose(conversation_id)
             for conversation_id in held.keys() - self._epochs.keys() - self._coming:
-                await self._leases.release(self.node, conversation_id)
+                was_let_go = self._let_go.get(conversation_id) == held[conversation_id]
+                end = self._leases.let_go if was_let_go else self._leases.release
+                await end(self.node, conversation_id)
             self._is_unsure = False
 
     async def drain(self, keep: Collection[ConversationId]) -> None:

@@ -160,7 +160,7 @@ class TurnRecovery:
 
     async def recover(self, lease: Lease, *, was_let_go: bool) -> None:
         """Recover the turns of a conversation that was taken from a dead server, or from nobody;
-        if it `was_let_go`, from this one, which had lost its database.
+        if it `was_let_go`, from one that lives, and had lost its database.
 
         Raise `StoreUnavailable` if the store cannot be read or written.
         """

@@ -25,6 +25,12 @@ _RELEASE: Final = (
     "UPDATE leases SET node_id = NULL, incarnation = NULL"
     " WHERE node_id = :id AND incarnation = :incarnation"
 )
+_LET_GO: Final = (
+    "UPDATE leases SET incarnation = NULL"
+    " WHERE node_id = :id AND incarnation = :incarnation AND conversation_id = :conversation_id"
+)
+_WAS_LET_GO: Final = "node_id IS NOT NULL AND incarnation IS NULL"
+"""What `_LET_GO` leaves. A node that leaves, or dies, leaves both or none."""
 _TAKE: Final = (
     "INSERT INTO leases (conversation_id, node_id, incarnation, epoch, last_seq)"
     " SELECT conversations.id, :id, :incarnation, 1, (SELECT coalesce(max(seq), 0) FROM events"
@@ -47,9 +53,11 @@ _LOCK: Final = (
     " RETURNING name"
 )
 _TAKE_ONE: Final = _TAKE.format(which="conversations.id = :conversation_id")
-_TAKE_UNFINISHED: Final = _TAKE.format(
-    which="conversations.id IN (SELECT conversation_id FROM turns"
-    " WHERE state IN ('queued', 'running'))"
+_UNFINISHED: Final = "(SELECT conversation_id FROM turns WHERE state IN ('queued', 'running'))"
+_TAKE_UNFINISHED: Final = _TAKE.format(which=f"conversations.id IN {_UNFINISHED}")
+_ENDED: Final = "(SELECT conversation_id FROM leases WHERE incarnation IS NULL)"
+_TAKE_RELEASED: Final = _TAKE.format(
+    which=f"conversations.id IN {_UNFINISHED} AND conversations.id IN {_ENDED}"
 )
 
 
@@ -65,10 +73,14 @@ def take_blocking(
     """Take a conversation within an open transaction; see `LeaseStore.take`."""
     values = columns_of(node, conversation_id=conversation_id, now=now_ms)
     mine = f"{_MINE} AND conversation_id = :conversation_id"
-    for sql in (mine, _TAKE_ONE):
-        if found := writer.execute(sql, values).fetchall():
-            return read_value(Lease, found[0])
-    return None
+    if found := writer.execute(mine, values).fetchall():
+        return read_value(Lease, found[0])
+    let_go = writer.execute(
+        f"SELECT 1 FROM leases WHERE conversation_id = :conversation_id AND {_WAS_LET_GO}",  # noqa: S608
+        values,
+    ).fetchall()
+    found = writer.execute(_TAKE_ONE, values).fetchall()
+    return read_value(Lease, found[0], was_let_go=bool(let_go)) if found else None
 
 
 class Fence:
@@ -208,14 +220,25 @@ class LeaseStore:
             is_synced=False,
         )
 
-    async def take_unfinished(self, node: Node) -> Sequence[Lease]:
-        """Take all conversations with queued or running turns that no living node holds."""
+    async def take_unfinished(self, node: Node, *, released_only: bool = False) -> Sequence[Lease]:
+        """Take all conversations with queued or running turns that no living node holds; with
+        `released_only` those that their last owner has released or let go.
+        """
 
-        def work(writer: Connection) -> list[Any]:
+        def work(writer: Connection) -> list[Lease]:
             values = columns_of(node, now=self._clock(writer))
-            return writer.execute(_TAKE_UNFINISHED, values).fetchall()
+            rows = writer.execute(
+                f"SELECT conversation_id FROM leases WHERE {_WAS_LET_GO}"  # noqa: S608
+                f" AND conversation_id IN {_UNFINISHED}"
+            ).fetchall()
+            let_go = {row["conversation_id"] for row in rows}
+            take = _TAKE_RELEASED if released_only else _TAKE_UNFINISHED
+            return [
+                read_value(Lease, row, was_let_go=row["conversation_id"] in let_go)
+                for row in writer.execute(take, values).fetchall()
+            ]
 
-        return [read_value(Lease, row) for row in await self._database.write(work)]
+        return await self._database.write(work)
 
     async def release(self, node: Node, conversation_id: ConversationId) -> None:
         """End a lease that the node holds; its epoch stays. No error if it does not hold it."""
@@ -223,6 +246,10 @@ class LeaseStore:
             f"{_RELEASE} AND conversation_id = :conversation_id",
             columns_of(node, conversation_id=conversation_id),
         )
+
+    async def let_go(self, node: Node, conversation_id: ConversationId) -> None:
+        """Do as `release` does, and have the next owner know that turns of it were cut off."""
+        await self._database.execute(_LET_GO, columns_of(node, conversation_id=conversation_id))
 
     async def held(self, node: Node) -> Sequence[Lease]:
         """List the leases of a node, by conversation."""

@@ -206,6 +206,34 @@ class LeaseStoreSuite(StoresSuite):
             assert {lease.conversation_id: lease.epoch for lease in taken} == {A: 2, "cnv_c": 1}
             assert await there.leases.take_unfinished(THERE) == []
 
+    async def test_the_next_owner_knows_whether_turns_were_let_go(self, opens: OpenStores) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            names = [ConversationId(f"cnv_{name}") for name in "abcd"]
+            for name in "bcd":
+                await here.conversations.create(conversation(name))
+            for name in "abcd":
+                await here.turns.accept(turn(name, name, state="running"))
+            let_go, taken_alone, released, died = names
+            for name in names:
+                await here.leases.take(HERE, name)
+            await there.leases.let_go(THERE, died)  # not its to let go
+            for name in (let_go, taken_alone):
+                await here.leases.let_go(HERE, name)
+            await here.leases.release(HERE, released)
+            assert {lease.conversation_id for lease in await here.leases.held(HERE)} == {died}
+            await here.leases.beat(HERE, ttl_ms=OVER_MS)
+            alone = await there.leases.take(THERE, taken_alone)
+            assert alone is not None
+            found = [alone, *await there.leases.take_unfinished(THERE, released_only=True)]
+            assert {lease.conversation_id: lease.was_let_go for lease in found} == {
+                let_go: True,
+                taken_alone: True,
+                released: False,
+            }
+            (last,) = await there.leases.take_unfinished(THERE)
+            assert (last.conversation_id, last.epoch, last.was_let_go) == (died, 2, False)
+
     async def test_a_lease_knows_the_last_event_before_it(self, stores: Stores) -> None:
         await _begin(stores, stores)
         one = await stores.turns.accept(turn("1"))

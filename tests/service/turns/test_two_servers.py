@@ -109,6 +109,45 @@ async def test_a_turn_that_its_own_server_let_go_is_told_as_that(
         assert (result["outcome"], result["cause"]) == ("engine_failed", "database_lost")
 
 
+async def test_a_turn_that_another_server_let_go_is_told_as_that_by_the_one_that_takes_it(
+    tmp_path: Path,
+) -> None:
+    async with two_servers(tmp_path) as (here, there, leases):
+        accepted = await here.begin()
+        here.ownership.let_go()
+        await leases.let_go(here.ownership.node, accepted.conversation_id)
+        await there.ownership.beat()
+        result = await there.result_of(accepted)
+        assert (result["outcome"], result["cause"]) == ("engine_failed", "database_lost")
+
+
+async def test_servers_that_were_without_the_database_leave_each_other_time_to_come_back(
+    tmp_path: Path,
+) -> None:
+    """The one that comes first does not know whether the other one died meanwhile."""
+    async with two_servers(tmp_path) as (here, there, leases):
+        accepted = await here.begin()
+        here.ownership.let_go()
+        for services in (here, there):
+            await leases.beat(services.ownership.node, ttl_ms=0)
+        for services in (there, here, there):
+            await services.ownership.beat()
+        result = await here.result_of(accepted)
+        assert (result["outcome"], result["cause"]) == ("engine_failed", "database_lost")
+
+
+async def test_a_server_that_died_during_an_outage_is_taken_over_after_a_few_beats(
+    tmp_path: Path,
+) -> None:
+    async with two_servers(tmp_path) as (here, there, leases):
+        accepted = await here.begin()
+        for services in (here, there):
+            await leases.beat(services.ownership.node, ttl_ms=0)
+        for _ in range(3):
+            await there.ownership.beat()
+        assert (await there.result_of(accepted))["cause"] == "crashed"
+
+
 async def test_a_server_that_starts_leaves_the_turns_of_a_living_one_alone(tmp_path: Path) -> None:
     async with running_services(tmp_path / "a", node="a") as here:
         accepted = await here.begin()

@@ -158,6 +158,36 @@ async def test_what_was_let_go_is_recovered_as_that_unless_another_server_had_it
     assert recovered == [False, not by_another]
 
 
+async def test_what_was_let_go_is_still_recovered_as_that_when_the_first_try_failed(
+    tmp_path: Path,
+) -> None:
+    recovered: list[bool] = []
+
+    class FailingOnce:
+        async def recover(self, _: Lease, *, was_let_go: bool) -> None:
+            recovered.append(was_let_go)
+            if len(recovered) == 1:
+                raise StoreUnavailable("The database cannot be reached.")
+
+        async def recover_all(self, *_: object) -> None:
+            """Nothing was left."""
+
+    async with open_file(tmp_path) as database:
+        stores, leases = stores_on(database), LeaseStore(database)
+        await stores.conversations.create(conversation())
+        ownership = Ownership(leases, HERE)
+        await ownership.begin()
+        assert await ownership.hold(A) == 1
+        await ownership.start(FailingOnce())
+        await stores.turns.accept(turn("1", state="running", epoch=1))
+        ownership.let_go()
+        with pytest.raises(StoreUnavailable):
+            await ownership.beat()
+        await ownership.beat()
+        assert ownership.holds(A)
+    assert recovered == [True, True]
+
+
 class Slow:
     """Recovers when it is told to."""
 
