@@ -65,6 +65,36 @@ def test_a_person_signs_in_sees_their_name_works_and_signs_out(
     assert answer.status_code == 401
 
 
+def test_a_draft_does_not_outlive_the_session_of_its_user(
+    open_page: OpenPage, server: LiveServer
+) -> None:
+    chat = open_page(url=server.url)
+    chat.witness.network_may_fail = True
+
+    def come_in(name: str) -> None:
+        chat.get("provider-sign-in").click()
+        chat.page.get_by_placeholder("sub").fill(name)
+        chat.page.get_by_role("button", name="Authorize").click()
+        chat.page.wait_for_url(f"{server.url}/**")
+        expect(chat.get("demo-banner")).to_be_visible()
+
+    come_in("ada")
+    chat.composer.fill("a draft of Ada")
+    chat.get("open-settings").click()
+    chat.get("end-session").click()
+    come_in("ada")
+    expect(chat.composer).to_have_value("")
+    chat.composer.fill("a draft of Ada")
+    chat.page.context.clear_cookies(name="candor_session")  # as if it had expired
+    chat.page.reload()
+    come_in("ben")
+
+    expect(chat.composer).to_have_value("")
+    assert chat.page.evaluate("sessionStorage.getItem('candor.owner')").endswith("ben")
+    chat.witness.forget()  # the provider's page
+    chat.witness.network_may_fail = True
+
+
 def test_a_sign_in_that_fails_is_told_on_the_page(open_page: OpenPage, server: LiveServer) -> None:
     chat = open_page(url=server.url, locale="zh-CN")
     expect(chat.get("provider-sign-in")).to_have_text("使用您的账号登录")

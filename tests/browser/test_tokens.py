@@ -1,8 +1,10 @@
 """A server that wants to know who is there: signing in, and seeing one's own conversations alone."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
@@ -91,3 +93,87 @@ def test_nothing_is_shown_before_the_token_is_right_and_nothing_of_others(
         expect(page.get_by_test_id("sign-in")).to_be_visible()
         assert page.evaluate("sessionStorage.getItem('candor.token')") is None
     expect(other.page.get_by_text("my-own")).to_have_count(0)
+
+
+def save_prompt(chat: ChatPage, text: str) -> None:
+    chat.composer.fill(text)
+    chat.get("save-prompt").click()
+
+
+def expect_prompts(chat: ChatPage, query: str, count: int) -> None:
+    chat.composer.fill(f"/{query}")
+    chat.composer.press("End")
+    chat.page.wait_for_timeout(500)  # nothing tells that nothing is offered
+    expect(chat.get("completion")).to_have_count(count)
+    chat.composer.fill("")
+
+
+def test_the_next_user_finds_nothing_of_the_one_before_in_any_tab(
+    open_page: OpenPage, closed_server: LiveServer, tokens: dict[str, str], tmp_path: Path
+) -> None:
+    file = tmp_path / "secret plan.md"
+    file.write_text("# Plan", encoding="utf-8")
+    chat = open_page(url=closed_server.url)
+    chat.page.evaluate("localStorage.setItem('candor.prompts', '[\"oil the old lamp\"]')")
+    sign_in(chat, tokens["ada"])
+    chat.ask("/ada-was-here")
+    expect_prompts(chat, "lamp", 1)
+    save_prompt(chat, "fill the lamp")
+    expect_prompts(chat, "lamp", 2)
+    chat.get("attach-input").set_input_files(file)
+    expect(chat.page.locator(".attachment[data-path]")).to_have_count(1)
+    chat.composer.fill("a draft of Ada")
+    beside = chat.page.context.new_page()
+    beside.goto(closed_server.url)
+    beside.get_by_test_id("composer").fill("another draft of Ada")
+    chat.page.reload()
+    expect(chat.composer).to_have_value("a draft of Ada")
+    expect(chat.page.locator(".attachment[data-path]")).to_have_count(1)
+    chat.get("open-settings").click()
+
+    chat.get("sign-out").click()
+    sign_in(chat, tokens["ben"])
+
+    for page in (chat.page, beside):
+        expect(page.get_by_test_id("sign-in")).to_have_count(0)
+        expect(page.get_by_test_id("welcome")).to_be_visible()
+        expect(page.get_by_test_id("composer")).to_have_value("")
+        expect(page.locator(".attachment")).to_have_count(0)
+        assert "#" not in page.url
+    expect_prompts(chat, "lamp", 0)
+    chat.get("open-settings").click()
+    chat.get("sign-out").click()
+    sign_in(chat, tokens["ada"])
+    expect(chat.get("welcome")).to_be_visible()
+    expect_prompts(chat, "lamp", 2)
+
+
+def test_what_a_user_left_is_not_sent_in_the_name_of_the_next_one(
+    open_page: OpenPage, browser: Browser, directory: Path, tokens: dict[str, str], tmp_path: Path
+) -> None:
+    kept = (directory / "tokens").read_text("utf-8").splitlines(keepends=True)
+    file = tmp_path / "tokens"
+    file.write_text("".join(kept), encoding="utf-8")
+    file.chmod(0o600)
+    settings = {"tokens_file": file, "host": "0.0.0.0", **SETTINGS}
+    with started_server(tmp_path / "server", **settings) as server:
+        chat = open_page(url=server.url)
+        sign_in(chat, tokens["ada"])
+        expect(chat.get("welcome")).to_be_visible()
+        expect(chat.get("sign-in")).to_have_count(0)
+        file.write_text("".join(line for line in kept if "ada" not in line), encoding="utf-8")
+        headers = {"Authorization": f"Bearer {tokens['ada']}"}
+        while httpx.get(f"{server.url}/session", headers=headers, trust_env=False).is_success:
+            time.sleep(0.1)
+        chat.send("/words-of-ada")
+        expect(chat.get("sign-in")).to_be_visible()
+
+        sign_in(chat, tokens["ben"])
+
+        expect(chat.get("sign-in")).to_have_count(0)
+        expect(chat.get("demo-banner")).to_be_visible()
+        chat.ask("/words-of-ben")
+        expect(chat.page.get_by_text("words-of-ada")).to_have_count(0)
+        chat.page.reload()
+        expect(chat.turn.message).to_have_text("/words-of-ben")
+        expect(chat.items).to_have_count(1)

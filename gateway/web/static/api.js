@@ -1,7 +1,7 @@
 // Sends one request to the gateway with the token, and parses the error shape. Asks for a missing token.
 
 import { t } from "/static/i18n.js";
-import { currentToken, findToken, signedIn } from "/static/session.js";
+import { currentToken, findToken, signedIn, signedInAs } from "/static/session.js";
 
 /** An answer that is no success, or none at all (`code` is then "network"). `isFinal`: the same request would fail again. */
 export class ApiError extends Error {
@@ -42,12 +42,6 @@ export function onUnreachable(hear) {
   unreachable = hear;
 }
 
-async function signIn(path) {
-  // All requests that were refused at the same time wait for the same panel.
-  const ask = (isWrong, elsewhere) => askForToken(isWrong, elsewhere, path);
-  tokenAsked ??= findToken(currentToken(), ask).finally(() => { tokenAsked = null; });
-  signedIn(await tokenAsked);
-}
 
 const WITH_BODY = new Set(["POST", "PATCH", "PUT"]);
 
@@ -83,6 +77,19 @@ async function attempt(path, options) {
     unreachable();
     throw networkError();
   }
+}
+
+async function takeToken(path) {
+  signedIn(await findToken(currentToken(), (isWrong, elsewhere) => askForToken(isWrong, elsewhere, path)));
+  // A request of the user before must not be sent in the name of the next one.
+  const response = await attempt("/session", {});
+  if (response.ok) await signedInAs((await response.json()).user);
+}
+
+/** All requests that were refused at the same time wait for the same panel. */
+function signIn(path) {
+  tokenAsked ??= takeToken(path).finally(() => { tokenAsked = null; });
+  return tokenAsked;
 }
 
 async function errorFrom(response) {

@@ -8,7 +8,8 @@ import { applyWords } from "/static/i18n.js";
 import { drawIcons } from "/static/icons.js";
 import { Page } from "/static/page.js";
 import { applyLooks } from "/static/preferences.js";
-import { readReadiness } from "/static/routes.js";
+import { readReadiness, readSession } from "/static/routes.js";
+import { signedInAs } from "/static/session.js";
 import { startShortcuts } from "/static/shortcuts.js";
 import { askForToken } from "/static/sign-in.js";
 import { showHidden } from "/static/visible.js";
@@ -24,6 +25,12 @@ async function showReadiness() {
   if (readiness.demo) showDemoBanner(byId("banner"), model);
 }
 
+/** Another tab may have changed who is signed in. */
+async function noteUser() {
+  const { user } = await readSession().catch(() => ({}));
+  if (user) await signedInAs(user);
+}
+
 applyLooks();
 applyWords();
 drawIcons();
@@ -35,8 +42,12 @@ byId("open-settings").addEventListener("click", async () => (await import("/stat
 watchConnection(byId("offline"), () => {
   page.refresh();
   showReadiness();
+noteUser();
+document.addEventListener("visibilitychange", () => { if (!document.hidden) noteUser(); });
 });
 byId("open-operations").addEventListener("click", async () => (await import("/static/operations-panel.js")).openOperations());
 byId("open-schedules").addEventListener("click", async () => (await import("/static/schedules-panel.js")).openSchedules({ here: page.here, changed: () => page.refresh() }));
 byId("open-memory").addEventListener("click", async () => (await import("/static/memory-panel.js")).openMemoryPanel());
 showReadiness();
+noteUser();
+document.addEventListener("visibilitychange", () => { if (!document.hidden) noteUser(); });

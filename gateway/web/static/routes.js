@@ -225,6 +225,9 @@ export const listFileChanges = (conversationId, turnId) => requestJson(path("con
 
 export const readWorkspaceFile = (file, signal) => request(`/workspace/file?${inTree({ path: file })}`, { accept: "*/*", signal });
 
+/** The user whose requests these are: `{user, role, signed_in_by}`. */
+export const readSession = () => requestJson("/session");
+
 /** What the gateway says of itself, also while it is not ready. */
 export async function readReadiness() {
   const response = await request("/readyz", { anyStatus: true });

@@ -1,6 +1,6 @@
 // The token of the person, shared by the open tabs of this browser and kept nowhere else: the last tab that closes takes it along.
 
-import { keep, recall } from "/static/storage.js";
+import { forgetAll, keep, ownedBy, recall } from "/static/storage.js";
 
 const TOKEN_KEY = "token";
 const ASK_MS = 300;
@@ -15,11 +15,24 @@ export function signedIn(token) {
   channel?.postMessage({ token });
 }
 
-/** Forget the token in every tab. */
-export function signOut() {
-  keep(TOKEN_KEY, "");
-  channel?.postMessage({ isOut: true });
+/** Load the page anew, at no conversation. */
+function startOver() {
+  history.replaceState(null, "", location.pathname);
   location.reload();
+}
+
+/** Note who is signed in. After another user the page is loaded anew without what that user left, and this never returns. */
+export async function signedInAs(user) {
+  if (!ownedBy(user, { [TOKEN_KEY]: currentToken() })) return;
+  startOver();
+  await new Promise(() => {});
+}
+
+/** Forget the token in every tab, and what was typed there: the next person may be another user. */
+export function signOut() {
+  forgetAll();
+  channel?.postMessage({ isOut: true });
+  startOver();
 }
 
 /** Resolves to the first token of another tab that is not `refused`. */
@@ -50,8 +63,8 @@ export async function findToken(refused, ask) {
 channel?.addEventListener("message", ({ data }) => {
   const token = currentToken();
   if (data?.isAsking && token) channel.postMessage({ token });
-  if (data?.isOut && token) {
-    keep(TOKEN_KEY, "");
-    location.reload();
+  if (data?.isOut) {
+    forgetAll();
+    startOver();
   }
 });

@@ -6,6 +6,7 @@ import { el, setText } from "/static/dom.js";
 import { t } from "/static/i18n.js";
 import { allowNotifications } from "/static/notification.js";
 import { prefer, preferences } from "/static/preferences.js";
+import { readSession } from "/static/routes.js";
 import { currentToken, signOut } from "/static/session.js";
 import { openWebhooks } from "/static/webhooks-dialog.js";
 
@@ -41,7 +42,7 @@ function notificationSwitch() {
 
 /** Shows who is signed in, and what ends the session of one who came through the provider. */
 async function showPerson(place) {
-  const { user, signed_in_by: way } = await requestJson("/session");
+  const { user, signed_in_by: way } = await readSession();
   if (way === "nothing") return;
   const leave = async () => {
     await requestJson("/auth/sign-out", { method: "POST" });
