@@ -95,6 +95,42 @@ def test_nothing_is_shown_before_the_token_is_right_and_nothing_of_others(
     expect(other.page.get_by_text("my-own")).to_have_count(0)
 
 
+def wide(token: str) -> str:
+    """Write a token as an input method does in its full-width mode."""
+    return "".join(chr(ord(char) + 0xFEE0) for char in token)
+
+
+def test_a_token_that_no_header_can_carry_is_refused_and_can_be_typed_again(
+    open_page: OpenPage, closed_server: LiveServer, tokens: dict[str, str]
+) -> None:
+    chat = open_page(url=closed_server.url)
+
+    sign_in(chat, "令牌")
+
+    expect(chat.get("sign-in")).to_contain_text("That token was not accepted.")
+    expect(chat.get("token-input")).to_be_focused()
+
+    sign_in(chat, wide(tokens["ada"]))
+
+    expect(chat.get("sign-in")).to_have_count(0)
+    expect(chat.get("demo-banner")).to_be_visible()
+
+
+def test_a_kept_token_that_no_header_can_carry_is_asked_for_again(
+    open_page: OpenPage, closed_server: LiveServer, tokens: dict[str, str]
+) -> None:
+    chat = open_page(url=closed_server.url)
+    chat.witness.network_may_fail = True
+    expect(chat.get("sign-in")).to_be_visible()
+    chat.page.evaluate("sessionStorage.setItem('candor.token', '令牌')")
+    chat.page.reload()
+
+    sign_in(chat, tokens["ada"])
+
+    expect(chat.get("sign-in")).to_have_count(0)
+    expect(chat.get("demo-banner")).to_be_visible()
+
+
 def save_prompt(chat: ChatPage, text: str) -> None:
     chat.composer.fill(text)
     chat.get("save-prompt").click()

@@ -7,7 +7,16 @@ const ASK_MS = 300;
 
 const channel = "BroadcastChannel" in window ? new BroadcastChannel("candor-session") : null;
 
-export const currentToken = () => recall(TOKEN_KEY);
+// A header carries nothing else, and a request with such a token fails before it is sent.
+const SENDABLE = /^[\x21-\x7e]+$/;
+
+export const isSendable = (token) => SENDABLE.test(token);
+
+/** The token kept in this tab; null if there is none that can be sent. */
+export function currentToken() {
+  const token = recall(TOKEN_KEY);
+  return token !== null && isSendable(token) ? token : null;
+}
 
 /** Keep a token in this tab, and give it to tabs that wait for one. */
 export function signedIn(token) {
@@ -39,7 +48,7 @@ export function signOut() {
 function nextToken(refused, signal) {
   return new Promise((resolve) => {
     channel?.addEventListener("message", ({ data }) => {
-      if (data?.token && data.token !== refused) resolve(data.token);
+      if (data?.token && isSendable(data.token) && data.token !== refused) resolve(data.token);
     }, { signal });
   });
 }

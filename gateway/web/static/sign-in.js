@@ -2,6 +2,7 @@
 
 import { el } from "/static/dom.js";
 import { t } from "/static/i18n.js";
+import { isSendable } from "/static/session.js";
 
 const REASONS = new Set(["sign_in_refused", "provider_unavailable"]);
 
@@ -20,6 +21,7 @@ function takeReason() {
 export function askForToken(isWrong, elsewhere, path) {
   return new Promise((resolve) => {
     const field = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, autofocus: !path, "data-testid": "token-input" });
+    const wrong = el("p", { class: "field-error", role: "alert", hidden: !isWrong }, t("sign_in_wrong"));
     const reason = takeReason();
     const provider = path && el("div", { class: "dialog-actions" },
       el("a", { class: "button primary", href: `.${path}`, autofocus: true, "data-testid": "provider-sign-in" }, t("sign_in_provider")));
@@ -29,14 +31,20 @@ export function askForToken(isWrong, elsewhere, path) {
       provider,
       el("p", {}, t(path ? "sign_in_or_token" : "sign_in_body")),
       el("label", { class: "field", for: "token" }, el("span", {}, t("token")), field),
-      isWrong && el("p", { class: "field-error", role: "alert" }, t("sign_in_wrong")),
+      wrong,
       el("div", { class: "dialog-actions" }, el("button", { class: "button primary", type: "submit", "data-testid": "token-submit" }, t("sign_in"))));
     const dialog = el("dialog", { class: "dialog sign-in", "aria-label": t("sign_in_title"), "data-testid": "sign-in" }, form);
     dialog.addEventListener("cancel", (event) => event.preventDefault());
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const token = field.value.trim();
+      // An input method may have typed it in wide characters.
+      const token = field.value.normalize("NFKC").trim();
       if (!token) return;
+      wrong.hidden = isSendable(token);
+      if (!wrong.hidden) {
+        field.select();
+        return;
+      }
       dialog.remove();
       resolve(token);
     });
