@@ -1,5 +1,7 @@
 """Text of a model: what Markdown becomes, while it is written and when it is whole."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -34,6 +36,30 @@ WRITE = """async (text) => {
   live.element.remove();
   return { states: [...new Set(states)], isKept };
 }"""
+
+# Gives the text to the page letter by letter; returns every state that was shown.
+LETTERS = """async (text) => {
+  const { LiveText } = await import("/static/live-text.js");
+  const live = new LiveText();
+  document.getElementById("transcript").append(live.element);
+  const states = [];
+  for (let length = 1; length <= text.length; length += 1) {
+    live.update(text.slice(0, length));
+    const wanted = performance.now() + 60;
+    while (performance.now() < wanted) await new Promise(requestAnimationFrame);
+    states.push(live.element.innerText);
+  }
+  live.element.remove();
+  return states;
+}"""
+
+HAN_EMPHASIS = [
+    ("**注意：**请先备份", "strong", "注意："),
+    ("使用**“双引号”**时", "strong", "“双引号”"),
+    ("这是**重点。**接下来", "strong", "重点。"),
+    ("~~删除。~~后文", "s", "删除。"),
+    ("**`代码`**后文", "strong", "代码"),
+]
 
 # Gives the text to the page in pieces; returns what became of it, and how often nodes were compared.
 PIECES = """async ([text, size]) => {
@@ -107,6 +133,22 @@ def test_markdown_becomes_structure(talk: ChatPage, server: LiveServer) -> None:
     expect(reply.locator("[data-note]")).to_be_focused()
     expect(reply.locator("[data-note]")).to_contain_text("Because of this.")
     expect(reply.get_by_role("link", name="a file")).to_have_attribute("title", "notes/a.md")
+
+
+def test_emphasis_beside_chinese_punctuation_is_emphasis(talk: ChatPage) -> None:
+    text = "\n\n".join(text for text, _, _ in HAN_EMPHASIS)
+
+    reply = talk.ask(script({"text": text})).reply
+
+    for paragraph, (_, name, words) in zip(reply.locator("p").all(), HAN_EMPHASIS, strict=True):
+        expect(paragraph.locator(name)).to_have_text(words)
+        expect(paragraph).not_to_contain_text(re.compile("[*~]"))
+
+
+def test_no_marks_are_shown_while_chinese_emphasis_is_written(talk: ChatPage) -> None:
+    for text, _, _ in HAN_EMPHASIS:
+        states = talk.page.evaluate(LETTERS, text)
+        assert [state for state in states if re.search("[*~`]", state)] == []
 
 
 def test_a_late_word_of_a_diagram_that_has_left_the_page_does_nothing(talk: ChatPage) -> None:

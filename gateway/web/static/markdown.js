@@ -2,6 +2,7 @@
 
 import MarkdownIt from "/static/vendor/markdown-it-15.0.3.js";
 import DOMPurify from "/static/vendor/dompurify-3.4.18.js";
+import cjkFriendly from "/static/vendor/markdown-it-cjk-friendly-3.0.0.js";
 import { math } from "/static/markdown-math.js";
 import { notes } from "/static/markdown-notes.js";
 import { closeInline, withoutHalfBlock } from "/static/markdown-open.js";
@@ -27,6 +28,8 @@ markdown.helpers.parseLinkDestination = (text, start, end) => {
 };
 // Blocks are parsed first and rendered one by one.
 markdown.core.ruler.disable(["normalize", "block", "strip_references"]);
+// By CommonMark alone `**注意：**请` is not bold: it expects a space or punctuation behind the closing marks.
+markdown.use(cjkFriendly);
 markdown.use(notes);
 markdown.use(math);
 
