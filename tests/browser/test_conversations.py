@@ -175,10 +175,11 @@ def test_a_running_conversation_can_be_left_and_is_marked_until_it_is_over(chat:
     expect(chat.open_item).to_have_attribute("data-state", "idle")
 
 
-def test_clear_starts_a_new_conversation(chat: ChatPage) -> None:
-    chat.ask("my boat is the Otter")
+@pytest.mark.parametrize("command", ["/clear", "／clear"])
+def test_clear_starts_a_new_conversation(chat: ChatPage, command: str) -> None:
+    chat.ask(f"my boat is the Otter {command}")
     address = chat.page.url
-    chat.send("/clear")
+    chat.send(command)
 
     expect(chat.get("welcome")).to_be_visible()
     expect(chat.composer).to_have_value("")

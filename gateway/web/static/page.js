@@ -258,7 +258,8 @@ export class Page {
   // -- what a person does -----------------------------------------------------------------------
 
   async #send(text) {
-    if (text.trim().toLowerCase() === "/clear") {
+    // An input method may have typed the slash in its wide form.
+    if (text.normalize("NFKC").trim().toLowerCase() === "/clear") {
       keepDraft(this.#conversation.id, this.#composer.text);
       this.startNew();
       return;
