@@ -239,6 +239,17 @@ def test_a_list_below_a_task_is_indented_as_a_task_is(talk: ChatPage) -> None:
     assert all(child - parents[0] > 20 for child in children), lefts
 
 
+def test_cells_of_chinese_text_are_wide_and_cells_of_numbers_narrow(talk: ChatPage) -> None:
+    words = "这一列里是一段比较长的中文说明文字。" * 4
+    text = f"| 项 |{' 说明 |' * 6}\n|{' - |' * 7}\n| 42 |{f' {words} |' * 6}\n"
+
+    reply = talk.ask(script({"text": text})).reply
+
+    widths = reply.locator("td").evaluate_all("(cells) => cells.map((cell) => cell.offsetWidth)")
+    assert widths[0] < 80
+    assert min(widths[1:]) >= 140, widths
+
+
 def test_mail_and_telephone_links_lead_there_and_other_targets_leave_their_words(
     talk: ChatPage,
 ) -> None:

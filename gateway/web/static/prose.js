@@ -16,6 +16,8 @@ const BATCH_TOKENS = 150;
 const STRETCH_CHARS = 20_000;
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:/m;
 const BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, td, th, blockquote, div[data-note]";
+// Text of this length breaks into lines, and between Chinese characters it breaks anywhere.
+const LONG_CELL_CHARS = 12;
 
 function frameTable(table) {
   const frame = el("div", { class: "table-frame", tabindex: "0" });
@@ -60,6 +62,7 @@ function frame(fragment) {
   each("sup[data-note-reference]", linkNote);
   each("div[data-note]", frameNote);
   each("a[data-path]", linkFile);
+  each("td, th", (cell) => cell.classList.toggle("is-long", cell.textContent.length > LONG_CELL_CHARS));
   each(BLOCKS, (block) => { block.dir = "auto"; });
   drawMath(fragment);
   return fragment;
