@@ -250,6 +250,20 @@ def test_cells_of_chinese_text_are_wide_and_cells_of_numbers_narrow(talk: ChatPa
     assert min(widths[1:]) >= 140, widths
 
 
+@pytest.mark.parametrize("gap", ["\n", "\n\n"])
+def test_the_marker_of_a_list_item_stands_where_its_text_begins(talk: ChatPage, gap: str) -> None:
+    text = f"- קודם כל לגבות{gap}- ואז להמשיך\n\nNext:\n\n- Back up{gap}- Go on\n"
+
+    reply = talk.ask(script({"text": text})).reply
+
+    expect(reply.locator("li")).to_have_count(4)
+    found = reply.locator("li").evaluate_all("""(items) => items.map((item) => {
+      const [own, list] = [item.getBoundingClientRect(), item.parentNode.getBoundingClientRect()];
+      return [getComputedStyle(item).direction, own.left - list.left, list.right - own.right];
+    })""")
+    assert found == [["rtl", 0, 24]] * 2 + [["ltr", 24, 0]] * 2
+
+
 def test_mail_and_telephone_links_lead_there_and_other_targets_leave_their_words(
     talk: ChatPage,
 ) -> None:

@@ -15,7 +15,9 @@ const MAX_TOKENS = 600;
 const BATCH_TOKENS = 150;
 const STRETCH_CHARS = 20_000;
 const DEFINITION = /^ {0,3}\[[^\]\n]+\]:/m;
-const BLOCKS = "p, li, h1, h2, h3, h4, h5, h6, td, th, blockquote, div[data-note]";
+const BLOCKS = "p, h1, h2, h3, h4, h5, h6, td, th, div[data-note]";
+const LISTS = "ul, ol, li, blockquote";
+const RIGHT_TO_LEFT = /^[^\p{L}]*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Nko}\p{Script=Syriac}\p{Script=Thaana}]/u;
 // Text of this length breaks into lines, and between Chinese characters it breaks anywhere.
 const LONG_CELL_CHARS = 12;
 
@@ -64,6 +66,8 @@ function frame(fragment) {
   each("a[data-path]", linkFile);
   each("td, th", (cell) => cell.classList.toggle("is-long", cell.textContent.length > LONG_CELL_CHARS));
   each(BLOCKS, (block) => { block.dir = "auto"; });
+  // "auto" does not look into blocks that have a direction themselves.
+  each(LISTS, (list) => { list.dir = RIGHT_TO_LEFT.test(list.textContent) ? "rtl" : "ltr"; });
   drawMath(fragment);
   return fragment;
 }
