@@ -101,6 +101,29 @@ def test_the_box_completes_files_skills_and_saved_prompts_and_recalls_what_was_s
     expect(chat.composer).to_have_value("")
 
 
+@pytest.mark.parametrize("before", ["看", "看 ", "请看："])
+@pytest.mark.parametrize("sign", ["@", "＠"])
+def test_a_file_is_offered_beside_chinese_text(
+    chat: ChatPage, server: LiveServer, before: str, sign: str
+) -> None:
+    (server.workspace / "kettle.md").write_text("x", encoding="utf-8")
+    chat.composer.fill(f"{before}{sign}kettl")
+    chat.composer.press("End")
+    chat.composer.press_sequentially("e")
+
+    chat.get("completion").first.click()
+
+    expect(chat.composer).to_have_value(f"{before}kettle.md ")
+
+
+def test_no_file_is_offered_within_an_address(chat: ChatPage, server: LiveServer) -> None:
+    (server.workspace / "kettle.md").write_text("x", encoding="utf-8")
+    for address in ("ada@kettle", "a.d_a+1@kettle", "写信给ada@kettle"):
+        chat.composer.fill(address)
+        chat.page.wait_for_timeout(300)  # nothing tells that nothing is offered
+        expect(chat.get("completion")).to_have_count(0)
+
+
 def test_the_panel_shows_files_as_text_and_keeps_what_the_policy_keeps(
     chat: ChatPage, server: LiveServer
 ) -> None:

@@ -6,7 +6,8 @@ import { dropPrompt, savedPrompts } from "/static/saved-prompts.js";
 import { readSkills } from "/static/skills.js";
 
 const MAX_FILES = 12;
-const MENTION = /(?:^|\s)@([^\s@]*)$/u;
+// Chinese and Japanese have no spaces; behind other letters `@` is part of an address.
+const MENTION = /(?:^|[\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}，。、；：！？（《「“])[@＠]([^\s@＠]*)$/u;
 const COMMAND = /^[/／](\S*)$/u;
 
 // The gateway shows the model a picture that is named in backticks.
