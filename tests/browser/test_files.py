@@ -124,6 +124,23 @@ def test_no_file_is_offered_within_an_address(chat: ChatPage, server: LiveServer
         expect(chat.get("completion")).to_have_count(0)
 
 
+@pytest.mark.parametrize("take", ["Enter", "Tab", "click"])
+def test_a_completion_can_be_undone(chat: ChatPage, server: LiveServer, take: str) -> None:
+    (server.workspace / "kettle.md").write_text("x", encoding="utf-8")
+    chat.composer.press_sequentially("see @kettle")
+    offered = chat.get("completion")
+    expect(offered).to_have_count(1)
+    if take == "click":
+        offered.click()
+    else:
+        chat.composer.press(take)
+    expect(chat.composer).to_have_value("see kettle.md ")
+
+    chat.composer.press("Control+z")
+
+    expect(chat.composer).to_have_value("see @kettle")
+
+
 def test_the_panel_shows_files_as_text_and_keeps_what_the_policy_keeps(
     chat: ChatPage, server: LiveServer
 ) -> None:

@@ -115,7 +115,9 @@ export class Suggestions {
   #choose(item) {
     const { start, end } = this.#place;
     this.close();
-    this.#field.setRangeText(item.insert, start, end, "end");
+    this.#field.setSelectionRange(start, end);
+    // Only text that the browser inserts can be undone with its own keys.
+    if (!document.execCommand("insertText", false, item.insert)) this.#field.setRangeText(item.insert, start, end, "end");
     this.#inserted();
     this.#look();
   }
