@@ -169,6 +169,23 @@ def test_renaming_and_deleting_by_keyboard_give_the_focus_back(
     expect(chat.open_item.get_by_test_id("delete")).to_be_focused()
 
 
+def test_enter_that_confirms_an_input_methods_choice_does_not_rename(
+    chat: ChatPage, server: LiveServer
+) -> None:
+    chat.open_made(server, "my key is brass")
+    chat.open_item.get_by_test_id("rename").focus()
+    chat.page.keyboard.press("Enter")
+    devtools = chat.page.context.new_cdp_session(chat.page)
+    # Safari's key that ends a composition comes behind its end.
+    key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 229}
+
+    devtools.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", **key})
+
+    expect(chat.get("rename-input")).to_be_focused()
+    chat.page.keyboard.press("Escape")
+    expect(chat.get("rename-input")).to_have_count(0)
+
+
 def test_a_click_elsewhere_keeps_the_new_name_and_takes_the_focus(
     chat: ChatPage, server: LiveServer
 ) -> None:

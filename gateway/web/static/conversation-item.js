@@ -87,7 +87,7 @@ export class ConversationItem {
       if (isKept && title && title !== this.conversation.title) this.#on.rename(this.conversation.id, title);
     };
     field.addEventListener("keydown", (event) => {
-      if (event.isComposing || (event.key !== "Enter" && event.key !== "Escape")) return;
+      if (event.isComposing || event.keyCode === 229 || (event.key !== "Enter" && event.key !== "Escape")) return;
       // The focus goes to the button that opened the field; this key must not press it.
       event.preventDefault();
       event.stopPropagation();
