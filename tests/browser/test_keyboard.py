@@ -186,6 +186,17 @@ def test_enter_that_confirms_an_input_methods_choice_does_not_rename(
     expect(chat.get("rename-input")).to_have_count(0)
 
 
+def test_the_focus_is_seen_in_forced_colours(chat: ChatPage) -> None:
+    chat.page.emulate_media(forced_colors="active")
+    chat.get("new-conversation").focus()
+    chat.page.keyboard.press("Shift+Tab")
+    chat.page.keyboard.press("Tab")
+    outline = "(node) => { const style = getComputedStyle(node); return [style.outlineStyle, style.outlineWidth]; }"
+
+    assert chat.get("new-conversation").evaluate(outline) == ["solid", "2px"]
+    chat.page.emulate_media(forced_colors="none")
+
+
 def test_a_click_elsewhere_keeps_the_new_name_and_takes_the_focus(
     chat: ChatPage, server: LiveServer
 ) -> None:
