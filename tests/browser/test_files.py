@@ -141,6 +141,16 @@ def test_a_completion_can_be_undone(chat: ChatPage, server: LiveServer, take: st
     expect(chat.composer).to_have_value("see @kettle")
 
 
+def test_a_file_in_another_encoding_is_named_as_such(chat: ChatPage, server: LiveServer) -> None:
+    (server.workspace / "gbk.txt").write_bytes("第一行\n第二行\n".encode("gbk"))
+    chat.get("files-button").click()
+    chat.page.get_by_role("button", name="gbk.txt").click()
+    expect(
+        chat.page.get_by_text("This file is not UTF-8 text; download it instead.")
+    ).to_be_visible()
+    chat.page.keyboard.press("Escape")
+
+
 def test_the_panel_shows_files_as_text_and_keeps_what_the_policy_keeps(
     chat: ChatPage, server: LiveServer
 ) -> None:
