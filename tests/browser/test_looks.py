@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.conftest import OpenPage
+from tests.browser.test_files import SEND_FILES
 from tests.support.live_server import LiveServer, bash, script
 
 pytestmark = pytest.mark.browser
@@ -62,6 +63,33 @@ def test_a_chinese_browser_gets_a_chinese_page(open_page: OpenPage) -> None:
     turn.tools.get_by_role("button").click()
     expect(turn.tools).to_contain_text("实际执行的命令")
     expect(chat.get("new-conversation")).to_contain_text("新对话")
+
+
+def test_an_error_of_the_server_is_told_in_chinese(open_page: OpenPage) -> None:
+    chat = open_page(locale="zh-CN")
+    chat.page.evaluate(SEND_FILES, [".env", "drop"])
+    words = chat.get("error-line").locator(".error-words")
+    expect(words).to_contain_text("“.env”：策略不允许此路径。")
+    expect(words).not_to_contain_text("policy")
+    chat.witness.failed_requests.clear()  # the refusal is what was wanted
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("conversation_busy", "此对话中有回合正在运行。请等它结束，或先停止它。"),
+        ("invalid_request", "请求内容无效。（`cron` is $& wrong.）"),
+        ("of_a_later_version", "请求未能完成。（`cron` is $& wrong.）"),
+    ],
+)
+def test_an_error_keeps_the_servers_sentence_where_its_code_says_too_little(
+    open_page: OpenPage, talk: ChatPage, code: str, words: str
+) -> None:
+    shape = {"error": {"code": code, "message": "`cron` is $& wrong."}}
+    read = "async (shape) => (await import('/static/api.js')).errorFromShape(shape).message"
+
+    assert talk.page.evaluate(read, shape) == "`cron` is $& wrong."
+    assert open_page(locale="zh-CN").page.evaluate(read, shape) == words
 
 
 def test_both_languages_say_the_same_things(talk: ChatPage) -> None:

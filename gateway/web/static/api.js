@@ -1,5 +1,6 @@
 // Sends one request to the gateway with the token, and parses the error shape. Asks for a missing token.
 
+import { errorWords } from "/static/error-words.js";
 import { t } from "/static/i18n.js";
 import { currentToken, findToken, signedIn, signedInAs } from "/static/session.js";
 
@@ -17,7 +18,7 @@ export function errorFromShape(shape, status = 0) {
   return new ApiError({
     status,
     code: error.code ?? "unknown",
-    message: error.message || t("error_status", { status }),
+    message: errorWords(error) || t("error_status", { status }),
     retryable: error.retryable === true,
     requestId: error.request_id ?? null,
     retryAfter_s: error.details?.retry_after_s ?? null,
