@@ -1,5 +1,6 @@
 """Other languages, other screens, other light, long conversations."""
 
+import re
 from typing import Any
 
 import httpx
@@ -141,6 +142,30 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(
     chat.get("new-conversation").tap()
     expect(chat.get("welcome")).to_be_in_viewport()
     expect(chat.get("conversation-list")).not_to_be_in_viewport()
+
+
+def test_a_conversation_is_printed_whole(chat: ChatPage) -> None:
+    say = "Please play this." + "\nA line of the message." * 80
+    chat.ask(script(bash("seq 200"), {"text": "A line.\n\n" * 150}, say=say))
+    chat.turn.tools.get_by_role("button").first.click()
+    expect(chat.turn.tools.locator(".tool-frame").last).to_be_visible()
+
+    pages = re.findall(rb"/Type\s*/Page\b", chat.page.pdf())
+
+    assert len(pages) > 6
+    chat.page.emulate_media(media="print", color_scheme="dark")
+    scrollers = """() => [...document.querySelectorAll("#transcript *, #scroller, body")]
+      .filter((node) => node.clientHeight && node.scrollHeight > node.clientHeight + 1 && getComputedStyle(node).overflowY !== "visible")
+      .map((node) => node.className)"""
+    assert chat.page.evaluate(scrollers) == []
+    assert (
+        chat.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
+    for hidden in (chat.composer, chat.get("search"), chat.get("details-button"), chat.get("find")):
+        expect(hidden).to_be_hidden()
+    expect(chat.page.locator("#title")).to_be_visible()
+    chat.page.emulate_media(media="screen", color_scheme="light")
 
 
 def test_a_reader_who_scrolled_up_is_left_there(talk: ChatPage) -> None:
