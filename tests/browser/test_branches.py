@@ -59,6 +59,36 @@ def test_an_edited_a_retried_and_a_branched_turn_each_lead_back_to_the_other_bra
     expect(chat.page.locator("#title")).to_have_text("Stones")
 
 
+def test_an_edit_that_was_not_sent_is_there_after_a_reload_until_it_is_cancelled(
+    chat: ChatPage,
+) -> None:
+    chat.ask("my stone is opal")
+    field = chat.get("edit-field")
+
+    def edit() -> None:
+        chat.turns.first.hover()
+        chat.turns.first.get_by_test_id("edit-message").click()
+
+    edit()
+    field.fill("my stone is ja")
+    chat.page.reload()
+    edit()
+    expect(field).to_have_value("my stone is ja")
+    field.press("Escape")
+    edit()
+    expect(field).to_have_value("my stone is opal")
+    field.fill("my stone is jade")
+
+    field.press("Enter")
+
+    expect(chat.turn.message).to_have_text("my stone is jade")
+    chat.get("branch-before").click()
+    expect(chat.turn.message).to_have_text("my stone is opal")
+    edit()
+    expect(field).to_have_value("my stone is opal")
+    field.press("Escape")
+
+
 def test_the_details_show_what_was_used_choose_model_and_project_and_give_the_whole_away(
     chat: ChatPage, server: LiveServer
 ) -> None:

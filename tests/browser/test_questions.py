@@ -62,6 +62,44 @@ def test_the_agents_questions_are_answered_in_place(asked: ChatPage) -> None:
     expect(asked.turn.tools).not_to_contain_text("Replaced")
 
 
+def test_answers_that_were_not_sent_are_there_after_a_reload_and_a_way_back(
+    asked: ChatPage,
+) -> None:
+    several = {**QUESTION, "question": "What else?", "multiSelect": True}
+    ask = {"tool": "AskUserQuestion", "input": {"questions": [QUESTION, several]}}
+    asked.go_to_start()
+    asked.send(script(ask, {"text": "Thank you."}))
+    fields = asked.turn.approval.get_by_role("group")
+    first, second = fields.nth(0), fields.nth(1)
+    first.get_by_test_id("choice").nth(1).click()
+    second.get_by_test_id("choice").nth(0).click()
+    second.get_by_test_id("choice-own").fill("half a wo")
+    address = asked.page.url.removeprefix(asked.witness.origin)
+
+    def expect_filled_in() -> None:
+        expect(first.get_by_role("radio").nth(1)).to_be_checked()
+        expect(second.get_by_role("checkbox").nth(0)).to_be_checked()
+        expect(second.get_by_test_id("choice-own")).to_have_value("half a wo")
+
+    asked.page.reload()
+    expect_filled_in()
+    asked.go_to_start()
+    asked.go(address)
+    expect_filled_in()
+    first.get_by_test_id("choice-own").fill("neither")
+    asked.page.reload()
+    expect(first.get_by_test_id("choice-own")).to_have_value("neither")
+    expect(first.get_by_role("radio").nth(1)).not_to_be_checked()
+
+    asked.get("question-send").click()
+
+    asked.turn.expect_end("answered")
+    expect(asked.turn.approval).to_contain_text("half a wo")
+    assert not [
+        key for key in asked.page.evaluate("Object.keys(sessionStorage)") if "answers" in key
+    ]
+
+
 def test_a_question_can_be_left_unanswered(asked: ChatPage) -> None:
     ask = {"tool": "AskUserQuestion", "input": {"questions": [QUESTION]}}
     asked.send(script(ask, {"text": "As you like."}))

@@ -4,6 +4,7 @@
 import { isReachable } from "/static/connection.js";
 import { byId, el, place, setText } from "/static/dom.js";
 import { download } from "/static/download.js";
+import { keepAnswers, recallAnswers } from "/static/drafts.js";
 import { formatCount, formatCountdown, formatFull, formatMoment } from "/static/format.js";
 import { t, wordsFor } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
@@ -88,7 +89,9 @@ export class ApprovalCard {
   }
 
   #questions(questions) {
-    return questionForm(questions, {
+    const { approvalId } = this.#approval;
+    return questionForm(questions, recallAnswers(approvalId), {
+      edited: (drafts) => keepAnswers(approvalId, drafts),
       send: (answers) => this.#answer({ decision: "allow", answers }),
       skip: () => this.#answer({ decision: "deny" }),
     });
@@ -216,6 +219,7 @@ export class ApprovalCard {
 
   #drawAnswered(approval) {
     stopTicking(this.element);
+    if (this.#kind === "question") keepAnswers(approval.approvalId, []);
     const { decision, state } = approval;
     const isAllowed = String(decision).startsWith("allow");
     this.element.dataset.decision = decision ? (isAllowed ? "allow" : "deny") : state ?? "";

@@ -1,4 +1,5 @@
-// Drafts: text that is being typed, files attached to it, and messages that were sent but not accepted. They survive a reload.
+// Drafts: text that is being typed, files attached to it, messages that were sent but not accepted, answers to the agent's questions and
+// edits of messages. They survive a reload.
 
 import { keep, recall } from "/static/storage.js";
 
@@ -25,6 +26,18 @@ const keepList = (key, list) => keep(key, list.length ? JSON.stringify(list) : "
 /** The files attached to a draft: `{name, path}`; `path` is null for one that was being uploaded. */
 export const recallAttached = (conversationId) => recallList(attachedKey(conversationId));
 export const keepAttached = (conversationId, files) => keepList(attachedKey(conversationId), files.map(({ name, path }) => ({ name, path })));
+
+const answersKey = (approvalId) => `answers.${approvalId}`;
+
+/** What was filled in of an approval's questions: `{chosen, own}` for each of them. */
+export const recallAnswers = (approvalId) => recallList(answersKey(approvalId));
+export const keepAnswers = (approvalId, answers) => keepList(answersKey(approvalId), answers);
+
+const editKey = (turnId) => `edit.${turnId}`;
+
+/** The edit of a turn's message that was neither sent nor cancelled; null if there is none. */
+export const recallEdit = (turnId) => recall(editKey(turnId));
+export const keepEdit = (turnId, text) => keep(editKey(turnId), text);
 
 /** Messages sent and not taken: `{text, key, isReturned}`; a returned one is in the message box again. */
 const readUnsent = (conversationId) => recallList(unsentKey(conversationId));

@@ -8,13 +8,16 @@ export class MessageEditor {
   #send = el("button", { class: "button small primary", type: "submit", "data-testid": "edit-send" }, t("send_again"));
   element;
 
-  /** `on`: send(text), cancel(). */
+  /** `on`: edited(text), send(text), cancel(). */
   constructor(text, on) {
     const cancel = el("button", { class: "button small", type: "button", onclick: on.cancel }, t("cancel"));
     this.element = el("form", { class: "editor" }, this.#field,
       el("div", { class: "editor-row" }, el("span", { class: "editor-hint" }, t("edit_means")), cancel, this.#send));
     this.#field.value = text;
-    this.#field.addEventListener("input", () => this.#fit());
+    this.#field.addEventListener("input", () => {
+      this.#fit();
+      on.edited(this.#field.value);
+    });
     this.#field.addEventListener("keydown", (event) => {
       if (event.isComposing || event.keyCode === 229) return;
       if (event.key === "Escape") on.cancel();

@@ -2,6 +2,7 @@
 
 import { copyButton } from "/static/copy.js";
 import { el, place, setText } from "/static/dom.js";
+import { keepEdit, recallEdit } from "/static/drafts.js";
 import { t } from "/static/i18n.js";
 import { icon } from "/static/icons.js";
 import { MessageEditor } from "/static/message-editor.js";
@@ -80,7 +81,9 @@ export class MessageTools {
   }
 
   #open() {
-    this.#editor = new MessageEditor(this.#turn.text, {
+    const { turnId, text: original } = this.#turn;
+    this.#editor = new MessageEditor(recallEdit(turnId) ?? original, {
+      edited: (text) => keepEdit(turnId, text === original ? "" : text),
       send: (text) => {
         this.#close();
         this.#actions.resend(this.#turn, text);
@@ -93,6 +96,7 @@ export class MessageTools {
   }
 
   #close() {
+    keepEdit(this.#turn.turnId, "");
     this.#editor.element.replaceWith(this.#text);
     this.#editor = null;
     this.draw();
