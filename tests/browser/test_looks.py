@@ -110,6 +110,18 @@ def test_both_languages_say_the_same_things(talk: ChatPage) -> None:
     assert words[0]["twice"] == []
 
 
+def test_the_chinese_words_are_set_alike(talk: ChatPage) -> None:
+    words: dict[str, Any] = talk.page.evaluate(
+        "async () => (await import('/static/words/zh.js')).default"
+    )
+    # The polite form beside the plain one, a space beside Chinese punctuation or within a sentence.
+    other = re.compile("您|[，。：；（）、] | [，。：；（）、]|[\u4e00-\u9fff] [\u4e00-\u9fff]")
+
+    assert [text for text in words.values() if isinstance(text, str) and other.search(text)] == []
+    allowed = words["approval_rule"].split("：")[0]
+    assert allowed in words["wall_no_rules"]
+
+
 def test_a_phone_shows_all_of_it_without_scrolling_sideways(
     talk: ChatPage, open_page: OpenPage
 ) -> None:

@@ -97,7 +97,7 @@ def test_a_draft_does_not_outlive_the_session_of_its_user(
 
 def test_a_sign_in_that_fails_is_told_on_the_page(open_page: OpenPage, server: LiveServer) -> None:
     chat = open_page(url=server.url, locale="zh-CN")
-    expect(chat.get("provider-sign-in")).to_have_text("使用您的账号登录")
+    expect(chat.get("provider-sign-in")).to_have_text("使用你的账号登录")
     chat.get("provider-sign-in").click()
     chat.page.get_by_role("button", name="Deny").click()
     expect(chat.get("sign-in-failed")).to_have_text(
