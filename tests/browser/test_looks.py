@@ -66,6 +66,30 @@ def test_a_chinese_browser_gets_a_chinese_page(open_page: OpenPage) -> None:
     expect(chat.get("new-conversation")).to_contain_text("新对话")
 
 
+def test_chinese_lists_and_sentences_have_chinese_punctuation(open_page: OpenPage) -> None:
+    chat = open_page(locale="zh-CN")
+    for name in ("one.txt", "two.txt"):
+        chat.page.evaluate(SEND_FILES, [name, "drop"])
+    expect(chat.page.locator(".attachment[data-path]")).to_have_count(2)
+    chat.composer.press("Enter")
+
+    expect(chat.turn.message).to_contain_text(re.compile("附件：`uploads/one.*`、`uploads/two"))
+    expect(chat.get("wall")).to_contain_text(re.compile("隔离。内核"))
+    expect(chat.get("memory-button")).to_contain_text(re.compile("。案例记忆"))
+    chat.turn.expect_end("answered")
+    expect(chat.page.locator("#announcer")).to_contain_text("回复：")
+
+
+def test_who_answered_stands_in_chinese_parentheses(
+    open_page: OpenPage, asking_server: LiveServer
+) -> None:
+    chat = open_page(url=asking_server.url, locale="zh-CN")
+    chat.send(script(bash("touch made.txt"), {"text": "好了。"}, say="请照做"))
+    chat.get("approval-allow").click()
+    expect(chat.turn.approval).to_contain_text("已允许（你）")
+    chat.turn.expect_end("answered")
+
+
 def test_an_error_of_the_server_is_told_in_chinese(open_page: OpenPage) -> None:
     chat = open_page(locale="zh-CN")
     chat.page.evaluate(SEND_FILES, [".env", "drop"])

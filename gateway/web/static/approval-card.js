@@ -225,7 +225,7 @@ export class ApprovalCard {
     this.element.dataset.decision = decision ? (isAllowed ? "allow" : "deny") : state ?? "";
     this.element.hidden = !decision && !state;
     const ended = state === "lost" ? showHidden(approval.reason) || t("approval_lost") : t("approval_is_over");
-    const words = decision ? [this.#words(isAllowed ? "allowed" : "denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""].filter(Boolean).join(" ") : ended;
+    const words = decision ? [this.#words(isAllowed ? "allowed" : "denied"), approval.by ? showHidden(wordsFor("by", approval.by)) : ""].filter(Boolean).join(t("space")) : ended;
     this.#name(words, approval);
     this.#answered.replaceChildren(...[
       icon(decision ? (isAllowed ? "check" : "cross") : "clock"),

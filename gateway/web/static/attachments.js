@@ -70,7 +70,7 @@ export class Attachments {
   #recalled() {
     const files = recallAttached(this.#key);
     const lost = files.filter(({ path }) => path === null).map(({ name }) => name);
-    if (lost.length) this.#on.failed({ code: "upload_cut_off", message: t("upload_cut_off", { names: lost.join(", ") }) });
+    if (lost.length) this.#on.failed({ code: "upload_cut_off", message: t("upload_cut_off", { names: lost.join(t("list_comma")) }) });
     return files.filter(({ path }) => path !== null).map(({ name, path }) => this.#chip(name, path));
   }
 
@@ -106,7 +106,7 @@ export class Attachments {
   take() {
     const paths = this.#chips.splice(0).map((chip) => quoted(chip.path));
     this.#draw();
-    return paths.length ? t("attached_files", { paths: paths.join(", ") }) : "";
+    return paths.length ? t("attached_files", { paths: paths.join(t("list_comma")) }) : "";
   }
 
   /** Attach a file that is in the workspace already. */
@@ -137,12 +137,12 @@ export class Attachments {
       this.#draw();
     }
     const names = added.filter((chip) => chip.path).map((chip) => chip.name);
-    if (names.length) announce(t("attached", { names: names.join(", ") }));
+    if (names.length) announce(t("attached", { names: names.join(t("list_comma")) }));
   }
 
   /** Say which files were not stored, and why; those that may be stored later are offered again. */
   #tell(failures) {
-    const message = failures.map(({ file, error }) => t("upload_failed", { name: file.name, message: error.message })).join(" ");
+    const message = failures.map(({ file, error }) => t("upload_failed", { name: file.name, message: error.message })).join(t("space"));
     const isFinal = failures.every(({ error }) => error.isFinal);
     const again = () => this.add(failures.splice(0).filter(({ error }) => !error.isFinal).map(({ file }) => file));
     this.#on.failed({ ...failures.at(-1).error, message, isFinal }, again);

@@ -74,7 +74,7 @@ export class CasePanel {
   #draw(whole) {
     this.#list.replaceChildren();
     this.#errors.replaceChildren();
-    const place = [whole.app_code, whole.environment].filter(Boolean).map(showHidden).join(", ");
+    const place = [whole.app_code, whole.environment].filter(Boolean).map(showHidden).join(t("list_comma"));
     const where = Object.entries(whole.metadata ?? {}).flatMap(([, value]) => value).map((value) => el("span", { class: "case-tag" }, showHidden(value)));
     this.#whole.replaceChildren(
       el("button", { class: "link-button", type: "button", "data-testid": "case-back", onclick: () => this.#find() }, icon("undo"), t("case_back")),

@@ -61,7 +61,7 @@ class Steps {
     if (message.type !== "AssistantMessage") return;
     this.#model ??= this.add("model", line, this.#requested_ms ?? this.#last_ms, at_ms);
     this.#model.to_ms = at_ms;
-    this.#model.detail = [this.#model.detail, ...produced(message)].filter(Boolean).join(", ");
+    this.#model.detail = [this.#model.detail, ...produced(message)].filter(Boolean).join(t("list_comma"));
     for (const block of blocksOf(message)) if (block?.type === "ToolUseBlock") this.#called_ms.set(block.id, at_ms);
   }
 }

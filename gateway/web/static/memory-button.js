@@ -12,11 +12,11 @@ function glance({ enabled, caseMemory }) {
 }
 
 function wholeSentence({ enabled, caseMemory, appCode, environment }) {
-  const place = [appCode || t("any_app"), environment || t("any_environment")].map(showHidden).join(", ");
+  const place = [appCode || t("any_app"), environment || t("any_environment")].map(showHidden).join(t("list_comma"));
   return [
     t(enabled ? "memory_is_on" : "memory_is_off"),
     caseMemory ? t("cases_are_on", { place }) : t("cases_are_off"),
-  ].join(" ");
+  ].join(t("space"));
 }
 
 export class MemoryButton {

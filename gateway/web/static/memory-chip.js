@@ -42,7 +42,7 @@ function injectedItem(item, message) {
       const whole = await readItem(item.id);
       const body = whole.body || whole.markdown || whole.title || "";
       const shared = sharedWords(message, `${whole.title ?? ""} ${body}`);
-      why.textContent = shared.length ? t("memory_matched", { words: showHidden(shared.join(", ")) }) : t("memory_meaning");
+      why.textContent = shared.length ? t("memory_matched", { words: showHidden(shared.join(t("list_comma"))) }) : t("memory_meaning");
       text.replaceWith(clippedText(body));
       if (item.revision && whole.revision > item.revision) facts.append(el("span", { class: "memory-why" }, t("memory_changed_since")));
       facts.append(...[dateOf(whole)].filter(Boolean), forgetButton(item, () => row.classList.add("is-undone")));

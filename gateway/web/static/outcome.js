@@ -36,7 +36,7 @@ const isWhole = (result) => result.outcome === "answered" && !reasonOf(result);
 const wordsOf = (result) => (result.cause ? wordsFor("cause", result.cause) : [wordsFor("outcome", result.outcome), reasonOf(result)].filter(Boolean).join(" · "));
 
 /** What is read aloud at the end of a turn: how it ended, unless all went well, and the reply. */
-export const spokenEnd = (result) => [isWhole(result) ? "" : wordsOf(result), t("reply_ready", { text: plainText(result.reply ?? "") })].filter(Boolean).join(". ");
+export const spokenEnd = (result) => [isWhole(result) ? "" : wordsOf(result), t("reply_ready", { text: plainText(result.reply ?? "") })].filter(Boolean).join(t("full_stop"));
 
 function badge(result) {
   const [look, shape] = result.cause === "waiting" ? ["warn", "clock"] : isWhole(result) ? ["ok", "check"] : LOOKS[result.outcome] ?? ["calm", "info"];

@@ -31,7 +31,7 @@ function questionField({ question, header, options, multiSelect }, draft) {
     const words = el("span", { dir: "auto" }, showHidden(label), isText(description) && el("small", {}, showHidden(description)));
     return { box, label, element: el("label", { class: "choice", "data-testid": "choice" }, box, words) };
   });
-  const own = el("input", { type: "text", class: "choice-own", maxlength: MAX_ANSWER_CHARS, "aria-label": `${showHidden(question)}: ${t("question_own")}`, placeholder: t("question_own"), "data-testid": "choice-own" });
+  const own = el("input", { type: "text", class: "choice-own", maxlength: MAX_ANSWER_CHARS, "aria-label": [showHidden(question), t("question_own")].join(t("colon")), placeholder: t("question_own"), "data-testid": "choice-own" });
   own.value = draft?.own ?? "";
   own.addEventListener("input", () => {
     if (isOne && own.value.trim()) for (const { box } of choices) box.checked = false;

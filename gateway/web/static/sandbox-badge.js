@@ -13,13 +13,13 @@ const KINDS = new Set(["landlock", "bubblewrap", "off"]);
 /** `conversationId()` is the open conversation's, null before its first message; `shell` is how commands run. */
 export function showSandbox(place, kind, conversationId = () => null, shell = "listed") {
   if (!KINDS.has(kind)) return;
-  place.title = [t(`wall_${kind}_means`), ...(shell === "sandboxed" ? [t("wall_box_means")] : [])].join(" ");
+  place.title = [t(`wall_${kind}_means`), ...(shell === "sandboxed" ? [t("wall_box_means")] : [])].join(t("space"));
   place.classList.toggle("is-off", kind === "off");
   place.replaceChildren(
     icon("shield"),
     el("span", { class: "wall-word", "aria-hidden": "true" }, t(`wall_${kind}`)),
     // A narrow window has no place for the word.
-    el("span", { class: "visually-hidden" }, `${t(`wall_${kind}`)}. ${place.title}`),
+    el("span", { class: "visually-hidden" }, [t(`wall_${kind}`), place.title].join(t("full_stop"))),
   );
   place.onclick = () => openWall(place.title, conversationId());
   place.hidden = false;

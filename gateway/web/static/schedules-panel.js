@@ -70,7 +70,7 @@ class ScheduleRow {
     const shown = showHidden(name);
     const onOff = el("input", { class: "switch", type: "checkbox", role: "switch", checked: enabled, "aria-label": t("schedule_on", { name: shown }), "data-testid": "schedule-enabled" });
     onOff.addEventListener("change", () => this.#do(async () => { this.#schedule = await requestJson(pathOf(this.#schedule), { method: "PATCH", body: { enabled: onOff.checked } }); }));
-    const button = (key, testId, press, className = "link-button") => el("button", { class: className, type: "button", "aria-label": `${t(key)}: ${shown}`, "data-testid": testId, onclick: press }, t(key));
+    const button = (key, testId, press, className = "link-button") => el("button", { class: className, type: "button", "aria-label": [t(key), shown].join(t("colon")), "data-testid": testId, onclick: press }, t(key));
     const isGone = problem?.code === "conversation_deleted";
     const words = [describeCron(cron), zone, place ? null : t("schedule_place_new")].filter(Boolean).join(" · ");
     const isLong = message.length > SHOWN_CHARS;

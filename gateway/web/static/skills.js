@@ -10,7 +10,7 @@ export const readSkills = () => requestJson("/skills");
 
 function row({ kind, name, description, path, loaded, problem, acts }) {
   const state = loaded ? t("skill_loaded") : wordsFor("skill_problem", problem);
-  const about = acts.length && !loaded ? `${state} (${acts.join(", ")})` : state;
+  const about = acts.length && !loaded ? state + t("in_parentheses", { text: acts.join(t("list_comma")) }) : state;
   return el("li", { title: showHidden(path) },
     el("span", { class: loaded ? "ops-ok" : "ops-bad" }, icon(loaded ? "check" : "alert")),
     el("span", { class: "ops-name" }, el("strong", {}, showHidden(name)), ` · ${wordsFor("skill_kind", kind)}`),
