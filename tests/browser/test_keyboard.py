@@ -231,6 +231,7 @@ def test_a_row_that_moves_while_it_is_renamed_stays_open(
     chat.page.keyboard.type(" key")
     chat.page.keyboard.press("Enter")
     expect(chat.open_item).to_contain_text("Brass key")
+    httpx.patch(url, json={"pinned": False}, timeout=DEADLINE_S, trust_env=False)
 
 
 def test_stop_and_new_conversation_have_names_and_keys(chat: ChatPage) -> None:
