@@ -63,7 +63,9 @@ Piece = Text | Thinking | CallStarted | CallEnded | Asked | Ended
 class PieceReader:
     """Reads the events of one turn, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, from_start: bool = True) -> None:
+        """Initialise; `from_start` False: the first events were left out."""
+        self._from_start = from_start
         self._told = ""
         """The deltas that count, as they came."""
         self._has_begun = False
@@ -115,8 +117,11 @@ class PieceReader:
         told, whole = _plain(self._told), _plain(reply)
         if told == whole:
             return
-        if told and whole.startswith(told):
-            reply = _behind(reply, len(told))
+        begin = 0 if self._from_start else max(0, whole.rfind(told))
+        if told and whole.startswith(told, begin):
+            reply = _behind(reply, begin + len(told))
+        if not reply.strip():
+            return
         yield Text(reply.strip("\n"), self._has_begun)
 
 

@@ -15,11 +15,18 @@ import anyio
 import pytest
 from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 
 from tests.support.asgi import served
-from tests.support.live_server import LiveServer, bash, script, started_server
+from tests.support.live_server import (
+    DEADLINE_S,
+    LiveServer,
+    bash,
+    script,
+    started_server,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -34,6 +41,8 @@ class Editor:
         self.asked: list[Any] = []
         self.answer: Callable[[], Any] = lambda: DeniedOutcome(outcome="cancelled")
         self.on_update: Callable[[Any], None] = lambda _: None
+        self.is_away = False
+        """The person answers no question."""
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         self.updates.append(update)
@@ -43,9 +52,17 @@ class Editor:
         self, session_id: str, tool_call: Any, options: list[Any], **_: Any
     ) -> RequestPermissionResponse:
         self.asked.append((tool_call, [option.option_id for option in options]))
+        if self.is_away:
+            await anyio.sleep_forever()
         return RequestPermissionResponse(outcome=self.answer())
 
     def on_connect(self, conn: Any) -> None: ...
+
+    async def saw(self, fits: Callable[["Editor"], Any]) -> None:
+        """Wait until the editor shows, or was asked, what fits."""
+        with anyio.fail_after(DEADLINE_S / 2):
+            while not fits(self):  # noqa: ASYNC110
+                await anyio.sleep(0.02)
 
     def said(self, kind: str = "agent_message_chunk") -> str:
         return "".join(
@@ -199,6 +216,88 @@ async def test_an_editor_that_ends_in_mid_turn_stops_nothing(server: LiveServer)
             f"/conversations/{session}/messages", lambda told: told["messages"][1]["result"]
         )
     assert found["messages"][1]["result"]["reply"] == "Ended."
+
+
+async def left_in_mid_turn(
+    server: LiveServer, message: str, *, at: Callable[[Editor], Any] = lambda seen: seen.asked
+) -> str:
+    """Prompt in a new session, and end the editor when it shows, or was asked, so much."""
+    async with editing(server) as (agent, editor), anyio.create_task_group() as tasks:
+        session = str((await agent.new_session(cwd=str(server.workspace))).session_id)
+        editor.is_away = True
+        tasks.start_soon(
+            partial(agent.prompt, session_id=session, prompt=[acp.text_block(message)])
+        )
+        await editor.saw(at)
+        tasks.cancel_scope.cancel()
+    return session
+
+
+async def test_a_session_loaded_while_its_turn_waits_shows_the_call_and_asks(
+    server: LiveServer,
+) -> None:
+    make = script(bash("mkdir left_behind"), {"text": "Made."})
+    session = await left_in_mid_turn(server, make)
+    async with editing(server) as (agent, editor):
+        editor.answer = lambda: AllowedOutcome(option_id="allow", outcome="selected")
+        await agent.load_session(cwd=str(server.workspace), session_id=session)
+        await editor.saw(lambda seen: "Made." in seen.said())
+        kinds = [update.session_update for update in editor.updates]
+        assert kinds[:2] == ["user_message_chunk", "tool_call"]
+        ((call, _),) = editor.asked
+        assert call.tool_call_id == editor.updates[1].tool_call_id
+        assert editor.said("user_message_chunk") == make
+    assert (server.workspace / "left_behind").is_dir()
+
+
+async def test_an_answer_that_is_being_written_is_shown_on_after_loading(
+    server: LiveServer,
+) -> None:
+    words = " ".join(f"word{number}" for number in range(40))
+    session = await left_in_mid_turn(
+        server, script({"text": words, "delta_delay_ms": 200}), at=Editor.said
+    )
+    async with editing(server) as (agent, editor):
+        await agent.load_session(cwd=str(server.workspace), session_id=session)
+        await editor.saw(lambda seen: "word39" in seen.said())
+        assert editor.said() == words
+
+
+async def test_a_session_resumed_while_its_turn_waits_asks_and_shows_what_follows(
+    server: LiveServer,
+) -> None:
+    make = script({"text": "Before.", **bash("mkdir resumed")}, {"text": "Made."})
+    session = await left_in_mid_turn(server, make)
+    async with editing(server) as (agent, editor):
+        editor.answer = lambda: AllowedOutcome(option_id="allow", outcome="selected")
+        await agent.resume_session(cwd=str(server.workspace), session_id=session)
+        await editor.saw(lambda seen: "Made." in seen.said())
+        assert len(editor.asked) == 1
+        assert "Before." not in editor.said()
+
+
+async def test_a_long_history_is_loaded_from_its_beginning(server: LiveServer) -> None:
+    def messages(request: Request) -> JSONResponse:
+        before = int(request.query_params.get("before", 250))
+        page = [
+            {"role": "user", "text": f"{number} ", "turn_id": f"trn_{number}"}
+            for number in range(max(0, before - 100), before)
+        ]
+        return JSONResponse(
+            {"messages": page, "next_before": str(before - 100) if before > 100 else None}
+        )
+
+    routes = [
+        Route("/conversations/cnv_1/messages", messages),
+        Route("/conversations/cnv_1", lambda _: JSONResponse({})),
+        Route("/approvals", lambda _: JSONResponse({"approvals": []})),
+    ]
+    async with (
+        served(Starlette(routes=routes)) as port,
+        editing(server, "--url", f"http://127.0.0.1:{port}") as (agent, editor),
+    ):
+        await agent.load_session(cwd=str(server.workspace), session_id="cnv_1")
+        assert editor.said("user_message_chunk").split() == [str(number) for number in range(250)]
 
 
 async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServer) -> None:

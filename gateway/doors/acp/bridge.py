@@ -6,7 +6,7 @@ the protocol.
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ import acp
 import anyio
 from acp.schema import (
     AgentCapabilities,
-    AllowedOutcome,
     CloseSessionResponse,
     Implementation,
     InitializeResponse,
@@ -29,28 +28,25 @@ from acp.schema import (
     SessionInfo,
     SessionListCapabilities,
     SessionResumeCapabilities,
-    ToolCallUpdate,
 )
+from anyio.abc import TaskGroup
 
+from gateway.doors.acp.editor_session import EditorSession
 from gateway.doors.acp.message_lines import MessageLines, are_streams
-from gateway.doors.acp.server_api import NOT_OURS, ServerApi, ServerRefused, connect
-from gateway.doors.acp.updates import (
-    ALLOW_ALWAYS,
-    OPTIONS,
-    REJECT,
-    call_id,
-    message_of,
-    question_of,
-    replayed,
-    stop_reason,
-    update_of,
-    usage_of,
+from gateway.doors.acp.server_api import (
+    NOT_OURS,
+    PAGE,
+    UNREADABLE,
+    ServerApi,
+    ServerRefused,
+    connect,
+    unfinished_in,
 )
+from gateway.doors.acp.updates import message_of, replayed, stop_reason, usage_of
 from gateway.doors.bridge_options import read_options
-from gateway.doors.pieces import Asked, Ended, PieceReader, pieces_of
+from gateway.doors.pieces import pieces_of
 from gateway.version import VERSION
 
-_PAGE: Final = 100
 _NOT_FOUND: Final = -32002
 _REFUSED: Final = -32603
 _INVALID: Final = -32602
@@ -59,8 +55,6 @@ _NO_STREAMS: Final = (
     "An editor opens standard input and output as pipes or sockets, or a person as a terminal; here"
     " one of them is something else, such as a file."
 )
-_UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
-"""What reading an answer of another form raises."""
 
 
 @contextmanager
@@ -70,13 +64,8 @@ def _telling() -> Iterator[None]:
     """
     try:
         yield
-    except (ServerRefused, *_UNREADABLE) as exc:
+    except (ServerRefused, *UNREADABLE) as exc:
         raise _told(exc) from None
-    except ExceptionGroup as group:
-        refusals = group.subgroup((ServerRefused, *_UNREADABLE))
-        if refusals is None:
-            raise
-        raise _told(next(iter(_leaves(refusals)))) from None
 
 
 def _told(exc: BaseException) -> acp.RequestError:
@@ -85,19 +74,15 @@ def _told(exc: BaseException) -> acp.RequestError:
     return acp.RequestError(_NOT_FOUND if exc.is_missing else _REFUSED, str(exc))
 
 
-def _leaves(group: BaseExceptionGroup[Any]) -> Iterator[BaseException]:
-    for exc in group.exceptions:
-        yield from _leaves(exc) if isinstance(exc, BaseExceptionGroup) else (exc,)
-
-
 class Bridge:
     """See `acp.Agent`."""
 
-    def __init__(self, api: ServerApi, workspace: Path) -> None:
+    def __init__(self, api: ServerApi, workspace: Path, tasks: TaskGroup) -> None:
         self._api = api
         self._workspace = workspace
+        self._tasks = tasks
         self._client: acp.Client | None = None
-        self._cancelled: set[str] = set()
+        self._sessions: dict[str, EditorSession] = {}
 
     def on_connect(self, conn: acp.Client) -> None:
         """Take the editor's side."""
@@ -137,35 +122,57 @@ class Bridge:
             self._check(cwd, mcp_servers)
             path = f"/conversations/{session_id}"
             await self._api.call("GET", path)
-            pages, before = [], None
-            while before != "":
-                query = {"limit": _PAGE} | ({"before": before} if before else {})
-                page = await self._api.call("GET", f"{path}/messages", params=query)
-                pages.append(page["messages"])
-                before = page.get("before") or ""
-            for message in (message for page in reversed(pages) for message in page):
+            messages = await self._history(path)
+            session = self._session(session_id)
+            session.unfollow()  # it may have been loaded before
+            for message in messages:
                 if message["role"] == "user":
-                    await self._show(session_id, acp.update_user_message_text(message["text"]))
+                    await session.show(acp.update_user_message_text(message["text"]))
                 elif message["result"] is not None:
                     for piece in pieces_of(message["result"]):
                         for update in replayed(piece, message["turn_id"]):
-                            await self._show(session_id, update)
+                            await session.show(update)
+            for turn_id in unfinished_in(messages):
+                await session.follow(turn_id, from_start=True)
+            await session.ask_open()
             return LoadSessionResponse()
+
+    async def _history(self, path: str) -> list[Any]:
+        """Return the messages of a conversation, oldest first."""
+        pages: list[list[Any]] = []
+        query: dict[str, Any] = {"limit": PAGE}
+        while True:
+            page = await self._api.call("GET", f"{path}/messages", params=query)
+            pages.append(page["messages"])
+            if not page["next_before"]:
+                return [message for page in reversed(pages) for message in page]
+            query["before"] = page["next_before"]
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
-        """Go on with a conversation without showing it again."""
+        """Go on with a conversation without showing it again; of a turn that runs, what comes from
+        now on is shown.
+        """
         with _telling():
             self._check(cwd, mcp_servers)
             await self._api.call("GET", f"/conversations/{session_id}")
+            session = self._session(session_id)
+            session.unfollow()
+            for turn_id in await self._api.unfinished_turns(session_id):
+                await session.follow(turn_id, from_start=False)
+            await session.ask_open()
             return ResumeSessionResponse()
 
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
         """Stop what runs in a conversation; it stays, and can be loaded again."""
         with _telling():
             await self._api.call("GET", f"/conversations/{session_id}")
-            await self.cancel(session_id)
+            session = self._session(session_id)
+            await session.cancel()
+            session.unfollow()
+            with suppress(ServerRefused):  # nothing runs
+                await self._api.call("POST", f"/conversations/{session_id}/interrupt")
             return CloseSessionResponse()
 
     async def list_sessions(self, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
@@ -193,65 +200,24 @@ class Bridge:
                 message = message_of(prompt)
             except ValueError as exc:
                 raise acp.RequestError(_INVALID, str(exc)) from None
-            self._cancelled.discard(session_id)
-            reader = PieceReader()
-            async with (
-                self._api.ask(session_id, message) as events,
-                anyio.create_task_group() as questions,
-            ):
-                async for event in events:
-                    for piece in reader.read([event]):
-                        if isinstance(piece, Ended):
-                            questions.cancel_scope.cancel()
-                            return self._answer(session_id, piece.result)
-                        if isinstance(piece, Asked):
-                            questions.start_soon(self._ask, session_id, piece)
-                        elif (update := update_of(piece)) is not None:
-                            await self._show(session_id, update)
-            raise ServerRefused("The server ended in mid-turn; load the session again.")
+            result, is_cancelled = await self._session(session_id).prompt(message)
+            return PromptResponse(
+                stop_reason=stop_reason(result, is_cancelled=is_cancelled),
+                usage=usage_of(result),
+                field_meta={"candor": {"turn_id": result["turn_id"], "outcome": result["outcome"]}},
+            )
 
     async def cancel(self, session_id: str, **_: Any) -> None:
-        """Stop the running turn; its prompt answers once it has really stopped."""
-        self._cancelled.add(session_id)
-        try:
-            await self._api.call("POST", f"/conversations/{session_id}/interrupt")
-        except ServerRefused:  # nothing runs
-            self._cancelled.discard(session_id)
+        """Stop what the session's prompts began; each answers once its turn has really stopped."""
+        await self._session(session_id).cancel()
 
-    def _answer(self, session_id: str, result: Any) -> PromptResponse:
-        is_cancelled = session_id in self._cancelled
-        self._cancelled.discard(session_id)
-        return PromptResponse(
-            stop_reason=stop_reason(result, is_cancelled=is_cancelled),
-            usage=usage_of(result),
-            field_meta={"candor": {"turn_id": result["turn_id"], "outcome": result["outcome"]}},
-        )
-
-    async def _ask(self, session_id: str, asked: Asked) -> None:
-        """Have the person asked in the editor, and pass the answer on."""
+    def _session(self, session_id: str) -> EditorSession:
         assert self._client is not None
-        answer = await self._client.request_permission(
-            session_id=session_id,
-            tool_call=ToolCallUpdate(
-                tool_call_id=call_id(asked.fields),
-                title=question_of(asked),
-                raw_input=asked.fields.get("input"),
-            ),
-            options=OPTIONS,
-        )
-        outcome = answer.outcome
-        chosen = outcome.option_id if isinstance(outcome, AllowedOutcome) else REJECT
-        body = {"decision": "deny" if chosen == REJECT else "allow"}
-        if chosen == ALLOW_ALWAYS:
-            body["remember"] = "conversation"
-        try:
-            await self._api.call("POST", f"/approvals/{asked.fields['approval_id']}", json=body)
-        except ServerRefused:  # answered elsewhere meanwhile
-            return
-
-    async def _show(self, session_id: str, update: Any) -> None:
-        assert self._client is not None
-        await self._client.session_update(session_id=session_id, update=update)
+        if session_id not in self._sessions:
+            self._sessions[session_id] = EditorSession(
+                session_id, self._api, self._client, self._tasks
+            )
+        return self._sessions[session_id]
 
     def _check(self, cwd: str, mcp_servers: Sequence[Any] | None) -> None:
         if mcp_servers:
@@ -288,7 +254,8 @@ def run_bridge_command(
 
 
 async def _serve(address: str, token: str | None, workspace: Path) -> None:
-    async with connect(address, token) as http:
-        bridge: Any = Bridge(ServerApi(http), workspace)
+    async with connect(address, token) as http, anyio.create_task_group() as tasks:
+        bridge: Any = Bridge(ServerApi(http), workspace, tasks)
         # the library still counts `session/resume` and `session/close` among the unstable methods
         await acp.run_agent(bridge, await MessageLines.open(), use_unstable_protocol=True)
+        tasks.cancel_scope.cancel()

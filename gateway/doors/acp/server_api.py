@@ -1,7 +1,7 @@
 """A running Candor over its own HTTP routes, as the bridge to an editor needs it."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,6 +13,9 @@ from gateway.ids import ConversationId, TurnId
 
 _TIMEOUT: Final = httpx.Timeout(30.0, read=60.0)
 """A stream is never silent for longer than 15 seconds."""
+PAGE: Final = 100
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError)
+"""What reading an answer of another form raises."""
 
 
 class ServerRefused(Exception):
@@ -30,14 +33,14 @@ class ServerApi:
         self._http = http
 
     async def call(self, method: str, path: str, **sent: Any) -> Any:
-        """Return the answer to a request."""
+        """Return the answer to a request; None if it has no content."""
         try:
             answer = await self._http.request(method, path, **sent)
         except httpx.HTTPError:
             raise ServerRefused(_GONE) from None
         if answer.is_error:
             raise _refusal(answer)
-        return answer.json()
+        return answer.json() if answer.content else None
 
     @asynccontextmanager
     async def ask(
@@ -45,14 +48,46 @@ class ServerApi:
     ) -> AsyncIterator[AsyncIterator[TurnEvent]]:
         """Send a message; give the events of its turn."""
         body = {"message": message, "conversation_id": conversation_id}
+        async with self._streamed("POST", "/chat/stream", json=body) as events:
+            yield events
+
+    @asynccontextmanager
+    async def follow(
+        self, conversation_id: str, after: str | None
+    ) -> AsyncIterator[AsyncIterator[TurnEvent]]:
+        """Give a conversation's events behind the one with the id `after`, or from now on."""
+        query = {} if after is None else {"after": after}
+        path = f"/conversations/{conversation_id}/events"
+        async with self._streamed("GET", path, params=query) as events:
+            yield events
+
+    @asynccontextmanager
+    async def _streamed(
+        self, method: str, path: str, **sent: Any
+    ) -> AsyncIterator[AsyncIterator[TurnEvent]]:
         try:
-            async with self._http.stream("POST", "/chat/stream", json=body) as answer:
+            async with self._http.stream(method, path, **sent) as answer:
                 if answer.is_error:
                     await answer.aread()
                     raise _refusal(answer)
                 yield _events(answer)
         except httpx.HTTPError:
             raise ServerRefused(_GONE) from None
+
+    async def unfinished_turns(self, conversation_id: str) -> list[str]:
+        """Return the turns of a conversation that run or wait, in their order."""
+        path = f"/conversations/{conversation_id}/messages"
+        page = await self.call("GET", path, params={"limit": PAGE})
+        return unfinished_in(page["messages"])
+
+
+def unfinished_in(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the turns that run or wait."""
+    return [
+        message["turn_id"]
+        for message in messages
+        if message["role"] == "assistant" and message["result"] is None
+    ]
 
 
 def connect(address: str, token: str | None) -> httpx.AsyncClient:

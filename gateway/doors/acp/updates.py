@@ -14,7 +14,7 @@ from acp.schema import (
     UserMessageChunk,
 )
 
-from gateway.doors.pieces import Asked, CallEnded, CallStarted, Piece, Text, Thinking
+from gateway.doors.pieces import CallEnded, CallStarted, Piece, Text, Thinking
 
 Update = AgentMessageChunk | AgentThoughtChunk | ToolCallProgress | ToolCallStart | UserMessageChunk
 
@@ -90,9 +90,9 @@ def call_id(fields: Mapping[str, Any]) -> str:
     return f"{fields.get('turn_id', '')}:{fields['index']}"
 
 
-def question_of(asked: Asked) -> str:
+def question_of(fields: Mapping[str, Any]) -> str:
     """Return what would run, as the title of a question."""
-    return f"{asked.fields['name']}: {asked.fields['summary']}"
+    return f"{fields['name']}: {fields['summary']}"
 
 
 def stop_reason(result: Mapping[str, Any], *, is_cancelled: bool) -> Any:
