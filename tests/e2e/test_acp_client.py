@@ -22,6 +22,7 @@ from starlette.routing import Route
 from tests.support.asgi import served
 from tests.support.live_server import (
     DEADLINE_S,
+    LiveClient,
     LiveServer,
     bash,
     script,
@@ -298,6 +299,58 @@ async def test_a_long_history_is_loaded_from_its_beginning(server: LiveServer) -
     ):
         await agent.load_session(cwd=str(server.workspace), session_id="cnv_1")
         assert editor.said("user_message_chunk").split() == [str(number) for number in range(250)]
+
+
+async def test_cancel_withdraws_a_prompt_that_waits_and_leaves_the_turn_before_it_alone(
+    server: LiveServer,
+) -> None:
+    slow = script({"thinking": "Begun."}, {"text": "Ended.", "delay_ms": 5000})
+    queued = script(bash("mkdir never_made"), {"text": "never"})
+    async with server.client() as candor, editing(server) as (agent, _):
+        session = (await agent.new_session(cwd=str(server.workspace))).session_id
+        async with candor.stream(slow, session) as other:
+            await other.until("thinking.delta")
+            stopped = await prompted_and_cancelled(candor, agent, session, queued)
+            completed = await other.until("turn.completed")
+        assert stopped == ["cancelled"]
+        assert (completed.data["outcome"], completed.data["reply"]) == ("answered", "Ended.")
+    assert not (server.workspace / "never_made").exists()
+
+
+async def test_cancel_ends_both_prompts_of_a_session(server: LiveServer) -> None:
+    slow = script({"thinking": "Begun."}, {"text": "never", "delay_ms": 30_000})
+    queued = script(bash("mkdir nor_this"), {"text": "never"})
+    async with server.client() as candor, editing(server) as (agent, editor):
+        session = (await agent.new_session(cwd=str(server.workspace))).session_id
+        stopped: list[str] = []
+
+        async def prompt() -> None:
+            answer = await agent.prompt(session_id=session, prompt=[acp.text_block(slow)])
+            stopped.append(answer.stop_reason)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(prompt)
+            await editor.saw(lambda seen: seen.said("agent_thought_chunk"))
+            stopped += await prompted_and_cancelled(candor, agent, session, queued)
+        assert stopped == ["cancelled", "cancelled"]
+    assert not (server.workspace / "nor_this").exists()
+
+
+async def prompted_and_cancelled(
+    candor: LiveClient, agent: Any, session: str, message: str
+) -> list[str]:
+    """Prompt behind a turn that runs, and cancel when the message waits; return how it ended."""
+    stopped: list[str] = []
+
+    async def prompt() -> None:
+        answer = await agent.prompt(session_id=session, prompt=[acp.text_block(message)])
+        stopped.append(answer.stop_reason)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(prompt)
+        await candor.wait_until(f"/conversations/{session}", lambda shown: shown["queue"])
+        await agent.cancel(session_id=session)
+    return stopped
 
 
 async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServer) -> None:

@@ -93,6 +93,8 @@ class EditorSession:
         async for event in events:
             if prompt.turn_id is None:
                 prompt.turn_id = event.turn_id
+                if prompt.is_cancelled:
+                    await self._stop(event.turn_id)
             yield event
 
     async def follow(self, turn_id: str, *, from_start: bool) -> None:
@@ -124,11 +126,24 @@ class EditorSession:
                 self._ask_soon(fields)
 
     async def cancel(self) -> None:
-        """Stop the running turn."""
-        for prompt in self._prompts:
+        """Stop the turns of all prompts, or those that are shown if there is no prompt; a queued
+        one is withdrawn. Turns that others began go on.
+        """
+        prompts = list(self._prompts)
+        for prompt in prompts:
             prompt.is_cancelled = True
-        with suppress(ServerRefused):  # nothing runs
-            await self._api.call("POST", f"{self._path}/interrupt")
+        turns = [prompt.turn_id for prompt in prompts] if prompts else list(self._followed)
+        for turn_id in reversed(turns):  # what waits must not begin when the first one stops
+            if turn_id is not None:
+                await self._stop(turn_id)
+
+    async def _stop(self, turn_id: str) -> None:
+        try:
+            await self._api.call("DELETE", f"{self._path}/queue/{turn_id}")
+        except ServerRefused:  # it does not wait
+            with suppress(ServerRefused):  # it has ended
+                path = f"{self._path}/interrupt"
+                await self._api.call("POST", path, params={"turn_id": turn_id})
 
     async def _follow(
         self,

@@ -30,6 +30,7 @@ from gateway.http.views import (
     conversation_fields,
     conversation_with_queue,
 )
+from gateway.ids import TurnId
 
 router = APIRouter()
 Format = Annotated[Literal["markdown", "jsonl"], Query(alias="format")]
@@ -193,11 +194,16 @@ async def show_file_changes(context: Context, conversation_id: str, turn_id: str
     status_code=HTTPStatus.ACCEPTED,
     responses={200: {}},
 )
-async def interrupt(context: Context, conversation_id: str, *, wait: Switch = False) -> Response:
-    """Stop the running turn; with `wait=1` answer with its result once it has stopped."""
-    turn_id = await context.chat.intake.interrupt(context.user_id, conversation_id)
+async def interrupt(
+    context: Context, conversation_id: str, turn_id: Parameter = "", *, wait: Switch = False
+) -> Response:
+    """Stop the running turn, with `turn_id` only if it is that one; with `wait=1` answer with its
+    result once it has stopped.
+    """
+    only = TurnId(turn_id) if turn_id else None
+    stopped = await context.chat.intake.interrupt(context.user_id, conversation_id, turn_id=only)
     if wait:
-        return JsonResponse(await context.chat.reader.result(context.user_id, turn_id))
+        return JsonResponse(await context.chat.reader.result(context.user_id, stopped))
     return JsonResponse({"state": "stopping"}, status_code=HTTPStatus.ACCEPTED)
 
 
