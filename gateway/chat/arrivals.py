@@ -1,7 +1,8 @@
 """One turn for a request that an impatient client sends again.
 
-Official clients repeat a request after a time-out or a lost connection, without an idempotency key:
-only a count of the attempt tells a repetition from a person who says the same twice.
+Clients repeat a request after a time-out, a lost connection or a failure, most without an
+idempotency key. A count of the attempt, or that the first request got no answer, tells a repetition
+from a person who says the same twice.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,8 +12,9 @@ from weakref import WeakValueDictionary
 import anyio
 
 from gateway.chat.parts import ChatParts
+from gateway.conversations.model import Turn
 from gateway.errors import NotFound
-from gateway.ids import UserId
+from gateway.ids import TurnId, UserId
 from gateway.turns.requests import Accepted
 
 ARRIVAL = "arrival:"
@@ -34,9 +36,10 @@ class Arrivals:
         request: bytes,
         attempt: int,
         take: Callable[[str], Awaitable[Accepted]],
+        is_wanted: Callable[[Turn], bool] = lambda _: False,
     ) -> Accepted:
-        """Return the turn that `take` starts with a new idempotency key; for a repetition
-        (`attempt` above 0) of a known request that of its first arrival.
+        """Return the turn that `take` starts with a new idempotency key; for a repetition of a
+        known request that of its last arrival: `attempt` is above 0, or the turn `is_wanted` again.
 
         `request` is the route and the digest of the body, and what else tells requests apart.
         Raises as `take` does, and `NotFound` if the turn of a repeated request was deleted.
@@ -45,16 +48,19 @@ class Arrivals:
         digest = sha256(request).hexdigest()
         lock = self._locks.setdefault(f"{user_id} {digest}", anyio.Lock())
         async with lock:  # a repetition waits until its first arrival is stored
-            free, arrived = await self._free_key(user_id, digest, period)
-            if attempt and arrived is None:
-                _, arrived = await self._free_key(user_id, digest, period - 1)
-            if attempt and arrived is not None:
-                return arrived
+            free, last = await self._free_key(user_id, digest, period)
+            if last is None:
+                _, last = await self._free_key(user_id, digest, period - 1)
+            turn = None if last is None else await self._parts.turns.get(last)
+            if attempt and last is not None and turn is None:
+                raise NotFound("The turn of this request was deleted.")
+            if turn is not None and (attempt or is_wanted(turn)):
+                return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
             return await take(free)
 
     async def _free_key(
         self, user_id: UserId, digest: str, period: int
-    ) -> tuple[str, Accepted | None]:
+    ) -> tuple[str, TurnId | None]:
         """Return a period's first free key, and the turn of its last arrival."""
         number, last = 0, None
         while known := await self._parts.turns.find_key(
@@ -62,9 +68,4 @@ class Arrivals:
         ):
             last = known.turn_id or last  # none: the key was withdrawn
             number += 1
-        if last is None:
-            return key, None
-        turn = await self._parts.turns.get(last)
-        if turn is None:
-            raise NotFound("The turn of this request was deleted.")
-        return key, Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
+        return key, last

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from gateway.chat import Chat
 from gateway.chat.arrivals import ARRIVAL
 from gateway.conversations.feed import Subscription
+from gateway.conversations.model import Turn
 from gateway.errors import Forbidden, UnprocessableEntity
 from gateway.files.access import WorkspaceAccess
 from gateway.files.upload_journal import JOURNALS
@@ -24,6 +25,7 @@ from gateway.http.sign_in import SignIns
 from gateway.http.sse import EventStream, StreamPlan
 from gateway.ids import UserId
 from gateway.services import Services
+from gateway.turns.control import run_until_first
 from gateway.turns.requests import Accepted, ChatRequest
 from gateway.users.model import Action
 from memory.service.memory import Memory
@@ -110,6 +112,7 @@ class RequestContext:
         take: Callable[[str], Awaitable[Accepted]],
         *,
         attempt: int | None = None,
+        is_wanted: Callable[[Turn], bool] = lambda _: False,
     ) -> Accepted:
         """Take the message of a client that gives no keys; see `Arrivals.accept`.
 
@@ -129,7 +132,32 @@ class RequestContext:
             return await take(key)
 
         count = self.attempt if attempt is None else attempt
-        return await self.chat.arrivals.accept(self.user_id, request, count, take_noted)
+        return await self.chat.arrivals.accept(self.user_id, request, count, take_noted, is_wanted)
+
+    async def result(self, accepted: Accepted) -> dict[str, Any]:
+        """Wait for a turn's result, for an answer without a stream; the body must have been read.
+
+        The turn goes on if the client leaves before, which is noted.
+        """
+        departures, turn_id = self.chat.departures, accepted.turn_id
+        result: dict[str, Any] = {}
+
+        async def wait() -> None:
+            result.update(await self.chat.reader.result(self.user_id, turn_id))
+
+        with departures.reading(turn_id):
+            try:
+                await run_until_first(wait, self._wait_left)
+            except ExceptionGroup as group:
+                raise group.exceptions[0] from group
+        if not result:
+            departures.note_unread(turn_id)
+            await wait()
+        return result
+
+    async def _wait_left(self) -> None:
+        while (await self.request.receive())["type"] != "http.disconnect":
+            pass
 
     @property
     def attempt(self) -> int:

@@ -134,6 +134,12 @@ async def test_a_response_in_the_background_is_polled_and_read_while_it_runs(
     assert (await client.responses.retrieve(begun.id)).status == "completed"
 
 
+async def test_equal_responses_in_the_background_are_turns_of_their_own(client: Any) -> None:
+    steps = script({"text": "Twice.", "delay_ms": 1000})
+    names = [(await client.ask(steps, background=True)).id for _ in range(2)]
+    assert len(set(names)) == 2
+
+
 async def test_cancel_stops_a_response_and_tells_when_it_has_ended(
     client: Any, conversation: str
 ) -> None:

@@ -2,20 +2,24 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from gateway.chat import Accepted, ChatRequest
 from gateway.chat.threads import ClientMessage, Place
+from gateway.conversations.model import Turn
 from gateway.doors.asked import Conversation, compose
-from gateway.doors.openai.chunks import said_alone
+from gateway.doors.openai.chunks import failure_of, said_alone
 from gateway.doors.openai.files import file_fields
 from gateway.doors.openai.tasks import TASK_MODEL
+from gateway.doors.pieces import has_failed
 from gateway.errors import Busy, Conflict, NotFound, UnprocessableEntity
 from gateway.files.uploads import FOLDER
 from gateway.http.context import RequestContext
 from gateway.jsonsafe import json_text
 
 MODEL: Final = "candor"
+_KEY: Final = "idempotency-key"
 _OWN_NAME: Final = "x-candor-conversation"
 _FOREIGN_NAMES: Final = ("x-openwebui-chat-id", "x-conversation-id")
 """Headers in which front ends name the conversation; these send the whole history each time."""
@@ -61,13 +65,46 @@ def client_message(asked: Conversation, headers: Mapping[str, str]) -> ClientMes
 
 
 async def accept_once(
-    context: RequestContext, take: Callable[[str], Awaitable[Accepted]]
+    context: RequestContext,
+    take: Callable[[str], Awaitable[Accepted]],
+    *,
+    awaits_end: bool = True,
 ) -> Accepted:
-    """Return the turn that `take` starts, or that of the first arrival of a repeated request."""
+    """Return the turn that `take` starts, or that of an earlier arrival of a repeated request.
+
+    With an `Idempotency-Key` that alone tells a repetition. Without one, a request is also one if
+    the same request got no answer before: its client left, or its turn failed. `awaits_end` False:
+    the answer comes before the turn's end, so that the client has it.
+    """
     headers = context.request.headers
+    key = headers.get(_KEY, "")
     named = {name: headers.get(name, "") for name in (_OWN_NAME, *_FOREIGN_NAMES)}
-    request = json_text([context.request.url.path, named]).encode() + context.body_digest
-    return await context.arrive(request, take)
+    parts = [context.request.url.path, named, *([key] if key else [])]
+    request = json_text(parts).encode() + context.body_digest
+    if key:
+        return await context.arrive(request, take, attempt=1)
+    if not awaits_end:
+        return await context.arrive(request, take)
+    return await context.arrive(request, take, is_wanted=partial(_is_wanted, context))
+
+
+def _is_wanted(context: RequestContext, turn: Turn) -> bool:
+    """Return whether the same request again asks for this turn: its answer did not arrive, or was
+    a failure, which clients repeat whatever its status.
+    """
+    departures = context.chat.departures
+    if not departures.is_recent(turn):
+        return False
+    return departures.is_unread(turn) or (turn.result is not None and has_failed(turn.result))
+
+
+async def wait_for_result(context: RequestContext, accepted: Accepted) -> dict[str, Any]:
+    """Return a turn's result. Raise the error of a turn that failed."""
+    result = await context.result(accepted)
+    failed = failure_of(result, is_repeated=not context.arrived)
+    if failed is not None:
+        raise failed
+    return result
 
 
 async def store_message(

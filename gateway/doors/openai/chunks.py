@@ -67,14 +67,23 @@ def failure(error: GatewayError, request_id: str) -> bytes:
 class Chunks:
     """Writes one turn's stream."""
 
-    def __init__(self, head: Mapping[str, Any], *, with_usage: bool, request_id: str) -> None:
-        """Initialise; `head` are the fields of every chunk."""
+    def __init__(
+        self,
+        head: Mapping[str, Any],
+        *,
+        with_usage: bool,
+        request_id: str,
+        is_repeated: bool = False,
+    ) -> None:
+        """Initialise; `head` are the fields of every chunk. For `is_repeated` see `failure_of`."""
         self._head = head
         self._with_usage = with_usage
         self._request_id = request_id
         self._reader = PieceReader()
         self._content = _Content()
         self._has_begun = False
+        self._is_repeated = is_repeated
+        self.has_ended = False
 
     def __call__(self, events: Iterable[TurnEvent]) -> Iterator[bytes]:
         """Yield the stream's events for a turn's next events."""
@@ -94,7 +103,8 @@ class Chunks:
         return line({**self._head, "choices": [choice]})
 
     def _end(self, result: Mapping[str, Any]) -> Iterator[bytes]:
-        failed = failure_of(result)
+        self.has_ended = True
+        failed = failure_of(result, is_repeated=self._is_repeated)
         if failed is not None:
             yield failure(failed, self._request_id)
             return
@@ -121,11 +131,21 @@ def completion(head: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, 
     return {**head, "choices": [choice], "usage": usage_of(result)}
 
 
-def failure_of(result: Mapping[str, Any]) -> GatewayError | None:
-    """Return the error of a turn that failed or was cut by a shutdown; else None."""
+def failure_of(result: Mapping[str, Any], *, is_repeated: bool = False) -> GatewayError | None:
+    """Return the error of a turn that failed or was cut by a shutdown; else None.
+
+    `is_repeated`: the request did not begin this turn, which the message says.
+    """
     if not has_failed(result):
         return None
-    return ModelFailed(result["reply"], code=result["stop_reason"])
+    message = f"{result['reply']} {_REPEATED}" if is_repeated else result["reply"]
+    return ModelFailed(message, code=result["stop_reason"])
+
+
+_REPEATED: Final = (
+    "This answers a request that was repeated; an equal one begins a new turn a few minutes after"
+    " the failure, or at once with an `Idempotency-Key` of its own."
+)
 
 
 _CALL_BEGINS: Final = '<details type="tool_calls"'

@@ -55,6 +55,11 @@ class ResponseWriter:
         self.number = 0
         """Of the next event."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the turn's end was read."""
+        return self._result is not None
+
     def response(self) -> Fields:
         """Return the response as far as it is written."""
         return response_of(

@@ -24,8 +24,8 @@ from gateway.doors.openai.acceptance import (
     client_message,
     place_headers,
     store_message,
+    wait_for_result,
 )
-from gateway.doors.openai.chunks import failure_of
 from gateway.doors.openai.messages import read_messages, said_in
 from gateway.doors.openai.response_bodies import (
     CompactBody,
@@ -67,16 +67,14 @@ async def create_response(context: Context) -> Response:
         raise UnprocessableEntity("Give `conversation` or `previous_response_id`, not both.")
     asked = read_messages(read_input(body))
     message = client_message(asked, context.request.headers)
-    accepted = await accept_once(context, partial(_accept, context, body, asked, message))
+    take = partial(_accept, context, body, asked, message)
+    accepted = await accept_once(context, take, awaits_end=not body.background)
     told = place_headers(accepted) | (_KEPT if body.store is False else {})
     if body.stream:
         turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
         return await _stream(context, turn, headers=told, stops=not body.background)
     if not body.background:
-        result = await context.chat.reader.result(context.user_id, accepted.turn_id)
-        failed = failure_of(result)
-        if failed is not None:
-            raise failed
+        await wait_for_result(context, accepted)
     turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
     return JsonResponse((await written(context, turn)).response(), headers=told)
 
@@ -141,10 +139,7 @@ async def compact(context: Context) -> Response:
     check_model(context, body.model)
     behind = await _compacted(context, body)
     accepted = await accept_once(context, partial(_accept_compact, context, body, behind))
-    result = await context.chat.reader.result(context.user_id, accepted.turn_id)
-    failed = failure_of(result)
-    if failed is not None:
-        raise failed
+    result = await wait_for_result(context, accepted)
     turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
     stands_for = response_id(turn.id)
     item = {"id": f"cmp_{turn.id}", "type": "compaction", "encrypted_content": stands_for}
@@ -258,6 +253,7 @@ async def _stream(
         turn.conversation_id,
         until_completed=True,
         pieces=stream,
+        is_over=lambda: writer.has_ended,
         failure=stream.failure,
         while_open=departures.reading(turn.id),
         on_left=partial(departures.left, context.user_id, accepted) if stops else None,

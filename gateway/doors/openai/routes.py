@@ -23,6 +23,7 @@ from gateway.doors.openai.acceptance import (
     model_names,
     place_headers,
     store_message,
+    wait_for_result,
 )
 from gateway.doors.openai.bodies import CompletionBody
 from gateway.doors.openai.chunks import (
@@ -30,7 +31,6 @@ from gateway.doors.openai.chunks import (
     Chunks,
     completion,
     failure,
-    failure_of,
     line,
 )
 from gateway.doors.openai.messages import read_messages
@@ -72,10 +72,7 @@ async def chat_completions(context: Context) -> Response:
     told = place_headers(accepted)
     if body.stream:
         return _stream(context, body, accepted, told)
-    result = await context.chat.reader.result(context.user_id, accepted.turn_id)
-    failed = failure_of(result)
-    if failed is not None:
-        raise failed
+    result = await wait_for_result(context, accepted)
     head = _head("chat.completion", accepted.turn_id, body.model)
     return JsonResponse(completion(head, result), headers=told)
 
@@ -99,12 +96,14 @@ def _stream(
         _head("chat.completion.chunk", accepted.turn_id, body.model),
         with_usage=body.wants_usage,
         request_id=context.request.state.request_id,
+        is_repeated=not context.arrived,
     )
     return context.event_stream(
         context.chat.reader.follow_turn(accepted),
         accepted.conversation_id,
         until_completed=True,
         pieces=chunks,
+        is_over=lambda: chunks.has_ended,
         failure=failure,
         while_open=departures.reading(accepted.turn_id),
         on_left=partial(departures.left, context.user_id, accepted),
