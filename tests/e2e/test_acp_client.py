@@ -359,6 +359,8 @@ async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServ
         with pytest.raises(acp.RequestError) as elsewhere:
             await agent.new_session(cwd="/")
         assert "open its workspace" in str(elsewhere.value)
+        assert f"{server.workspace}; if the server" in str(elsewhere.value)
+        assert "`CANDOR_WORKSPACE`" in str(elsewhere.value)
         with pytest.raises(acp.RequestError) as unknown:
             await agent.load_session(cwd=workspace, session_id="cnv_unknown")
         assert unknown.value.code == -32002

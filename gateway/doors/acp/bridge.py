@@ -51,6 +51,10 @@ _NOT_FOUND: Final = -32002
 _REFUSED: Final = -32603
 _INVALID: Final = -32602
 _EXIT_USAGE: Final = 2
+_ELSEWHERE: Final = (
+    "Candor works in one folder of its own: open its workspace. `candor acp` takes it for"
+    " {workspace}; if the server has another, set `CANDOR_WORKSPACE` of this command to that."
+)
 _NO_STREAMS: Final = (
     "An editor opens standard input and output as pipes or sockets, or a person as a terminal; here"
     " one of them is something else, such as a file."
@@ -225,9 +229,7 @@ class Bridge:
                 _INVALID, "Candor takes no MCP servers from an editor; its operator names them."
             )
         if not Path(cwd).resolve().is_relative_to(self._workspace):
-            raise acp.RequestError(
-                _INVALID, "Candor works in one folder of its own: open its workspace."
-            )
+            raise acp.RequestError(_INVALID, _ELSEWHERE.format(workspace=self._workspace))
 
 
 def run_bridge_command(
