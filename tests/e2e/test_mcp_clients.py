@@ -83,6 +83,8 @@ async def test_memory_is_kept_found_and_forgotten_from_elsewhere(
 ) -> None:
     words = f"the {way} lab opens at 7:30"
     async with connected(server, way) as client:
+        assert client.server_capabilities.resources is not None
+        assert (await client.list_resources()).resources == []
         tools = (await client.list_tools()).tools
         assert {tool.name for tool in tools} == ALL
         assert all(tool.input_schema["properties"] and tool.description for tool in tools)

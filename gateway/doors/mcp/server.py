@@ -11,6 +11,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
@@ -57,6 +58,11 @@ def memory_server(calls: Calls) -> Server[Any]:
     async def call_tool(_: _Context, asked: CallToolRequestParams) -> CallToolResult:
         return await calls.call(asked.name, asked.arguments or {})
 
+    async def list_resources(  # noqa: RUF029  as the library wants
+        _: _Context, _page: PaginatedRequestParams | None
+    ) -> ListResourcesResult:
+        return ListResourcesResult(resources=[])  # an item is found by searching
+
     async def list_templates(  # noqa: RUF029  as the library wants
         _: _Context, _page: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
@@ -80,6 +86,7 @@ def memory_server(calls: Calls) -> Server[Any]:
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,  # without it the library declares no resources
         on_list_resource_templates=list_templates,
         on_read_resource=read,
     )
