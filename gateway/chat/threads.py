@@ -28,9 +28,9 @@ _COMPARED_CHARS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message of a history."""
+    """A message of a history; `tool` is the result of a tool of the client's own."""
 
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "tool"]
     text: str
 
 

@@ -173,6 +173,23 @@ async def test_without_a_name_a_history_finds_its_conversation_by_its_replies(
         assert part in message
 
 
+async def test_results_of_the_clients_own_tools_are_quoted(
+    server: LiveServer, client: Client
+) -> None:
+    call = {"name": "weather", "arguments": "{}"}
+    calls = [{"id": "c1", "type": "function", "function": call}]
+    history: Messages = [
+        *told("Warm?"),
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "c1", "content": "17 degrees"},
+        *told("and now?"),
+    ]
+    await client.chat.completions.create(model="candor", messages=history)
+    (message,) = await messages_of(server, client.place[0])
+    assert "[user] Warm?" in message
+    assert "[tool] 17 degrees" in message
+
+
 @pytest.mark.parametrize("begins", ["", "Look:"])
 async def test_a_reply_with_calls_in_it_finds_its_conversation(
     server: LiveServer, client: Client, begins: str

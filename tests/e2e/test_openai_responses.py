@@ -298,6 +298,25 @@ async def test_an_impatient_client_gets_one_turn(server: LiveServer) -> None:
 
 
 async def test_what_is_unknown_or_busy_is_refused_once(client: Any, conversation: str) -> None:
+async def test_results_of_the_clients_own_tools_are_quoted(server: LiveServer, client: Any) -> None:
+    items = [
+        {"role": "user", "content": "Warm?"},
+        {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "17 degrees"},
+        {"role": "user", "content": "and now?"},
+    ]
+    answer = await client.ask(items)
+    async with server.client() as candor:
+        found = await candor.get(f"/conversations/{answer.conversation.id}/messages")
+    assert "[tool] 17 degrees" in found["messages"][0]["text"]
+
+
+async def test_an_input_of_another_kind_is_named_as_the_client_wrote_it(client: Any) -> None:
+    with pytest.raises(openai.UnprocessableEntityError) as refused:
+        await client.ask(5)
+    assert "`input` " in str(refused.value)
+
+
     for call in (
         client.responses.retrieve("resp_trn_unknown"),
         client.responses.retrieve("nothing"),

@@ -60,6 +60,7 @@ def client_message(asked: Conversation, headers: Mapping[str, str]) -> ClientMes
     before = [
         replace(said, text=said_alone(said.text)) if said.role == "assistant" else said
         for said in asked.before
+        if said.role != "tool"  # no part of a conversation here
     ]
     return ClientMessage(text=asked.text, before=before, thread=thread, sends_whole=not own)
 

@@ -43,12 +43,17 @@ def read_messages(messages: Sequence[Message]) -> Conversation:
 
 
 def said_in(messages: Sequence[Message]) -> list[Said]:
-    """Return what the person and the agent said."""
-    return [
-        Said(message.role, text_of(message))
-        for message in messages
-        if message.role in ("user", "assistant")
-    ]
+    """Return what the person and the agent said, and what tools of the client returned."""
+    said: list[Said] = []
+    for message in messages:
+        match message.role:
+            case "user" | "assistant" | "tool":
+                said.append(Said(message.role, text_of(message)))
+            case "function":
+                said.append(Said("tool", text_of(message)))
+            case "system" | "developer":
+                pass
+    return said
 
 
 def text_of(message: Message) -> str:

@@ -13,6 +13,7 @@ from gateway.http.schemas import ForeignBody
 _MAX_ITEMS = 10_000
 _ROLES = frozenset({"system", "developer", "user", "assistant"})
 _COMPACTED = "compaction"
+_TOOL_RESULT = "function_call_output"
 
 
 Name = Annotated[str, Field(max_length=200)]
@@ -36,6 +37,7 @@ class InputItem(ForeignBody):
     role: str = ""
     content: str | list[InputPart] | None = None
     encrypted_content: str | None = None
+    output: str | list[InputPart] | None = None
 
 
 class ConversationName(ForeignBody):
@@ -96,7 +98,8 @@ def read_input(body: ResponseBody) -> list[Message]:
     """Return the messages of an input, behind its last compaction if it has one; the instructions
     are the first.
 
-    What a client sends back of an output beside messages is left out: Candor has it.
+    What a client sends back of an output beside messages is left out: Candor has it. Results of the
+    client's own tools are kept.
     """
     first = [Message(role="system", content=body.instructions)] if body.instructions else []
     if isinstance(body.input, str):
@@ -105,14 +108,14 @@ def read_input(body: ResponseBody) -> list[Message]:
     items = body.input if compacted is None else body.input[compacted + 1 :]
     if not items or items[-1].type != "message":
         raise UnprocessableEntity("The last item of the input must be the person's message.")
-    return [*first, *_joined([_message(item) for item in items if item.type == "message"])]
+    return [*first, *_joined(_messages(items))]
 
 
 def read_history(body: CompactBody) -> list[Message]:
     """Return the messages of a history that is to be compacted."""
     if body.input is None or isinstance(body.input, str):
         return [Message(role="user", content=body.input)] if body.input else []
-    return _joined([_message(item) for item in body.input if item.type == "message"])
+    return _joined(_messages(body.input))
 
 
 def _compacted_response(items: Input) -> str | None:
@@ -130,7 +133,15 @@ def _last_compaction(items: str | Sequence[InputItem]) -> int | None:
     return found[-1] if found else None
 
 
+def _messages(items: Sequence[InputItem]) -> list[Message]:
+    return [_message(item) for item in items if item.type in {"message", _TOOL_RESULT}]
+
+
 def _message(item: InputItem) -> Message:
+    if item.type == _TOOL_RESULT:
+        parts = item.output if isinstance(item.output, list) else []
+        text = item.output if isinstance(item.output, str) else "\n".join(p.text for p in parts)
+        return Message(role="tool", content=text)
     if item.role not in _ROLES:
         raise UnprocessableEntity(
             "The `role` of a message is user, assistant, system or developer."
