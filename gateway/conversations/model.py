@@ -15,6 +15,8 @@ Unsettable = Literal["model", "app_code", "environment", "project_id"]
 CLEAR_COMMANDS: Final = frozenset({"/clear", "／clear"})
 """A message that asks for a new conversation; Chinese keyboards type the wide slash."""
 _TITLE_CHARS = 80
+_QUOTED = "\n\n--- "
+"""How a part begins that a client quotes: its instructions, earlier messages, a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +98,12 @@ def forked_conversation(
 
 
 def title_of(message: str) -> str:
-    """Return a conversation's first title: the start of its first message, on one line.
+    """Return a conversation's first title: the start of its first message, on one line, without
+    what a client quotes behind the person's words.
 
     Empty for `/clear`, which begins nothing: the next message makes the title.
     """
-    line = " ".join(message.split())
+    line = " ".join((message.partition(_QUOTED)[0].strip() or message).split())
     if line.lower() in CLEAR_COMMANDS:
         return ""
     return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"

@@ -190,6 +190,13 @@ async def test_results_of_the_clients_own_tools_are_quoted(
     assert "[tool] 17 degrees" in message
 
 
+async def test_a_title_has_nothing_of_what_is_quoted(server: LiveServer, client: Client) -> None:
+    history = [{"role": "system", "content": "Be brief."}, *told("a", "b", "Title of mine")]
+    await client.chat.completions.create(model="candor", messages=history)
+    async with server.client() as candor:
+        assert (await candor.get(f"/conversations/{client.place[0]}"))["title"] == "Title of mine"
+
+
 @pytest.mark.parametrize("begins", ["", "Look:"])
 async def test_a_reply_with_calls_in_it_finds_its_conversation(
     server: LiveServer, client: Client, begins: str
