@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None, *, home: Path | None = None) ->
     code = 0
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments), home)
-        sys.stdout.flush()
+        if not sys.stdout.closed:  # a bridge closes it when its client has left
+            sys.stdout.flush()
     except BrokenPipeError:
         _discard_output()
     except OSError as exc:

@@ -404,12 +404,22 @@ async def test_a_server_that_is_not_there_is_said_so(server: LiveServer) -> None
     assert "Candor does not answer" in str(gone.value)
 
 
-def spoken(server: LiveServer, **streams: Any) -> subprocess.CompletedProcess[str]:
-    """Run the command without the library's side of an editor."""
+def command_of(server: LiveServer) -> dict[str, Any]:
     command = [sys.executable, str(ROOT / "app.py"), "acp", "--url", server.url]
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("CANDOR_TEST_")}
     environ = {**inherited, "CANDOR_WORKSPACE": str(server.workspace)}
-    return subprocess.run(command, env=environ, text=True, check=False, timeout=60, **streams)
+    return {"args": command, "env": environ, "text": True}
+
+
+def spoken(server: LiveServer, **streams: Any) -> subprocess.CompletedProcess[str]:
+    """Run the command without the library's side of an editor."""
+    return subprocess.run(**command_of(server), check=False, timeout=60, **streams)
+
+
+def spoken_to(server: LiveServer) -> subprocess.Popen[str]:
+    """Start the command, for an editor that ends when it likes."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(**command_of(server), stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 async def test_a_request_without_what_it_needs_is_refused_in_a_sentence(server: LiveServer) -> None:
@@ -422,6 +432,23 @@ async def test_a_request_without_what_it_needs_is_refused_in_a_sentence(server: 
 @pytest.mark.parametrize("which", ["stdin", "stdout"])
 async def test_a_file_in_the_place_of_an_editor_is_refused_in_a_sentence(
     server: LiveServer, tmp_path: Path, which: str
+def test_an_editor_that_closes_both_pipes_ends_the_command_without_a_word(
+    server: LiveServer,
+) -> None:
+    process = spoken_to(server)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {}}\n')
+    process.stdin.flush()
+    assert process.stdout.readline()
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stderr.read() == ""
+    process.stderr.close()
+
+
 ) -> None:
     with (tmp_path / "file").open("w+") as file:
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, which: file}
