@@ -185,6 +185,7 @@ def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:
 
     Raise `UnprocessableEntity` if it is not valid.
     """
+    value: Any = None
     try:
         value = _json_value(raw)
         _refuse_invalid_text(value)
@@ -192,7 +193,8 @@ def parse_body(raw: bytes, model: type[BodyT]) -> BodyT:
     except RecursionError:
         raise UnprocessableEntity("The body is nested too deeply.") from None
     except ValidationError as exc:
-        raise validation_error(exc.errors(include_url=False, include_input=False)) from None
+        errors = exc.errors(include_url=False, include_input=False)
+        raise validation_error(errors, value) from None
 
 
 def _json_value(raw: bytes) -> Any:

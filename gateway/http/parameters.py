@@ -25,14 +25,40 @@ _SENTENCES: Mapping[str, str] = tomllib.loads(
 """By the type of pydantic's error."""
 
 
-def validation_error(errors: Sequence[Mapping[str, Any]]) -> UnprocessableEntity:
-    """Return the error for the first of pydantic's findings."""
-    first = errors[0]
-    name = field_name(first.get("loc", ()))
+def validation_error(
+    errors: Sequence[Mapping[str, Any]], value: object = None
+) -> UnprocessableEntity:
+    """Return the error for the first of pydantic's findings; with the `value` of a body, for the
+    deepest one in the same field, which is of the form that the client meant.
+    """
+    first, loc = errors[0], errors[0].get("loc", ())
+    if value is not None:
+        within = written_loc(loc, value)
+        places = [(written_loc(error.get("loc", ()), value), error) for error in errors]
+        places = [place for place in places if place[0][: len(within)] == within]
+        loc, first = max(places, key=lambda place: len(place[0]))
+    name = field_name(loc)
     template = _SENTENCES.get(str(first.get("type")), "{field} is not valid.")
     values = {key: str(value) for key, value in (first.get("ctx") or {}).items()}
     values.setdefault("reason", values.get("error", "is not valid"))
     return bad_field(name, template.format(**{**values, "field": f"`{name}`"}))
+
+
+def written_loc(loc: Sequence[str | int], value: object) -> tuple[str | int, ...]:
+    """Return where a finding is in the value that the client sent.
+
+    Pydantic also names the members of unions, which are nowhere in it.
+    """
+    written: list[str | int] = []
+    for at, part in enumerate(loc):
+        if isinstance(value, dict) and (part in value or at == len(loc) - 1):
+            value = value.get(part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            continue
+        written.append(part)
+    return tuple(written)
 
 
 def bad_field(name: str, sentence: str) -> UnprocessableEntity:

@@ -197,6 +197,25 @@ async def test_a_title_has_nothing_of_what_is_quoted(server: LiveServer, client:
         assert (await candor.get(f"/conversations/{client.place[0]}"))["title"] == "Title of mine"
 
 
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ({"role": "user", "content": 5}, "messages.0.content"),
+        ({"role": "user", "content": [{"type": "text", "text": 5}]}, "messages.0.content.0.text"),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {}}]},
+            "messages.0.content.0.image_url.url",
+        ),
+    ],
+)
+async def test_a_message_names_the_field_as_the_client_wrote_it(
+    client: Client, message: Any, named: str
+) -> None:
+    with pytest.raises(openai.UnprocessableEntityError) as refused:
+        await client.chat.completions.create(model="candor", messages=[message])
+    assert f"`{named}` " in str(refused.value)
+
+
 @pytest.mark.parametrize("begins", ["", "Look:"])
 async def test_a_reply_with_calls_in_it_finds_its_conversation(
     server: LiveServer, client: Client, begins: str
