@@ -368,6 +368,9 @@ async def test_what_cannot_be_honoured_is_refused_in_a_sentence(server: LiveServ
         with pytest.raises(acp.RequestError) as picture:
             await agent.prompt(session_id=session, prompt=[acp.image_block("AAAA", "image/png")])
         assert "takes no image" in str(picture.value)
+        with pytest.raises(acp.RequestError) as blank:
+            await agent.prompt(session_id=session, prompt=[acp.text_block(" ")])
+        assert (blank.value.code, str(blank.value)) == (-32602, "The prompt is blank.")
 
 
 @pytest.mark.parametrize("answer", ["<h1>It works!</h1>", "{}", "[1]", '"text"'])

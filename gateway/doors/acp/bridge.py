@@ -204,6 +204,8 @@ class Bridge:
                 message = message_of(prompt)
             except ValueError as exc:
                 raise acp.RequestError(_INVALID, str(exc)) from None
+            if not message.strip():
+                raise acp.RequestError(_INVALID, "The prompt is blank.")
             result, is_cancelled = await self._session(session_id).prompt(message)
             return PromptResponse(
                 stop_reason=stop_reason(result, is_cancelled=is_cancelled),

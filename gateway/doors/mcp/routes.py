@@ -8,7 +8,14 @@ from typing import Any, Final
 from fastapi import APIRouter
 from mcp import MCPError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.types import INVALID_PARAMS, PARSE_ERROR, CallToolResult, Tool, ToolAnnotations
+from mcp.types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    CallToolResult,
+    Tool,
+    ToolAnnotations,
+)
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
@@ -42,11 +49,12 @@ _OWN_TOOLS: Final[Mapping[str, tuple[type[Body], str]]] = {
         "Write down what work was about, what was done, decided and checked, what went wrong.",
     ),
 }
-_UNREADABLE: Final[Mapping[tuple[int, str], str]] = {
-    (PARSE_ERROR, "Parse error"): "The body is not JSON.",
-    (INVALID_PARAMS, "Validation error"): "The body is no message of JSON-RPC 2.0.",
+_NO_MESSAGE: Final = (INVALID_REQUEST, "The body is no message of JSON-RPC 2.0.")
+_UNREADABLE: Final[Mapping[tuple[int, str], tuple[int, str]]] = {
+    (PARSE_ERROR, "Parse error"): (PARSE_ERROR, "The body is not JSON."),
+    (INVALID_PARAMS, "Validation error"): _NO_MESSAGE,
 }
-"""What is said of a body, by the code and the beginning of what the library says of it."""
+"""The code and the message for a body, by the code and the beginning of the library's message."""
 
 
 class _Exchange(Response):
@@ -95,7 +103,8 @@ def _told(body: bytes) -> bytes:
         known = error["code"], error["message"].partition(":")[0]
     except (ValueError, LookupError, TypeError):  # no error of the protocol
         return body
-    error["message"] = _UNREADABLE.get(known, error["message"])
+    unread = error["code"], error["message"]
+    error["code"], error["message"] = _UNREADABLE.get(known, unread)
     return json_text(answer).encode()
 
 

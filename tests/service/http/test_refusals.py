@@ -98,8 +98,8 @@ async def test_what_is_no_message_of_mcp_is_told_in_words_of_this_server(tmp_pat
     async with one_client(tmp_path) as client:
         for body, code, told in (
             ("no", -32700, "The body is not JSON."),
-            ("[]", -32602, "The body is no message of JSON-RPC 2.0."),
-            ('{"secret": 1}', -32602, "The body is no message of JSON-RPC 2.0."),
+            ("[]", -32600, "The body is no message of JSON-RPC 2.0."),
+            ('{"secret": 1}', -32600, "The body is no message of JSON-RPC 2.0."),
         ):
             answer = await client.post("/mcp", content=body, headers=accepts)
             assert answer.status_code == 400
