@@ -432,9 +432,6 @@ async def test_a_request_without_what_it_needs_is_refused_in_a_sentence(server: 
     assert answer["error"] == {"code": -32602, "message": "`params.cwd` is missing."}
 
 
-@pytest.mark.parametrize("which", ["stdin", "stdout"])
-async def test_a_file_in_the_place_of_an_editor_is_refused_in_a_sentence(
-    server: LiveServer, tmp_path: Path, which: str
 def test_an_editor_that_closes_both_pipes_ends_the_command_without_a_word(
     server: LiveServer,
 ) -> None:
@@ -452,6 +449,9 @@ def test_an_editor_that_closes_both_pipes_ends_the_command_without_a_word(
     process.stderr.close()
 
 
+@pytest.mark.parametrize("which", ["stdin", "stdout"])
+async def test_a_file_in_the_place_of_an_editor_is_refused_in_a_sentence(
+    server: LiveServer, tmp_path: Path, which: str
 ) -> None:
     with (tmp_path / "file").open("w+") as file:
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, which: file}

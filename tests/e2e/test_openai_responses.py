@@ -127,6 +127,7 @@ async def test_a_response_in_the_background_is_polled_and_read_while_it_runs(
 ) -> None:
     late = script({"text": "Late.", "delay_ms": 1500})
     begun = await client.ask(late, background=True, conversation=conversation)
+    assert begun.background is True
     assert begun.status == "in_progress"
     assert begun.output == []
     events = await client.resumed(begun.id)
@@ -297,7 +298,6 @@ async def test_an_impatient_client_gets_one_turn(server: LiveServer) -> None:
         assert [item.role for item in items] == ["assistant", "user"]
 
 
-async def test_what_is_unknown_or_busy_is_refused_once(client: Any, conversation: str) -> None:
 async def test_results_of_the_clients_own_tools_are_quoted(server: LiveServer, client: Any) -> None:
     items = [
         {"role": "user", "content": "Warm?"},
@@ -317,6 +317,7 @@ async def test_an_input_of_another_kind_is_named_as_the_client_wrote_it(client: 
     assert "`input` " in str(refused.value)
 
 
+async def test_what_is_unknown_or_busy_is_refused_once(client: Any, conversation: str) -> None:
     for call in (
         client.responses.retrieve("resp_trn_unknown"),
         client.responses.retrieve("nothing"),

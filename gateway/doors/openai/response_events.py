@@ -40,9 +40,12 @@ _ENDS = {"completed": "completed", "failed": "failed"}
 class ResponseWriter:
     """Writes one turn's response, and keeps it as far as it is written."""
 
-    def __init__(self, turn: Turn, before: Turn | None) -> None:
-        """Initialise; `before` is the turn before it in its conversation."""
+    def __init__(self, turn: Turn, before: Turn | None, *, is_in_background: bool = False) -> None:
+        """Initialise; `before` is the turn before it in its conversation. `is_in_background` is
+        what its request said, which is not stored.
+        """
         self._turn = turn
+        self._is_in_background = is_in_background
         self._before = before
         self._reader = PieceReader()
         self._status: Status | None = None
@@ -62,13 +65,14 @@ class ResponseWriter:
 
     def response(self) -> Fields:
         """Return the response as far as it is written."""
-        return response_of(
+        fields = response_of(
             self._turn,
             self._before,
             status=self._status or "queued",
             output=self._output,
             result=self._result,
         )
+        return fields | {"background": self._is_in_background}
 
     def write(self, events: Iterable[TurnEvent]) -> Iterator[Fields]:
         """Yield the events for a turn's next events."""

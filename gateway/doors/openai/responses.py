@@ -72,11 +72,12 @@ async def create_response(context: Context) -> Response:
     told = place_headers(accepted) | (_KEPT if body.store is False else {})
     if body.stream:
         turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
-        return await _stream(context, turn, headers=told, stops=not body.background)
+        return await _stream(context, turn, headers=told, is_in_background=bool(body.background))
     if not body.background:
         await wait_for_result(context, accepted)
     turn = await context.chat.reader.turn(context.user_id, accepted.turn_id)
-    return JsonResponse((await written(context, turn)).response(), headers=told)
+    writer = await written(context, turn, is_in_background=bool(body.background))
+    return JsonResponse(writer.response(), headers=told)
 
 
 @router.get("/responses/{response_id}", responses=EVENTS)
@@ -219,10 +220,13 @@ async def _find(context: RequestContext, name: str) -> Turn:
     return await context.chat.reader.turn(context.user_id, turn_id_of(name))
 
 
-async def written(context: RequestContext, turn: Turn) -> ResponseWriter:
+async def written(
+    context: RequestContext, turn: Turn, *, is_in_background: bool = False
+) -> ResponseWriter:
     """Return a turn's response as far as it is."""
     reader = context.chat.reader
-    writer = ResponseWriter(turn, await reader.turn_before(turn))
+    before = await reader.turn_before(turn)
+    writer = ResponseWriter(turn, before, is_in_background=is_in_background)
     if turn.result is not None and not await reader.has_events(turn):
         deque(writer.write_pieces(pieces_of(turn.result)), maxlen=0)
         return writer
@@ -238,11 +242,14 @@ async def _stream(
     *,
     after: int = -1,
     headers: Mapping[str, str] | None = None,
-    stops: bool = False,
+    is_in_background: bool | None = None,
 ) -> Response:
-    """Return a response's stream; if it `stops`, a client that leaves it interrupts the turn."""
+    """Return a response's stream; a client that leaves that of a request which is not in the
+    background interrupts the turn. None: the stream only reads.
+    """
     reader, departures = context.chat.reader, context.chat.departures
-    writer = ResponseWriter(turn, await reader.turn_before(turn))
+    before = await reader.turn_before(turn)
+    writer = ResponseWriter(turn, before, is_in_background=bool(is_in_background))
     stream = ResponseStream(writer, after=after)
     accepted = _accepted(turn)
     if turn.result is not None and not await reader.has_events(turn):
@@ -256,7 +263,9 @@ async def _stream(
         is_over=lambda: writer.has_ended,
         failure=stream.failure,
         while_open=departures.reading(turn.id),
-        on_left=partial(departures.left, context.user_id, accepted) if stops else None,
+        on_left=None
+        if is_in_background is not False
+        else partial(departures.left, context.user_id, accepted),
         headers=headers or {},
     )
 
