@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -25,6 +26,7 @@ from tests.support.live_server import (
     LiveClient,
     LiveServer,
     bash,
+    running_server,
     script,
     started_server,
 )
@@ -275,6 +277,24 @@ async def test_a_session_resumed_while_its_turn_waits_asks_and_shows_what_follow
         await editor.saw(lambda seen: "Made." in seen.said())
         assert len(editor.asked) == 1
         assert "Before." not in editor.said()
+
+
+async def test_a_question_whose_run_has_ended_is_asked_after_loading(tmp_path: Path) -> None:
+    make = script(bash("mkdir outlived"), {"text": "Made."})
+    options: dict[str, Any] = {"approvals": "on", "shutdown_grace_s": 0.2}
+    async with running_server(tmp_path, **options) as first:
+        session = await left_in_mid_turn(first, make)
+        first.signal(signal.SIGTERM)
+        assert await first.wait_ended() == 0
+    async with running_server(tmp_path, **options) as server, editing(server) as (agent, editor):
+        editor.answer = lambda: AllowedOutcome(option_id="allow", outcome="selected")
+        await agent.load_session(cwd=str(server.workspace), session_id=session)
+        await editor.saw(lambda _: (server.workspace / "outlived").is_dir())
+        ((_, offered),) = editor.asked
+        assert offered == ["allow", "reject"], "no rule can be left behind any more"
+        await editor.saw(
+            lambda seen: "completed" in [getattr(u, "status", "") for u in seen.updates]
+        )
 
 
 async def test_a_long_history_is_loaded_from_its_beginning(server: LiveServer) -> None:

@@ -20,9 +20,9 @@ from gateway.conversations.model import TurnEvent
 from gateway.doors.acp.server_api import UNREADABLE, ServerApi, ServerRefused
 from gateway.doors.acp.updates import (
     ALLOW_ALWAYS,
-    OPTIONS,
     REJECT,
     call_id,
+    options_for,
     question_of,
     update_of,
 )
@@ -246,7 +246,7 @@ class EditorSession:
                 title=question_of(fields),
                 raw_input=fields.get("input"),
             ),
-            options=OPTIONS,
+            options=options_for(fields),
         )
         outcome = answer.outcome
         chosen = outcome.option_id if isinstance(outcome, AllowedOutcome) else REJECT

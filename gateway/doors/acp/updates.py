@@ -35,7 +35,7 @@ _STOPS: Final[Mapping[str, Any]] = {
     "budget": "max_tokens",
 }
 ALLOW, ALLOW_ALWAYS, REJECT = "allow", "allow_always", "reject"
-OPTIONS: Final = [
+_OPTIONS: Final = [
     PermissionOption(option_id=ALLOW, name="Allow once", kind="allow_once"),
     PermissionOption(
         option_id=ALLOW_ALWAYS,
@@ -88,6 +88,12 @@ def replayed(piece: Piece, turn_id: str) -> Iterator[Update]:
 def call_id(fields: Mapping[str, Any]) -> str:
     """Return the id of a call; those of the model may repeat in a conversation."""
     return f"{fields.get('turn_id', '')}:{fields['index']}"
+
+
+def options_for(fields: Mapping[str, Any]) -> list[PermissionOption]:
+    """Return what a person may answer; only a run that waits can leave a rule behind."""
+    is_over = fields.get("state") == "waiting"
+    return [option for option in _OPTIONS if not (is_over and option.option_id == ALLOW_ALWAYS)]
 
 
 def question_of(fields: Mapping[str, Any]) -> str:
