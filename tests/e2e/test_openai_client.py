@@ -359,6 +359,17 @@ async def test_a_failed_turn_does_not_run_again_for_a_client_that_repeats_any_50
     assert "was repeated" in answers[1].text
 
 
+async def test_a_turn_that_failed_before_any_call_runs_again_when_it_is_asked_for_again(
+    server: LiveServer,
+) -> None:
+    asked = named(script({"status": 400, "times": 50}), "failing at once")
+    async with server.client() as candor:
+        for _ in range(2):
+            assert (await candor.http.post(COMPLETIONS, **asked)).status_code == 502
+        found = await candor.get("/conversations")
+    assert found["conversations"][0]["turns"] == 2
+
+
 @pytest.mark.parametrize("is_over", [False, True])
 async def test_a_request_whose_client_left_is_repeated_without_a_count(
     server: LiveServer, *, is_over: bool

@@ -91,12 +91,16 @@ async def accept_once(
 
 def _is_wanted(context: RequestContext, turn: Turn) -> bool:
     """Return whether the same request again asks for this turn: its answer did not arrive, or was
-    a failure, which clients repeat whatever its status.
+    a failure after it had called tools. Clients repeat failures whatever their status; one before
+    any call may be tried again.
     """
     departures = context.chat.departures
     if not departures.is_recent(turn):
         return False
-    return departures.is_unread(turn) or (turn.result is not None and has_failed(turn.result))
+    result = turn.result
+    return departures.is_unread(turn) or (
+        result is not None and has_failed(result) and bool(result["tools"])
+    )
 
 
 async def wait_for_result(context: RequestContext, accepted: Accepted) -> dict[str, Any]:
