@@ -43,7 +43,6 @@ export function onUnreachable(hear) {
   unreachable = hear;
 }
 
-
 const WITH_BODY = new Set(["POST", "PATCH", "PUT"]);
 
 function headersFor(options) {

@@ -42,8 +42,7 @@ byId("open-settings").addEventListener("click", async () => (await import("/stat
 watchConnection(byId("offline"), () => {
   page.refresh();
   showReadiness();
-noteUser();
-document.addEventListener("visibilitychange", () => { if (!document.hidden) noteUser(); });
+  noteUser();
 });
 byId("open-operations").addEventListener("click", async () => (await import("/static/operations-panel.js")).openOperations());
 byId("open-schedules").addEventListener("click", async () => (await import("/static/schedules-panel.js")).openSchedules({ here: page.here, changed: () => page.refresh() }));
