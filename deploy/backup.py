@@ -87,11 +87,11 @@ if __name__ == "__main__":
     if len(sys.argv) != 5:  # noqa: PLR2004  as the first lines say
         sys.exit(__doc__)
     os.umask(0o077)
-    *given, to = map(Path, sys.argv[1:])
+    data, workspace, logs, to = map(Path, sys.argv[1:])
     try:
-        reason = hindrance(tuple(given), to)
+        reason = hindrance((data, workspace, logs), to)
         if reason is None:
-            back_up(*given, to)
+            back_up(data, workspace, logs, to)
     except (OSError, sqlite3.Error, shutil.Error) as exc:
         sys.exit(f"The backup failed and is not whole: {exc}. Remove {to} before you try again.")
     if reason is not None:
