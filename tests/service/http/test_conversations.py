@@ -160,8 +160,8 @@ async def test_interrupting_can_wait_for_the_result(
         interrupted = anyio.Event()
         interrupt_turn = stage.chat.intake.interrupt
 
-        async def recorded(*of: Any) -> Any:
-            turn_id = await interrupt_turn(*of)
+        async def recorded(*of: Any, **more: Any) -> Any:
+            turn_id = await interrupt_turn(*of, **more)
             interrupted.set()
             return turn_id
 
