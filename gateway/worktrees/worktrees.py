@@ -25,6 +25,7 @@ from gateway.files.snapshot import FileChanges
 from gateway.trust import OWN_SKILLS, WORKTREES
 from gateway.worktrees.changes import find_new_repositories, read_changes_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
+from gateway.worktrees.index import add_all_blocking
 from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
 from gateway.worktrees.repository_files import RepositoryFiles
 from policies.paths.protected import find_acting, find_secret
@@ -41,7 +42,6 @@ _NAME: Final = re.compile(r"cnv_[a-z0-9]{1,64}")
 _READY: Final = "candor-ready"
 """In a work tree's part of the repository: it was made whole."""
 _QUOTED: Final = re.compile(r"^error: .*?'(.+?)'", re.MULTILINE)
-_UNTAKEN: Final = re.compile(r"^error: '(.+?)/?' does not have a commit checked out", re.MULTILINE)
 _OBJECT: Final = re.compile(rb"[0-9a-f]{40,64}")
 _MOST_PARENTS: Final = 16
 _LISTED: Final = re.compile(r"^\t(.+)$", re.MULTILINE)
@@ -149,7 +149,7 @@ class ConversationTrees:
         tree, index = self._tree(conversation_id), self._index(conversation_id)
         try:
             self._files.copy((*_own(conversation_id), "index"), index)
-            untaken = _add_all(tree, index)
+            untaken = add_all_blocking(tree, index)
             words = ("diff", "--cached", "--no-ext-diff", "--no-textconv", "--raw", "--no-abbrev")
             raw = tree.run_blocking(*words, "-z", "-M", base, index=index)
             untaken += find_new_repositories(raw)
@@ -164,7 +164,7 @@ class ConversationTrees:
         Raise `Conflict` if it holds a repository of its own, whose files no commit can take along.
         """
         tree = self._tree(conversation_id)
-        untaken = _add_all(tree)
+        untaken = add_all_blocking(tree)
         head = self._head(tree)
         changed = tree.run_blocking("diff", "--cached", "--raw", "--no-renames", "-z", head)
         nested = find_new_repositories(changed)
@@ -340,7 +340,10 @@ class ConversationTrees:
             self._files.write(parts, wanted)
 
     def _make_plain(self, conversation_id: str) -> None:
-        """Have the branch name a commit: as another name of a branch it would change that one."""
+        """Make the branch name a commit: as another name of a branch it would change that one.
+
+        It is replaced in one step, since a missing branch says that the tree was thrown away.
+        """
         place = (".git", "refs", "heads", *_branch(conversation_id).split("/"))
         content = self._files.read(place)
         if content is None and not os.path.lexists(self._root.joinpath(*place)):
@@ -348,9 +351,8 @@ class ConversationTrees:
         if content is not None and _OBJECT.fullmatch(content.strip()):
             return
         commit = self._commit_of(_branch(conversation_id))
-        self._files.remove(place)
         if commit is not None:
-            self._set_branch(conversation_id, commit)
+            self._files.write(place, f"{commit}\n".encode())
 
     def _set_branch(self, conversation_id: str, commit: str, before: str = "") -> None:
         words = ("update-ref", "--no-deref", _ref(conversation_id), commit)
@@ -436,34 +438,6 @@ def remove_kept_blocking(marks: Iterable[Path]) -> None:
     for mark in marks:
         mark.with_suffix(".merge").unlink(missing_ok=True)
         mark.unlink()
-
-
-def _add_all(tree: WorkTree, index: Path | None = None) -> list[str]:
-    """Add all files of a work tree to an index; return the folders that it cannot take in, because
-    they are repositories without a commit.
-    """
-    _show_hidden(tree, index)
-    try:
-        tree.run_blocking("add", "-A", "--ignore-errors", index=index)
-    except GitFailed as exc:
-        untaken = _UNTAKEN.findall(exc.errors)
-        if not untaken or exc.errors.count("error: ") != len(untaken):
-            raise
-        return untaken
-    return []
-
-
-def _show_hidden(tree: WorkTree, index: Path | None) -> None:
-    """Take the marks away by which git passes over files that differ."""
-    listed = tree.run_blocking("ls-files", "-v", "-z", index=index).split(b"\0")
-    marked = {
-        "--no-assume-unchanged": [line[2:] for line in listed if line[:1].islower()],
-        "--no-skip-worktree": [line[2:] for line in listed if line[:1] in {b"S", b"s"}],
-    }
-    for option, paths in marked.items():
-        if paths:
-            words = ("update-index", option, "-z", "--stdin")
-            tree.run_blocking(*words, given=b"\0".join(paths), index=index)
 
 
 def _own(conversation_id: str) -> tuple[str, ...]:

@@ -412,6 +412,9 @@ def test_a_branch_that_is_another_name_of_the_persons_leaves_theirs_alone(
         branch = workspace / ".git/refs/heads/candor/cnv_one"
         branch.unlink()
         branch.symlink_to("../main")
+    trees.status_blocking(ONE)
+    plain = workspace / ".git/refs/heads/candor/cnv_one"
+    assert (plain.is_symlink(), plain.read_text().strip()) == (False, first)
     (one / "a.txt").write_text("one\n")
     trees.commit_blocking(ONE, "One")
     assert git(workspace, "rev-parse", "main") == first
