@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 def check_blocking(settings: Settings, say: Say) -> bool:
-    """Say of each database whether it can be opened, its version and its rows; change nothing.
+    """Print for each database whether it can be opened, its version and its rows; change nothing.
 
     Return whether both can be opened and are of this program's version.
     """

@@ -192,10 +192,14 @@ class ApprovalDesk:
         elsewhere = await self._asked_elsewhere(user_id, stored)
         pending = [
             *(
-                (one.approval.created_at, one.fields())
-                for one in self.pending(user_id, conversation_id)
+                (waiting.approval.created_at, waiting.fields())
+                for waiting in self.pending(user_id, conversation_id)
             ),
-            *((one.created_at, pending_fields(one)) for one in stored if one.id in elsewhere),
+            *(
+                (approval.created_at, pending_fields(approval))
+                for approval in stored
+                if approval.id in elsewhere
+            ),
         ]
         return [
             *(fields for _, fields in sorted(pending, key=itemgetter(0))),

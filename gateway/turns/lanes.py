@@ -146,7 +146,7 @@ class Lanes:
         return taken
 
     def lose(self, conversation_id: ConversationId) -> None:
-        """Let go of a conversation that another server runs now: its turns are that server's."""
+        """Release a conversation that another server runs now: its turns are that server's."""
         for ticket in self.take_all_back(conversation_id):
             ticket.events.lose()
             self.finish(ticket)

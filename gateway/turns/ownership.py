@@ -369,7 +369,7 @@ class Ownership:
 
     async def lives(self, node: Node) -> bool:
         """Return whether another server lives."""
-        return any(node.incarnation == one.incarnation for one in await self._leases.living())
+        return any(node.incarnation == other.incarnation for other in await self._leases.living())
 
     def is_living(self, node: Node) -> bool:
         """Return whether another server lived at the last beat."""
@@ -456,8 +456,8 @@ async def _try(work: Callable[[], Awaitable[object]]) -> None:
 def connect(
     ownership: Ownership, lanes: Lanes, pool: ClientPool, rules: StandingRules, tasks: TaskGroup
 ) -> None:
-    """Tell it what the server has of a conversation beyond what is stored, and have it stop the
-    turns, and kill the agents, of conversations that another server runs now.
+    """Connect it with what the server has of a conversation beyond what is stored: it stops the
+    turns, and kills the agents, of conversations that another server runs now.
     """
 
     def is_used(conversation_id: ConversationId) -> bool:

@@ -95,6 +95,6 @@ def read_command(
 
 def _nearest(name: str, known: Collection[str]) -> str | None:
     """Return the one of these names of which this one is very likely a misspelling."""
-    by_lower = {one.lower(): one for one in known}
+    by_lower = {name.lower(): name for name in known}
     found = get_close_matches(name.lower(), by_lower, n=1, cutoff=_NEAR_RATIO)
     return by_lower[found[0]] if found else None

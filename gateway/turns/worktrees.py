@@ -153,7 +153,7 @@ class Worktrees:
         return KeptTree(conversation_id=conversation_id, owner=owner, made_at=self._now())
 
     async def bring(self, workspace: OpenWorkspace, turn: Turn) -> None:
-        """Let a message's uploads be in the work tree, which came into the workspace before the
+        """Copy a message's uploads into the work tree, which came into the workspace before the
         conversation was there.
         """
         if workspace.work_tree is None or "`" not in turn.message:

@@ -48,7 +48,7 @@ class DutyStore:
         return await self._database.write(work, is_synced=False)
 
     async def release(self, node: Node, duty: str) -> None:
-        """Let others have a duty. No error if the node does not have it."""
+        """Release a duty. No error if the node does not have it."""
         await self._database.execute(
             "DELETE FROM duties WHERE name = ? AND incarnation = ?", (duty, node.incarnation)
         )

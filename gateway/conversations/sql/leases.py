@@ -294,7 +294,7 @@ class LeaseStore:
         return await self._database.write(work, is_synced=False)
 
     async def unlock(self, node: Node, name: str) -> None:
-        """Give a lock back. No error if the node does not have it."""
+        """Release a lock. No error if the node does not have it."""
 
         def work(writer: Connection) -> None:
             writer.execute(

@@ -55,7 +55,7 @@ class ServerApi:
     async def follow(
         self, conversation_id: str, after: str | None
     ) -> AsyncIterator[AsyncIterator[TurnEvent]]:
-        """Give a conversation's events behind the one with the id `after`, or from now on."""
+        """Open a conversation's events behind the one with the id `after`, or from now on."""
         query = {} if after is None else {"after": after}
         path = f"/conversations/{conversation_id}/events"
         async with self._streamed("GET", path, params=query) as events:

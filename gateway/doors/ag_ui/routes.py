@@ -98,11 +98,13 @@ async def _resume(
         ) from None
     asked = [await approvals.turn_of(user_id, answered.interrupt_id) for answered in over]
     goes_on: TurnId = asked[-1]
-    for one, reply in zip(over, replies, strict=True):
-        with suppress(*([Conflict] if one.status == "cancelled" else [])):
-            goes_on = await approvals.answer(user_id, one.interrupt_id, reply) or goes_on
+    for answer, reply in zip(over, replies, strict=True):
+        with suppress(*([Conflict] if answer.status == "cancelled" else [])):
+            goes_on = await approvals.answer(user_id, answer.interrupt_id, reply) or goes_on
     turn = await context.chat.reader.turn(user_id, goes_on)
-    answered = [one.interrupt_id for one, by in zip(over, asked, strict=True) if by == goes_on]
+    answered = [
+        answer.interrupt_id for answer, by in zip(over, asked, strict=True) if by == goes_on
+    ]
     return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id), answered
 
 
