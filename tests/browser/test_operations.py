@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from gateway.settings import Settings
 from gateway.trust import trust_blocking
@@ -101,18 +101,24 @@ def test_the_panel_lists_skills_and_why_agents_do_not_have_them(
         shutil.rmtree(skill.parent)
 
 
-def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: LiveServer) -> None:
+def dead_delivery(chat: ChatPage, server: LiveServer, error: str) -> Locator:
+    """Store a delivery that was given up with an error, and return its row on the page."""
     with closing(sqlite3.connect(server.data_dir / "memory.sqlite3")) as memory, memory:
         memory.execute(
             "INSERT INTO outbox (backend, operation, item_id, owner_id, revision, idempotency_key,"
-            " status, attempts, last_error, due_at, created_at) VALUES ('elsewhere', 'put', "
-            "'epi_x',"
-            " 'local', 1, 'k', 'dead', 9, '<b>It is full.</b>', '2026-01-31T09:30:00Z',"
-            " '2026-01-31T09:30:00Z')"
+            " status, attempts, last_error, due_at, created_at) VALUES ('elsewhere', 'put',"
+            " :error, 'local', 1, :error, 'dead', 9, :error, '2026-01-31T09:30:00Z',"
+            " '2026-01-31T09:30:00Z')",
+            {"error": error},
         )
     chat.get("open-operations").click()
-    row = chat.get("ops-outbox").locator("li").filter(has_text="<b>It is full.</b>")
+    row = chat.get("ops-outbox").locator("li").filter(has_text=error)
     expect(row).to_contain_text("failed")
+    return row
+
+
+def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: LiveServer) -> None:
+    row = dead_delivery(chat, server, "<b>It is full.</b>")
 
     row.get_by_test_id("ops-retry").click()
 
@@ -124,18 +130,9 @@ def test_a_delivery_that_was_given_up_is_tried_again(chat: ChatPage, server: Liv
 def test_a_delivery_that_was_made_meanwhile_is_shown_as_made(
     chat: ChatPage, server: LiveServer
 ) -> None:
+    row = dead_delivery(chat, server, "It is away.")
     with closing(sqlite3.connect(server.data_dir / "memory.sqlite3")) as memory, memory:
-        memory.execute(
-            "INSERT INTO outbox (backend, operation, item_id, owner_id, revision, idempotency_key,"
-            " status, attempts, last_error, due_at, created_at) VALUES ('elsewhere', 'put', "
-            "'epi_y', 'local', 1, 'k2', 'dead', 9, 'It is away.', '2026-01-31T09:30:00Z',"
-            " '2026-01-31T09:30:00Z')"
-        )
-    chat.get("open-operations").click()
-    row = chat.get("ops-outbox").locator("li").filter(has_text="It is away.")
-    expect(row).to_contain_text("failed")
-    with closing(sqlite3.connect(server.data_dir / "memory.sqlite3")) as memory, memory:
-        memory.execute("UPDATE outbox SET status = 'delivered' WHERE idempotency_key = 'k2'")
+        memory.execute("UPDATE outbox SET status = 'delivered' WHERE last_error = 'It is away.'")
 
     chat.witness.network_may_fail = True
     row.get_by_test_id("ops-retry").click()
