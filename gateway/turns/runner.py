@@ -88,6 +88,7 @@ class TurnRunner:
             trace=ticket.trace,
         )
         await TurnWork(context).perform()
+        await parts.worktrees.take_in(workspace, conversation)
 
     async def _prepare(self, ticket: Ticket) -> tuple[Conversation, OpenWorkspace] | None:
         """Return the conversation of a turn and where it works; None if it was deleted, or another

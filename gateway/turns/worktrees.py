@@ -162,6 +162,21 @@ class Worktrees:
         work = partial(bring_uploads_blocking, base.root, workspace.work_tree, turn.message)
         await anyio.to_thread.run_sync(work)
 
+    async def take_in(self, workspace: OpenWorkspace, conversation: Conversation) -> None:
+        """Take into the repository what the commands of a turn committed in a work tree. If that
+        fails it is logged, and the next use of the work tree does it.
+        """
+        if workspace.work_tree is None:
+            return
+        try:
+            base = await self._workspaces.open(conversation.user_id)
+            trees = await self._trees_of(base)
+            if await anyio.to_thread.run_sync(trees.has_new_blocking, conversation.id):
+                async with self._using(base):
+                    await anyio.to_thread.run_sync(trees.take_in_blocking, conversation.id)
+        except (GitFailed, OSError, StoreUnavailable, WorkspaceUnavailable):
+            _log.exception("objects_not_taken_in")
+
     async def find(self, conversation: Conversation) -> OpenWorkspace:
         """Return where the files of a conversation are; nothing is made."""
         base = await self._workspaces.open(conversation.user_id)

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 GIT_S: Final = 120.0
 _IDENTITY: Final = {"NAME": "Candor", "EMAIL": "candor@localhost"}
@@ -71,11 +71,12 @@ class WorkTree:
     def run_blocking(
         self,
         *words: str,
-        given: bytes = b"",
+        given: bytes | BinaryIO = b"",
         index: Path | None = None,
         timeout_s: float = GIT_S,
     ) -> bytes:
-        """Run a git command and return its output; `index` is used in place of its own.
+        """Run a git command and return its output; `index` is used in place of its own, and `given`
+        is its input.
 
         Raise `GitFailed`.
         """
@@ -105,14 +106,19 @@ class WorkTree:
         }
 
     def _call(
-        self, env: Mapping[str, str], words: Sequence[str], given: bytes, timeout_s: float
+        self,
+        env: Mapping[str, str],
+        words: Sequence[str],
+        given: bytes | BinaryIO,
+        timeout_s: float,
     ) -> bytes:
         try:
             done = subprocess.run(  # noqa: S603  no shell, and the environment above
                 [*self.enclosed_in, "git", "--no-pager", *words],
                 cwd=self.folder,
                 env=env,
-                input=given,
+                input=given if isinstance(given, bytes) else None,
+                stdin=None if isinstance(given, bytes) else given,
                 capture_output=True,
                 timeout=timeout_s,
                 check=False,

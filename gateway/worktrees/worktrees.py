@@ -27,6 +27,7 @@ from gateway.worktrees.changes import find_new_repositories, read_changes_blocki
 from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.index import add_all_blocking
 from gateway.worktrees.interrupted_merge import InterruptedMerge, delete_blocking
+from gateway.worktrees.objects import has_new, take_in_blocking
 from gateway.worktrees.repository_files import RepositoryFiles
 from policies.paths.protected import find_acting, find_secret
 
@@ -128,6 +129,17 @@ class ConversationTrees:
         self._prepare(tree.folder)
         self._files.write((*_own(conversation_id), _READY), b"")
         return tree.folder
+
+    def has_new_blocking(self, conversation_id: str) -> bool:
+        """Return whether commands made objects which the repository may not have yet."""
+        return has_new(self._files, _own(conversation_id))
+
+    def take_in_blocking(self, conversation_id: str) -> None:
+        """Take into the repository what commands committed in a work tree.
+
+        Raise `GitFailed` or `OSError` if that cannot be done now; nothing is lost then.
+        """
+        take_in_blocking(self._main, self._files, _own(conversation_id))
 
     def status_blocking(self, conversation_id: str) -> TreeStatus | None:
         """Return the state of a conversation's work tree; None: it has none now."""
@@ -243,7 +255,7 @@ class ConversationTrees:
         """
         if merging is not None:
             self._end_merge(conversation_id, **json.loads(merging))
-        if self._commit_of(_branch(conversation_id)) is None:  # it was being thrown away
+        if not self._has_branch(conversation_id):  # it was being thrown away
             self._remove(conversation_id)
 
     def _end_merge(self, conversation_id: str, head: str, commit: str, branch: str = "") -> None:
@@ -317,6 +329,7 @@ class ConversationTrees:
         """Return a work tree by the names that it has; the files by which git finds its parts are
         set right, because a command may have changed them.
         """
+        self.take_in_blocking(conversation_id)
         common, folder = self._main.common_dir, self.folder(conversation_id)
         git_dir = common / "worktrees" / conversation_id
         tree = replace(self._main, folder=folder, git_dir=git_dir)
@@ -361,6 +374,16 @@ class ConversationTrees:
     def _delete_branch(self, conversation_id: str, commit: str = "") -> None:
         words = ("update-ref", "--no-deref", "-d", _ref(conversation_id))
         self._main.run_blocking(*words, *([commit] if commit else []))
+
+    def _has_branch(self, conversation_id: str) -> bool:
+        """Return whether the branch is there, if only by name: its commit may be damaged."""
+        try:
+            self._main.run_blocking("rev-parse", "-q", "--verify", _ref(conversation_id))
+        except GitFailed as exc:
+            if exc.code != 1:
+                raise
+            return False
+        return True
 
     def _merged_heads(self, conversation_id: str) -> list[str]:
         """Return the commits that a command was merging into the work tree."""

@@ -1,5 +1,6 @@
 """`CANDOR_WORKTREES=on` with real agents in a real repository."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,55 @@ async def test_a_command_in_the_box_has_its_work_tree_and_git_and_nothing_else(
         assert merged.status_code == 200, merged.text
     assert (workspace / "b.txt").read_text() == "b\n"
     assert not (tmp_path / "outside").exists()
+
+
+DAMAGE = """\
+object=../../.git/objects/$(git rev-parse HEAD:a.txt | sed 's|^..|&/|')
+test -e $object || echo unseen
+rm -rf ../../.git/objects/* || echo kept-list
+ls /candor-objects > /dev/null && echo > /candor-objects/pack/evil || echo kept-objects
+own=$(git rev-parse --git-dir)/objects
+mv $own $own-gone || echo kept-own
+echo ../../.. > $own/info/alternates || echo kept-alternates
+git commit -qam one && git gc -q --prune=now ; git pack-refs --all --prune || echo kept-branches
+git init -q nested && touch nested/n.txt && git -C nested add . && git -C nested commit -qm n
+git -C nested log --oneline | wc -l
+"""
+KEPT = ("list", "objects", "own", "alternates", "branches")
+AGAIN = """\
+git log --oneline | wc -l
+git commit -q --allow-empty -m two && git fsck --no-dangling && echo whole
+"""
+
+
+@needs_boxes
+async def test_a_command_cannot_harm_the_objects_of_the_repository(tmp_path: Path) -> None:
+    lay = anyio.to_thread.run_sync
+    await lay(lambda: lay_repository(tmp_path / "workspace", a_txt="a\n"))
+    async with (
+        running_server(tmp_path, worktrees="on", shell="sandboxed") as server,
+        server.client() as client,
+    ):
+        steps = (read("a.txt"), write("a.txt", "one\n"), bash(DAMAGE), {"text": "Done."})
+        turn = await client.ask(script(*steps))
+        calls = f"/conversations/{turn['conversation_id']}/turns/{turn['turn_id']}/tools"
+        output = (await client.get(f"{calls}/3"))["output"]
+        for told in ("unseen", *(f"kept-{it}" for it in KEPT)):
+            assert told in output, output
+        assert output.endswith("\n1"), output
+        branch = f"candor/{turn['conversation_id']}"
+        again = await client.ask(script(bash(AGAIN), {"text": "Done."}), turn["conversation_id"])
+        calls = f"/conversations/{turn['conversation_id']}/turns/{again['turn_id']}/tools"
+        output = (await client.get(f"{calls}/1"))["output"]
+        assert output == "2\nwhole"
+        folder = server.workspace / ".candor-worktrees" / turn["conversation_id"]
+        await lay(shutil.rmtree, folder / "nested")
+        await lay(lambda: git(server.workspace, "fsck", "--strict"))
+        log = await lay(lambda: git(server.workspace, "log", "--format=%s", branch))
+        assert log.split("\n")[:2] == ["two", "one"]
+        merged = await client.http.post(f"/conversations/{turn['conversation_id']}/worktree/merge")
+        assert merged.status_code == 200, merged.text
+    assert (server.workspace / "a.txt").read_text() == "one\n"
 
 
 async def test_an_upload_reaches_the_work_tree_of_the_message_that_names_it(

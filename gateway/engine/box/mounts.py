@@ -13,6 +13,8 @@ from gateway.engine.box.plan import Mount
 from gateway.engine.box.search import Protected, ancestors
 
 MAX_MOUNTS: Final = 400
+OBJECTS: Final = "/candor-objects"
+"""In the box: the objects of a repository that cannot be written."""
 _CREDENTIAL: Final = re.compile(rb"(?im)^(\s*extraheader\s*=).*$|(://)[^/\s@]+@")
 """In a repository's settings: a header that is sent, or a name and password in an address."""
 _MAX_SETTINGS: Final = 1 << 20
@@ -45,6 +47,10 @@ class Folder:
     source: str
     """Where the broker finds it."""
     is_writable: bool
+    own_objects: str = ""
+    """Of a repository whose objects can be read alone: the folder below it that stands in their
+    place, for new ones.
+    """
 
 
 def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> Sequence[Mount]:
@@ -67,7 +73,25 @@ def open_mounts(folder: Folder, found: Sequence[Protected], opened: Opened) -> S
         except FileNotFoundError:
             continue
         mounts.append(replace(mount, kind=kind) if mount.kind == "writable" else mount)
+    if folder.own_objects:
+        mounts += _open_objects(root, folder, opened)
     return mounts
+
+
+def _open_objects(root: int, folder: Folder, opened: Opened) -> Iterator[Mount]:
+    """Mount a folder for new objects in place of a repository's, which git finds by its list of
+    alternates (gitrepository-layout(5)).
+    """
+    at, own = f"{folder.at}/objects", folder.own_objects
+
+    def open_below(path: str) -> int:
+        return opened.keep(open_below_blocking(root, path))
+
+    yield Mount("read_only", OBJECTS, open_below("objects"))
+    yield Mount("writable", at, open_below(own))
+    yield Mount("read_only", f"{at}/info", open_below(f"{own}/info"))
+    alternates = opened.keep(memory_file(f"{OBJECTS}\n".encode()))
+    yield Mount("file", f"{at}/info/alternates", alternates)
 
 
 def _with_targets(found: Sequence[Protected]) -> Iterator[Protected]:

@@ -1,25 +1,29 @@
 """What a box shows to a command in a work tree: its files and the repository, and no other file of
 the workspace.
 
-Of the repository a command changes objects, its own branch and its own work tree's index; what is
-every work tree's or acts stands read-only. Blocks on the file system.
+Of the repository a command changes its own branch and its own work tree's index, and adds objects
+to a folder of the work tree's own, from which the server takes them; what is every work tree's or
+acts stands read-only. Blocks on the file system.
 """
 
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from gateway.engine.box.mounts import Folder
 from gateway.engine.box.search import ACTING_IN_REPOSITORY, Protected, Searcher
+from memory.notes.descriptors import create_file, opened_folder
 
 WORKTREES: Final = ".candor-worktrees"
 _NAME: Final = re.compile(r"[a-z0-9_]{1,80}")
 _BRANCHES: Final = "refs/heads"
 _OWN_BRANCHES: Final = "refs/heads/candor"
 _SHARED: Final = (
-    *("HEAD", "HEAD.lock", "index", "index.lock", "objects/info", "packed-refs"),
+    *("HEAD", "HEAD.lock", "index", "index.lock", "packed-refs"),
     *("packed-refs.lock", "shallow", "shallow.lock", _BRANCHES, "refs/bisect", "refs/replace"),
     *("rebase-merge", "rebase-apply", "sequencer", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG"),
     *("AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "BISECT_START"),
@@ -27,6 +31,9 @@ _SHARED: Final = (
 """Of every work tree, or of what a person was doing in the workspace: `git rebase --continue` runs
 what its list says. Locks that a command left would stop the others.
 """
+_NO_BRANCHES: Final = b"# pack-refs with: peeled fully-peeled sorted \n"
+"""What git itself writes into a list of packed branches that is empty."""
+_OWN: Final = ("candor-ready", "objects/info")
 _MOST_KEPT: Final = 64
 
 
@@ -45,18 +52,39 @@ class RepositorySearch:
         self._own = f"worktrees/{name}"
 
     def search_blocking(self) -> tuple[tuple[Protected, ...], str]:
-        """Return what is protected, as `Searcher.search_blocking` does."""
+        """Return what is protected, as `Searcher.search_blocking` does.
+
+        What has to be there to be covered is made if it is missing: the folder of the work tree's
+        own objects, and the list of packed branches, into which a command could else move all
+        branches before it is removed as a protected name.
+        """
+        unclear = ""
+        try:
+            self._make((*self._own.split("/"), "objects", "info", "alternates"))
+            self._make(("packed-refs",), _NO_BRANCHES)
+        except OSError as exc:
+            unclear = f"the repository cannot be covered ({exc.strerror})"
         found = list(self._find())
-        return tuple(sorted(found, key=lambda one: one.path.split("/"))), ""
+        return tuple(sorted(found, key=lambda one: one.path.split("/"))), unclear
+
+    def _make(self, parts: Sequence[str], content: bytes = b"") -> None:
+        *folders, name = parts
+        with (
+            opened_folder(self._root, folders, make=True) as folder,
+            suppress(FileExistsError),
+            os.fdopen(create_file(name, folder), "wb") as file,
+        ):
+            file.write(content)
 
     def _find(self) -> Iterator[Protected]:
         acting = (*ACTING_IN_REPOSITORY, *_SHARED)
-        own = (f"{self._own}/{name}" for name in (*ACTING_IN_REPOSITORY, "candor-ready"))
+        own = (f"{self._own}/{name}" for name in (*ACTING_IN_REPOSITORY, *_OWN))
         for path in (*acting, *own):
             if os.path.lexists(self._root / path):
                 yield Protected(path=path, kind="acting")
         yield Protected(path="credentials", kind="secret_file", is_secret=True)
-        yield from (Protected(path=path, kind="repository") for path in (self._own, _OWN_BRANCHES))
+        writable = (self._own, f"{self._own}/objects", _OWN_BRANCHES)
+        yield from (Protected(path=path, kind="repository") for path in writable)
 
 
 class WorkTreeFolders:
@@ -69,12 +97,14 @@ class WorkTreeFolders:
     def of(self, name: str) -> tuple[Sequence[Folder], Sequence[Searcher | RepositorySearch]]:
         """Return the folders of a work tree's boxes, and the search of each."""
         at, source = self._workspace.at, self._workspace.source
-        folders = [
+        tree, repository = [
             Folder(at=f"{at}/{below}", source=f"{source}/{below}", is_writable=True)
             for below in (f"{WORKTREES}/{name}", ".git")
         ]
-        searcher = self._searchers.pop(name, None) or Searcher(Path(folders[0].source))
+        repository = replace(repository, own_objects=f"worktrees/{name}/objects")
+        searcher = self._searchers.pop(name, None) or Searcher(Path(tree.source))
         self._searchers[name] = searcher
         while len(self._searchers) > _MOST_KEPT:
             del self._searchers[next(iter(self._searchers))]
-        return folders, [searcher, RepositorySearch(Path(folders[1].source), name)]
+        search = RepositorySearch(Path(repository.source), name)
+        return (tree, repository), (searcher, search)

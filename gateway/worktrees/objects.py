@@ -1,0 +1,126 @@
+"""Takes the objects that commands made in a work tree into the repository.
+
+A command's git writes to an object folder of its work tree's own and sees the repository's
+read-only, so it can neither delete nor replace what others have there. An object is taken over if
+its content is what its name says, a digest (gitformat-loose(5) and gitglossary(7), "object name").
+Blocks.
+"""
+
+import hashlib
+import logging
+import re
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import BinaryIO, Final
+
+from gateway.worktrees.git import GIT_S, GitFailed, WorkTree
+from gateway.worktrees.repository_files import RepositoryFiles
+
+_log = logging.getLogger(__name__)
+
+OBJECTS: Final = "objects"
+"""The folder, in the repository and in a work tree's part of it."""
+_SHARED: Final = (".git", OBJECTS)
+_FOLDER: Final = re.compile("[0-9a-f]{2}")
+_LOOSE: Final = re.compile("[0-9a-f]{38}(?:[0-9a-f]{24})?")
+_PACK: Final = re.compile(r"pack-[0-9a-f]{40,64}\.pack")
+_SHA1_CHARS: Final = 40
+_PIECE: Final = 1 << 18
+_MAX_BYTES: Final = 1 << 30
+"""Of a loose object, unpacked: git packs files of half that size (`core.bigFileThreshold`)."""
+
+
+def has_new(files: RepositoryFiles, own: Sequence[str]) -> bool:
+    """Return whether a work tree has objects that the repository may lack; `own` is where its part
+    of the repository is.
+    """
+    return any(_loose(files, own)) or any(_packs(files, own))
+
+
+def take_in_blocking(main: WorkTree, files: RepositoryFiles, own: Sequence[str]) -> None:
+    """Move the objects of a work tree into the repository; those that are damaged are left out.
+
+    Raise `OSError` if one cannot be written and `GitFailed` if it takes too long; what was not
+    moved is where it was.
+    """
+    end = time.monotonic() + GIT_S
+    damaged = 0
+    for folder, name in _loose(files, own):
+        if time.monotonic() > end:
+            raise GitFailed(-1, b"", "taking in objects took too long")
+        place = (*own, OBJECTS, folder, name)
+        target = (*_SHARED, folder, name)
+        damaged += not (files.has_file(target) or _moved(files, place, target))
+        files.remove(place)
+    for name in _packs(files, own):
+        damaged += not _take_pack(main, files, (*own, OBJECTS, "pack"), name)
+    if damaged:
+        _log.warning("damaged_objects_left_out", extra={"count": damaged, "work_tree": own[-1]})
+
+
+def _loose(files: RepositoryFiles, own: Sequence[str]) -> Iterator[tuple[str, str]]:
+    store = (*own, OBJECTS)
+    for folder in filter(_FOLDER.fullmatch, files.names(store)):
+        for name in filter(_LOOSE.fullmatch, files.names((*store, folder))):
+            yield folder, name
+
+
+def _packs(files: RepositoryFiles, own: Sequence[str]) -> Iterator[str]:
+    """Yield the packs that were written to their end, which have an index."""
+    names = set(files.names((*own, OBJECTS, "pack")))
+    for name in sorted(filter(_PACK.fullmatch, names)):
+        if str(PurePath(name).with_suffix(".idx")) in names:
+            yield name
+
+
+def _moved(files: RepositoryFiles, place: Sequence[str], target: Sequence[str]) -> bool:
+    """Copy a loose object to its place; return False if it is not what its name says."""
+    if not files.has_file(place):
+        return False
+    with files.open(place) as source:
+        return files.fill(
+            target, lambda file: _copy_checked(source, file, "".join(target[-2:])), mode=0o444
+        )
+
+
+def _copy_checked(source: BinaryIO, target: BinaryIO, name: str) -> bool:
+    digest = hashlib.new("sha1" if len(name) == _SHA1_CHARS else "sha256", usedforsecurity=False)
+    unpack = zlib.decompressobj()
+    size = 0
+    try:
+        while piece := source.read(_PIECE):
+            target.write(piece)
+            while piece and not unpack.eof:
+                content = unpack.decompress(piece, _PIECE)
+                digest.update(content)
+                size += len(content)
+                piece = unpack.unconsumed_tail
+            if size > _MAX_BYTES or unpack.unused_data:
+                return False
+        digest.update(unpack.flush())
+    except zlib.error:
+        return False
+    return unpack.eof and digest.hexdigest() == name
+
+
+def _take_pack(main: WorkTree, files: RepositoryFiles, store: Sequence[str], name: str) -> bool:
+    """Move a pack, whose objects git names by their content; return False if it is damaged.
+
+    A damaged one gets another name, under which nothing reads it.
+    """
+    try:
+        with files.open((*store, name)) as pack:
+            main.run_blocking("index-pack", "--stdin", "--fix-thin", given=pack)
+    except GitFailed as exc:
+        if "No space left" in exc.errors:
+            raise
+        _log.warning("pack_not_taken_in", extra={"reason": str(exc)})
+        files.rename((*store, name), f"{name}.damaged")
+        return False
+    stem = name.removesuffix(".pack")
+    for beside in files.names(store):
+        if beside.startswith(f"{stem}."):
+            files.remove((*store, beside))
+    return True
