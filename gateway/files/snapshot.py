@@ -232,8 +232,9 @@ class ChangeRecorder:
         elif old is None or new is None:
             is_unknown = old is None and path not in self._contents
             is_large = any(known.size_bytes > MAX_FILE_BYTES for known in states)
+            is_left_out = new is None and path not in contents and state and state.is_file
             unread = "unknown_before" if is_unknown else "binary"
-            unread = "too_large" if is_large else unread
+            unread = "too_large" if is_large or (is_left_out and not is_unknown) else unread
             unread = "secret" if find_secret(path.split("/")) else unread
         return ChangedFile(
             path=f"{path}/" if _is_folder(difference) else path,

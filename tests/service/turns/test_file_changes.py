@@ -217,6 +217,16 @@ def test_a_turn_that_makes_too_many_files_tells_no_other_as_deleted(tmp_path: Pa
     assert not changes.complete
 
 
+def test_a_new_file_beyond_the_limits_of_a_turn_is_told_as_too_large(tmp_path: Path) -> None:
+    recorder = ChangeRecorder(tmp_path)
+    recorder.note_blocking([str(tmp_path)])
+    for number in range(501):
+        (tmp_path / f"{number:03}.txt").write_text("text\n")
+    (tmp_path / "000.txt").write_bytes(b"\0")
+    found = {file.path: file.unread for file in recorder.changes_blocking().files}
+    assert (found["000.txt"], found["499.txt"], found["500.txt"]) == ("binary", None, "too_large")
+
+
 def test_a_turn_that_removes_too_many_files_tells_no_other_as_created(tmp_path: Path) -> None:
     _make_deep(tmp_path)
     _fill(tmp_path)
