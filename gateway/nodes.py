@@ -96,7 +96,7 @@ async def follow_others(
 
 
 async def be_watched_by_a_program(settings: Settings, ownership: Ownership) -> None:
-    """Have the agents of this server killed when it falls silent, until cancelled; return at once
+    """Kill the agents of this server when it falls silent, until cancelled; return at once
     if no other server would follow it.
     """
     if settings.node_url is not None:

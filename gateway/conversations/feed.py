@@ -80,7 +80,7 @@ class Channel:
         self.ring()
 
     def renew(self) -> None:
-        """Have the readers look into the store: somebody else has written."""
+        """Make the readers look into the store: somebody else has written."""
         self._window.clear()
         self._chars = 0
         self.floor = None

@@ -68,7 +68,7 @@ class OutputFiles:
         """
 
     def put(self, call: CallId, text: str, chars: int | None, clean: Clean | None = None) -> None:
-        """Have an output kept; `chars` is its true length, None if nobody knows it. Never blocks.
+        """Keep an output; `chars` is its true length, None if nobody knows it. Never blocks.
 
         `clean` makes it safe to store, in place of what is usual. An output that is over the bounds
         is not kept.

@@ -35,7 +35,7 @@ class End(ABC):
 
     @abstractmethod
     def use(self, part: Part) -> None:
-        """Have the tables of a part named from now on."""
+        """Name the tables of a part from now on."""
 
     @abstractmethod
     def version(self) -> int | None:
@@ -67,7 +67,7 @@ class End(ABC):
 
     @abstractmethod
     def set_numbers(self, numbers: Mapping[str, int]) -> None:
-        """Have numbers continue after these, and after those of the rows."""
+        """Continue the numbering after these, and after those of the rows."""
 
     @property
     @abstractmethod

@@ -146,7 +146,7 @@ class ClientPool:
             claim.done.set()
 
     def wake(self, conversation_id: str, spec: ClientSpec, session: SessionOrigin) -> None:
-        """Have the client of a conversation started that somebody opened, before a message comes.
+        """Start the client of a conversation that somebody opened, before a message comes.
 
         It takes a free slot, or the one of the oldest such client that no turn has used: there are
         at most `max_woken`. Otherwise nothing happens. The next `acquire` returns it with what

@@ -172,7 +172,7 @@ class SdkEngine:
         return client
 
     async def _find(self, spec: ClientSpec, session_id: str) -> FoundSession | None:
-        """Have the session's file up to date, if sessions are stored elsewhere too."""
+        """Bring the session's file up to date, if sessions are stored elsewhere too."""
         if self._transcripts is None or not is_session_id(session_id):
             return None
         workspace = self._setup_of(spec).workspace

@@ -158,7 +158,7 @@ class Forwarder:
     async def _pass_to_others(
         self, node: Node | None, scope: Scope, body: "_Body", send: Send
     ) -> bool:
-        """Have one server after another take a message; mark it as in doubt, and return False, if
+        """Offer a message to one server after another; mark it as in doubt, and return False, if
         none answers.
         """
         asked: set[str] = set()
@@ -172,8 +172,8 @@ class Forwarder:
         return False
 
     async def _pass_on(self, held: HeldElsewhere, scope: Scope, body: "_Body", send: Send) -> bool:
-        """Have the other server answer; return False if it holds the conversation no longer, or
-        does not answer for longer than its lease lasts.
+        """Pass the request to the other server; return False if it holds the conversation no
+        longer, or does not answer for longer than its lease lasts.
         """
         answer = await self._relay(held, scope, body, send)
         if not answer.has_begun:

@@ -39,7 +39,7 @@ class Cookies:
         self.state = "__Host-candor_sign_in" if is_secure else "candor_sign_in"
 
     def set_session(self, response: Response, secret: str, max_age_s: int) -> None:
-        """Have the browser keep a session."""
+        """Tell the browser to keep a session."""
         response.set_cookie(
             self.session,
             secret,
@@ -51,7 +51,7 @@ class Cookies:
         )
 
     def set_state(self, response: Response, state: str) -> None:
-        """Have the browser keep the state of its sign-in."""
+        """Tell the browser to keep the state of its sign-in."""
         response.set_cookie(
             self.state,
             state,
@@ -63,7 +63,7 @@ class Cookies:
         )
 
     def drop(self, response: Response, name: str) -> None:
-        """Have the browser forget a cookie."""
+        """Tell the browser to forget a cookie."""
         response.delete_cookie(name, path="/", secure=self._is_secure, httponly=True)
 
 

@@ -64,7 +64,7 @@ class AcceptedTools:
         self.replace_blocking({**everything, server: {**everything.get(server, {}), **tools}})
 
     def replace_blocking(self, everything: Mapping[str, Definitions]) -> None:
-        """Have exactly these definitions accepted, by server."""
+        """Accept exactly these definitions, by server."""
         self._write_blocking(_ACCEPTED, everything)
 
     def keep_waiting_blocking(self, server: str, tools: Definitions) -> None:

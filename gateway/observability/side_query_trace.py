@@ -20,7 +20,7 @@ def asking() -> Span | None:
 
 @contextmanager
 def asking_for(above: Span | None) -> Iterator[None]:
-    """Have the questions that are asked in the block stand below a step."""
+    """Record the questions that are asked in the block below a step."""
     token = _ASKING.set(above)
     try:
         yield

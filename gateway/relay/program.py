@@ -278,8 +278,8 @@ class _Conversation:
         await self._send(head, h11.Data(data=body), h11.EndOfMessage())
 
     async def _exchange(self, call: Call, request: h11.Request, wanted: bytes, body: bytes) -> None:
-        """Have a request answered; `body` is sent in the place of `wanted` if the service does not
-        know the latter.
+        """Get an answer to a request; `body` is sent in the place of `wanted` if the service does
+        not know the latter.
         """
         with call:
             call.asked_model = model_of(body) if call.is_told else ""

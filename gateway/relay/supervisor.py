@@ -93,7 +93,7 @@ class RelayProcess:
             self._send({"revoke": client.token})
 
     def set_warm_up(self, client_id: str, mark: str | None) -> None:
-        """Have the relay itself answer the client's requests that hold a mark; None ends this."""
+        """Make the relay itself answer the client's requests that hold a mark; None ends this."""
         self._change(client_id, "mark", mark)
 
     def hold(self, client_id: str, *, is_held: bool) -> None:

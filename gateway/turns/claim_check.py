@@ -79,7 +79,7 @@ class ClaimChecker:
         self._work = anyio.Event()
 
     def turn_ended(self, turn: Turn) -> None:
-        """Have a completed turn checked if the model answered in it. Never waits."""
+        """Queue the check of a completed turn if the model answered in it. Never waits."""
         if self._model is None or not is_answer(turn.result or {}):
             return
         if len(self._waiting) >= MAX_WAITING:

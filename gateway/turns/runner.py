@@ -124,7 +124,7 @@ class TurnRunner:
         return {"model": self._model_of(conversation), "log_file": log_file}
 
     def wake(self, conversation: Conversation) -> None:
-        """Have the agent of a conversation started that somebody opened; a fork has no session of
+        """Start the agent of a conversation that somebody opened; a fork has no session of
         its own yet, and a workspace that is not open has to be prepared first.
         """
         workspace = self._parts.worktrees.known(conversation)

@@ -102,7 +102,7 @@ class TurnRecall:
             self._text = f"{self._text}\n\n{line}" if self._text else line
 
     async def _catch_up(self, within_s: float) -> None:
-        """Have the record take over what ended just now."""
+        """Hand what ended just now to the record."""
         with anyio.move_on_after(within_s):
             await self._context.parts.memory.catch_up()
 

@@ -59,7 +59,7 @@ class TurnTrace(Protocol):
         """Add a call of the model's service that ends now."""
 
     def asking(self) -> AbstractContextManager[None]:
-        """Have the questions to the small model in the block stand below the turn."""
+        """Record the questions to the small model in the block below the turn."""
 
     def end(self, result: Mapping[str, Any] | None) -> None:
         """End the trace with the turn's result; None: it did not run, or was not stored."""

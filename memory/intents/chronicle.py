@@ -23,7 +23,7 @@ Guard = Callable[[Any], None]
 
 
 def unguarded(_: Any) -> None:
-    """Have everything written."""
+    """Refuse nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,7 @@ class DeliveryWorker:
     async def _put(
         self, delivery: Delivery, item: Item, *, is_cleared: bool = False
     ) -> Sequence[Link]:
-        """Have an item taken; a task that is begun for it is noted before it is waited for."""
+        """Hand an item over; a task that is begun for it is noted before it is waited for."""
         backend = self._backend
         if not isinstance(backend, TaskBackend):
             return await backend.put(item, delivery.idempotency_key)

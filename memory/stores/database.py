@@ -133,7 +133,7 @@ class SqlDatabase(ABC):
 
     @abstractmethod
     async def checkpoint(self) -> bool:
-        """Have deleted text leave the files, where that is the program's task; False if not yet.
+        """Remove deleted text from the files, where that is the program's task; False if not yet.
 
         Raise `StoreUnavailable` if the database cannot be written.
         """
@@ -147,7 +147,7 @@ class SqlDatabase(ABC):
         """Finish the writes in progress, refuse those that wait, and close it; idempotent."""
 
     def note_damage(self, damage: StoreDamaged) -> None:
-        """Have `ping` report damage that was found."""
+        """Make `ping` report damage that was found."""
         self._damage = str(damage)
 
     def _require_open(self) -> None:

@@ -154,7 +154,7 @@ async def hindrance(database: SqlDatabase) -> str | None:
 
 
 async def prepare(database: SqlDatabase) -> str | None:
-    """Have the extension in the database, and return as `hindrance` does.
+    """Put the extension into the database, and return as `hindrance` does.
 
     Only one place has an index: the state of one elsewhere is forgotten if this one can be here,
     and this one is removed if it cannot.

@@ -147,7 +147,7 @@ class TreeInspector:
         self.inspect(place, judge)
 
     def inspect(self, place: Place, judge: Callable[[Entry], None]) -> None:
-        """Have `judge` refuse what is below a place; nothing if it is not a folder."""
+        """Make `judge` refuse what is below a place; nothing if it is not a folder."""
         if is_link(place.real) or not Path(place.real).is_dir():
             return
         try:

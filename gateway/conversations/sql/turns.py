@@ -226,7 +226,7 @@ class TurnStore:
         )
 
     async def withdraw_key(self, user_id: UserId, key: str, at: datetime) -> None:
-        """Have no message taken under a key from now on; its `KeyedTurn` has an empty id then.
+        """Refuse messages under a key from now on; its `KeyedTurn` has an empty id then.
 
         Raise `StoreConflict` if one was taken, or the key was withdrawn.
         """

@@ -119,7 +119,7 @@ class EditorSession:
         return {prompt.turn_id for prompt in self._prompts if prompt.turn_id is not None}
 
     async def ask_open(self) -> None:
-        """Have the person asked what can be answered in the conversation and was not asked yet."""
+        """Ask the person what can be answered in the conversation and was not asked yet."""
         query = {"conversation_id": self._id}
         for fields in (await self._api.call("GET", "/approvals", params=query))["approvals"]:
             if fields["state"] in _OPEN:
@@ -229,7 +229,7 @@ class EditorSession:
                 del self._questions[approval_id]
 
     async def _pass_answer_on(self, fields: Fields) -> None:
-        """Have the person asked in the editor, and pass the answer on."""
+        """Ask the person in the editor, and pass the answer on."""
         body, approval_id = await self._answer_to(fields), fields["approval_id"]
         self._answered.add(approval_id)
         counts_in = (await self._api.call("POST", f"/approvals/{approval_id}", json=body))[

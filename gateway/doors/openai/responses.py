@@ -133,7 +133,7 @@ async def delete_response(context: Context, response_id: str) -> Response:
 
 @router.post("/responses/compact", openapi_extra=takes(CompactBody))
 async def compact(context: Context) -> Response:
-    """Have the conversation of a response summarised for the agent; the answer's item stands for
+    """Summarise the conversation of a response for the agent; the answer's item stands for
     it in a later input.
     """
     body = await context.body(CompactBody)

@@ -25,7 +25,7 @@ _GONE = "The sandbox does not run at the moment, so this command did not run to 
 
 
 def main(folder: str, line: str) -> int:
-    """Have a line run; return its exit code."""
+    """Ask for a line to be run; return its exit code."""
     cwd = os.getcwd()  # noqa: PTH109  pathlib costs start-up time
     file = _unquote(line.rpartition(_CWD)[2]) if _CWD in line else ""
     mark = os.environ.get(MARK, "")  # noqa: TID251  a program of its own

@@ -36,7 +36,7 @@ class QuotaStore:
         await self._database.write(work)
 
     async def reset(self, user_id: UserId, limit: QuotaLimit, act: Act) -> bool:
-        """Have everybody's limit count for a user again; return False if it does already."""
+        """Apply everybody's limit to a user again; return False if it applies already."""
 
         def work(writer: Connection) -> bool:
             gone = writer.execute(

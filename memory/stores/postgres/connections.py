@@ -129,7 +129,7 @@ class Statements:
 
 @contextmanager
 def pipelined_blocking(connection: Driver) -> Iterator[Statements]:
-    """Have each statement sent at once, and its result waited for when it is looked at; all are
+    """Send each statement at once, and wait for its result when it is looked at; all are
     waited for at the end of the block.
 
     An error is raised by a later statement, or at the end; the statements after the one that failed

@@ -103,7 +103,7 @@ def _unescaped(text: str) -> str:
 
 
 def adapt(connection: Connection[Any]) -> None:
-    """Have a connection take and return values as sqlite3 does."""
+    """Make a connection take and return values as sqlite3 does."""
     connection.adapters.register_dumper(str, _TextDumper)
     connection.adapters.register_dumper(bool, _TruthDumper)
     connection.adapters.register_loader("text", _TextLoader)

@@ -63,7 +63,7 @@ class RowCounts:
             self._remember(expression, count)
 
     def counting_blocking(self, connection: Connection, expression: str) -> Callable[[], int]:
-        """Have all rows that match counted, however many; what is returned waits for the number."""
+        """Count all rows that match, however many; what is returned waits for the number."""
         known = self.known(expression)
         if known is not None:
             return lambda: known

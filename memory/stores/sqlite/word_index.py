@@ -60,7 +60,7 @@ class WordIndex(Protocol):
         """Remove a row; one that is not there is fine."""
 
     def prepare_blocking(self, reader: Connection) -> None:
-        """Have the rest of a transaction read by the index; call it before the others."""
+        """Let the index read the rest of a transaction; call it before the others."""
 
     def scoped(self, tokens: Iterable[str]) -> str:
         """Return the expression for rows with one of the tokens."""
@@ -81,7 +81,7 @@ class WordIndex(Protocol):
         """Return the expression for rows that fit the one and not the other."""
 
     def counting_blocking(self, reader: Connection, expression: str) -> Callable[[], int]:
-        """Have the rows that fit counted; what is returned waits for their number."""
+        """Count the rows that fit; what is returned waits for their number."""
 
     def rows_blocking(
         self, reader: Connection, expression: str, limit: int, *, newest: bool
