@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from memory.items.item import Item
-from memory.recall.query import Hit
+from memory.recall.query import MAX_SHOWN, Hit
 from memory.text.lines import flat
 from memory.text.terms import terms
 
@@ -45,10 +45,11 @@ def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
 
 
 def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
-    """Return the hits, with turns of the same question behind the other likely hits, and of no
-    better fit.
+    """Return the hits, with turns of the same question behind the other likely hits, and the others
+    as near as if there were none.
 
-    Such a turn has all words of the question, whether or not anything in it answers.
+    Such a turn has all words of the question, whether or not anything in it answers. The best one
+    is still among the first five.
     """
     asked = [frozenset(terms(query)) for query in queries]
     others: list[Hit] = []
@@ -56,12 +57,14 @@ def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
     for hit in hits:
         (repeated if _only_asks(hit.item, asked) else others).append(hit)
     likely = [hit for hit in others if not hit.is_weak]
-    if not likely:
+    if not likely or not repeated:
         return list(hits)
     place = others.index(likely[-1]) + 1
-    fit = max(hit.fit for hit in likely)
-    behind = [replace(hit, fit=min(hit.fit, fit)) for hit in repeated]
-    return [*others[:place], *behind, *others[place:]]
+    nearest = max(hit.nearness for hit in likely) or 1.0
+    near = [replace(hit, nearness=min(1.0, hit.nearness / nearest)) for hit in others]
+    first, *behind = [replace(hit, fit=0.0) for hit in repeated]
+    at = min(place, MAX_SHOWN - 1)
+    return [*near[:at], first, *near[at:place], *behind, *near[place:]]
 
 
 def _only_asks(item: Item, asked: Sequence[frozenset[str]]) -> bool:

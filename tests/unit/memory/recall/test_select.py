@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from memory.recall.distinct import answers_first, distinct
-from memory.recall.query import Found, Hit
+from memory.recall.query import MAX_SHOWN, Found, Hit
 from memory.recall.select import MAX_MANIFEST_BYTES, Selector
 from memory.recall.shown import worth_showing
 from memory.recall.stale_schema import split_stale_blocking
@@ -155,3 +155,15 @@ def test_a_turn_that_asks_the_same_stands_behind_what_answers(
     hits = answers_first([asked, told], ["So which locker is mine?"])
     assert [hit.item.id for hit in hits] == order
     assert [hit.item.id for hit in worth_showing(Found(hits=hits)).hits][:1] == order[:1]
+
+
+def test_a_turn_that_asks_the_same_keeps_no_answer_out() -> None:
+    question = "Which locker is mine?"
+    turn = replace(make_item("trn_1", question, title=question), kind="turn", turn_id="trn_0")
+    asked = replace(make_hit(turn), fit=1.0, nearness=1.0)
+    told = [
+        replace(make_hit(make_item(f"fac_{n}", f"locker {n}"), 0.5), fit=0.3, nearness=0.2)
+        for n in range(MAX_SHOWN)
+    ]
+    shown = worth_showing(Found(hits=answers_first([asked, *told], [question]))).hits
+    assert [hit.item.id for hit in shown] == ["fac_0", "fac_1", "fac_2", "fac_3", "trn_1"]
