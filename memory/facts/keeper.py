@@ -20,6 +20,7 @@ from memory.facts.openings import asks_to_forget, asks_to_remember
 from memory.facts.profile import Profile
 from memory.facts.rows import (
     SqlFactStore,
+    fact_blocking,
     forgotten_on_request_blocking,
     put_profile_blocking,
 )
@@ -31,7 +32,9 @@ from memory.intents.registry import MemoryIntent
 from memory.items.item import Item
 from memory.items.scope import Scope, SearchScope
 from memory.items.store import ItemStore
+from memory.record.store import cut_outdated_blocking
 from memory.stores.database import Connection, SqlDatabase
+from memory.stores.sqlite.forgotten import find_mentions, mentions_since_blocking
 from memory.text.lines import flat
 
 MAX_IDS: Final = 50
@@ -189,10 +192,18 @@ class FactKeeper:
             (clean,) = await self._clean([saved])
         given = {"text": clean, "lasting": lasting}
         changes = {name: value for name, value in given.items() if value is not None}
-        now = self._now()
-        return await self._database.write(
-            lambda writer: self._writes.edit_blocking(writer, fact_id, scope, changes, now)
-        )
+        now, changed = self._now(), [] if clean is None else [fact_id]
+        mentions = await find_mentions(self._database, changed, scope.owner_id)
+
+        def work(writer: Connection) -> Fact | None:
+            before = fact_blocking(writer, fact_id)
+            fact = self._writes.edit_blocking(writer, fact_id, scope, changes, now)
+            if before is not None and fact is not None:
+                telling = mentions_since_blocking(writer, mentions, changed, scope.owner_id)
+                cut_outdated_blocking(writer, telling, [(before.text, fact.text)], now)
+            return fact
+
+        return await self._database.write(work)
 
     async def put_profile(self, owner_id: str, text: str) -> Profile:
         """Replace a person's profile; secrets are masked."""
@@ -256,11 +267,18 @@ class FactKeeper:
         return item
 
     async def _write(self, new: NewFact, source: Fact, guard: Guard = unguarded) -> Fact:
-        now = self._now()
+        now, owner_id = self._now(), source.scope.owner_id
+        mentions = await find_mentions(self._database, new.replaces, owner_id)
 
         def work(writer: Connection) -> tuple[Fact, bool]:
             guard(writer)
-            return self._writes.write_blocking(writer, new, source, now)
+            fact, is_new = self._writes.write_blocking(writer, new, source, now)
+            old = [
+                it.text for id_ in new.replaces if (it := fact_blocking(writer, id_)) is not None
+            ]
+            telling = mentions_since_blocking(writer, mentions, new.replaces, owner_id)
+            cut_outdated_blocking(writer, telling, [(text, fact.text) for text in old], now)
+            return fact, is_new
 
         fact, is_new = await self._database.write(work)
         self._on_written([fact.origin] if is_new else [])

@@ -81,7 +81,8 @@ class RecordIndex:
         texts: Sequence[str] | None = ()
         if turn.recalled_ids:
             texts = await self._recalled(turn.recalled_ids, scope)
-        make = partial(item_of, turn, texts, self._mask, self._now())
+        outdated = await self.store.outdated(turn.recalled_ids) if turn.recalled_ids else ()
+        make = partial(item_of, turn, texts, self._mask, self._now(), outdated)
         if len(turn.message) + len(turn.reply) + sum(map(len, texts or ())) <= _MADE_AT_ONCE:
             return make()
         return await anyio.to_thread.run_sync(make, abandon_on_cancel=True)

@@ -1,9 +1,10 @@
 """The store of the items of conversations' turns."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from memory.clock import Now
@@ -15,7 +16,7 @@ from memory.outbox.store import (
     deliver_item_blocking,
     enqueue_again_blocking,
 )
-from memory.record.turn_item import without_reply
+from memory.record.turn_item import Outdated, without_outdated, without_reply
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.forgotten import (
     find_mentions,
@@ -33,6 +34,12 @@ _FORGOTTEN_FIRST: Final = f"{_FORGOTTEN} AND was_deleted = 0"
 """What was deleted with its conversation lives on in its copy; what a person forgot does not."""
 _COPIED: Final = (
     "INSERT INTO copied_turns (turn_id, copy_of) VALUES (?, ?) ON CONFLICT (turn_id) DO NOTHING"
+)
+_OUTDATED: Final = (
+    "SELECT earlier.body AS before, later.body AS after FROM facts"
+    " JOIN items AS earlier ON earlier.id = facts.fact_id"
+    " JOIN items AS later ON later.id = facts.superseded_by"
+    " WHERE facts.fact_id IN (SELECT value FROM json_each(:ids))"
 )
 _ALIKE: Final = (
     "WITH asked (id) AS (SELECT value FROM json_each(:ids)),"
@@ -64,6 +71,11 @@ class SqlRecordStore:
             " ON CONFLICT (only_one) DO UPDATE SET is_on = excluded.is_on",
             (on,),
         )
+
+    async def outdated(self, item_ids: Sequence[str]) -> Outdated:
+        """Return the facts among some items that were replaced, with what replaced them."""
+        rows = await self._database.rows(_OUTDATED, {"ids": json.dumps(list(item_ids))})
+        return [(row["before"], row["after"]) for row in rows]
 
     async def put(
         self,
@@ -181,14 +193,30 @@ def cut_replies_blocking(connection: Connection, intent_ids: Sequence[str], now:
     """Leave only the message of the turns that were shown something, or found it, by some intents:
     the reply may repeat it.
     """
+    _revise_blocking(connection, intent_ids, now, without_reply)
+
+
+def cut_outdated_blocking(
+    connection: Connection, intent_ids: Sequence[str], outdated: Outdated, now: datetime
+) -> None:
+    """Leave out what the replies of such turns say of facts that hold no longer."""
+    _revise_blocking(connection, intent_ids, now, partial(without_outdated, outdated=outdated))
+
+
+def _revise_blocking(
+    connection: Connection,
+    intent_ids: Sequence[str],
+    now: datetime,
+    revise: Callable[[Item], Item],
+) -> None:
     rows = connection.execute(
         "SELECT DISTINCT turn_id FROM intents WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(intent_ids),),
     )
     for row in rows.fetchall():
         item = item_blocking(connection, row["turn_id"]) if row["turn_id"] else None
-        if item is None or item.kind != "turn":
+        if item is None or item.kind != "turn" or (revised := revise(item)) == item:
             continue
-        cut = replace(without_reply(item), revision=item.revision + 1, updated_at=now)
-        put_item_blocking(connection, cut)
-        deliver_item_blocking(connection, cut, backends_of_blocking(connection, item.id), now)
+        revised = replace(revised, revision=item.revision + 1, updated_at=now)
+        put_item_blocking(connection, revised)
+        deliver_item_blocking(connection, revised, backends_of_blocking(connection, item.id), now)

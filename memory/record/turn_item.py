@@ -6,6 +6,7 @@ conversation by its title: that is its first message, which may be forgotten.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -15,7 +16,7 @@ from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.recall.question_words import ASKING_TERMS, QuestionWords
 from memory.text.lines import one_line
-from memory.text.recalled import without_recalled
+from memory.text.recalled import without_recalled, without_sentences
 from memory.text.terms import terms
 
 REPLY: Final = "→ "
@@ -51,20 +52,29 @@ class RecordedTurn:
     """The turn that was copied first, if this one came into its conversation as a copy."""
 
 
+Outdated = Sequence[tuple[str, str]]
+"""Facts that were replaced, each with what came in its place."""
+
+
 def item_of(
-    turn: RecordedTurn, recalled_texts: Sequence[str] | None, mask: Mask, now: datetime
+    turn: RecordedTurn,
+    recalled_texts: Sequence[str] | None,
+    mask: Mask,
+    now: datetime,
+    outdated: Outdated = (),
 ) -> Item | None:
     """Return the item of a turn, with secrets masked; None if there is nothing in it to find.
 
     What only repeats what memory had shown is left out, so that it does not come up again as a
     statement of its own; `recalled_texts` is None if some of that was forgotten, which the reply
-    may repeat.
+    may repeat. For `outdated` see `without_outdated`.
     """
     message = masked_text(turn.message.strip(), mask, _MESSAGE_CHARS)
     reply = ""
     if recalled_texts is not None:
         said = masked_text(turn.reply, mask, _REPLY_CHARS)
         reply = _without_recalled(said, recalled_texts, turn.recalled_ids)
+        reply = _current(reply, outdated)
         if turn.reply.strip() and not reply and _only_asks(message, recalled_texts):
             return None
     words = QuestionWords.of(message)
@@ -77,7 +87,7 @@ def item_of(
         scope=Scope(owner_id=turn.owner_id, **turn.labels),
         title=one_line(message, _TITLE_CHARS),
         summary=_summary(message, reply),
-        body=f"{message}\n{REPLY}{reply}" if reply else message,
+        body=_body(message, reply),
         source=f"conversation {turn.conversation_id}",
         occurred_at=turn.occurred_at,
         updated_at=now,
@@ -91,7 +101,39 @@ def item_of(
 def without_reply(item: Item) -> Item:
     """Return the item of a turn with the message alone."""
     message = item.body.partition(f"\n{REPLY}")[0]
-    return replace(item, body=message, summary=_summary(message, ""))
+    return _with(item, message, "")
+
+
+def without_outdated(item: Item, outdated: Outdated) -> Item:
+    """Return the item of a turn without what its reply says of facts that hold no longer: sentences
+    with a word of one that what came in its place has not, and with none that only the latter has.
+    """
+    message, _, reply = item.body.partition(f"\n{REPLY}")
+    current = _current(reply, outdated)
+    return item if current == reply else _with(item, message, current)
+
+
+def _with(item: Item, message: str, reply: str) -> Item:
+    return replace(item, body=_body(message, reply), summary=_summary(message, reply))
+
+
+def _body(message: str, reply: str) -> str:
+    return f"{message}\n{REPLY}{reply}" if reply else message
+
+
+def _current(reply: str, outdated: Outdated) -> str:
+    for old, new in outdated:
+        before, after = set(QuestionWords.of(old).weights), set(terms(new))
+        gone, come = before - after, after - set(terms(old))
+
+        def is_old(
+            sentence: str, gone: AbstractSet[str] = gone, come: AbstractSet[str] = come
+        ) -> bool:
+            said = set(terms(sentence))
+            return not gone.isdisjoint(said) and come.isdisjoint(said)
+
+        reply = without_sentences(reply, is_old).strip()
+    return reply
 
 
 def _without_recalled(reply: str, texts: Sequence[str], ids: Sequence[str]) -> str:

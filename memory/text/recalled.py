@@ -1,7 +1,7 @@
 """Leaves out sentences that memory had shown, so that they are not remembered again."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 # A sentence ends with its mark, a Western one also needs the white space after it.
@@ -13,15 +13,20 @@ _AROUND: Final = " \t-*•>.。！？!?；;,，:："
 def without_recalled(text: str, recalled: Iterable[str]) -> str:
     """Return the text without the sentences that stand in one of the recalled texts."""
     shown = [_plain(known) for known in recalled]
+    if not shown:
+        return text
+    return without_sentences(
+        text, lambda sentence: any(_plain(sentence) in known for known in shown)
+    )
+
+
+def without_sentences(text: str, is_left_out: Callable[[str], bool]) -> str:
+    """Return the text without some of its sentences, and without the lines that are empty then."""
     lines: list[str] = []
     for line in text.split("\n"):
         sentences = _SENTENCE_END.split(line)
-        kept = [
-            sentence
-            for sentence in sentences
-            if not any(_plain(sentence) in known for known in shown)
-        ]
-        if kept or not shown:
+        kept = [sentence for sentence in sentences if not is_left_out(sentence)]
+        if kept:
             lines.append(line if len(kept) == len(sentences) else " ".join(kept))
     return "\n".join(lines)
 

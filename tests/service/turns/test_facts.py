@@ -334,6 +334,26 @@ async def test_what_a_person_corrects_by_hand_keeps_no_word_of_before(tmp_path: 
         assert "number 12" not in shown
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+async def test_no_earlier_answer_says_what_was_corrected(tmp_path: Path, *, by_hand: bool) -> None:
+    corrected = "my locker is number 14 now"
+    async with running_services(tmp_path) as services:
+        (fact_id,) = saved_ids(await keep(services, LOCKER))
+        answer = {"steps": [{"text": "Yours has the number 12. It is blue."}]}
+        services.scripted.answers["Which locker is mine?"] = answer
+        assert (await services.ask("Which locker is mine?"))["memory"]["injected"]
+        if by_hand:
+            await services.ask("Well?")  # the turn before is in the record then
+            await services.open_memory.facts.edit(fact_id, MINE, text=corrected)
+        else:
+            await keep(services, corrected, replaces=[fact_id])
+        asked = await services.ask("So which locker is mine?")
+        shown = await context_of(services, asked)
+        assert "number 14" in shown
+        assert "It is blue" in shown
+        assert "12" not in shown
+
+
 async def test_twice_in_a_turn_and_kept_and_forgotten_at_once(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         (first,) = saved_ids(await keep(services, LOCKER))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memory.record.turn_item import RecordedTurn, item_of
+from memory.record.turn_item import RecordedTurn, item_of, without_outdated
 from policies.secrets import mask_secrets
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -93,3 +93,31 @@ def test_what_memory_had_shown_is_no_statement_of_the_turn(
 ) -> None:
     """With None something that was shown is forgotten, and the reply may repeat it."""
     assert body(message, reply, recalled) == expected
+
+
+MOVED = (
+    ("The canoe is called Lilabell", "The canoe is called Marabell"),
+    ("周会在每周三", "周会在每周四"),
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Your canoe is called Lilabell. It is blue.", "Which boat?\n→ It is blue."),
+        ("Lilabell.", "Which boat?"),
+        ("周三。", "Which boat?"),
+        ("It is Marabell now, no more Lilabell.", None),
+        ("The canoe is blue.", None),
+    ],
+)
+def test_a_reply_does_not_say_what_a_correction_has_replaced(
+    reply: str, expected: str | None
+) -> None:
+    told = turn("Which boat?", reply)
+    whole = item_of(told, (), mask_secrets, AT)
+    made = item_of(told, (), mask_secrets, AT, MOVED)
+    assert whole is not None
+    assert made is not None
+    assert made.body == (expected or whole.body)
+    assert without_outdated(whole, MOVED) == made
