@@ -36,7 +36,7 @@ class Chat:
         """The conversations of clients that send their history."""
         self.client_objects = parts.client_objects
         """What clients of another protocol made."""
-        self.arrivals = Arrivals(parts)
-        """Requests that clients send again."""
         self.departures = Departures(parts, self.intake)
         """Clients that close their stream to stop a turn."""
+        self.arrivals = Arrivals(parts, self.departures)
+        """Requests that clients send again."""

@@ -2,15 +2,18 @@
 
 Clients repeat a request after a time-out, a lost connection or a failure, most without an
 idempotency key. A count of the attempt, or that the first request got no answer, tells a repetition
-from a person who says the same twice.
+from a person who says the same twice. A count does not say of which request: the same message may
+have been answered before, and be meant again by a request that was refused or never arrived.
 """
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from hashlib import sha256
 from weakref import WeakValueDictionary
 
 import anyio
 
+from gateway.chat.departures import Departures
 from gateway.chat.parts import ChatParts
 from gateway.conversations.model import Turn
 from gateway.errors import NotFound
@@ -21,14 +24,18 @@ ARRIVAL = "arrival:"
 """What the keys begin with."""
 _PERIOD_S = 600
 """A repetition belongs to an arrival of this period of the clock or the one before."""
+_MOST_REFUSED = 1000
 
 
 class Arrivals:
     """Gives each request a key, and a repeated one that of its first arrival."""
 
-    def __init__(self, parts: ChatParts) -> None:
+    def __init__(self, parts: ChatParts, departures: Departures) -> None:
         self._parts = parts
+        self._departures = departures
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        self._refused: dict[str, datetime] = {}
+        """When each request was refused last, those refused first at the beginning."""
 
     async def accept(
         self,
@@ -39,14 +46,16 @@ class Arrivals:
         is_wanted: Callable[[Turn], bool] = lambda _: False,
     ) -> Accepted:
         """Return the turn that `take` starts with a new idempotency key; for a repetition of a
-        known request that of its last arrival: `attempt` is above 0, or the turn `is_wanted` again.
+        known request that of its last arrival: the turn `is_wanted` again, or `attempt` is above 0
+        and a client may still be waiting for that turn.
 
         `request` is the route and the digest of the body, and what else tells requests apart.
         Raises as `take` does, and `NotFound` if the turn of a repeated request was deleted.
         """
         period = int(self._parts.now().timestamp() // _PERIOD_S)
         digest = sha256(request).hexdigest()
-        lock = self._locks.setdefault(f"{user_id} {digest}", anyio.Lock())
+        name = f"{user_id} {digest}"
+        lock = self._locks.setdefault(name, anyio.Lock())
         async with lock:  # a repetition waits until its first arrival is stored
             free, last = await self._free_key(user_id, digest, period)
             if last is None:
@@ -54,9 +63,28 @@ class Arrivals:
             turn = None if last is None else await self._parts.turns.get(last)
             if attempt and last is not None and turn is None:
                 raise NotFound("The turn of this request was deleted.")
-            if turn is not None and (attempt or is_wanted(turn)):
+            is_counted = attempt and turn is not None and self._may_wait(turn, name)
+            if turn is not None and (is_counted or is_wanted(turn)):
                 return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
-            return await take(free)
+            try:
+                return await take(free)
+            except Exception:
+                self._note_refused(name)
+                raise
+
+    def _may_wait(self, turn: Turn, name: str) -> bool:
+        """Return whether a client that repeats a request may not have got the answer of a turn: it
+        is recent, and no later arrival was refused.
+        """
+        refused_at = self._refused.get(name)
+        is_last = refused_at is None or turn.created_at > refused_at
+        return is_last and self._departures.is_recent(turn)
+
+    def _note_refused(self, name: str) -> None:
+        self._refused.pop(name, None)
+        self._refused[name] = self._parts.now()
+        while len(self._refused) > _MOST_REFUSED:
+            del self._refused[next(iter(self._refused))]
 
     async def _free_key(
         self, user_id: UserId, digest: str, period: int

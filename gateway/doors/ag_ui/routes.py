@@ -50,7 +50,8 @@ async def _start(context: RequestContext, body: RunBody) -> Accepted:
         text=asked.text, before=asked.before, thread=f"{_THREAD}{body.thread_id}"
     )
     request = json_text([_THREAD, body.thread_id, body.run_id]).encode()
-    return await context.arrive(request, partial(_accept, context, asked, message), attempt=1)
+    take = partial(_accept, context, asked, message)
+    return await context.arrive(request, take, attempt=1, is_wanted=lambda _: True)
 
 
 async def _accept(

@@ -83,7 +83,7 @@ async def accept_once(
     parts = [context.request.url.path, named, *([key] if key else [])]
     request = json_text(parts).encode() + context.body_digest
     if key:
-        return await context.arrive(request, take, attempt=1)
+        return await context.arrive(request, take, attempt=1, is_wanted=lambda _: True)
     if not awaits_end:
         return await context.arrive(request, take)
     return await context.arrive(request, take, is_wanted=partial(_is_wanted, context))
