@@ -213,9 +213,7 @@ class TurnChronicle:
         reports it.
         """
         keeper, turn = self._memory.facts, self._turn
-        if self._recorder is None:
-            return {}, ()
-        if keeper is None:  # no tool could, and a model may say that it did
+        if self._recorder is None or keeper is None:  # a model may say that it did
             return {}, self._notices(nothing_forgotten=asks_to_forget(turn.message))
         calls = list(uses)
         noted = any(use.status == "ok" and _is_note(use) for use in calls)

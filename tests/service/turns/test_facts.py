@@ -475,6 +475,8 @@ async def test_nothing_is_offered_or_kept_where_memory_or_learning_is_off(tmp_pa
         for message in ("remember the code is 4417", saying(LOCKER, remember(LOCKER))):
             result = await services.ask(message, quiet)
             assert (result["memory"]["saved"], await held(services)) == ([], [])
+        (notice,) = (await services.ask("forget my code", quiet))["notices"]
+        assert notice["code"] == "nothing_forgotten", "the model may say that it did"
     async with running_services(tmp_path / "off", learn="off") as services:
         for message in ("remember my code is 4417", saying(LOCKER, remember(LOCKER))):
             assert (await services.ask(message))["memory"]["saved"] == []
