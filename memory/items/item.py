@@ -14,6 +14,8 @@ ItemKind = Literal["note", "fact", "episode", "case", "turn"]
 KINDS: tuple[ItemKind, ...] = ("note", "fact", "episode", "case", "turn")
 
 
+REPLY: Final = "→ "
+"""In the body of a turn, at the beginning of a line: the reply follows."""
 BETWEEN_HEADINGS: Final = " › "
 """Stands in a title between the headings above an item and its own."""
 

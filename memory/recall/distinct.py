@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from memory.items.item import Item
+from memory.items.item import REPLY, Item
 from memory.recall.query import MAX_SHOWN, Hit
+from memory.recall.question_parts import QUESTION_MARKS
 from memory.text.lines import flat
 from memory.text.terms import terms
 
@@ -46,10 +47,10 @@ def distinct(hits: Sequence[Hit], seen: Sequence[Item] = ()) -> list[Hit]:
 
 def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
     """Return the hits, with turns of the same question behind the other likely hits, and the others
-    as near as if there were none.
+    as near as if no turn asked anything.
 
-    Such a turn has all words of the question, whether or not anything in it answers. The best one
-    is still among the first five.
+    A question is nearest to a question, whether or not anything in its turn answers. The best turn
+    of the same question is still among the first five.
     """
     asked = [frozenset(terms(query)) for query in queries]
     others: list[Hit] = []
@@ -57,14 +58,23 @@ def answers_first(hits: Sequence[Hit], queries: Sequence[str]) -> list[Hit]:
     for hit in hits:
         (repeated if _only_asks(hit.item, asked) else others).append(hit)
     likely = [hit for hit in others if not hit.is_weak]
-    if not likely or not repeated:
+    if not likely:
         return list(hits)
-    place = others.index(likely[-1]) + 1
-    nearest = max(hit.nearness for hit in likely) or 1.0
+    telling = [hit for hit in likely if not _asks(hit.item)] or likely
+    nearest = max(hit.nearness for hit in telling) or 1.0
     near = [replace(hit, nearness=min(1.0, hit.nearness / nearest)) for hit in others]
+    if not repeated:
+        return near
+    place = others.index(likely[-1]) + 1
     first, *behind = [replace(hit, fit=0.0) for hit in repeated]
     at = min(place, MAX_SHOWN - 1)
     return [*near[:at], first, *near[at:place], *behind, *near[place:]]
+
+
+def _asks(item: Item) -> bool:
+    """Return whether it is a turn whose message has a question."""
+    message = item.body.partition(f"\n{REPLY}")[0]
+    return item.kind == "turn" and not QUESTION_MARKS.isdisjoint(message)
 
 
 def _only_asks(item: Item, asked: Sequence[frozenset[str]]) -> bool:

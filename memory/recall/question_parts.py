@@ -18,7 +18,7 @@ _PARAGRAPHS: Final = re.compile(r"\n\s*\n")
 _READ_CHARS: Final = 40_000
 """Of a longer message the beginning and the end are read, half each."""
 _ENDS: Final = re.compile(r"([\n.!?。！？])")
-_QUESTION_MARKS: Final = frozenset("?？")
+QUESTION_MARKS: Final = frozenset("?？؟")
 _LEAST_QUESTION_CHARS: Final = 4
 _MOST_QUESTION_CHARS: Final = 300
 
@@ -57,5 +57,5 @@ def _questions(text: str) -> Iterator[str]:
     for at in range(0, len(pieces) - 2, 2):
         sentence, mark, after = pieces[at], pieces[at + 1], (pieces[at + 2] or " ")[0]
         is_end = not (after.isalnum() or after in "_=&")
-        if mark in _QUESTION_MARKS and is_end and len(sentence) >= _LEAST_QUESTION_CHARS:
+        if mark in QUESTION_MARKS and is_end and len(sentence) >= _LEAST_QUESTION_CHARS:
             yield f"{sentence[-_MOST_QUESTION_CHARS:]}{mark}".strip()

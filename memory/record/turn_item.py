@@ -12,22 +12,20 @@ from datetime import datetime
 from typing import Final
 
 from memory.intents.masking import Mask, masked_text
-from memory.items.item import Item
+from memory.items.item import REPLY, Item
 from memory.items.scope import Scope
+from memory.recall.question_parts import QUESTION_MARKS
 from memory.recall.question_words import ASKING_TERMS, QuestionWords
 from memory.text.lines import one_line
 from memory.text.recalled import without_recalled, without_sentences
 from memory.text.terms import terms
 
-REPLY: Final = "→ "
-"""Stands before the reply's conclusion."""
 _MESSAGE_CHARS: Final = 6000
 _REPLY_CHARS: Final = 2000
 _TITLE_CHARS: Final = 80
 _SUMMARY_CHARS: Final = 300
 _REPLY_SHARE: Final = 2
 """A reply gets half of the summary at most if the message needs the rest."""
-_QUESTION_MARKS: Final = frozenset("?？؟")
 _LEAST_WORDS: Final = 3
 """A message with fewer words ("ok, thanks") is not found by the words of its neighbours."""
 
@@ -151,7 +149,7 @@ def _only_asks(message: str, recalled_texts: Sequence[str]) -> bool:
     A statement stays, however often it is made: the conversation where it was made first may be
     deleted.
     """
-    if _QUESTION_MARKS.isdisjoint(message):
+    if QUESTION_MARKS.isdisjoint(message):
         return False
     shown = {word for text in recalled_texts for word in terms(text)} | ASKING_TERMS
     characters = set("".join(shown))  # a pair of Chinese characters may span two words

@@ -13,9 +13,9 @@ from gateway.ids import LOCAL_USER as ME
 from gateway.settings import Secret
 from gateway.turns import record
 from gateway.turns.conversation_memory import ConversationMemory
+from memory.items.item import REPLY
 from memory.items.scope import Scope
 from memory.recall.query import ContextPack, QueryPack
-from memory.record.turn_item import REPLY
 from memory.stores.database import Engine
 from memory.stores.sqlite.vacuum import IndexVacuum
 from tests.service.turns.test_memory import intents_of

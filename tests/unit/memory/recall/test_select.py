@@ -157,13 +157,21 @@ def test_a_turn_that_asks_the_same_stands_behind_what_answers(
     assert [hit.item.id for hit in worth_showing(Found(hits=hits)).hits][:1] == order[:1]
 
 
-def test_a_turn_that_asks_the_same_keeps_no_answer_out() -> None:
-    question = "Which locker is mine?"
-    turn = replace(make_item("trn_1", question, title=question), kind="turn", turn_id="trn_0")
+@pytest.mark.parametrize(
+    ("message", "order"),
+    [
+        ("Which locker is mine?", ["fac_0", "fac_1", "fac_2", "fac_3", "trn_1"]),
+        ("Which locker is mine in Riga?", ["trn_1", "fac_0", "fac_1", "fac_2", "fac_3"]),
+        ("The locker is mine", ["trn_1"]),
+    ],
+    ids=["asks the same", "asks", "says something"],
+)
+def test_a_turn_that_asks_keeps_no_answer_out(message: str, order: list[str]) -> None:
+    turn = replace(make_item("trn_1", message, title=message), kind="turn", turn_id="trn_0")
     asked = replace(make_hit(turn), fit=1.0, nearness=1.0)
     told = [
         replace(make_hit(make_item(f"fac_{n}", f"locker {n}"), 0.5), fit=0.3, nearness=0.2)
         for n in range(MAX_SHOWN)
     ]
-    shown = worth_showing(Found(hits=answers_first([asked, *told], [question]))).hits
-    assert [hit.item.id for hit in shown] == ["fac_0", "fac_1", "fac_2", "fac_3", "trn_1"]
+    hits = answers_first([asked, *told], ["Which locker is mine?"])
+    assert [hit.item.id for hit in worth_showing(Found(hits=hits)).hits] == order
