@@ -39,7 +39,7 @@ from gateway.engine.sdk import SdkEngine, require_agent_program
 from gateway.engine.session_sweep import run_sweep
 from gateway.engine.side_query import SideQuery
 from gateway.engine.user_engines import UserEngines
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError
 from gateway.ids import UserId
 from gateway.mcp_servers.plan import ServerPlan, plan_servers_blocking
 from gateway.model_access import (
@@ -286,7 +286,7 @@ def check_users_agents(workspaces: Workspaces, plan: AgentPlan) -> None:
     a login, which holds their sessions.
     """
     if workspaces.is_per_user and plan.takes_login:
-        raise StartError(
+        raise SettingsError(
             "CANDOR_WORKSPACES=per_user keeps each user's sessions apart, and agents that use a "
             "login on this machine keep all of them beside it: set a key, such as "
             "ANTHROPIC_API_KEY, or CANDOR_WORKSPACES=shared."

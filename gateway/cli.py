@@ -20,8 +20,8 @@ from typing import NoReturn
 
 from dotenv import dotenv_values
 
-from gateway.errors import StartError
-from gateway.settings import Settings, SettingsError
+from gateway.errors import SettingsError, StartError
+from gateway.settings import Settings
 from gateway.version import COMMAND, VERSION
 
 EXIT_CANNOT_START = 1
@@ -79,7 +79,7 @@ def _run(words: list[str], home: Path | None) -> int:
         environ = _environment(home / ".env")
         settings = _absolute(Settings.from_environ(environ), home)
         return int(options.run(options, settings, environ))
-    except (StartError, SettingsError) as exc:
+    except StartError as exc:
         print(f"candor: {exc}", file=sys.stderr)
         return EXIT_USAGE if isinstance(exc, SettingsError) else EXIT_CANNOT_START
     except KeyboardInterrupt:
@@ -117,7 +117,9 @@ def _environment(file: Path) -> Mapping[str, str]:
                 os.environ.setdefault(name, value)
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
-        raise StartError(f"{file} cannot be read ({reason}); correct it or move it away.") from exc
+        raise SettingsError(
+            f"{file} cannot be read ({reason}); correct it or move it away."
+        ) from exc
     return os.environ
 
 

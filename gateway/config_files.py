@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from gateway.errors import StartError
+from gateway.errors import SettingsError
 from policies.rule_file import show_path, suggest
 from policies.visible_text import show
 
@@ -56,9 +56,9 @@ class SecretSource(Table):
                 _NO_FILE,
             )
         if value is None:
-            raise StartError(f"{what} is not in {no_place}, not the secret itself.")
+            raise SettingsError(f"{what} is not in {no_place}, not the secret itself.")
         if not value.strip() or not value.strip().isprintable():
-            raise StartError(f"{what} is not in {where}; put one line of text there.")
+            raise SettingsError(f"{what} is not in {where}; put one line of text there.")
         return value.strip()
 
 
@@ -114,9 +114,9 @@ class ConfigFile:
         except (RecursionError, ValueError) as exc:
             raise self.fault(f"it is not TOML in UTF-8 ({show(str(exc))}); correct it") from exc
 
-    def fault(self, what: str) -> StartError:
+    def fault(self, what: str) -> SettingsError:
         """Return the error that tells what is wrong with the file."""
-        return StartError(f"{self._title} {show_path(self._path)}: {what}.")
+        return SettingsError(f"{self._title} {show_path(self._path)}: {what}.")
 
 
 def _explain(exc: ValidationError, tables: Mapping[int, type[Table]]) -> str:

@@ -8,9 +8,10 @@ A turn that went wrong is not an error: its turn result reports it. Messages nev
 text, stacks or paths of the server; the server's log has those under the same request id.
 """
 
+import errno
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 
 class GatewayError(Exception):
@@ -119,3 +120,23 @@ class WorkspaceUnavailable(
 
 class StartError(Exception):
     """The server cannot start: one sentence for the person at the terminal."""
+
+
+class SettingsError(StartError):
+    """A setting is unknown, or its value or what it names cannot be used: no restart helps."""
+
+
+_LASTING: Final = {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.ENOTDIR,
+    errno.EPERM,
+    errno.EROFS,
+}
+
+
+def start_error(sentence: str, exc: OSError) -> StartError:
+    """Return the error of something that a setting names and that the system refuses: a
+    `SettingsError`, unless a restart may help, as with a full disk or a port in use.
+    """
+    return (SettingsError if exc.errno in _LASTING else StartError)(sentence)

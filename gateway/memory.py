@@ -16,7 +16,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from gateway.conversations.sql.leases import Fence
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError
 from gateway.ids import LOCAL_USER
 from gateway.observability.metrics import Metrics
 from gateway.settings import Memu, Settings
@@ -239,7 +239,7 @@ async def open_server_memory(
             )
             return
         except IntentRefused as exc:
-            raise StartError(str(exc)) from exc
+            raise SettingsError(str(exc)) from exc
         yield ServerMemory(
             memory=memory,
             recall_mode="llm" if settings.recall == "model" else "rag",
@@ -268,13 +268,13 @@ async def refuse_local_memory(settings: Settings, database: SqlDatabase) -> None
     the database do not see.
     """
     if settings.memu == "cli":
-        raise StartError(
+        raise SettingsError(
             "CANDOR_MEMU=cli keeps what it knows in CANDOR_DATA_DIR, which other servers do not "
             "see: with CANDOR_NODE_URL set CANDOR_MEMU=server or off."
         )
     reason = await hindrance(database) if has_embedder(embedder_choice(settings)) else None
     if reason is not None:
-        raise StartError(
+        raise SettingsError(
             f"With CANDOR_NODE_URL memory's vectors must be in PostgreSQL, but {reason} Or set "
             "CANDOR_EMBEDDER=none, and memory is searched by words."
         )
@@ -285,7 +285,7 @@ def embedder_choice(settings: Settings) -> EmbedderChoice:
     server = None
     if settings.embedder == "openai":
         if settings.embeddings_url is None or settings.embeddings_model is None:
-            raise StartError(
+            raise SettingsError(
                 "CANDOR_EMBEDDER=openai: set CANDOR_EMBEDDINGS_URL and CANDOR_EMBEDDINGS_MODEL, "
                 "too."
             )
@@ -296,7 +296,7 @@ def embedder_choice(settings: Settings) -> EmbedderChoice:
             api_key=key.value if key is not None else "",
         )
     if settings.embedder == "onnx" and settings.embeddings_path is None:
-        raise StartError("CANDOR_EMBEDDER=onnx: set CANDOR_EMBEDDINGS_PATH, too.")
+        raise SettingsError("CANDOR_EMBEDDER=onnx: set CANDOR_EMBEDDINGS_PATH, too.")
     return EmbedderChoice(name=settings.embedder, server=server, folder=settings.embeddings_path)
 
 
@@ -304,7 +304,7 @@ def require_model_blocking(settings: Settings) -> None:
     """Raise `StartError` if the embedder's folder is missing. No model is loaded."""
     folder = settings.embeddings_path if settings.embedder == "onnx" else None
     if folder is not None and not folder.is_dir():
-        raise StartError(
+        raise SettingsError(
             f"CANDOR_EMBEDDINGS_PATH={folder} is not a folder; name the one that has model.onnx "
             "and tokenizer.json."
         )
@@ -343,7 +343,7 @@ def _backends(settings: Settings) -> list[Backend]:
     if settings.memu == "off":
         return []
     if settings.memu_url is None:
-        raise StartError("CANDOR_MEMU is on: set CANDOR_MEMU_URL, too.")
+        raise SettingsError("CANDOR_MEMU is on: set CANDOR_MEMU_URL, too.")
     if settings.memu == "server":
         return [MemuServerBackend(settings.memu_url)]
     embeddings = Embeddings(base_url=settings.memu_url, model=settings.memu_model)

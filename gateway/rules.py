@@ -1,6 +1,6 @@
 """The rules of the policy with what this server keeps private."""
 
-from gateway.errors import StartError
+from gateway.errors import SettingsError
 from gateway.settings import Settings
 from policies.calls import TASK_LIST_TOOLS
 from policies.rules import Rules, RulesError, load_rules
@@ -17,7 +17,7 @@ def load_policy_blocking(settings: Settings) -> Rules:
     try:
         rules = load_rules(settings.policy_file, workspace=settings.workspace, private=private)
     except RulesError as exc:
-        raise StartError(str(exc)) from exc
+        raise SettingsError(str(exc)) from exc
     switched = {"Agent": settings.subagents == "on"}
     switched |= dict.fromkeys(TASK_LIST_TOOLS, settings.task_lists == "on")
     return rules.with_optional(switched)

@@ -29,7 +29,7 @@ from gateway.agent_setup import AgentPlan
 from gateway.agents import open_agents, plan_agents
 from gateway.application import create_app
 from gateway.assemble import open_services
-from gateway.errors import StartError
+from gateway.errors import StartError, start_error
 from gateway.files.upload_journal import JOURNALS, undo_cut_uploads_blocking
 from gateway.http.auth import check_exposure, served_users
 from gateway.http.connections import SEND_BUFFER_BYTES, Connections, limits_from_system
@@ -85,9 +85,10 @@ def prepare_blocking(settings: Settings) -> str | None:
         # a full disk there is reported with each turn and does not stop the server
         _probe(settings.log_dir, errno.ENOSPC, errno.EDQUOT)
     except OSError as exc:
-        raise StartError(
+        raise start_error(
             f"The directory {exc.filename} cannot be made or written ({exc.strerror}); "
-            "set CANDOR_DATA_DIR and CANDOR_LOG_DIR to places that can."
+            "set CANDOR_DATA_DIR and CANDOR_LOG_DIR to places that can.",
+            exc,
         ) from exc
     with contextlib.closing(InstanceLock(settings.data_dir)):  # `open_services` takes it again
         warning = refuse_lost_database_blocking(settings)
@@ -117,9 +118,10 @@ def listen_blocking(settings: Settings) -> socket.socket:
     except OSError as exc:
         # without what Python adds to the system's text
         reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else exc.strerror
-        raise StartError(
+        raise start_error(
             f"Port {settings.port} on {settings.host} cannot be used ({reason}); "
-            "set CANDOR_PORT to another, or to 0 for a free one."
+            "set CANDOR_PORT to another, or to 0 for a free one.",
+            exc,
         ) from exc
     # asyncio sets this only on sockets that it opens; otherwise each small answer waits 40 ms
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

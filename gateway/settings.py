@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from gateway.errors import SettingsError
 from policies.secrets import mask_secrets
 from policies.web import read_listed_host
 
@@ -45,10 +46,6 @@ class Secret:
 
 class _FaultError(ValueError):
     """The fault of a value, as the end of a sentence."""
-
-
-class SettingsError(ValueError):
-    """A setting is unknown, or its value is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import anyio.to_thread
 from gateway.conversations import migrations
 from gateway.conversations.doorbell import Notifications
 from gateway.conversations.migrations import postgres
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError
 from gateway.lost_data import DATABASE, UNREADABLE, refuse_new_database_blocking
 from gateway.settings import Secret, Settings
 from memory.stores.database import SqlDatabase
@@ -42,10 +42,10 @@ async def open_storage(settings: Settings, *, serves: bool = False) -> SqlDataba
     """
     if settings.database_url is None:
         if settings.node_url is not None:
-            raise StartError(_ALONE)
+            raise SettingsError(_ALONE)
         return await open_database(settings.data_dir / DATABASE, await sqlite_steps())
     if find_spec("psycopg") is None:
-        raise StartError(_NO_DRIVER)
+        raise SettingsError(_NO_DRIVER)
     return await _open_postgres(settings, settings.database_url, serves=serves)
 
 
@@ -94,7 +94,7 @@ def memory_storage(settings: Settings) -> Callable[[], Awaitable[SqlDatabase]] |
 
 async def _open_memory(url: Secret) -> SqlDatabase:
     if find_spec("psycopg") is None:
-        raise StartError(_NO_DRIVER)
+        raise SettingsError(_NO_DRIVER)
     from memory.stores.postgres import (  # noqa: PLC0415  psycopg is an extra
         migrations as memory_migrations,
     )
@@ -111,7 +111,7 @@ def postgres_url(settings: Settings) -> str:
     if settings.database_url is None:
         raise StartError("Set CANDOR_DATABASE_URL to the address of the PostgreSQL database.")
     if find_spec("psycopg") is None:
-        raise StartError(_NO_DRIVER)
+        raise SettingsError(_NO_DRIVER)
     return settings.database_url.value
 
 
@@ -134,7 +134,7 @@ async def try_postgres(url: Secret) -> tuple[str, int, str | None]:
     Raise `StoreUnavailable` if a start could not use it, `StartError` if psycopg is missing.
     """
     if find_spec("psycopg") is None:
-        raise StartError(_NO_DRIVER)
+        raise SettingsError(_NO_DRIVER)
     from memory.stores.postgres.database import (  # noqa: PLC0415  psycopg is an extra
         PostgresDatabase,
         is_made_blocking,

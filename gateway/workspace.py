@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from gateway.atomic import write_atomically_blocking
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError, start_error
 
 MANIFEST = ".candor.json"
 SKILL_FILE = "SKILL.md"
@@ -109,9 +109,10 @@ def _as_start_error(workspace: Path) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise StartError(
+        raise start_error(
             f"The workspace {workspace} cannot be made or written: {_reason(exc)}; set "
-            "CANDOR_WORKSPACE to a folder that the server may read and write."
+            "CANDOR_WORKSPACE to a folder that the server may read and write.",
+            exc,
         ) from exc
 
 
@@ -123,7 +124,7 @@ def _make_root(workspace: Path) -> None:
     try:
         workspace.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as exc:
-        raise StartError(
+        raise SettingsError(
             f"The workspace {workspace} is not a directory; set CANDOR_WORKSPACE to one."
         ) from exc
 
@@ -138,7 +139,7 @@ def _make_folder(parent: Path, name: str, mode: int = 0o777) -> Path:
     if not os.path.lexists(folder):
         folder.mkdir(mode=mode, exist_ok=True)  # another server may make it just now
     if folder.is_symlink() or not folder.is_dir():
-        raise StartError(
+        raise SettingsError(
             f"{folder} must be a real folder, not a link or a file; move it away, or set "
             "CANDOR_WORKSPACE to another folder."
         )
@@ -190,7 +191,7 @@ def _digest(text: bytes) -> str:
 def _read_manifest(manifest: Path) -> _Written:
     """Return the hashes of what we wrote; empty if the file is missing or damaged."""
     if manifest.is_symlink():
-        raise StartError(f"{manifest} must be a real file, not a link; remove it.")
+        raise SettingsError(f"{manifest} must be a real file, not a link; remove it.")
     try:
         skills = json.loads(manifest.read_bytes())["skills"]
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):

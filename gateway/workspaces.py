@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError
 from gateway.ids import UserId
 from gateway.rules import load_policy_blocking
 from gateway.settings import Settings
@@ -125,9 +125,9 @@ def load_workspaces_blocking(settings: Settings) -> Workspaces:
     """
     is_per_user = settings.workspaces == "per_user"
     if is_per_user and not settings.needs_sign_in:
-        raise StartError(_NO_NAMES)
+        raise SettingsError(_NO_NAMES)
     if settings.projects_file is not None and not is_per_user:
-        raise StartError(_NO_USERS)
+        raise SettingsError(_NO_USERS)
     _check_apart(settings)
     return Workspaces(
         workspace=settings.workspace,
@@ -155,7 +155,7 @@ def _check_apart(settings: Settings) -> None:
     users = (settings.workspace / USERS).resolve()
     for path in (settings.data_dir, settings.log_dir, *_files_of(settings)):
         if path.resolve().is_relative_to(users):
-            raise StartError(f"{path} lies in {users}, which belongs to the users; move it out.")
+            raise SettingsError(f"{path} lies in {users}, which belongs to the users; move it out.")
 
 
 def _files_of(settings: Settings) -> list[Path]:
@@ -176,4 +176,4 @@ def _load_projects_blocking(settings: Settings) -> tuple[Project, ...]:
     try:
         return load_projects(settings.projects_file, taken=taken, in_reach=[users])
     except RulesError as exc:
-        raise StartError(str(exc)) from exc
+        raise SettingsError(str(exc)) from exc

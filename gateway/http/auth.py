@@ -13,7 +13,7 @@ import anyio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from gateway.errors import StartError, Unauthorized
+from gateway.errors import SettingsError, Unauthorized
 from gateway.http.hosts import is_loopback
 from gateway.http.identity import IdentityProxies, identity_proxies
 from gateway.http.networks import TooManyAttempts, network_of
@@ -60,7 +60,7 @@ def check_exposure(settings: Settings) -> TokenFile | None:
     if settings.tokens_file is not None:
         return TokenFile(settings.tokens_file)
     if proxies is None and settings.users == "off" and not is_loopback(settings.host):
-        raise StartError(
+        raise SettingsError(
             f"CANDOR_HOST={settings.host} can be reached from other machines: set"
             f" CANDOR_TOKENS_FILE to a file made with `{COMMAND} token NAME`, or CANDOR_USERS=on,"
             " or listen on 127.0.0.1."

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from gateway.errors import StartError, Unauthorized
+from gateway.errors import SettingsError, Unauthorized
 from gateway.ids import UserId
 from gateway.settings import Settings
 from gateway.users.model import USER_NAME
@@ -54,7 +54,7 @@ class IdentityProxies:
 def identity_proxies(settings: Settings) -> IdentityProxies | None:
     """Return whom the settings believe; None: nobody. Raise `StartError` if half is missing."""
     if bool(settings.identity_header) != bool(settings.identity_proxies):
-        raise StartError(
+        raise SettingsError(
             "CANDOR_IDENTITY_HEADER and CANDOR_IDENTITY_PROXIES belong together: the header that"
             " names the user, and the addresses of the proxies that set it."
         )

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from gateway.errors import GatewayError, StartError, Unauthorized
+from gateway.errors import GatewayError, SettingsError, Unauthorized
 from gateway.http.hosts import is_loopback
 from gateway.ids import LOCAL_USER, UserId
 from gateway.settings import Settings
@@ -77,7 +77,7 @@ def oidc_plan(settings: Settings) -> OidcPlan | None:
         return None
     client_id, public_url = settings.oidc_client_id, settings.public_url
     if client_id is None or public_url is None or settings.users == "off":
-        raise StartError(
+        raise SettingsError(
             "CANDOR_OIDC_ISSUER needs CANDOR_OIDC_CLIENT_ID, CANDOR_PUBLIC_URL (where browsers"
             " reach this server) and CANDOR_USERS=on."
         )
@@ -86,7 +86,7 @@ def oidc_plan(settings: Settings) -> OidcPlan | None:
         ("CANDOR_PUBLIC_URL", public_url),
     ):
         if not (url.startswith("https:") or is_loopback(urlsplit(url).hostname or "")):
-            raise StartError(f"{name} must begin with https://, since sign-ins pass through it.")
+            raise SettingsError(f"{name} must begin with https://, since sign-ins pass through it.")
     secret = settings.oidc_client_secret
     return OidcPlan(
         issuer=settings.oidc_issuer,

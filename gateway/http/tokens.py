@@ -18,7 +18,7 @@ from pathlib import Path
 import anyio
 from anyio.to_thread import run_sync
 
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError
 from gateway.ids import UserId
 from gateway.users.model import digest_of, new_secret
 from gateway.version import COMMAND
@@ -159,17 +159,21 @@ def load_tokens(path: Path) -> Tokens:
             found = os.fstat(file.fileno())
             raw = file.read(_MAX_FILE_BYTES)
     except OSError as exc:
-        raise StartError(f"The tokens file {path} cannot be read: {exc.strerror}.") from exc
+        raise SettingsError(f"The tokens file {path} cannot be read: {exc.strerror}.") from exc
     if found.st_mode & _OTHERS:
-        raise StartError(f"Others may read or write the tokens file {path}; run: chmod 600 {path}")
+        raise SettingsError(
+            f"Others may read or write the tokens file {path}; run: chmod 600 {path}"
+        )
     if found.st_uid not in {os.geteuid(), _ROOT}:
-        raise StartError(f"The tokens file {path} belongs to another user, who could add tokens.")
+        raise SettingsError(
+            f"The tokens file {path} belongs to another user, who could add tokens."
+        )
     try:
         return read_tokens(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as exc:
-        raise StartError(f"The tokens file {path} is not UTF-8 text.") from exc
-    except StartError as exc:
-        raise StartError(f"The tokens file {path} cannot be used: {exc}") from exc
+        raise SettingsError(f"The tokens file {path} is not UTF-8 text.") from exc
+    except SettingsError as exc:
+        raise SettingsError(f"The tokens file {path} cannot be used: {exc}") from exc
 
 
 def read_tokens(text: str) -> Tokens:
@@ -184,10 +188,10 @@ def read_tokens(text: str) -> Tokens:
         name, _, digest = line.strip().partition(" ")
         digest = digest.strip()
         if _NAME.fullmatch(name) is None or _HASH.fullmatch(digest) is None:
-            raise StartError(f"line {number} is not a name and the SHA-256 of a token.")
+            raise SettingsError(f"line {number} is not a name and the SHA-256 of a token.")
         if digest in users:
-            raise StartError(f"line {number} holds a token that an earlier line has already.")
+            raise SettingsError(f"line {number} holds a token that an earlier line has already.")
         users[digest] = UserId(name)
     if not users:
-        raise StartError(f"it holds no token; make one with `{COMMAND} token NAME`.")
+        raise SettingsError(f"it holds no token; make one with `{COMMAND} token NAME`.")
     return Tokens(tuple(users.items()))

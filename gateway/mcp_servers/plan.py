@@ -16,7 +16,7 @@ from gateway.engine.processes import MARK, launch_words, owner_of
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces
 from gateway.engine.sandbox.protection import protect_blocking
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError
 from gateway.mcp_servers.accepted_tools import MCP_FOLDER
 from gateway.mcp_servers.configuration import (
     ServerConfig,
@@ -119,7 +119,7 @@ class _Planner:
 
     def plan(self, name: str, config: ServerConfig) -> ServerPlan:
         if config.workspace != "none" and self._settings.workspaces == "per_user":
-            raise StartError(
+            raise SettingsError(
                 f"The MCP server {name} asks for the workspace; with CANDOR_WORKSPACES=per_user "
                 "one process serves all users: leave out its `workspace`."
             )
@@ -129,7 +129,7 @@ class _Planner:
                 name=name, config=config, headers=secrets, secrets=tuple(secrets.values())
             )
         if os.name == "nt":
-            raise StartError(f"The MCP server {name} has a command, which takes Linux or macOS.")
+            raise SettingsError(f"The MCP server {name} has a command, which takes Linux or macOS.")
         home = self._data_dir / MCP_FOLDER / name
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         program = self._find_program(name, config)
@@ -159,13 +159,13 @@ class _Planner:
         path = config.environment.get("PATH", PATH)
         found = shutil.which(config.command[0], path=path)
         if found is None:
-            raise StartError(
+            raise SettingsError(
                 f"The program {config.command[0]} of the MCP server {name} is not found or cannot "
                 "be run; write its whole path in CANDOR_MCP_FILE."
             )
         program = Path(found)
         if any(program.resolve().is_relative_to(folder) for folder in self._in_reach):
-            raise StartError(
+            raise SettingsError(
                 f"The program {program} of the MCP server {name} lies where the agent could change "
                 "it; move it out."
             )
@@ -175,7 +175,7 @@ class _Planner:
         for path in (*config.programs, *config.reads, *config.writes):
             for private, why in self._private.items():
                 if path.resolve().is_relative_to(private) or private.is_relative_to(path.resolve()):
-                    raise StartError(
+                    raise SettingsError(
                         f"The MCP server {name} must not get {path}, because {private} "
                         f"{why}; name a directory apart from it."
                     )

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 import certifi
 import h11
 
-from gateway.errors import StartError
+from gateway.errors import SettingsError
 from gateway.relay.reports import Kind
 
 READ_BYTES = 262_144
@@ -323,5 +323,5 @@ def tls_context(certificates: Mapping[str, str]) -> ssl.SSLContext:
             )
     except OSError as exc:
         why = f"cannot be used ({exc.strerror or exc}). Name a readable PEM file, or unset it."
-        raise StartError(f"{name}={certificates[name]} {why}") from exc
+        raise SettingsError(f"{name}={certificates[name]} {why}") from exc
     return context

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.engine.own_tools import OwnAnswer, OwnServer, OwnTool
-from gateway.errors import StartError
+from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.web_fetch.errors import FetchRefused
 from gateway.web_fetch.fetcher import Fetcher
@@ -135,7 +135,7 @@ def web_tools(settings: Settings, rules: Rules) -> WebTools:
     fetcher = None
     if settings.web_fetch == "listed":
         if ANY_HOST in rules.web_hosts:
-            raise StartError(
+            raise SettingsError(
                 "CANDOR_WEB_FETCH=listed needs exact hosts under [web] of CANDOR_POLICY_FILE; list "
                 "them there, or set CANDOR_WEB_FETCH=public."
             )

@@ -106,7 +106,7 @@ def test_the_env_file_beside_the_program_is_read(tmp_path: Path) -> None:
 def test_an_env_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     program = copy_of_the_program(tmp_path / "copy", b"A=\xff\xfe\n")
     done = run_app("demo", directory=tmp_path, program=program)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert str(program.with_name(".env")) in one_sentence(done.stderr)
 
 
@@ -143,7 +143,7 @@ def test_tools_from_outside_that_cannot_be_offered_keep_the_server_from_starting
         ({"web_fetch": "listed"}, "CANDOR_WEB_FETCH=listed needs exact hosts under [web]"),
     ):
         done = run_app(command, directory=tmp_path, port=0, **setting)
-        assert done.returncode == 1
+        assert done.returncode == (1 if command == "doctor" else 2)
         assert said in done.stdout + done.stderr
         assert "Traceback" not in done.stderr
 
@@ -171,7 +171,7 @@ def test_a_certificate_that_cannot_be_used_is_told(tmp_path: Path, command: str)
     name = "NODE_EXTRA_CA_CERTS" if command == "doctor" else "CLAUDE_CODE_CLIENT_CERT"
     environ = {"ANTHROPIC_API_KEY": "sk-ant-any", name: "no.pem"}
     done = run_app(command, directory=tmp_path, port=0, environ=environ)
-    assert done.returncode == 1
+    assert done.returncode == (1 if command == "doctor" else 2)
     assert f"{name}=no.pem cannot be used (No such file" in done.stdout + done.stderr
 
 

@@ -231,7 +231,7 @@ async def test_a_server_without_a_box_does_not_start(tmp_path: Path) -> None:
     )
     environ = environment(tmp_path, {"shell": "sandboxed"}, {})
     done = await anyio.to_thread.run_sync(lambda: run_program([], environ, program=program))
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert one_sentence(done.stderr).startswith(
         "CANDOR_SHELL=sandboxed cannot be kept: bubblewrap is not installed."
     )

@@ -115,7 +115,7 @@ def without_landlock(
 
 def test_a_server_that_requires_what_is_not_there_does_not_start(tmp_path: Path) -> None:
     done = without_landlock(tmp_path, "demo", sandbox="require")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     sentence = one_sentence(done.stderr)
     assert sentence.startswith("CANDOR_SANDBOX=require asks for the kernel's wall, and this kernel")
     assert sentence.endswith("Set CANDOR_SANDBOX=auto to start without it.")

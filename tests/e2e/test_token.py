@@ -48,5 +48,5 @@ def test_token_says_what_is_missing_or_wrong(tmp_path: Path) -> None:
     (tmp_path / "open").write_text("ada " + "0" * 64 + "\n", "utf-8")
     (tmp_path / "open").chmod(0o644)
     done = run_app("token", "bob", directory=tmp_path, tokens_file=tmp_path / "open")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "chmod 600" in one_sentence(done.stderr)

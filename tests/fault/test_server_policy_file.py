@@ -28,7 +28,7 @@ def test_a_mistake_is_told_and_nothing_is_made(tmp_path: Path, text: str, said: 
     file = tmp_path / "规则.toml"
     file.write_text(text.replace("{data}", data), encoding="utf-8")
     start = run_app("demo", directory=tmp_path, policy_file=file)
-    assert (start.returncode, start.stdout) == (1, "")
+    assert (start.returncode, start.stdout) == (2, "")
     sentence = one_sentence(start.stderr)
     assert sentence.startswith(f"The policy file {file}{said.replace('{data}', data)}")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", file.name]

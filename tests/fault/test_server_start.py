@@ -44,11 +44,43 @@ def unprivileged() -> list[str]:
     return ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--"]
 
 
-def refused(done: subprocess.CompletedProcess[str], tmp_path: Path) -> str:
+def refused(done: subprocess.CompletedProcess[str], tmp_path: Path, code: int = 1) -> str:
     """Return the one sentence of a start that failed, which left no process."""
-    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert not agents_of(owner_of(tmp_path / "data"))
     return one_sentence(done.stderr)
+
+
+WRONG_SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "workspaces without users": {"workspaces": "per_user", "users": "off"},
+    "a node without its database": {"node_url": "http://10.0.0.5:8000"},
+    "a policy file that is not TOML": {"policy_file": "{file}"},
+    "an MCP file that is not TOML": {"mcp_file": "{file}"},
+    "a projects file that is not TOML": {
+        "projects_file": "{file}",
+        "workspaces": "per_user",
+        "users": "on",
+    },
+    "a memory policy file that is not TOML": {"memory_policy_file": "{file}"},
+    "a file of secrets that is not TOML": {"shell_secrets_file": "{file}", "shell": "sandboxed"},
+    "a workspace that is a file": {"workspace": "{file}"},
+    "logs in the workspace behind the wall": {"log_dir": "{workspace}/logs", "sandbox": "require"},
+    "a tokens file that is missing": {"tokens_file": "{workspace}/tokens"},
+    "a memory service without its address": {"memu": "server"},
+}
+
+
+@pytest.mark.parametrize("case", WRONG_SETTINGS)
+def test_a_wrong_setting_exits_with_2_so_that_it_is_not_started_again(
+    tmp_path: Path, case: str
+) -> None:
+    file, workspace = tmp_path / "file", tmp_path / "workspace"
+    file.write_text("[", "utf-8")
+    settings: dict[str, Any] = {
+        name: value.format(file=file, workspace=workspace)
+        for name, value in WRONG_SETTINGS[case].items()
+    }
+    refused(run_app("demo", directory=tmp_path, **settings), tmp_path, code=2)
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
@@ -69,7 +101,7 @@ def test_a_port_that_is_not_ours(tmp_path: Path) -> None:
             assert server.url == "http://127.0.0.1:1"
         return
     done = run_app("demo", directory=tmp_path, port=1, prefix=unprivileged())
-    assert refused(done, tmp_path).startswith(
+    assert refused(done, tmp_path, code=2).startswith(
         "Port 1 on 127.0.0.1 cannot be used (Permission denied)"
     )
 
@@ -83,10 +115,13 @@ def test_an_address_that_is_not_of_this_machine(tmp_path: Path) -> None:
 
 def test_an_open_door_without_tokens(tmp_path: Path) -> None:
     done = run_app("demo", directory=tmp_path, host="0.0.0.0")
-    assert refused(done, tmp_path).startswith("CANDOR_HOST=0.0.0.0 can be reached from other")
+    assert refused(done, tmp_path, code=2).startswith(
+        "CANDOR_HOST=0.0.0.0 can be reached from other"
+    )
     assert not list(tmp_path.iterdir())
     done = run_app("demo", directory=tmp_path, host="0.0.0.0", tokens_file=tmp_path / "none")
-    assert refused(done, tmp_path).startswith(f"The tokens file {tmp_path / 'none'} cannot be read")
+    sentence = refused(done, tmp_path, code=2)
+    assert sentence.startswith(f"The tokens file {tmp_path / 'none'} cannot be read")
 
 
 @pytest.mark.parametrize("what", ["none", "a file"])
@@ -95,7 +130,7 @@ def test_a_model_of_vectors_that_is_not_there(tmp_path: Path, what: str) -> None
     if what == "a file":
         path.touch()
     given: dict[str, Any] = {"embedder": "onnx", "embeddings_path": path}
-    sentence = refused(run_app("demo", directory=tmp_path, **given), tmp_path)
+    sentence = refused(run_app("demo", directory=tmp_path, **given), tmp_path, code=2)
     assert sentence.startswith(f"CANDOR_EMBEDDINGS_PATH={path} is not a folder")
     assert not (tmp_path / "data").exists()
     found = run_app("doctor", directory=tmp_path, **given)
@@ -133,7 +168,7 @@ def test_a_directory_that_cannot_be_used(tmp_path: Path, place: str, how: str) -
         )
     finally:
         closed.chmod(0o755)
-    sentence = refused(done, tmp_path)
+    sentence = refused(done, tmp_path, code=2)
     assert str(closed) in sentence
     assert PLACES[place] in sentence
 

@@ -14,7 +14,7 @@ from gateway.engine.box.process import (
     system_paths_blocking,
 )
 from gateway.engine.box.trial import refuse, refuse_without_program
-from gateway.errors import StartError
+from gateway.errors import SettingsError, StartError
 from gateway.settings import Settings
 from policies.rules import Rules
 
@@ -34,11 +34,13 @@ def make_box_blocking(
         return None
     program = find_bubblewrap_blocking()
     if program is None or not sys.platform.startswith("linux"):
-        raise StartError(str(refuse_without_program()))
+        raise SettingsError(str(refuse_without_program()))
     folder = settings.data_dir.resolve() / _FOLDER
     if " -" in str(folder):
         reason = "the path of CANDOR_DATA_DIR holds a space before a hyphen"
-        raise StartError(str(refuse(reason, "The agent program cannot start commands from there.")))
+        raise SettingsError(
+            str(refuse(reason, "The agent program cannot start commands from there."))
+        )
     hosts = settings.shell_hosts.split(",") if settings.shell_hosts else []
     secrets: Mapping[str, tuple[str, str]] = {}
     if settings.shell_secrets_file is not None:

@@ -16,6 +16,7 @@ from gateway.engine.processes import launch_words
 from gateway.engine.protocol import EngineUnavailable
 from gateway.engine.sandbox.places import AgentPlaces
 from gateway.engine.sandbox.trial import Outcome, attempt_blocking
+from gateway.errors import SettingsError
 
 
 def find_bubblewrap_fault_blocking(scratch: Path, workspace: Path) -> str | None:
@@ -69,6 +70,7 @@ _REFUSED = (
     "CANDOR_SANDBOX=require asks for the kernel's wall, and {reason}; it takes Linux 5.13 or newer "
     "with Landlock. Set CANDOR_SANDBOX=auto to start without it."
 )
+_NOT_KEPT = "Landlock does not keep a program in the workspace here"
 _EXPOSED = "{path} lies where the agent may write; move it out of the workspace"
 
 
@@ -86,21 +88,22 @@ class Protection:
 def protect_blocking(mode: WallMode, places: AgentPlaces, scratch: Path) -> Protection:
     """Return the strongest sandbox that works when tried; `scratch` is the server's own directory.
 
-    Raise `EngineUnavailable` if `mode` is `require`, and the whole agent process cannot be
-    confined.
+    With the mode `require`, raise `SettingsError` if the whole agent process cannot be confined,
+    `EngineUnavailable` if the trial failed, which may pass.
     """
     if mode == "off":
         return Protection(kind="off", sentence=_SWITCHED_OFF)
     wall, reason = _whole_process_blocking(places, scratch)
     if wall is None:
         if mode == "require":
-            raise EngineUnavailable(_REFUSED.format(reason=reason))
+            error = EngineUnavailable if reason == _NOT_KEPT else SettingsError
+            raise error(_REFUSED.format(reason=reason))
         return _without_landlock_blocking(places, scratch, reason)
     if not (exposed := places.exposed()):
         return wall
     fault = _EXPOSED.format(path=exposed[0])
     if mode == "require":
-        raise EngineUnavailable(f"CANDOR_SANDBOX=require cannot be kept: {fault}.")
+        raise SettingsError(f"CANDOR_SANDBOX=require cannot be kept: {fault}.")
     return Protection(kind=wall.kind, sentence=f"{wall.sentence} But {fault}.", words=wall.words)
 
 
@@ -123,7 +126,7 @@ def _whole_process_blocking(places: AgentPlaces, scratch: Path) -> tuple[Protect
             return Protection(kind="landlock", sentence=sentence, words=words), ""
     if any(scratch.is_relative_to(path) for path in (places.workspace, *places.writable)):
         return None, "CANDOR_DATA_DIR lies where the agent may write; move it out of the workspace"
-    return None, "Landlock does not keep a program in the workspace here"
+    return None, _NOT_KEPT
 
 
 def _attempt_blocking(words: Sequence[str], places: AgentPlaces, scratch: Path) -> Outcome:

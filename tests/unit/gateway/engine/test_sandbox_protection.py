@@ -12,6 +12,7 @@ from gateway.engine.sandbox import protection
 from gateway.engine.sandbox.places import AgentPlaces
 from gateway.engine.sandbox.protection import Protection, WallMode, protect_blocking
 from gateway.engine.sandbox.trial import Outcome
+from gateway.errors import SettingsError
 
 landlock = pytest.importorskip(
     "gateway.engine.sandbox.landlock", reason="Landlock is Linux's", exc_type=ImportError
@@ -61,9 +62,9 @@ def protect(mode: WallMode = "auto", places: AgentPlaces = PLACES) -> Protection
     return protect_blocking(mode, places, SCRATCH)
 
 
-def refusal(places: AgentPlaces = PLACES) -> str:
+def refusal(places: AgentPlaces = PLACES, error: type[Exception] = SettingsError) -> str:
     """Return why a server that requires the wall cannot start."""
-    with pytest.raises(EngineUnavailable) as refused:
+    with pytest.raises(error) as refused:
         protect("require", places)
     return str(refused.value)
 
@@ -102,7 +103,7 @@ def test_a_wall_that_does_not_hold_is_none_whatever_its_version(kernel: Kernel) 
         kernel.mounted = kernel.plain = leak
         found = protect()
         assert (found.kind, list(found.words)) == ("bubblewrap", [])
-        assert "Landlock does not keep a program in" in refusal()
+        assert "Landlock does not keep a program in" in refusal(error=EngineUnavailable)
 
 
 def test_without_landlock_bash_is_confined_by_bubblewrap_or_the_policy_alone_watches(

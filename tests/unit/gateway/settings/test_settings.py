@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.settings import Secret, Settings, SettingsError, settings_rows, settings_table
+from gateway.errors import SettingsError
+from gateway.settings import Secret, Settings, settings_rows, settings_table
 from tests.support.tables import read_pairs
 
 ACCEPTED: dict[str, list[tuple[str, Any]]] = read_pairs("settings-accepted")
