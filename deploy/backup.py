@@ -21,6 +21,8 @@ LEFT_OUT = shutil.ignore_patterns(
     "*.lock",
 )
 SOURCES = ("DATA_DIR", "WORKSPACE", "LOG_DIR")
+NODE = "node"
+"""In the data directory of a server whose databases are in PostgreSQL."""
 
 
 def hindrance(sources: tuple[Path, ...], target: Path) -> str | None:
@@ -39,7 +41,25 @@ def hindrance(sources: tuple[Path, ...], target: Path) -> str | None:
             f"TARGET {target} exists and is not an empty folder. Name another folder, or move this "
             "one away."
         )
+    data_dir = sources[0]
+    for name, source in zip(SOURCES[1:], sources[1:], strict=True):
+        is_around = data_dir.resolve().is_relative_to(source.resolve())
+        if _has_database(source) or (is_around and _has_database(data_dir)):
+            return (
+                f"{name} {source} holds the server's databases, and copied as plain files they are "
+                "damaged. Name DATA_DIR, WORKSPACE and LOG_DIR in this order, and keep DATA_DIR "
+                "outside of the others."
+            )
+    if not (data_dir / DATABASES[0]).exists() and not (data_dir / NODE).exists():
+        return (
+            f"DATA_DIR {data_dir} holds no {DATABASES[0]}. Name the folder of CANDOR_DATA_DIR of a "
+            "server that was started."
+        )
     return None
+
+
+def _has_database(folder: Path) -> bool:
+    return any((folder / name).exists() for name in DATABASES)
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -96,3 +116,9 @@ if __name__ == "__main__":
         sys.exit(f"The backup failed and is not whole: {exc}. Remove {to} before you try again.")
     if reason is not None:
         sys.exit(f"The backup failed: {reason}")
+    if not (data / DATABASES[0]).exists():
+        sys.stderr.write(
+            f"DATA_DIR {data} holds no {DATABASES[0]}: conversations and memory are not in this "
+            "backup. That is right only with CANDOR_DATABASE_URL; back PostgreSQL up with pg_dump, "
+            "too.\n"
+        )

@@ -124,7 +124,48 @@ def test_a_backup_of_a_folder_that_is_not_there_makes_nothing(tmp_path: Path) ->
         f"The backup failed: WORKSPACE {tmp_path / 'worksapce'} is not a folder.\n"
     )
     assert not (tmp_path / "copy").exists()
+    (data / "candor.sqlite3").touch()
     assert back_up(data, workspace, logs, tmp_path / "copy").returncode == 0
+
+
+@pytest.mark.parametrize("place", ["WORKSPACE", "LOG_DIR"])
+@pytest.mark.parametrize("how", ["swapped", "around it"])
+def test_a_backup_refuses_to_copy_a_database_as_a_plain_file(
+    tmp_path: Path, place: str, how: str
+) -> None:
+    given = dict(zip(("DATA_DIR", "WORKSPACE", "LOG_DIR"), sources(tmp_path), strict=True))
+    if how == "swapped":
+        given["DATA_DIR"], given[place] = given[place], given["DATA_DIR"]
+        (tmp_path / "data" / "candor.sqlite3").touch()
+    else:
+        given["DATA_DIR"] = given[place] / "data"
+        given["DATA_DIR"].mkdir()
+        (given["DATA_DIR"] / "candor.sqlite3").touch()
+    done = back_up(*given.values(), tmp_path / "copy")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        f"The backup failed: {place} {given[place]} holds the server's databases"
+    )
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_backup_of_a_folder_that_is_not_the_servers_is_refused(tmp_path: Path) -> None:
+    done = back_up(*sources(tmp_path), tmp_path / "copy")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(
+        f"The backup failed: DATA_DIR {tmp_path / 'data'} holds no candor.sqlite3"
+    )
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_backup_beside_postgresql_says_that_the_database_is_not_in_it(tmp_path: Path) -> None:
+    data, *others = sources(tmp_path)
+    (data / "node").touch()
+    done = back_up(data, *others, tmp_path / "copy")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith(f"DATA_DIR {data} holds no candor.sqlite3")
+    assert "pg_dump" in done.stderr
+    assert (tmp_path / "copy" / "data" / "node").exists()
 
 
 def sources(home: Path) -> list[Path]:
