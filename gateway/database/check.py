@@ -24,7 +24,8 @@ Say = Callable[[str], None]
 def check_blocking(settings: Settings, say: Say) -> bool:
     """Print for each database whether it can be opened, its version and its rows; change nothing.
 
-    Return whether both can be opened and are of this program's version.
+    Return whether both can be opened and are of this program's version; and, of files, whether
+    they are whole.
     """
     found = [_check_part(part, settings, say) for part in PARTS]
     return all(found)
@@ -34,6 +35,9 @@ def _check_part(part: Part, settings: Settings, say: Say) -> bool:
     name = part.file if settings.database_url is None else f"schema {part.schema}"
     try:
         with _looking(part, settings) as end:
+            steps = part.steps(is_file=True)
+            if end is not None and end.is_file and end.version() == len(steps):
+                examine_blocking(settings.data_dir / part.file, steps)
             return _report(end, part, name, say)
     except StoreUnavailable as exc:
         say(f"{name}: {exc}")

@@ -305,3 +305,16 @@ def test_migrate_says_what_it_did_and_check_what_is_there(
     refused = run_app("db", "migrate", **where)
     assert refused.returncode == 1
     assert "newer version" in refused.stderr
+
+
+@pytest.mark.parametrize("table", ["events", "nodes"])
+def test_check_names_a_table_that_is_missing(tmp_path: Path, table: str) -> None:
+    """`nodes` is of those whose rows are not counted."""
+    assert run_app("db", "migrate", directory=tmp_path).returncode == 0
+    with closing(sqlite3.connect(tmp_path / "data" / "candor.sqlite3")) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    checked = run_app("db", "check", directory=tmp_path)
+    assert checked.returncode == 1
+    told = f"candor.sqlite3: The database is damaged: it lacks the table {table}."
+    assert told in checked.stdout.splitlines()
+    assert "memory.sqlite3: version" in checked.stdout

@@ -118,8 +118,14 @@ def _check_pages(connection: sqlite3.Connection) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    if not _schema_of(tuple(migrations)) <= set(connection.execute(_SCHEMA)):
-        raise StoreDamaged("The database is damaged: its tables are not those of this program.")
+    missing = _schema_of(tuple(migrations)) - set(connection.execute(_SCHEMA))
+    # without a table, its columns and indexes are missing, too
+    named = [row for row in missing if row[0] == "table"] or missing
+    if named:
+        lacks = sorted(
+            f"the {kind} {name}" + (f".{column}" if column else "") for kind, name, column in named
+        )
+        raise StoreDamaged(f"The database is damaged: it lacks {', '.join(lacks)}.")
 
 
 @cache

@@ -157,6 +157,23 @@ async def test_damage_is_told_after_the_start(
     assert told.startswith("The database is damaged")
 
 
+@pytest.mark.parametrize(
+    ("damage", "lacks"),
+    [
+        ("DROP TABLE words", "the table words"),
+        ("ALTER TABLE words RENAME COLUMN word TO wor_", "the column words.word"),
+    ],
+)
+async def test_what_a_damaged_database_lacks_is_named(
+    tmp_path: Path, damage: str, lacks: str
+) -> None:
+    await filled(tmp_path / "d")
+    await anyio.to_thread.run_sync(peek, tmp_path / "d", damage)
+    told = await checked(tmp_path / "d")
+    assert told is not None
+    assert told.startswith(f"The database is damaged: it lacks {lacks}. ")
+
+
 async def test_a_start_does_not_wait_for_a_long_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
