@@ -50,6 +50,8 @@ class _Call:
     given: argparse.Namespace
     act: Act
     say: Callable[[str], None]
+    database: str
+    """The database that is asked, for people."""
 
 
 def run_users_command(
@@ -69,7 +71,10 @@ def run_users_command(
 
     async def run(accounts: Accounts) -> None:
         act = Act(by=f"command:{getpass.getuser()}", at=now())
-        await given.run(_Call(accounts=accounts, given=given, act=act, say=say))
+        call = _Call(
+            accounts=accounts, given=given, act=act, say=say, database=_database_of(settings)
+        )
+        await given.run(call)
 
     _run_on_accounts(run, settings, now)
     if command == "token" and given.does == "add" and settings.users == "off":
@@ -88,6 +93,12 @@ def holder_blocking(token: str, settings: Settings, now: Now) -> UserId | None:
         return None if user is None else user.id
 
     return _run_on_accounts(find, settings, now)
+
+
+def _database_of(settings: Settings) -> str:
+    if settings.database_url is None:
+        return f"the database in {settings.data_dir}"
+    return "the PostgreSQL database of CANDOR_DATABASE_URL"
 
 
 def _run_on_accounts(work: Callable[[Accounts], Awaitable[T]], settings: Settings, now: Now) -> T:
@@ -122,13 +133,13 @@ async def _list_users(call: _Call) -> None:
         state = "" if user.disabled_at is None else f"  disabled {_day(user.disabled_at)}"
         call.say(f"{user.id}  {user.role}  since {_day(user.created_at)}{state}")
     if not users:
-        call.say("There are no users; add one with `candor user add NAME`.")
+        call.say(f"There are no users in {call.database}; add one with `candor user add NAME`.")
 
 
 async def _set_role(call: _Call) -> None:
     user_id, role = call.given.user, call.given.role
     if not await call.accounts.users.set_role(user_id, role, call.act):
-        raise _no_user(user_id)
+        raise _no_user(call, user_id)
     call.say(f"{user_id} is now: {role}")
 
 
@@ -145,7 +156,7 @@ async def _enable(call: _Call) -> None:
 async def _switch(call: _Call, *, is_disabled: bool) -> None:
     users = call.accounts.users
     if not await users.set_disabled(call.given.user, call.act, is_disabled=is_disabled):
-        raise _no_user(call.given.user)
+        raise _no_user(call, call.given.user)
 
 
 async def _add_token(call: _Call) -> None:
@@ -158,7 +169,7 @@ async def _add_token(call: _Call) -> None:
         expires_at=None if days is None else call.act.at + timedelta(days=days),
     )
     if not await call.accounts.tokens.add(token, digest_of(secret), call.act):
-        raise _no_user(token.user_id)
+        raise _no_user(call, token.user_id)
     user = await call.accounts.users.get(token.user_id)
     if user is not None and user.disabled_at is not None:
         call.say(f"{user.id} is disabled: the token signs in after `candor user enable {user.id}`.")
@@ -175,7 +186,7 @@ async def _list_tokens(call: _Call) -> None:
             f"  made {_day(token.created_at)}  {token.name}".rstrip()
         )
     if not tokens:
-        call.say("There are no tokens.")
+        call.say(f"There are no tokens in {call.database}.")
 
 
 def _state(token: ApiToken, now: datetime) -> str:
@@ -188,7 +199,10 @@ def _state(token: ApiToken, now: datetime) -> str:
 
 async def _revoke_token(call: _Call) -> None:
     if not await call.accounts.tokens.revoke(call.given.token, call.act):
-        raise StartError(f"There is no valid token {call.given.token}; see `candor token list`.")
+        raise StartError(
+            f"There is no valid token {call.given.token} in {call.database}; "
+            "see `candor token list`."
+        )
     call.say(f"revoked: {call.given.token}")
 
 
@@ -234,8 +248,10 @@ def _told(entry: AuditEntry) -> str:
     return f"{rfc3339(entry.at)}  {actor}  {entry.action}  {entry.subject}{details}"
 
 
-def _no_user(user_id: UserId) -> StartError:
-    return StartError(f"There is no user {user_id}; add one with `candor user add {user_id}`.")
+def _no_user(call: _Call, user_id: UserId) -> StartError:
+    return StartError(
+        f"There is no user {user_id} in {call.database}; add one with `candor user add {user_id}`."
+    )
 
 
 def _day(moment: datetime) -> str:

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.support.live_server import DEADLINE_S, started_server
+from tests.support.postgres import new_database_blocking
 from tests.support.program import one_sentence, run_app
 
 pytestmark = pytest.mark.e2e
@@ -81,6 +82,32 @@ def test_a_wrong_name_or_id_is_told_in_a_sentence(tmp_path: Path) -> None:
     for wrong in (("user", "add", "a b"), ("token", "add", "ada", "--days", "0"), ("user",)):
         assert run_app(*wrong, directory=tmp_path, **ON).returncode == 2
     assert run_app("token", "add", "ada", directory=tmp_path).stdout.endswith("not set here.\n")
+
+
+NOT_FOUND = (
+    (("user", "disable", "ben"), "There is no user ben in {}; add one with"),
+    (("token", "add", "ben"), "There is no user ben in {}; add one with"),
+    (("token", "revoke", "tok_a"), "There is no valid token tok_a in {}; see"),
+    (("user", "list"), "There are no users in {}; add one with"),
+    (("token", "list"), "There are no tokens in {}."),
+)
+
+
+def test_what_is_not_found_is_told_with_the_data_directory(tmp_path: Path) -> None:
+    """So that one which is not the server's is noticed."""
+    for words, told in NOT_FOUND:
+        done = run_app(*words, directory=tmp_path, **ON)
+        where = f"the database in {tmp_path / 'data'}"
+        assert (done.stdout or one_sentence(done.stderr)).startswith(told.format(where))
+
+
+def test_what_is_not_found_in_postgresql_is_told_without_its_password(tmp_path: Path) -> None:
+    with new_database_blocking("zebra") as url:
+        for words, told in NOT_FOUND:
+            done = run_app(*words, directory=tmp_path, database_url=url, **ON)
+            where = "the PostgreSQL database of CANDOR_DATABASE_URL"
+            assert (done.stdout or one_sentence(done.stderr)).startswith(told.format(where))
+            assert "zebra" not in done.stdout + done.stderr
 
 
 LARGE = ["1234567", "12345678.91", "0.000004"]
