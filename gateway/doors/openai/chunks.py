@@ -38,7 +38,8 @@ def finish_reason(result: Mapping[str, Any]) -> str:
     reason = result["stop_reason"]
     if reason == "refusal":
         return "content_filter"
-    return "length" if reason in _LIMITS or reason == "context_window" else "stop"
+    is_cut_off = any(notice["code"] == "max_tokens" for notice in result["notices"])
+    return "length" if is_cut_off or reason in _LIMITS or reason == "context_window" else "stop"
 
 
 def usage_of(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""The pieces of a turn hold its reply once, whatever the model gives again."""
+"""The pieces of a turn hold its reply once, whatever the model gives again; doors tell its end."""
 
 from typing import Any
 
 from gateway.conversations.model import TurnEvent
+from gateway.doors.openai.chunks import finish_reason
+from gateway.doors.openai.response_objects import status_of
 from gateway.doors.pieces import Ended, PieceReader, Text
 from gateway.ids import ConversationId, TurnId
 from gateway.jsonsafe import json_text
@@ -41,3 +43,17 @@ def test_words_of_the_gateway_behind_the_deltas_are_told() -> None:
         event("notice", code="other", message=""),
         event("turn.completed", reply="Begun.\n\nYou stopped it."),
     ) == [("Begun.", False), ("You stopped it.", True)]
+
+
+ANSWERED: dict[str, Any] = {
+    "reply": "Half an",
+    "outcome": "answered",
+    "stop_reason": "end_turn",
+    "notices": [],
+}
+
+
+def test_an_answer_that_reached_the_models_output_limit_is_told_as_cut_off() -> None:
+    cut = {**ANSWERED, "notices": [{"code": "max_tokens", "message": "It was cut off."}]}
+    told = [(finish_reason(result), status_of(result)) for result in (ANSWERED, cut)]
+    assert told == [("stop", "completed"), ("length", "incomplete")]
