@@ -8,6 +8,7 @@ answer that is made again) a fork goes on, and the old turns stay as they were.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from json import loads
 from typing import Final, Literal
 
 from gateway.chat.conversations import Conversations
@@ -22,8 +23,7 @@ _MOST_ALIKE: Final = 20
 """Conversations that begin with the same messages, and are compared by their replies."""
 _LOOKED_BACK: Final = 200
 """Turns of a conversation that a shortened history is compared with."""
-_COMPARED_CHARS: Final = 200
-"""Of a reply; clients change white space and leave out folded parts."""
+_ALL_EVENTS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,22 @@ class Threads:
         )
         for known in found:
             turn = await self._parts.turns.get(known.turn_id)
-            if turn is not None and (message.thread or _has_reply(turn, message.before)):
+            if turn is not None and (message.thread or await self._has_reply(turn, message.before)):
                 return turn
         return None
+
+    async def _has_reply(self, turn: Turn, before: Sequence[Said]) -> bool:
+        """Return whether the last reply of a history is that of a turn, or a beginning of it: a
+        stream that was cut off brought no more, and one of a turn that runs has not yet.
+        """
+        told = _plain(before[-1].text) if before[-1].role == "assistant" else ""
+        if turn.result is None or _plain(turn.result["reply"]).startswith(told):
+            return True
+        events = await self._parts.events.after(  # a stream cannot take back text that is void
+            turn.conversation_id, 0, limit=_ALL_EVENTS, turn_id=turn.id
+        )
+        streamed = (loads(event.data)["text"] for event in events if event.type == "text.delta")
+        return _plain("".join(streamed)).startswith(told)
 
     async def go_on(self, user_id: UserId, behind: Turn) -> ConversationId:
         """Return the conversation that goes on behind a turn: its own, or a fork if the turn is not
@@ -144,15 +157,9 @@ class Threads:
         )
 
 
-def _has_reply(turn: Turn, before: Sequence[Said]) -> bool:
-    """Return whether the last reply of a history is that of a turn, whole or cut off."""
-    told = _plain(before[-1].text) if before[-1].role == "assistant" else ""
-    reply = _plain((turn.result or {}).get("reply", ""))
-    return told.startswith(reply[:_COMPARED_CHARS]) or reply.startswith(told)
-
-
 def _plain(text: str) -> str:
-    return " ".join(text.split())
+    """Return a text without white space, which clients change."""
+    return "".join(text.split())
 
 
 def _hash(asked: Sequence[str]) -> str:

@@ -173,6 +173,40 @@ async def test_without_a_name_a_history_finds_its_conversation_by_its_replies(
         assert part in message
 
 
+async def test_a_reply_that_was_edited_or_written_on_makes_the_history_unknown(
+    server: LiveServer, client: Client
+) -> None:
+    opening = script({"text": "The answer is 41."})
+    await client.say(opening)
+    for reply in ("The answer is 41, no: 42.", "The answer is 41. No, 42."):
+        await client.say(opening, reply, "go on")
+        (message,) = await messages_of(server, client.place[0])
+        assert f"[assistant] {reply}" in message
+
+
+async def test_a_reply_of_which_a_stream_brought_the_beginning_finds_its_conversation(
+    server: LiveServer, client: Client
+) -> None:
+    opening = script({"text": "The answer is 43."})
+    await client.say(opening)
+    await client.say(opening, "The answer", "go on")
+    assert (await messages_of(server, client.place[0]))[1:] == ["go on"]
+
+
+async def test_a_reply_with_text_that_the_model_gave_again_finds_its_conversation(
+    server: LiveServer, client: Client
+) -> None:
+    """A stream cannot take back what it sent."""
+    broken = {"drop": True, "after_chars": 90, "text": "This answer breaks off. " * 9}
+    steps: Messages = [broken | {"delta_delay_ms": 250}, {"text": "This is the answer."}]
+    opening = script({"text": "First.", **bash("ls")}, *steps)
+    stream = await client.say(opening, stream=True)
+    told = text_of([chunk async for chunk in stream])
+    assert "This answer" in told
+    await client.say(opening, told, "go on")
+    assert (await messages_of(server, client.place[0]))[1:] == ["go on"]
+
+
 async def test_results_of_the_clients_own_tools_are_quoted(
     server: LiveServer, client: Client
 ) -> None:
