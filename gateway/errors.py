@@ -34,12 +34,15 @@ class GatewayError(Exception):
         code: str | None = None,
         details: Mapping[str, Any] | None = None,
         retry_after_s: int | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
+        """Initialise; `headers` are further headers of the response."""
         super().__init__(message)
         self.message = message
         self.specific_code = code or self.code
         self.details: Mapping[str, Any] = details or {}
         self.retry_after_s = retry_after_s
+        self.headers: Mapping[str, str] = headers or {}
 
     def body(self, request_id: str) -> dict[str, Any]:
         """Return the body of an error response, or of an `error` event, which has no headers."""

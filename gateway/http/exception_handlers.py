@@ -100,7 +100,7 @@ def error_response(
     write: ErrorWriter = write_error,
 ) -> JsonResponse:
     """Return the response for an error."""
-    extra = dict(headers or {})
+    extra = {**error.headers, **(headers or {})}
     if error.retry_after_s is not None:
         extra["Retry-After"] = str(error.retry_after_s)
     if not error.retryable:  # otherwise clients of other services repeat every 409 and 5xx

@@ -316,6 +316,21 @@ async def test_a_failure_of_the_models_service_is_an_error_that_is_not_repeated(
     assert "refused the request as malformed" in streamed.value.message
 
 
+async def test_a_failure_names_where_its_message_went(server: LiveServer) -> None:
+    steps = script({"status": 400, "times": 50})
+    async with server.client() as candor:
+        for path, asked in (
+            ("chat/completions", {"messages": told(steps)}),
+            ("responses", {"input": steps}),
+        ):
+            body = {"model": "candor", **asked}
+            answer = await candor.http.post(f"/openai/v1/{path}", json=body)
+            assert answer.status_code == 502
+            place = answer.headers["x-candor-conversation"]
+            turn = (await candor.get(f"/conversations/{place}/messages"))["messages"][1]
+            assert turn["result"]["turn_id"] == answer.headers["x-candor-turn"]
+
+
 async def test_a_turn_that_is_stopped_elsewhere_says_so_and_ends_the_stream(
     server: LiveServer, client: Client
 ) -> None:

@@ -140,7 +140,11 @@ def failure_of(result: Mapping[str, Any], *, is_repeated: bool = False) -> Gatew
     if not has_failed(result):
         return None
     message = f"{result['reply']} {_REPEATED}" if is_repeated else result["reply"]
-    return ModelFailed(message, code=result["stop_reason"])
+    place = {
+        "X-Candor-Conversation": result["conversation_id"],
+        "X-Candor-Turn": result["turn_id"],
+    }
+    return ModelFailed(message, code=result["stop_reason"], headers=place)
 
 
 _REPEATED: Final = (
