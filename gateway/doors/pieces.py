@@ -63,9 +63,12 @@ Piece = Text | Thinking | CallStarted | CallEnded | Asked | Ended
 class PieceReader:
     """Reads the events of one turn, in order."""
 
-    def __init__(self, *, from_start: bool = True) -> None:
-        """Initialise; `from_start` False: the first events were left out."""
+    def __init__(self, *, from_start: bool = True, tells_failure: bool = True) -> None:
+        """Initialise; `from_start` False: the first events were left out. `tells_failure` False:
+        the sentence about a failure is no part of the reply, because the door tells it as an error.
+        """
         self._from_start = from_start
+        self._tells_failure = tells_failure
         self._told = ""
         """The deltas that count, as they came."""
         self._has_begun = False
@@ -101,7 +104,10 @@ class PieceReader:
                     self._is_apart = self._has_begun
             case kind if kind == COMPLETED:
                 result = loads(event.data)
-                yield from self._rest(result["reply"])
+                reply = result["reply"]
+                if not self._tells_failure and has_failed(result):
+                    reply = reply.removesuffix(sentence_of(result))
+                yield from self._rest(reply)
                 yield Ended(result)
 
     def _text(self, text: str) -> Iterator[Piece]:
@@ -145,14 +151,23 @@ def has_failed(result: Mapping[str, Any]) -> bool:
     return bool(result["outcome"] == "engine_failed" or result["stop_reason"] == "shutdown")
 
 
-def pieces_of(result: Mapping[str, Any]) -> Iterator[Piece]:
-    """Yield the pieces of a turn that has ended, from its result."""
+def sentence_of(result: Mapping[str, Any]) -> str:
+    """Return what the gateway says of a failure; the whole reply if no step has that alone."""
+    last = (result.get("steps") or [{}])[-1]
+    return str(last["text"] if last.get("by") == "gateway" else result["reply"])
+
+
+def pieces_of(result: Mapping[str, Any], *, tells_failure: bool = True) -> Iterator[Piece]:
+    """Yield the pieces of a turn that has ended, from its result. For `tells_failure` see
+    `PieceReader`.
+    """
+    left_out = None if tells_failure or not has_failed(result) else sentence_of(result)
     calls = {tool["index"]: tool for tool in result["tools"] if "index" in tool}
     is_apart = False
     # turns of the first servers have no steps
     for step in result.get("steps", [{"type": "text", "text": result["reply"]}]):
         match step["type"]:
-            case "text":
+            case "text" if step["text"] != left_out:
                 yield Text(step["text"].strip("\n"), is_apart)
                 is_apart = True
             case "thinking":

@@ -14,6 +14,7 @@ from gateway.doors.pieces import (
     Text,
     Thinking,
     has_failed,
+    sentence_of,
 )
 from gateway.errors import GatewayError
 from gateway.jsonsafe import json_text
@@ -41,7 +42,7 @@ class Run:
         """Initialise; the run begins behind the last of the turn's approvals `answered`."""
         self._names = {"threadId": thread_id, "runId": run_id}
         self._answered = set(answered)
-        self._reader = PieceReader()
+        self._reader = PieceReader(tells_failure=False)
         self._has_begun = False
         self._open: tuple[str, str] | None = None
         """The message that goes on: `TEXT` or `REASONING`, and its id."""
@@ -162,7 +163,7 @@ class Run:
             yield self._returned(call, "unknown")
         if has_failed(result):
             self.is_over = True
-            yield _failed(result["reply"], result["stop_reason"])
+            yield _failed(sentence_of(result), result["stop_reason"])
             return
         kind = "cancelled" if result["outcome"] == "interrupted" else "success"
         told = {name: result[name] for name in _TOLD if result.get(name) is not None}

@@ -113,7 +113,10 @@ async def _stream(context: RequestContext, accepted: Accepted, writer: Run) -> R
     reader, departures = context.chat.reader, context.chat.departures
     turn = await reader.turn(context.user_id, accepted.turn_id)
     if turn.result is not None and not await reader.has_events(turn):
-        return Response(writer.whole(pieces_of(turn.result)), media_type=EventStream.media_type)
+        return Response(
+            writer.whole(pieces_of(turn.result, tells_failure=False)),
+            media_type=EventStream.media_type,
+        )
     return context.event_stream(
         reader.follow_turn(accepted),
         accepted.conversation_id,

@@ -20,6 +20,7 @@ from gateway.doors.pieces import (
     Thinking,
     has_failed,
     pieces_of,
+    sentence_of,
 )
 from gateway.errors import GatewayError
 from gateway.jsonsafe import json_text
@@ -80,7 +81,7 @@ class Chunks:
         self._head = head
         self._with_usage = with_usage
         self._request_id = request_id
-        self._reader = PieceReader()
+        self._reader = PieceReader(tells_failure=False)
         self._content = _Content()
         self._has_begun = False
         self._is_repeated = is_repeated
@@ -139,7 +140,7 @@ def failure_of(result: Mapping[str, Any], *, is_repeated: bool = False) -> Gatew
     """
     if not has_failed(result):
         return None
-    message = f"{result['reply']} {_REPEATED}" if is_repeated else result["reply"]
+    message = f"{sentence_of(result)} {_REPEATED}" if is_repeated else sentence_of(result)
     place = {
         "X-Candor-Conversation": result["conversation_id"],
         "X-Candor-Turn": result["turn_id"],

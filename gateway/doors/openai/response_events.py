@@ -47,7 +47,7 @@ class ResponseWriter:
         self._turn = turn
         self._is_in_background = is_in_background
         self._before = before
-        self._reader = PieceReader()
+        self._reader = PieceReader(tells_failure=False)
         self._status: Status | None = None
         self._output: list[Fields] = []
         self._open: Fields | None = None

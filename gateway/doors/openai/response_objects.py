@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from gateway.conversations.model import Turn
 from gateway.doors.openai.acceptance import MODEL
 from gateway.doors.openai.chunks import finish_reason, usage_of
-from gateway.doors.pieces import has_failed
+from gateway.doors.pieces import has_failed, sentence_of
 
 _PREFIX: Final = "resp_"
 _SERVER: Final = "candor"
@@ -73,7 +73,7 @@ def response_of(
     if status == "failed" and result is not None:
         error = {
             "code": "server_error",
-            "message": result["reply"],
+            "message": sentence_of(result),
             "type": result["stop_reason"],
             "param": None,
         }

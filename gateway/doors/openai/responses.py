@@ -228,7 +228,7 @@ async def written(
     before = await reader.turn_before(turn)
     writer = ResponseWriter(turn, before, is_in_background=is_in_background)
     if turn.result is not None and not await reader.has_events(turn):
-        deque(writer.write_pieces(pieces_of(turn.result)), maxlen=0)
+        deque(writer.write_pieces(pieces_of(turn.result, tells_failure=False)), maxlen=0)
         return writer
     async with reader.follow_turn(_accepted(turn)) as told:
         while events := await told.next(0):
@@ -253,7 +253,7 @@ async def _stream(
     stream = ResponseStream(writer, after=after)
     accepted = _accepted(turn)
     if turn.result is not None and not await reader.has_events(turn):
-        lines = stream.lines(writer.write_pieces(pieces_of(turn.result)))
+        lines = stream.lines(writer.write_pieces(pieces_of(turn.result, tells_failure=False)))
         return Response(b"".join(lines), media_type=EventStream.media_type)
     return context.event_stream(
         reader.follow_turn(accepted),

@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from gateway.conversations.model import TurnEvent
-from gateway.doors.openai.chunks import finish_reason
+from gateway.conversations.model import Turn, TurnEvent
+from gateway.doors.ag_ui.events import Run
+from gateway.doors.openai.chunks import Chunks, failure_of, finish_reason
+from gateway.doors.openai.response_events import ResponseStream, ResponseWriter
 from gateway.doors.openai.response_objects import status_of
-from gateway.doors.pieces import Ended, PieceReader, Text
-from gateway.ids import ConversationId, TurnId
+from gateway.doors.pieces import Ended, PieceReader, Text, pieces_of
+from gateway.ids import LOCAL_USER, ConversationId, TurnId
 from gateway.jsonsafe import json_text
+from memory.clock import rfc3339, utc_now
 
 
 def event(kind: str, **fields: Any) -> TurnEvent:
@@ -57,3 +60,53 @@ def test_an_answer_that_reached_the_models_output_limit_is_told_as_cut_off() -> 
     cut = {**ANSWERED, "notices": [{"code": "max_tokens", "message": "It was cut off."}]}
     told = [(finish_reason(result), status_of(result)) for result in (ANSWERED, cut)]
     assert told == [("stop", "completed"), ("length", "incomplete")]
+
+
+SENTENCE = "The model's service failed."
+FAILED: dict[str, Any] = {
+    **ANSWERED,
+    "conversation_id": "cnv_1",
+    "turn_id": "trn_1",
+    "reply": f"Half an\n\n{SENTENCE}",
+    "outcome": "engine_failed",
+    "stop_reason": "api_error",
+    "tools": [],
+    "steps": [
+        {"type": "text", "text": "Half an"},
+        {"type": "text", "text": SENTENCE, "by": "gateway"},
+    ],
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+    "finished_at": rfc3339(utc_now()),
+}
+TURN = Turn(
+    id=TurnId("trn_1"),
+    conversation_id=ConversationId("cnv_1"),
+    user_id=LOCAL_USER,
+    seq=1,
+    state="completed",
+    message="Hi.",
+    created_at=utc_now(),
+)
+
+
+def test_the_error_of_a_failed_turn_is_its_sentence_alone() -> None:
+    error = failure_of(FAILED)
+    assert error is not None
+    assert error.message == SENTENCE
+
+
+def test_a_stream_tells_the_sentence_of_a_failure_once() -> None:
+    events = [event("text.delta", text="Half an"), event("turn.completed", **FAILED)]
+    for door in (
+        Chunks({}, with_usage=False, request_id="req_1"),
+        ResponseStream(ResponseWriter(TURN, None)),
+        Run("thread", "run"),
+    ):
+        told = b"".join(door(events)).decode()
+        assert "Half an" in told
+        assert told.count(SENTENCE) == 1, type(door)
+
+
+def test_the_sentence_of_a_failure_is_left_out_of_a_turn_without_events() -> None:
+    pieces = pieces_of(FAILED, tells_failure=False)
+    assert [piece.text for piece in pieces if isinstance(piece, Text)] == ["Half an"]
