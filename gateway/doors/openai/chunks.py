@@ -149,9 +149,10 @@ def failure_of(result: Mapping[str, Any], *, is_repeated: bool = False) -> Gatew
 
 
 _REPEATED: Final = (
-    "This answers a request that was repeated; an equal one begins a new turn a few minutes after"
-    " the failure, or at once with an `Idempotency-Key` of its own."
+    "This answers a request that was repeated; one with another body or another `Idempotency-Key`"
+    " begins a new turn at once."
 )
+"""When an equal request begins one depends on its key, its count and the turn's calls."""
 
 
 _CALL_BEGINS: Final = '<details type="tool_calls"'

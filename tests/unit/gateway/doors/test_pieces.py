@@ -95,6 +95,16 @@ def test_the_error_of_a_failed_turn_is_its_sentence_alone() -> None:
     assert error.message == SENTENCE
 
 
+def test_a_repeated_failure_names_what_begins_a_new_turn_whatever_the_request_was() -> None:
+    """Neither the key of the request nor its count nor its turn's calls are known to it."""
+    error = failure_of(FAILED, is_repeated=True)
+    assert error is not None
+    assert error.message == (
+        f"{SENTENCE} This answers a request that was repeated; one with another body or another"
+        " `Idempotency-Key` begins a new turn at once."
+    )
+
+
 def test_a_stream_tells_the_sentence_of_a_failure_once() -> None:
     events = [event("text.delta", text="Half an"), event("turn.completed", **FAILED)]
     for door in (
