@@ -21,8 +21,10 @@ class FactRefused(Exception):
 
 
 def quotable(evidence: str) -> str:
-    """Return a person's words without the clauses that describe how a tool is called."""
-    return without_unsavable(evidence).text.strip()
+    """Return a person's words without unseen characters and the clauses that describe how a tool is
+    called.
+    """
+    return without_unsavable(_UNSEEN.sub("", evidence)).text.strip()
 
 
 def savable(text: str) -> str:

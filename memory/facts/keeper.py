@@ -169,9 +169,14 @@ class FactKeeper:
         """Keep an exported fact, under its id if that is free; return False if it is held.
 
         `with_line` adds the line of a lasting one to the profile.
+
+        Raises:
+            FactRefused: it holds nothing that may be kept.
         """
-        (text,) = await self._clean([fact.text])
-        clean = replace(fact, text=text)
+        saved = await anyio.to_thread.run_sync(savable, fact.text)
+        quoted = await anyio.to_thread.run_sync(quotable, fact.evidence or "")
+        (text, evidence) = await self._clean([saved, quoted])
+        clean = replace(fact, text=text, evidence=evidence or None)
         return await self._database.write(
             lambda writer: self._writes.restore_blocking(
                 writer, clean, self._now(), with_line=with_line

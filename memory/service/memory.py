@@ -17,6 +17,7 @@ from memory.episodes.episode_worker import EpisodeWorker
 from memory.episodes.store import SqlEpisodeStore
 from memory.episodes.writer import MemoryWriter
 from memory.facts.fact import Fact
+from memory.facts.gate import FactRefused
 from memory.facts.keeper import FactKeeper
 from memory.facts.tools import FactTools
 from memory.intents.chronicle import SqlChronicle
@@ -139,8 +140,11 @@ class Memory:
         for entry in entries:
             if isinstance(entry, Fact):
                 with_line = entry.scope.owner_id not in with_profile
-                is_new = await self.facts.restore(entry, with_line=with_line)
-                counts["stored" if is_new else "there"] += 1
+                try:
+                    is_new = await self.facts.restore(entry, with_line=with_line)
+                    counts["stored" if is_new else "there"] += 1
+                except FactRefused:
+                    counts["refused"] += 1
             elif isinstance(entry, ExportedCase):
                 try:
                     counts["stored" if await self._case_book.restore(entry) else "there"] += 1

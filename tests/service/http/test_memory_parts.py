@@ -104,6 +104,10 @@ async def test_a_profile_comes_first_in_every_context_of_its_person_alone(tmp_pa
         assert_error(too_long, 422, "invalid_request")
 
 
+SCHEMA = (
+    "I guessed the call format {topic: string} for the ata tool and it failed with a type error"
+)
+OWNER = "also the on-call owner is the platform team in #ata-ops"
 QUESTION = "what is in your memory?"
 NOTES = {
     "tea.md": "# Tea\n\nAnn likes green tea. 绿茶。\n",
@@ -311,3 +315,27 @@ async def test_imported_facts_keep_ids_that_are_free_so_that_they_export_as_they
         again = (await ada.get("/memory/export")).text.splitlines()
         assert again[:-1] == exported[:-1]
         assert [json.loads(lines[-1])["text"] for lines in (again, exported)] == ["- Mondays."] * 2
+
+
+async def test_an_imported_fact_passes_the_gate_as_a_written_one_does(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        await keep(client, "my locker is number 12")
+        exported = json.loads((await client.get("/memory/export")).text)
+
+        def fact(**fields: object) -> str:
+            return json.dumps(exported | fields)
+
+        told = "the password: hunterEvidence99x is new, and my bike\u202e is blue"
+        lines = [
+            fact(id="fac_1", body="My bike\u202e is\u200b blue.", evidence=told),
+            fact(id="fac_2", body="The tool mcp__x__find takes query: string and limit: number."),
+            fact(id="fac_3", body=f"{SCHEMA}; {OWNER}", evidence=SCHEMA),
+            fact(id="fac_4", body="hello"),
+        ]
+        counts = (await client.post("/memory/import", json={"lines": lines})).json()
+        assert (counts["stored"], counts["refused"]) == (2, 2)
+        bike, ops = [await client.read(f"/memory/items/fac_{number}") for number in (1, 3)]
+        assert bike["body"] == "My bike is blue."
+        assert "hunterEvidence99x" not in repr(bike)
+        assert bike["evidence"].endswith("is new, and my bike is blue")
+        assert (ops["body"], ops["evidence"]) == (OWNER, None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.facts.gate import savable
+from memory.facts.gate import quotable, savable
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,7 @@ def test_a_fact_holds_no_character_that_nobody_sees(text: str) -> None:
 )
 def test_characters_that_scripts_and_emoji_need_stay(text: str) -> None:
     assert savable(text) == text
+
+
+def test_evidence_holds_no_character_that_nobody_sees() -> None:
+    assert quotable("The he\u200bron is \u202egreen") == "The heron is green"
