@@ -20,6 +20,10 @@ class FactRefused(Exception):
     """
 
 
+class FactConflict(FactRefused):
+    """The statement may be kept, but not beside what memory holds at present."""
+
+
 def quotable(evidence: str) -> str:
     """Return a person's words without unseen characters and the clauses that describe how a tool is
     called.

@@ -79,9 +79,8 @@ class FactKeeper:
         It comes in the place of the facts that it replaces, in whose scope it is kept.
 
         Raises:
-            FactRefused: it holds a secret or nothing of use, is too long, nobody said it, or
-            replaces no fact
-                that holds.
+            FactRefused: it holds a secret or nothing of use, is too long, nobody said it, replaces
+                no fact that holds, or lasts although the profile has no room for it.
         """
         told_in = await self._proven(new.evidence or "", prove)
         if len(new.text) > MAX_FACT_CHARS:
@@ -158,7 +157,7 @@ class FactKeeper:
         `earlier` are statements to keep as superseded by it, oldest first.
 
         Raises:
-            FactRefused: it holds nothing that may be kept.
+            FactRefused: it holds nothing that may be kept, or the profile has no room for it.
         """
         saved = await anyio.to_thread.run_sync(savable, text)
         clean, *older = await self._clean([saved, *earlier])
@@ -189,7 +188,7 @@ class FactKeeper:
         """Change a fact in place; return it, or None if the scope covers no such fact.
 
         Raises:
-            FactRefused: the text holds nothing that may be kept.
+            FactRefused: the text holds nothing that may be kept, or the profile has no room for it.
         """
         clean = None
         if text is not None:

@@ -22,20 +22,20 @@ class Profile:
     """None if there never was one."""
 
 
-def with_fact(profile: str, fact: str, instead_of: str | None = None) -> str:
-    """Return the profile with a fact's line, in the place of an older fact's; unchanged if there is
-    no room.
+def with_fact(profile: str, fact: str, instead_of: str | None = None) -> str | None:
+    """Return the profile with a fact's line, in the place of an older fact's; None if there is no
+    room.
     """
     line = _line(fact)
     lines = profile.splitlines()
     if line in lines:
-        return profile
+        return profile if instead_of is None else without_fact(profile, instead_of)
     old = None if instead_of is None else _line(instead_of)
     changed = [line if known == old else known for known in lines]
     if old not in lines:
         changed.append(line)
     text = "\n".join(changed)
-    return text if len(text) <= MAX_PROFILE_CHARS else profile
+    return text if len(text) <= MAX_PROFILE_CHARS else None
 
 
 def without_fact(profile: str, fact: str) -> str:

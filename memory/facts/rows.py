@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -132,7 +132,8 @@ def take_fact_blocking(
     """Delete a fact and its line in the profile, but not its item; return it, None if there is
     none.
 
-    The facts that it had replaced hold again.
+    The facts that it had replaced hold again; a lasting one for which the profile has no room does
+    not last.
     """
     fact = fact_blocking(connection, fact_id)
     if fact is None:
@@ -146,8 +147,10 @@ def take_fact_blocking(
                 "UPDATE facts SET superseded_by = ? WHERE fact_id = ?", (fact.superseded_by, old.id)
             )
             continue
-        put_fact_blocking(connection, old.again(now), deliver_to, now)
-        text = with_fact(text, old.text) if old.lasting else text
+        lined = with_fact(text, old.text) if old.lasting else text
+        again = replace(old.again(now), lasting=old.lasting and lined is not None)
+        put_fact_blocking(connection, again, deliver_to, now)
+        text = text if lined is None else lined
     if text != profile:
         put_profile_blocking(connection, fact.scope.owner_id, text, now)
     return fact

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from memory.facts.fact import Fact
-from memory.facts.profile import with_fact, without_fact
+from memory.facts.gate import FactConflict
+from memory.facts.profile import MAX_PROFILE_CHARS, with_fact, without_fact
 from memory.facts.rows import (
     fact_blocking,
     holding_blocking,
@@ -40,7 +41,7 @@ class FactWrites:
         The same statement in its scope, or in that of all projects, is one fact. If it replaces
         others, it replaces what an earlier turn kept of it, too: forgetting it restores them all. A
         fact that lasts is of no project: it stands in each prompt, and can be found and forgotten
-        wherever it does.
+        wherever it does. Raise `FactConflict` if the profile has no room for its line.
         """
         fact = replace(
             source,
@@ -87,10 +88,10 @@ class FactWrites:
             until = old.until(max(old.valid_from, fact.valid_from), fact.id)
             put_fact_blocking(connection, until, self.deliver_to, now)
         lines = [old.text for old in replaced if old.lasting and old.text != fact.text]
-        if fact.lasting:
-            text = with_fact(text, fact.text, lines[0] if lines else None)
-        for line in lines:
+        for line in lines[1:] if fact.lasting else lines:
             text = without_fact(text, line)
+        if fact.lasting:
+            text = _with_line(text, fact.text, lines[0] if lines else None)
         if text != profile:
             put_profile_blocking(connection, owner_id, text, now)
         put_fact_blocking(connection, fact, self.deliver_to, now)
@@ -109,7 +110,8 @@ class FactWrites:
     ) -> bool:
         """Write an exported fact, under its id if that is free; return False if it is held.
 
-        `with_line` adds the line of a lasting one to the profile.
+        `with_line` adds the line of a lasting one to the profile; if there is no room, it does not
+        last.
         """
         held = holding_blocking(connection, fact.scope.owner_id)
         if any(old.scope == fact.scope and old.form == fact.form for old in held):
@@ -119,7 +121,10 @@ class FactWrites:
         if fact.lasting and with_line:
             profile = profile_blocking(connection, fact.scope.owner_id)
             changed = with_fact(profile, fact.text)
-            put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+            if changed is None:
+                fact = replace(fact, lasting=False)
+            else:
+                put_profile_blocking(connection, fact.scope.owner_id, changed, now)
         put_fact_blocking(connection, fact, self.deliver_to, now)
         # its conversation may be of another server
         self._record(connection, replace(fact, conversation_id=None, turn_id=None))
@@ -152,7 +157,10 @@ class FactWrites:
         changes: Mapping[str, Any],
         now: datetime,
     ) -> Fact | None:
-        """Change fields of a fact; return it, or None if the scope covers no such fact."""
+        """Change fields of a fact; return it, or None if the scope covers no such fact.
+
+        Raise `FactConflict` if the profile has no room for its line.
+        """
         fact = fact_blocking(connection, fact_id)
         if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
             return None
@@ -164,7 +172,7 @@ class FactWrites:
         if edited.valid_until is None:
             profile = changed = profile_blocking(connection, fact.scope.owner_id)
             if edited.lasting:
-                changed = with_fact(profile, edited.text, fact.text if fact.lasting else None)
+                changed = _with_line(profile, edited.text, fact.text if fact.lasting else None)
             elif fact.lasting:
                 changed = without_fact(profile, fact.text)
             if changed != profile:
@@ -172,6 +180,17 @@ class FactWrites:
         put_fact_blocking(connection, edited, self.deliver_to, now)
         self._record(connection, edited)
         return edited
+
+
+def _with_line(profile: str, fact: str, instead_of: str | None) -> str:
+    """Return the profile with a fact's line; raise `FactConflict` if there is no room."""
+    text = with_fact(profile, fact, instead_of)
+    if text is None:
+        raise FactConflict(
+            f"The profile is full ({MAX_PROFILE_CHARS:,} characters): keep this without `lasting`,"
+            " or shorten the profile or forget a lasting fact first."
+        )
+    return text
 
 
 def _everywhere(scope: Scope) -> Scope:

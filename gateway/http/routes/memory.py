@@ -51,7 +51,7 @@ from gateway.turns.case_fields import whole_fields
 from memory.cases.caller import label_of
 from memory.cases.case import CaseCaller
 from memory.cases.results import Refusal
-from memory.facts.gate import FactRefused
+from memory.facts.gate import FactConflict, FactRefused
 from memory.intents.observe import observed_fields
 from memory.intents.registry import UnknownIntent, form_of, required_intent_keys
 from memory.items.item import KINDS, ItemKind
@@ -202,6 +202,8 @@ def _refusing_facts() -> Iterator[None]:
     """Answer a text that may not become a fact as a mistake in the field `text`."""
     try:
         yield
+    except FactConflict as exc:
+        raise Conflict(str(exc)) from exc
     except FactRefused as exc:
         raise bad_field("text", str(exc)) from exc
 

@@ -104,6 +104,41 @@ async def test_a_profile_comes_first_in_every_context_of_its_person_alone(tmp_pa
         assert_error(too_long, 422, "invalid_request")
 
 
+FULL = "x" * 1995
+
+
+async def test_a_lasting_fact_for_which_the_profile_has_no_room_is_refused(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        fact = await keep(client, "I am Ana")
+        await client.put("/memory/profile", json={"text": FULL})
+        for answer in (
+            await client.post("/memory/facts", json={"text": "I like tea", "lasting": True}),
+            await client.patch(f"/memory/items/{fact['id']}", json={"lasting": True}),
+        ):
+            error = assert_error(answer, 409, "conflict")
+            assert error["message"].startswith("The profile is full (2,000 characters)")
+        assert await titles(client) == ["I am Ana"]
+        assert (await client.read(f"/memory/items/{fact['id']}"))["lasting"] is False
+
+
+async def test_a_lasting_fact_that_comes_back_to_a_full_profile_does_not_last(
+    tmp_path: Path,
+) -> None:
+    async with one_client(tmp_path) as client:
+        fact = await keep(client, "I like tea", lasting=True)
+        exported = (await client.get("/memory/export")).text.splitlines()[:1]
+        await client.put("/memory/profile", json={"text": ""})
+        newer = await keep(client, "I like beer", lasting=True, earlier=["I like lemonade"])
+        await client.put("/memory/profile", json={"text": FULL})
+        for item in (fact, newer):
+            await client.delete(f"/memory/items/{item['id']}")
+        await client.post("/memory/import", json={"lines": exported})
+        items = (await client.read("/memory/items"))["items"]
+        assert {item["title"] for item in items} == {"I like tea", "I like lemonade"}
+        for item in items:
+            assert (await client.read(f"/memory/items/{item['id']}"))["lasting"] is False
+
+
 SCHEMA = (
     "I guessed the call format {topic: string} for the ata tool and it failed with a type error"
 )

@@ -108,6 +108,28 @@ async def test_the_profile_and_the_newest_episode_are_shown_though_a_search_neve
     assert [shown["kind"] for shown in result["memory"]["injected"]] == ["episode"]
 
 
+async def test_the_agent_learns_that_a_fact_cannot_last_because_the_profile_is_full(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        await services.open_memory.facts.put_profile(ME, "x" * 1995)
+        result = await keep(services, "I like short answers", lasting=True)
+        assert result["tools"][0]["error"].startswith("The profile is full (2,000 characters)")
+        assert await held(services) == []
+
+
+async def test_what_replaces_lasting_facts_needs_no_room_beside_them(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        old = [
+            saved_ids(await keep(services, f"{letter * 940} is old", lasting=True))[0]
+            for letter in "ab"
+        ]
+        newer = f"{'c' * 1100} is new"
+        result = await keep(services, newer, replaces=old)
+        assert result["tools"][0]["status"] == "ok"
+        assert await services.open_memory.facts.store.profile_text(ME) == f"- {newer}"
+
+
 async def test_a_fact_says_who_said_it_and_is_recorded_with_its_turn(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         message = "Can you keep in mind that I moved? It is Haishu now."

@@ -119,6 +119,13 @@ def read_in(count: int, known: int) -> tuple[int, str]:
     return 0, f"Read {count + known}: {count} stored, {known} there already, 0 refused.\n"
 
 
+def test_a_lasting_fact_is_refused_when_the_profile_is_full(shell: Shell) -> None:
+    code, _ = shell("add", "--lasting", "x" * 1990)
+    assert code == 0
+    code, out = shell("add", "--lasting", "I like tea")
+    assert (code, out.startswith("The profile is full (2,000 characters)")) == (FAILED, True)
+
+
 def test_what_was_exported_is_read_once_elsewhere_and_under_ids_of_its_own_by_another_owner(
     shell: Shell, tmp_path: Path
 ) -> None:
