@@ -13,9 +13,11 @@ from memory.cases.case import Signal
 from memory.episodes.episode import EpisodeDraft, EpisodeType, Sections
 from memory.facts.gate import MAX_FACT_CHARS
 from memory.facts.profile import MAX_PROFILE_CHARS
+from memory.facts.told import Earlier, texts_of
 from memory.items.scope import Scope
 from memory.recall.query import DEFAULT_BUDGET_CHARS, RECALLED_KINDS, Mode, QueryPack
 
+_MAX_EARLIER = 100
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
 
@@ -43,6 +45,12 @@ def _in_utc(moment: datetime) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError as exc:
         raise ValueError("must be a date-time within the years 1 to 9999 in UTC") from exc
+
+
+def _few(earlier: Earlier) -> Earlier:
+    if len(texts_of(earlier)) > _MAX_EARLIER:
+        raise ValueError(f"must hold at most {_MAX_EARLIER} texts")
+    return earlier
 
 
 Title = Annotated[Name, AfterValidator(_one_line)]
@@ -95,7 +103,9 @@ class FactBody(Body):
     text: FactText
     project_id: Name | None = None
     lasting: bool = False
-    earlier: Annotated[list[FactText], Field(default_factory=list, max_length=100)]
+    earlier: Annotated[
+        list[FactText | list[list[FactText]]], AfterValidator(_few), Field(default_factory=list)
+    ]
 
 
 class FactChangeBody(Body):

@@ -24,7 +24,7 @@ from memory.facts.rows import (
     forgotten_on_request_blocking,
     put_profile_blocking,
 )
-from memory.facts.told import Forgotten, Kept, NewFact, ToldTurn
+from memory.facts.told import Earlier, Forgotten, Kept, NewFact, ToldTurn, texts_of
 from memory.facts.writes import FactWrites
 from memory.intents.chronicle import Guard, Recording, unguarded
 from memory.intents.masking import Mask
@@ -122,7 +122,8 @@ class FactKeeper:
             turns = {turn_id for fact in facts for turn_id in (fact.turn_id, fact.saved_turn_id)}
             episodes = await self.store.episodes_of(turn.scope.owner_id, turns - {None})
             order |= dict.fromkeys([*(old.id for old in older), item.id, *episodes])
-            told[item.id] = _forgotten(item, fact, [old.text for old in older])
+            earlier = [] if fact is None else await self.store.earlier(fact.id)
+            told[item.id] = _forgotten(item, fact, earlier)
         note = partial(forgotten_on_request_blocking, turn=turn, told=list(told.values()))
         await self._forget_all(list(order), turn.scope.owner_id, note)
         self._on_written([])
@@ -150,18 +151,26 @@ class FactKeeper:
         )
 
     async def write(
-        self, text: str, scope: Scope, *, lasting: bool = False, earlier: Sequence[str] = ()
+        self, text: str, scope: Scope, *, lasting: bool = False, earlier: Earlier = ()
     ) -> Fact:
         """Keep what a person wrote; return the fact, or the one that is there.
 
-        `earlier` are statements to keep as superseded by it, oldest first.
+        `earlier` are statements to keep as superseded by it.
 
         Raises:
             FactRefused: it holds nothing that may be kept, or the profile has no room for it.
         """
         saved = await anyio.to_thread.run_sync(savable, text)
-        clean, *older = await self._clean([saved, *earlier])
-        fact = NewFact(text=clean, origin="person", lasting=lasting, earlier=older)
+        older = texts_of(earlier)
+        clean, *cleaned = await self._clean([saved, *older])
+        forms = dict(zip(older, cleaned, strict=True))
+        before = [
+            forms[entry]
+            if isinstance(entry, str)
+            else [[forms[text] for text in texts] for texts in entry]
+            for entry in earlier
+        ]
+        fact = NewFact(text=clean, origin="person", lasting=lasting, earlier=before)
         return await self._write(fact, _source(scope, self._now()))
 
     async def restore(self, fact: Fact, *, with_line: bool = True) -> bool:
@@ -311,7 +320,7 @@ def _source(scope: Scope, at: datetime) -> Fact:
     return Fact(id="", text="", scope=scope, origin="request", valid_from=at, updated_at=at)
 
 
-def _forgotten(item: Item, fact: Fact | None, earlier: Sequence[str]) -> Forgotten:
+def _forgotten(item: Item, fact: Fact | None, earlier: Earlier) -> Forgotten:
     return Forgotten(
         id=item.id,
         kind=item.kind,

@@ -10,7 +10,7 @@ from typing import Final
 from memory.clock import rfc3339
 from memory.facts.fact import Fact, to_item
 from memory.facts.profile import Profile, with_fact, without_fact
-from memory.facts.told import Forgotten, ToldTurn
+from memory.facts.told import Earlier, Forgotten, ToldTurn
 from memory.items.scope import Scope
 from memory.outbox.store import deliver_item_blocking
 from memory.stores.database import Connection, SqlDatabase
@@ -51,10 +51,23 @@ class SqlFactStore:
 
     async def older(self, fact_id: str) -> list[Fact]:
         """Return all facts that this one superseded, directly or not, oldest first."""
-        sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
-        replaced = await self._database.values(fact_of, sql, (fact_id,))
+        replaced = await self._replaced(fact_id)
         before = [fact for old in replaced for fact in await self.older(old.id)]
         return [*before, *replaced]
+
+    async def earlier(self, fact_id: str) -> Earlier:
+        """Return the statements that a fact superseded, directly or not."""
+        replaced = await self._replaced(fact_id)
+        if len(replaced) == 1:
+            return [*await self.earlier(replaced[0].id), replaced[0].text]
+        chains = [
+            [*(older.text for older in await self.older(old.id)), old.text] for old in replaced
+        ]
+        return [chains] if chains else []
+
+    async def _replaced(self, fact_id: str) -> list[Fact]:
+        sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
+        return await self._database.values(fact_of, sql, (fact_id,))
 
     async def replaced_by(self, fact_id: str) -> list[str]:
         """Return the ids of the facts in whose place this one came, oldest first."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 from memory.facts.fact import Fact, Origin
@@ -14,6 +15,22 @@ Learn = Literal["off", "explicit", "model"]
 """Nothing becomes a fact; what the agent keeps with its tools; or also what a small model finds
 afterwards.
 """
+
+
+Earlier = Sequence[str | Sequence[Sequence[str]]]
+"""Statements that a fact had superseded, oldest first, each superseded by the next one and the last
+by the fact. Those that were superseded together are one entry: a list with such a sequence of texts
+for each.
+"""
+
+
+def texts_of(earlier: Earlier) -> list[str]:
+    """Return all statements."""
+    return [
+        text
+        for entry in earlier
+        for text in ([entry] if isinstance(entry, str) else chain.from_iterable(entry))
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +57,8 @@ class NewFact:
     """The person's own words that it rests on."""
     replaces: Sequence[str] = ()
     """The ids of facts in whose place it comes."""
-    earlier: Sequence[str] = ()
-    """Statements to keep as superseded by it, oldest first."""
+    earlier: Earlier = ()
+    """Statements to keep as superseded by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +72,8 @@ class Forgotten:
     """A fact's words; None for a turn or an episode."""
     project_id: str | None = None
     lasting: bool = False
-    earlier: Sequence[str] = ()
-    """The facts that it had superseded, directly or not, oldest first. They are forgotten, too."""
+    earlier: Earlier = ()
+    """The facts that it had superseded, directly or not. They are forgotten, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from memory.facts.evidence import Prove, plain
 from memory.facts.fact import Fact
 from memory.facts.gate import FactRefused
 from memory.facts.keeper import FactKeeper
-from memory.facts.told import Forgotten, NewFact, ToldTurn
+from memory.facts.told import Forgotten, NewFact, ToldTurn, texts_of
 from memory.items.item import Item
 from memory.items.scope import Scope
 from memory.recall.search import MemorySearch
@@ -124,7 +124,9 @@ class FactTools:
 
     async def _copies(self, forgotten: Sequence[Forgotten], scope: Scope) -> list[Item]:
         """Return notes, turns and episodes that have a forgotten fact word for word."""
-        texts = [text for item in forgotten if item.text for text in (item.text, *item.earlier)]
+        texts = [
+            text for item in forgotten if item.text for text in (item.text, *texts_of(item.earlier))
+        ]
         if not texts:
             return []
         found = await self._search.search(texts, scope=scope, kinds=("note", "turn", "episode"))

@@ -17,7 +17,7 @@ from memory.facts.rows import (
     put_fact_blocking,
     put_profile_blocking,
 )
-from memory.facts.told import NewFact
+from memory.facts.told import Earlier, NewFact
 from memory.intents.builders import Happening, intent_from_memory_saved
 from memory.intents.chronicle import Recording, record_blocking
 from memory.intents.registry import MemoryIntent
@@ -97,10 +97,14 @@ class FactWrites:
         put_fact_blocking(connection, fact, self.deliver_to, now)
 
     def _put_earlier(
-        self, connection: Connection, fact: Fact, texts: Sequence[str], now: datetime
+        self, connection: Connection, fact: Fact, earlier: Earlier, now: datetime
     ) -> None:
-        for text in reversed(texts):
-            old = replace(fact, id=opaque_id("fac"), text=text).until(fact.valid_from, fact.id)
+        for entry in reversed(earlier):
+            if not isinstance(entry, str):
+                for texts in entry:
+                    self._put_earlier(connection, fact, texts, now)
+                continue
+            old = replace(fact, id=opaque_id("fac"), text=entry).until(fact.valid_from, fact.id)
             put_fact_blocking(connection, old, self.deliver_to, now)
             self._record(connection, old)
             fact = old

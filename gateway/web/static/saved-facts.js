@@ -22,7 +22,7 @@ function goneFacts() {
 function changedItem(kind, item, takeBack) {
   const state = el("span", { class: "memory-why", role: "status" });
   const undo = el("button", { class: "link-button", type: "button", "data-testid": `${kind}-undo`, onclick: undone }, icon("undo"), t("saved_undo"));
-  const earlier = (item.earlier ?? []).map((text) => el("span", { class: "memory-why", dir: "auto" }, t("forgotten_earlier", { text: showHidden(text) })));
+  const earlier = (item.earlier ?? []).flat(Infinity).map((text) => el("span", { class: "memory-why", dir: "auto" }, t("forgotten_earlier", { text: showHidden(text) })));
   const row = el("li", { "data-testid": `${kind}-item` }, el("span", { class: "memory-title", dir: "auto" }, showHidden(item.title || t("kind_fact"))), ...earlier, takeBack && undo, state);
 
   async function undone() {

@@ -104,6 +104,16 @@ async def test_a_profile_comes_first_in_every_context_of_its_person_alone(tmp_pa
         assert_error(too_long, 422, "invalid_request")
 
 
+async def test_what_a_fact_superseded_together_is_kept_and_is_not_endless(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        earlier = [[["my desk is upstairs", "my desk is by the window"], ["my locker is 12"]]]
+        fact = await keep(client, "my desk and locker are in the hall", earlier=earlier)
+        assert len(fact["replaces"]) == 2
+        for wrong in ([[["x"] * 101]], [[[["x"]]]], [[["…"]]]):
+            body = {"text": "my desk is gone", "earlier": wrong}
+            assert_error(await client.post("/memory/facts", json=body), 422, "invalid_request")
+
+
 FULL = "x" * 1995
 
 

@@ -299,6 +299,24 @@ async def test_forgetting_takes_along_what_was_replaced_and_who_told_it(tmp_path
             assert [old.text for old in await facts.store.older(back.id)] == forgotten["earlier"]
 
 
+async def test_what_one_fact_had_replaced_together_holds_again_when_its_forgetting_and_it_are_undone(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        facts = services.open_memory.facts
+        desk = await facts.write("my desk is by the window", MINE, earlier=["my desk is upstairs"])
+        locker = await facts.write(LOCKER, MINE)
+        both = "my desk and locker are in the hall"
+        (fact_id,) = saved_ids(await keep(services, both, replaces=[desk.id, locker.id]))
+        words = "please forget where my desk and locker are"
+        result = await services.ask(saying(words, forget(words, fact_id)))
+        (forgotten,) = result["memory"]["forgotten"]
+        assert forgotten["earlier"] == [[["my desk is upstairs", desk.text], [LOCKER]]]
+        back = await facts.write(both, MINE, earlier=forgotten["earlier"])
+        assert await services.open_memory.forget(back.id, MINE)
+        assert await held(services) == [desk.text, LOCKER]
+
+
 async def test_no_answer_that_had_it_says_what_was_forgotten(tmp_path: Path) -> None:
     """The agent was shown the fact, or found it; its answers say it in the record and chronicle."""
     words = "please forget my locker"
