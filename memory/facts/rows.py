@@ -139,6 +139,12 @@ def put_fact_blocking(
     deliver_item_blocking(connection, item, deliver_to, now)
 
 
+def says_same(held: Fact, fact: Fact) -> bool:
+    """Return whether `held` is the same statement in the scope of `fact`, or in all projects."""
+    scopes = (fact.scope, Scope(owner_id=fact.scope.owner_id))
+    return held.form == fact.form and held.scope in scopes
+
+
 def take_fact_blocking(
     connection: Connection, fact_id: str, deliver_to: Sequence[str], now: datetime
 ) -> Fact | None:
@@ -146,7 +152,7 @@ def take_fact_blocking(
     none.
 
     The facts that it had replaced hold again; a lasting one for which the profile has no room does
-    not last.
+    not last. One that was told again meanwhile stays superseded, by that.
     """
     fact = fact_blocking(connection, fact_id)
     if fact is None:
@@ -154,10 +160,12 @@ def take_fact_blocking(
     profile = profile_blocking(connection, fact.scope.owner_id)
     text = without_fact(profile, fact.text)
     connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,))
+    held = holding_blocking(connection, fact.scope.owner_id)
     for old in _superseded(connection, fact_id):
-        if fact.superseded_by is not None:  # what came later still stands in its place
+        stands = fact.superseded_by or next((new.id for new in held if says_same(new, old)), None)
+        if stands is not None:  # what came later still stands in its place
             connection.execute(
-                "UPDATE facts SET superseded_by = ? WHERE fact_id = ?", (fact.superseded_by, old.id)
+                "UPDATE facts SET superseded_by = ? WHERE fact_id = ?", (stands, old.id)
             )
             continue
         lined = with_fact(text, old.text) if old.lasting else text

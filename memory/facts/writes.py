@@ -16,6 +16,7 @@ from memory.facts.rows import (
     profile_blocking,
     put_fact_blocking,
     put_profile_blocking,
+    says_same,
 )
 from memory.facts.told import Earlier, NewFact
 from memory.intents.builders import Happening, intent_from_memory_saved
@@ -163,7 +164,7 @@ class FactWrites:
     ) -> Fact | None:
         """Change fields of a fact; return it, or None if the scope covers no such fact.
 
-        Raise `FactConflict` if the profile has no room for its line.
+        Raise `FactConflict` if another fact says the same, or the profile has no room for its line.
         """
         fact = fact_blocking(connection, fact_id)
         if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
@@ -173,6 +174,12 @@ class FactWrites:
             edited = replace(edited, evidence=None)
         if edited.lasting:
             edited = replace(edited, scope=_everywhere(fact.scope))
+        held = holding_blocking(connection, fact.scope.owner_id)
+        same = next((old for old in held if old.id != fact_id and says_same(old, edited)), None)
+        if same is not None and (edited.form, edited.scope) != (fact.form, fact.scope):
+            raise FactConflict(
+                f"The fact {same.id} says the same already: forget one of the two instead."
+            )
         if edited.valid_until is None:
             profile = changed = profile_blocking(connection, fact.scope.owner_id)
             if edited.lasting:

@@ -114,6 +114,29 @@ async def test_what_a_fact_superseded_together_is_kept_and_is_not_endless(tmp_pa
             assert_error(await client.post("/memory/facts", json=body), 422, "invalid_request")
 
 
+async def test_a_fact_is_not_changed_to_what_another_one_says(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        known = await keep(client, "the tram is line 4")
+        other = await keep(client, "the tram is line 5", project_id="gym")
+        path = f"/memory/items/{other['id']}"
+        error = assert_error(
+            await client.patch(path, json={"text": "The tram is line 4."}), 409, "conflict"
+        )
+        assert error["message"].startswith(f"The fact {known['id']} says the same already")
+        assert (await client.read(path))["body"] == "the tram is line 5"
+        assert (await client.patch(path, json={"text": "The tram is line 5."})).status_code == 200
+
+
+async def test_what_was_told_again_holds_once_when_its_correction_is_undone(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        newer = await keep(client, "the bus is line 13", earlier=["the bus is line 12"])
+        again = await keep(client, "the bus is line 12")
+        await client.delete(f"/memory/items/{newer['id']}")
+        everything = (await client.read("/memory/items"))["items"]
+        items = [await client.read(f"/memory/items/{item['id']}") for item in everything]
+        assert [item["id"] for item in items if item["valid_until"] is None] == [again["id"]]
+
+
 FULL = "x" * 1995
 
 
