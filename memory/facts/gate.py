@@ -24,6 +24,11 @@ class FactConflict(FactRefused):
     """The statement may be kept, but not beside what memory holds at present."""
 
 
+def replaced_already(fact_id: str) -> FactConflict:
+    """Return the refusal of a change to a fact that is superseded."""
+    return FactConflict(f"The fact {fact_id} holds no longer: another fact has replaced it.")
+
+
 def quotable(evidence: str) -> str:
     """Return a person's words without unseen characters and the clauses that describe how a tool is
     called.

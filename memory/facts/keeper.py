@@ -15,7 +15,7 @@ import anyio.to_thread
 from memory.clock import Now
 from memory.facts.evidence import Prove
 from memory.facts.fact import Fact, Origin
-from memory.facts.gate import MAX_FACT_CHARS, FactRefused, quotable, savable
+from memory.facts.gate import MAX_FACT_CHARS, FactRefused, quotable, replaced_already, savable
 from memory.facts.openings import asks_to_forget, asks_to_remember
 from memory.facts.profile import Profile
 from memory.facts.rows import (
@@ -197,7 +197,7 @@ class FactKeeper:
         """Change a fact in place; return it, or None if the scope covers no such fact.
 
         Raises:
-            FactRefused: the text holds nothing that may be kept, or the profile has no room for it.
+            FactRefused: the text holds nothing that may be kept, or it cannot be what memory holds.
         """
         clean = None
         if text is not None:
@@ -262,7 +262,7 @@ class FactKeeper:
             if fact is None or fact.scope.owner_id != scope.owner_id:
                 raise FactRefused(f"{fact_id} is no fact in this person's memory.")
             if fact.valid_until is not None:
-                raise FactRefused(f"{fact_id} holds no longer: another fact has replaced it.")
+                raise replaced_already(fact_id)
             found.append(fact)
         return found
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memory.facts.fact import Fact
-from memory.facts.gate import FactConflict
+from memory.facts.gate import FactConflict, replaced_already
 from memory.facts.profile import MAX_PROFILE_CHARS, with_fact, without_fact
 from memory.facts.rows import (
     fact_blocking,
@@ -164,11 +164,14 @@ class FactWrites:
     ) -> Fact | None:
         """Change fields of a fact; return it, or None if the scope covers no such fact.
 
-        Raise `FactConflict` if another fact says the same, or the profile has no room for its line.
+        Raise `FactConflict` if it is superseded, another fact says the same, or the profile has no
+        room for its line.
         """
         fact = fact_blocking(connection, fact_id)
         if fact is None or fact.scope.owner_id != scope.owner_id or not scope.covers(fact.scope):
             return None
+        if fact.valid_until is not None:
+            raise replaced_already(fact_id)
         edited = replace(fact, updated_at=now, revision=fact.revision + 1, **changes)
         if edited.text != fact.text:  # by the person, whose earlier words said something else
             edited = replace(edited, evidence=None)
@@ -180,14 +183,13 @@ class FactWrites:
             raise FactConflict(
                 f"The fact {same.id} says the same already: forget one of the two instead."
             )
-        if edited.valid_until is None:
-            profile = changed = profile_blocking(connection, fact.scope.owner_id)
-            if edited.lasting:
-                changed = _with_line(profile, edited.text, fact.text if fact.lasting else None)
-            elif fact.lasting:
-                changed = without_fact(profile, fact.text)
-            if changed != profile:
-                put_profile_blocking(connection, fact.scope.owner_id, changed, now)
+        profile = changed = profile_blocking(connection, fact.scope.owner_id)
+        if edited.lasting:
+            changed = _with_line(profile, edited.text, fact.text if fact.lasting else None)
+        elif fact.lasting:
+            changed = without_fact(profile, fact.text)
+        if changed != profile:
+            put_profile_blocking(connection, fact.scope.owner_id, changed, now)
         put_fact_blocking(connection, edited, self.deliver_to, now)
         self._record(connection, edited)
         return edited

@@ -76,7 +76,7 @@ class ItemRow {
     ];
     const isFact = item.kind === "fact";
     const actions = el("div", { class: "memory-actions" },
-      isFact && el("button", { class: "link-button", type: "button", "data-testid": "correct", onclick: () => correction(item, text, this) }, icon("pencil"), t("correct")),
+      isFact && !item.valid_until && el("button", { class: "link-button", type: "button", "data-testid": "correct", onclick: () => correction(item, text, this) }, icon("pencil"), t("correct")),
       item.kind === "case" && openCase && el("button", { class: "link-button", type: "button", "data-testid": "open-case", onclick: () => openCase(item.id) }, icon("search"), t("open_case")),
       forgetButton(item, () => this.#forgotten(actions)));
     this.#body.replaceChildren(text, el("div", { class: "memory-facts" }, facts.filter(Boolean)), actions);

@@ -137,6 +137,16 @@ async def test_what_was_told_again_holds_once_when_its_correction_is_undone(tmp_
         assert [item["id"] for item in items if item["valid_until"] is None] == [again["id"]]
 
 
+async def test_a_fact_that_was_replaced_cannot_be_changed(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        newer = await keep(client, "the ring is gold", earlier=["the ring is silver"])
+        path = f"/memory/items/{newer['replaces'][0]}"
+        for change in ({"lasting": True}, {"text": "the ring is tin"}):
+            error = assert_error(await client.patch(path, json=change), 409, "conflict")
+            assert "holds no longer: another fact has replaced it" in error["message"]
+        assert (await client.read(path))["body"] == "the ring is silver"
+
+
 FULL = "x" * 1995
 
 
