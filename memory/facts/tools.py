@@ -104,7 +104,8 @@ class FactTools:
         fact = await self._keeper.remember(new, turn, prove)
         is_new = fact.saved_turn_id == turn.turn_id
         state = "kept" if is_new else "was known already"
-        return _json({"state": state, **_fields(fact), "replaced": replaces})
+        replaced = await self._keeper.store.replaced_by(fact.id) if is_new else []
+        return _json({"state": state, **_fields(fact), "replaced": replaced})
 
     async def forget(self, arguments: Mapping[str, Any], turn: ToldTurn, prove: Prove) -> str:
         """Forget items; return what was forgotten, and where its words still stand, as JSON."""

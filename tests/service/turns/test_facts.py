@@ -247,6 +247,19 @@ async def test_a_correction_replaces_and_its_undo_restores(tmp_path: Path) -> No
         assert await memory.facts.store.profile_text(ME) == ""
 
 
+async def test_the_agent_learns_what_its_call_replaced(tmp_path: Path) -> None:
+    async with running_services(tmp_path) as services:
+        (first,) = saved_ids(await keep(services, LOCKER))
+        newer = "my locker is number 14 now"
+        kept = await keep(services, newer, replaces=[first, first])
+        assert json.loads(await answer_of(services, kept))["replaced"] == [first]
+        (second,) = saved_ids(kept)
+        again = json.loads(
+            await answer_of(services, await keep(services, newer, replaces=[second]))
+        )
+        assert (again["state"], again["replaced"]) == ("was known already", [])
+
+
 async def test_a_correction_to_what_is_known_already_is_undone_as_a_whole(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         memory = services.open_memory
