@@ -65,6 +65,16 @@ class SqlFactStore:
         ]
         return [chains] if chains else []
 
+    async def evidence_of(self, fact_ids: Sequence[str]) -> list[str]:
+        """Return the words by which facts, and what they superseded, were told."""
+        older = [old.id for fact_id in fact_ids for old in await self.older(fact_id)]
+        sql = (
+            "SELECT DISTINCT evidence FROM facts WHERE evidence IS NOT NULL"
+            " AND fact_id IN (SELECT value FROM json_each(?)) ORDER BY evidence"
+        )
+        rows = await self._database.rows(sql, (json.dumps([*fact_ids, *older]),))
+        return [row["evidence"] for row in rows]
+
     async def _replaced(self, fact_id: str) -> list[Fact]:
         sql = f"{_SELECT} WHERE superseded_by = ? ORDER BY items.seq"
         return await self._database.values(fact_of, sql, (fact_id,))

@@ -8,10 +8,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from memory.facts.evidence import Prove, plain
+from memory.facts.evidence import Prove, is_said, plain
 from memory.facts.fact import Fact
 from memory.facts.gate import FactRefused
-from memory.facts.keeper import FactKeeper
+from memory.facts.keeper import MAX_IDS, FactKeeper
 from memory.facts.told import Forgotten, NewFact, ToldTurn, texts_of
 from memory.items.item import Item
 from memory.items.scope import Scope
@@ -80,6 +80,8 @@ SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
 }
 _MOST_COPIES: Final = 5
+_MOST_EVIDENCE: Final = 8
+"""Words that told forgotten facts, which are looked for elsewhere."""
 
 
 class FactTools:
@@ -112,8 +114,9 @@ class FactTools:
         ids = _texts(arguments, "ids")
         if not ids:
             raise FactRefused("`ids` is missing: name what is to be forgotten.")
+        told = await self._keeper.store.evidence_of(ids[:MAX_IDS])
         forgotten = await self._keeper.forget(ids, _text(arguments, "evidence"), turn, prove)
-        copies = await self._copies(forgotten, turn.scope)
+        copies = await self._copies(forgotten, told[:_MOST_EVIDENCE], turn.scope)
         answer: dict[str, Any] = {
             "forgotten": [{"id": item.id, "kind": item.kind} for item in forgotten]
         }
@@ -123,17 +126,28 @@ class FactTools:
             ]
         return _json(answer)
 
-    async def _copies(self, forgotten: Sequence[Forgotten], scope: Scope) -> list[Item]:
-        """Return notes, turns and episodes that have a forgotten fact word for word."""
+    async def _copies(
+        self, forgotten: Sequence[Forgotten], told: Sequence[str], scope: Scope
+    ) -> list[Item]:
+        """Return notes, turns and episodes that have a forgotten fact, or the words that told it,
+        word for word.
+        """
         texts = [
             text for item in forgotten if item.text for text in (item.text, *texts_of(item.earlier))
         ]
         if not texts:
             return []
-        found = await self._search.search(texts, scope=scope, kinds=("note", "turn", "episode"))
+        found = await self._search.search(
+            [*texts, *told], scope=scope, kinds=("note", "turn", "episode")
+        )
         forms = [plain(text) for text in texts]
         items = [hit.item for hit in found.hits]
-        said = [item for item in items if any(form in plain(item.body) for form in forms)]
+        said = [
+            item
+            for item in items
+            if any(form in plain(item.body) for form in forms)
+            or any(is_said(words, item.body) for words in told)
+        ]
         return said[:_MOST_COPIES]
 
 

@@ -312,6 +312,21 @@ async def test_forgetting_takes_along_what_was_replaced_and_who_told_it(tmp_path
             assert [old.text for old in await facts.store.older(back.id)] == forgotten["earlier"]
 
 
+async def test_the_agent_learns_where_the_words_that_told_a_forgotten_fact_still_stand(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        call = remember("The person's locker has the number 14.", "my locker is number 14")
+        (fact_id,) = saved_ids(await services.ask(saying("my locker is number 14 now", call)))
+        elsewhere = await services.ask("Write on the list that my locker is number 14, please.")
+        words = "please forget the locker"
+        result = await services.ask(saying(words, forget(words, fact_id)))
+        (copy,) = json.loads(await answer_of(services, result))["still_said_in"]
+        item = await services.open_memory.items.get(copy["id"], MINE)
+        assert item is not None
+        assert item.turn_id == elsewhere["turn_id"]
+
+
 async def test_what_one_fact_had_replaced_together_holds_again_when_its_forgetting_and_it_are_undone(
     tmp_path: Path,
 ) -> None:
