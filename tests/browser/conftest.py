@@ -39,6 +39,13 @@ DESKTOP: dict[str, Any] = {
 # The demo model pauses only where a script says so, and no agent is started that nobody needs.
 SETTINGS: dict[str, Any] = {"demo_cadence_ms": 0, "shutdown_grace_s": 1, "wake_opened": "off"}
 
+FORBID_STORAGE = """
+  const refuse = () => { throw new DOMException("The operation is insecure.", "SecurityError"); };
+  for (const name of ["localStorage", "sessionStorage"]) Object.defineProperty(window, name, { get: refuse });
+  window.BroadcastChannel = class { constructor() { refuse(); } };
+"""
+"""Runs in a page before anything else: the page is refused as Firefox refuses it with cookies blocked."""
+
 FAILED = pytest.StashKey[bool]()
 # The page shows the latest 20 turns; a test that counts them shall not meet that.
 MANY_TURNS = 14

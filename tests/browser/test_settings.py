@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import FORBID_STORAGE, OpenPage
 
 pytestmark = pytest.mark.browser
 
@@ -48,6 +48,18 @@ def test_each_preference_counts_at_once_and_stays(open_page: OpenPage) -> None:
     chat.composer.press("Control+Enter")
     expect(chat.turn.message).to_have_text("my boat is red")
     assert chat.page.evaluate(NOTIFIED) == ["Deploy: May rm run?"]
+
+
+def test_the_page_works_where_the_browser_forbids_storage(open_page: OpenPage) -> None:
+    chat = open_page()
+    chat.page.add_init_script(FORBID_STORAGE)
+    chat.page.reload()
+
+    chat.ask("my boat is red").expect_end("answered")
+
+    chat.get("open-settings").click()
+    chat.get("prefer-theme").select_option("dark")
+    assert chat.page.evaluate(BACKGROUND) == DARK
 
 
 def test_the_browser_would_install_the_page(talk: ChatPage) -> None:

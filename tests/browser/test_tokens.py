@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.chat_page import ChatPage
-from tests.browser.conftest import SETTINGS, OpenPage
+from tests.browser.conftest import FORBID_STORAGE, SETTINGS, OpenPage
 from tests.support.live_server import LiveServer, started_server
 from tests.support.program import run_app
 
@@ -129,6 +129,20 @@ def test_a_kept_token_that_no_header_can_carry_is_asked_for_again(
 
     expect(chat.get("sign-in")).to_have_count(0)
     expect(chat.get("demo-banner")).to_be_visible()
+
+
+def test_where_the_browser_forbids_storage_a_token_lasts_as_long_as_the_page(
+    open_page: OpenPage, closed_server: LiveServer, tokens: dict[str, str]
+) -> None:
+    chat = open_page(url=closed_server.url)
+    chat.page.add_init_script(FORBID_STORAGE)
+    chat.page.reload()
+
+    sign_in(chat, tokens["ada"])
+
+    chat.ask("/nothing-is-kept")
+    chat.page.reload()
+    expect(chat.get("sign-in")).to_be_visible()
 
 
 def save_prompt(chat: ChatPage, text: str) -> None:

@@ -1,11 +1,12 @@
 // The token of the person, shared by the open tabs of this browser and kept nowhere else: the last tab that closes takes it along.
 
 import { forgetAll, keep, ownedBy, recall } from "/static/storage.js";
+import { openChannel } from "/static/tabs.js";
 
 const TOKEN_KEY = "token";
 const ASK_MS = 300;
 
-const channel = "BroadcastChannel" in window ? new BroadcastChannel("candor-session") : null;
+const channel = openChannel("candor-session");
 
 // A header carries nothing else, and a request with such a token fails before it is sent.
 const SENDABLE = /^[\x21-\x7e]+$/;

@@ -1,15 +1,16 @@
-// The tab's own storage, which belongs to one user. If the browser forbids storage, only the convenience is lost.
+// The tab's own storage, which belongs to one user. If the browser forbids storage, it lasts only as long as the page.
 
 const PREFIX = "candor.";
 const OWNER_KEY = "owner";
 // Once everything is forgotten the page is loaded anew; what it still holds must not be stored for the next user.
 let isClosed = false;
+const unstored = new Map();
 
 export function recall(key) {
   try {
     return sessionStorage.getItem(PREFIX + key);
   } catch {
-    return null;
+    return unstored.get(key) ?? null;
   }
 }
 
@@ -19,7 +20,7 @@ export function keep(key, text) {
     if (text) sessionStorage.setItem(PREFIX + key, text);
     else sessionStorage.removeItem(PREFIX + key);
   } catch {
-    // Full or forbidden: the text is still in the page.
+    unstored.set(key, text || null);
   }
 }
 
@@ -30,7 +31,7 @@ function removeAll() {
   try {
     for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
   } catch {
-    // Forbidden: there is nothing.
+    unstored.clear();
   }
 }
 
