@@ -440,3 +440,23 @@ def test_the_bar_names_what_waits_whatever_is_searched_for(
     asked.go(waiting.removeprefix(asking_server.url))
     asked.turn.at.get_by_test_id("approval-deny").click()
     expect(asked.turn.outcome).to_be_visible()
+
+
+def test_a_phone_shows_the_whole_of_what_is_allowed_from_now_on(
+    asking_server: LiveServer, open_page: OpenPage
+) -> None:
+    chat = open_page(url=asking_server.url, viewport={"width": 320, "height": 844})
+    path = "sidebar_conversation_list_item_of_the_navigation_test.tsx"
+    chat.send(script({"tool": "Write", "input": {"file_path": path, "content": "x"}}))
+    allow = chat.get("approval-allow-conversation")
+
+    expect(allow).to_contain_text(path)
+
+    button, card = allow.bounding_box(), chat.turn.approval.bounding_box()
+    assert button is not None
+    assert card is not None
+    assert button["x"] >= card["x"]
+    assert button["x"] + button["width"] <= card["x"] + card["width"]
+    assert allow.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    chat.get("approval-deny").click()
+    chat.turn.expect_end("answered_with_failures")
