@@ -18,6 +18,12 @@ from tests.support.ports import lasting_port
 pytestmark = pytest.mark.browser
 
 TEXT = " ".join(f"word{number}" for number in range(120))
+NOTE_CONNECTION = """() => {
+  window.connectionSeen = [];
+  const connection = document.getElementById("connection");
+  new MutationObserver(() => { if (connection.textContent) window.connectionSeen.push(connection.textContent); })
+    .observe(connection, { childList: true, subtree: true, characterData: true });
+}"""
 LONG = script({"text": TEXT, "delta_delay_ms": 200})
 
 
@@ -83,6 +89,25 @@ def test_a_connection_lost_again_and_again_loses_no_text_and_doubles_none(
         assert road.is_safe
         expect(chat.page.locator("#connection")).to_be_empty()
         expect(chat.turns).to_have_count(1)
+
+
+def test_a_turn_of_another_tab_is_shown_while_a_message_of_this_one_waits(
+    open_page: OpenPage, server: LiveServer
+) -> None:
+    other = open_page()
+    other.ask("my bird is a wren")
+    chat = open_page(f"/#/c/{other.conversation_id}")
+    expect(chat.turn.message).to_have_text("my bird is a wren")
+    other.send(LONG)
+    expect(other.turn.live).to_contain_text("word10")
+    chat.page.evaluate(NOTE_CONNECTION)
+
+    chat.send("what is my bird?")
+
+    expect(chat.page.locator(".live")).to_contain_text("word0 word1 word2")
+    chat.turn.expect_end("answered")
+    expect(chat.page.locator(".reply").nth(1)).to_have_text(TEXT)
+    assert chat.page.evaluate("window.connectionSeen") == []
 
 
 def test_a_message_whose_answer_got_lost_is_sent_again_and_runs_once(

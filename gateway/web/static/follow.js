@@ -54,9 +54,11 @@ export async function followChanges({ conversationId, place, changed, signal }) 
 export async function follow({ conversationId, position, take, connected, signal }) {
   let failures = 0;
   while (position() !== null) {
+    let hasGap = false;
     try {
       for await (const event of eventsAfter(position(), conversationId, signal, connected)) {
-        if (!take(event)) break;
+        hasGap = !take(event);
+        if (hasGap) break;
         failures = 0;
         if (position() === null) return;
       }
@@ -68,7 +70,8 @@ export async function follow({ conversationId, position, take, connected, signal
     // One quick second attempt is the ordinary case and not worth a word.
     if (failures > 1) connected(false);
     try {
-      await pause(backoff(failures), signal);
+      // What is missing is stored: it can be read at once.
+      await pause(hasGap && failures === 1 ? 0 : backoff(failures), signal);
     } catch {
       return;
     }

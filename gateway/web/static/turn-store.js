@@ -20,6 +20,8 @@ export class TurnStore {
   turns = [];
   #ledger = new Ledger();
   #gapTries = 0;
+  /** The turn of which events are missing, perhaps one that is not known yet. */
+  #gapTurnId = null;
   #withdrawn = new Set();
 
   get isBusy() {
@@ -30,8 +32,9 @@ export class TurnStore {
     return this.turns.find(isActive) ?? null;
   }
 
-  /** Where to go on: the oldest unfinished turn, so that nothing of it is missed; later turns follow it. */
+  /** Where to go on: the turn with a gap, else the oldest unfinished turn, so that nothing of it is missed; later turns follow it. */
   get position() {
+    if (this.#gapTurnId) return this.#ledger.resumeAfter(this.#gapTurnId);
     const turn = this.turns.find((candidate) => candidate.turnId && isUnfinished(candidate));
     return turn ? this.#ledger.resumeAfter(turn.turnId) : null;
   }
@@ -80,10 +83,12 @@ export class TurnStore {
     if (verdict === "seen") return "seen";
     if (verdict === "gap" && this.#gapTries < MAX_GAP_TRIES) {
       this.#gapTries += 1;
+      this.#gapTurnId = place.turnId;
       return "gap";
     }
     if (verdict === "gap") this.#ledger.takeAfterGap(place.turnId, place.number);
     this.#gapTries = 0;
+    this.#gapTurnId = null;
     const isNew = !this.find(place.turnId);
     const turn = this.#findOrAdd(place.turnId, "running");
     applyEvent(turn, event.type, data);
@@ -96,6 +101,7 @@ export class TurnStore {
   /** The latest messages, and what else the gateway says of the conversation now. */
   merge(messages, summary) {
     const known = [...this.turns];
+    this.#gapTurnId = null;
     for (const message of messages) this.#mergeMessage(message);
     for (const item of summary.queue) this.#mergeQueued(item);
     this.#order(messages, known);
