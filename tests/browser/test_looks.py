@@ -180,6 +180,16 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(
     expect(chat.get("conversation-list")).not_to_be_in_viewport()
 
 
+def test_the_settings_fit_a_small_phone(open_page: OpenPage) -> None:
+    chat = open_page(viewport={"width": 320, "height": 640})
+    chat.page.evaluate("document.getElementById('open-settings').click()")
+    settings = chat.page.locator("dialog:has([data-testid=settings])")
+
+    expect(settings).to_be_visible()
+
+    assert settings.evaluate("(node) => node.scrollWidth - node.clientWidth") == 0
+
+
 def test_a_conversation_is_printed_whole(chat: ChatPage) -> None:
     say = "Please play this." + "\nA line of the message." * 80
     chat.ask(script(bash("seq 200"), {"text": "A line.\n\n" * 150}, say=say))
