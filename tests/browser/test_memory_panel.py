@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
 from tests.browser.memory_on_page import CASE
 from tests.support.live_server import DEADLINE_S, LiveServer
 
@@ -100,3 +101,17 @@ def test_a_case_is_found_and_judged_and_names_its_twin(chat: ChatPage, server: L
     related.get_by_role("button").click()
     expect(case_view).to_contain_text("Photographs of receipts")
     chat.page.keyboard.press("Escape")
+
+
+def test_the_heading_stands_clear_of_the_buttons_on_a_small_phone(open_page: OpenPage) -> None:
+    chat = open_page(viewport={"width": 320, "height": 640})
+    chat.page.evaluate("document.getElementById('open-memory').click()")
+    heading = chat.get("memory-panel").get_by_role("heading", name="Your memory")
+
+    expect(heading).to_be_visible()
+
+    assert heading.evaluate("(node) => node.scrollWidth <= node.clientWidth")
+    for button in ("Export", "Import", "Close"):
+        expect(chat.get("memory-panel").get_by_role("button", name=button)).to_be_in_viewport(
+            ratio=1
+        )
