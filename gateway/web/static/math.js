@@ -20,6 +20,8 @@ function draw(node) {
   host.className = "math";
   host.dataset.math = node.dataset.math;
   host.title = tex;
+  // A wide block scrolls sideways, which takes the focus by keyboard.
+  if (node.dataset.math === "block") host.tabIndex = 0;
   sanitizeMath(host.firstElementChild);
   node.replaceWith(host);
 }
