@@ -5,6 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.chat_page import ChatPage
+from tests.browser.conftest import OpenPage
 from tests.browser.test_files import SEND_FILES
 from tests.support.live_server import DEADLINE_S, LiveServer, bash, script
 
@@ -245,6 +246,21 @@ def test_stop_and_new_conversation_have_names_and_keys(chat: ChatPage) -> None:
     chat.page.keyboard.press("Control+Shift+O")
 
     expect(chat.get("welcome")).to_be_visible()
+    expect(chat.composer).to_be_focused()
+
+
+def test_a_key_leads_to_the_message_box_on_a_touch_screen_and_a_tap_does_not(
+    open_page: OpenPage,
+) -> None:
+    chat = open_page(is_mobile=True, has_touch=True)
+    assert chat.page.evaluate("matchMedia('(hover: none)').matches")
+    chat.get("new-conversation").tap()
+    expect(chat.get("welcome")).to_be_visible()
+    expect(chat.composer).not_to_be_focused()
+    chat.get("new-conversation").focus()
+
+    chat.page.keyboard.press("Control+Shift+O")
+
     expect(chat.composer).to_be_focused()
 
 

@@ -14,6 +14,10 @@ const MAX_CHARS = 200_000;
 const HINT_FROM_CHARS = 180_000;
 // Measuring the box lays the whole page out.
 const GROWS_BY_ITSELF = CSS.supports("field-sizing", "content");
+/** The person acted by key last: a device that reports no hover may have a keyboard. */
+let isByKey = false;
+addEventListener("keydown", () => { isByKey = true; }, true);
+addEventListener("pointerdown", () => { isByKey = false; }, true);
 
 export class Composer {
   #form;
@@ -196,6 +200,6 @@ export class Composer {
 
   focus() {
     // On a touch screen the keyboard would cover what the reader came to see.
-    if (matchMedia("(hover: hover)").matches) this.#field.focus();
+    if (isByKey || matchMedia("(hover: hover)").matches) this.#field.focus();
   }
 }
