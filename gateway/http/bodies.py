@@ -38,6 +38,8 @@ _PARSED_AT_ONCE_BYTES = 65_536
 """A larger body is parsed in a thread; streams would wait for it on the loop."""
 MAX_UPLOADS = 20
 """The most files in one form."""
+_QUOTE = "%22"
+"""How browsers write a quotation mark in the name of a form's file; they escape no percent sign."""
 _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BOM = b"\xef\xbb\xbf"
 
@@ -172,7 +174,7 @@ async def read_uploads(
         ) from None
     try:
         yield [
-            Upload(name=value.filename, content=value.file)
+            Upload(name=value.filename.replace(_QUOTE, '"'), content=value.file)
             for _, value in form.multi_items()
             if isinstance(value, UploadFile) and value.filename
         ]

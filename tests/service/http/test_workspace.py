@@ -178,6 +178,15 @@ async def test_uploads_are_stored_under_free_names_and_overwrite_nothing(tmp_pat
         assert _uploads(stage) == sorted(file["name"] for file in stored)
 
 
+async def test_an_upload_with_a_quotation_mark_in_its_name_keeps_it(tmp_path: Path) -> None:
+    async with staged(tmp_path) as stage:
+        await anyio.to_thread.run_sync(_make, stage.settings.workspace)
+        client = stage.client()
+        answer = await _upload(client, ('odd "q".txt', b"x"), ("50%20off.txt", b"x"))
+        assert answer.status_code == 201, answer.text
+        assert _uploads(stage) == ["50%20off.txt", 'odd "q".txt']
+
+
 async def test_uploads_that_the_agent_might_not_write_are_refused_whole(tmp_path: Path) -> None:
     async with staged(tmp_path, max_upload_bytes=3_000_000) as stage:
         root = stage.settings.workspace
