@@ -48,7 +48,7 @@ def _json_turn(turn: Turn) -> str:
 def _markdown_head(view: ConversationView) -> str:
     conversation = view.conversation
     facts = [
-        f"{conversation.turns} turns",
+        "1 turn" if conversation.turns == 1 else f"{conversation.turns} turns",
         f"last activity {rfc3339(conversation.last_activity_at)}",
     ]
     if conversation.project_id:

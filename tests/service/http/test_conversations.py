@@ -322,6 +322,14 @@ async def test_a_conversation_is_exported_whole_to_read_and_to_process(tmp_path:
         )
 
 
+async def test_an_export_of_one_turn_counts_one_turn(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        one = await client.say("hello")
+        path = f"/conversations/{one['conversation_id']}/export"
+        answer = await client.get(path, params={"format": "markdown"})
+        assert f"`{one['conversation_id']}` · 1 turn · " in answer.text
+
+
 async def test_a_deleted_conversation_is_gone(tmp_path: Path) -> None:
     async with one_client(tmp_path) as client:
         one = f"/conversations/{(await client.say('a'))['conversation_id']}"
