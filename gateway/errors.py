@@ -2,7 +2,8 @@
 
     GatewayError
       UnprocessableEntity · TooLarge · Unauthorized · Forbidden · NotFound · Conflict (Busy) ·
-      Overloaded · QuotaUsed · ShuttingDown (KeptAtShutDown) · NotStored · WorkspaceUnavailable
+      Overloaded · QuotaUsed (QuotaInUse) · ShuttingDown (KeptAtShutDown) · NotStored ·
+      WorkspaceUnavailable
 
 A turn that went wrong is not an error: its turn result reports it. Messages never contain exception
 text, stacks or paths of the server; the server's log has those under the same request id.
@@ -96,6 +97,10 @@ class Overloaded(
 
 class QuotaUsed(GatewayError, code="quota_used", status=HTTPStatus.TOO_MANY_REQUESTS):
     """The user has used what one user may."""
+
+
+class QuotaInUse(QuotaUsed, code="quota_used", retryable=True):
+    """The user's own turns use what one user may; the end of one of them frees it."""
 
 
 class ShuttingDown(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from gateway.conversations.model import Quota, QuotaLimit
-from gateway.errors import QuotaUsed
+from gateway.errors import QuotaInUse, QuotaUsed
 from gateway.settings import Settings
 
 RETRY_AFTER_S: Final = 5
@@ -35,9 +35,8 @@ def quota_used(limit: QuotaLimit, quota: Quota, now: datetime) -> QuotaUsed:
     wait_s = RETRY_AFTER_S if limit in _AT_ONCE else _until_tomorrow_s(now)
     most = getattr(quota, limit)
     told = _TOLD[limit] if most else _NOTHING
-    return QuotaUsed(
-        told.format(most), details={"limit": limit, "most": most}, retry_after_s=wait_s
-    )
+    kind = QuotaInUse if limit in _AT_ONCE and most else QuotaUsed
+    return kind(told.format(most), details={"limit": limit, "most": most}, retry_after_s=wait_s)
 
 
 def quota_fields(quota: Quota, **used: float) -> Mapping[str, Any]:

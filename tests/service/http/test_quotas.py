@@ -3,6 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gateway.chat.quotas import quota_used
+from gateway.conversations.model import Quota, QuotaLimit
 from gateway.ids import LOCAL_USER, UserId
 from gateway.users.model import Act
 from memory.clock import utc_now
@@ -99,6 +103,36 @@ async def test_so_many_conversations_of_a_user_work_at_once(tmp_path: Path) -> N
             stage.release()
             await held.rest()
         assert (await ask(ada)).is_success
+
+
+@pytest.mark.parametrize("limit", ["running_turns", "live_agents"])
+async def test_what_is_used_until_a_turn_ends_may_be_asked_for_again(
+    tmp_path: Path, limit: str
+) -> None:
+    one: Any = {f"max_user_{limit}": 1}
+    async with staged(tmp_path, users=("ada",), on_port=True, **one) as stage:
+        ada = stage.client("ada")
+        async with streaming(ada, HOLD) as held:
+            await held.until("text.delta")
+            answer = await ask(ada)
+            assert assert_error(answer, 429, "quota_used")["retryable"] is True
+            assert answer.headers["retry-after"] == "5"
+            stage.release()
+            await held.rest()
+
+
+@pytest.mark.parametrize(
+    ("limit", "quota"),
+    [
+        ("daily_turns", Quota(daily_turns=1)),
+        ("daily_usd", Quota(daily_usd=1.0)),
+        ("running_turns", Quota(running_turns=0)),
+    ],
+)
+def test_what_is_used_until_tomorrow_or_never_free_is_not_asked_for_again(
+    limit: QuotaLimit, quota: Quota
+) -> None:
+    assert not quota_used(limit, quota, utc_now()).retryable
 
 
 async def test_an_administrator_sets_the_limits_of_a_single_user(tmp_path: Path) -> None:

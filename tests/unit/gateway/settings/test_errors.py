@@ -26,6 +26,7 @@ KINDS = {
     "Busy": ("conversation_busy", 409, True),
     "Overloaded": ("overloaded", 503, True),
     "QuotaUsed": ("quota_used", 429, False),
+    "QuotaInUse": ("quota_used", 429, True),
     "ShuttingDown": ("shutting_down", 503, True),
     "KeptAtShutDown": ("shutting_down", 503, False),
     "NotStored": ("storage_unavailable", 503, False),
