@@ -4,6 +4,7 @@ Each change is one transaction with its intent, the searchable item, its deliver
 profile.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -16,7 +17,7 @@ from memory.clock import Now
 from memory.facts.evidence import Prove
 from memory.facts.fact import Fact, Origin
 from memory.facts.gate import MAX_FACT_CHARS, FactRefused, quotable, replaced_already, savable
-from memory.facts.openings import asks_to_forget, asks_to_remember
+from memory.facts.openings import asks_to_forget, asks_to_remember, says_more_than_secrets
 from memory.facts.profile import Profile
 from memory.facts.rows import (
     SqlFactStore,
@@ -39,6 +40,7 @@ from memory.text.lines import flat
 
 MAX_IDS: Final = 50
 """How many items one call may replace or forget."""
+_MAX_REFUSED: Final = 1_000
 _FORGETTABLE: Final = frozenset({"fact", "turn", "episode"})
 
 
@@ -71,6 +73,8 @@ class FactKeeper:
         self._now = now
         self._forget_all = forget_all
         self._on_written = on_written
+        self._had_secrets: deque[str] = deque(maxlen=_MAX_REFUSED)
+        """Turns in which a statement was refused because it held a secret."""
 
     async def remember(self, new: NewFact, turn: ToldTurn, prove: Prove) -> Fact:
         """Keep a statement for whose evidence a message is found; return the fact, or the one that
@@ -89,6 +93,7 @@ class FactKeeper:
         quoted = await anyio.to_thread.run_sync(quotable, new.evidence or "")
         (clean, evidence) = await self._clean([text, quoted])
         if clean != flat(text):
+            self._had_secrets.append(turn.turn_id)
             raise FactRefused("The text holds a secret, which is never kept. Leave it out.")
         replaced = await self._to_replace(new.replaces, turn.scope)
         source = replace(
@@ -133,12 +138,14 @@ class FactKeeper:
         """Return what a turn kept and forgot; `remembered` and `forgot` if a call for it succeeded.
 
         A message that begins with a request to remember, and for which nothing was done, is kept
-        itself. A second call for the same turn returns the same.
+        itself, unless what the agent was to keep was refused because of a secret. A second call for
+        the same turn returns the same.
         """
         saved: Sequence[Fact] = await self.store.saved_in(turn.turn_id)
         forgotten = await self.store.forgotten_on_request(turn.turn_id)
         is_verbatim = False
-        if asks_to_remember(turn.message) and not remembered:
+        was_refused = turn.turn_id in self._had_secrets
+        if asks_to_remember(turn.message) and not (remembered or was_refused):
             message = await self._message(turn)
             is_verbatim = not saved or [fact.text for fact in saved] == message
             if is_verbatim:
@@ -233,7 +240,7 @@ class FactKeeper:
             text = await anyio.to_thread.run_sync(savable, turn.message)
         except FactRefused:
             return []
-        return await self._clean([text])
+        return [clean for clean in await self._clean([text]) if says_more_than_secrets(clean)]
 
     async def _keep_message(self, text: str, turn: ToldTurn) -> Fact:
         source = replace(

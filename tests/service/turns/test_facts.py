@@ -502,6 +502,38 @@ async def test_a_request_for_which_the_agent_did_nothing_is_kept_word_for_word(
         assert await held(services) == [message] * kept
 
 
+@pytest.mark.parametrize("message", ["Remember known-secret-4711.", "记住known-secret-4711"])
+async def test_a_request_to_remember_nothing_but_a_secret_keeps_nothing(
+    tmp_path: Path, message: str
+) -> None:
+    async with running_services(tmp_path) as services:
+        result = await services.ask(message)
+        assert (result["notices"], await held(services)) == ([], [])
+
+
+async def test_the_notice_about_a_message_that_is_kept_tells_that_secrets_are_not(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        for message, words in (
+            ("Remember the cellar's key is known-secret-4711", "without secrets"),
+            ("记住地下室的密码是known-secret-4711", "密码除外"),
+        ):
+            (notice,) = (await services.ask(message))["notices"]
+            assert (notice["code"], words in notice["message"]) == ("kept_verbatim", True)
+
+
+async def test_a_request_that_the_agent_was_refused_because_of_a_secret_is_not_kept(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        said = "remember that my key is known-secret-4711"
+        result = await services.ask(saying(said, remember("Their key is known-secret-4711", said)))
+        assert result["tools"][0]["status"] == "failed"
+        assert "kept_verbatim" not in [notice["code"] for notice in result["notices"]]
+        assert await held(services) == []
+
+
 async def test_a_request_that_was_met_is_not_kept_again(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         said = "remember that my locker is number 12"

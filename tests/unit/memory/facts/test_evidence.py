@@ -38,7 +38,18 @@ def test_only_how_a_message_begins_is_read() -> None:
         "记一下茶",
     ]
     forget = ["Forget it", "忘掉它", "忘记这个"]
-    neither = ["remembering tea", "notes on tea", "I forgot it", "Do remember", "别忘记", "记得吗"]
+    neither = [
+        "Remember",
+        "please remember…",
+        "记住",
+        "Note:",
+        "remembering tea",
+        "notes on tea",
+        "I forgot it",
+        "Do remember",
+        "别忘记",
+        "记得吗",
+    ]
     assert [asks_to_remember(text) for text in (*remember, *forget)] == [True] * 6 + [False] * 3
     assert [asks_to_forget(text) for text in (*forget, *remember)] == [True] * 3 + [False] * 6
     assert not any(asks_to_remember(text) or asks_to_forget(text) for text in neither)
