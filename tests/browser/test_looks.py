@@ -117,6 +117,27 @@ def test_an_error_keeps_the_servers_sentence_where_its_code_says_too_little(
     assert open_page(locale="zh-CN").page.evaluate(read, shape) == words
 
 
+@pytest.mark.parametrize(
+    ("locale", "words"),
+    [("en-US", "Larger than the limit of 32 MiB."), ("zh-CN", "超过了 32 MiB 的上限。")],
+)
+def test_a_file_over_the_limit_is_refused_with_the_limit_as_a_person_counts(
+    open_page: OpenPage, locale: str, words: str
+) -> None:
+    chat = open_page(locale=locale)
+    message = "The body is larger than the limit of 33554432 bytes."
+    error = {"code": "body_too_large", "message": message, "details": {"max_bytes": 33_554_432}}
+    chat.page.route(
+        "**/workspace/files*", lambda route: route.fulfill(status=413, json={"error": error})
+    )
+
+    chat.page.evaluate(SEND_FILES, ["plan.bin", "drop"])
+
+    expect(chat.get("error-line").locator(".error-words")).to_contain_text(words)
+    expect(chat.get("error-line")).not_to_contain_text("33554432")
+    chat.witness.failed_requests.clear()  # the refusal is what was wanted
+
+
 def test_both_languages_say_the_same_things(talk: ChatPage) -> None:
     words = talk.page.evaluate(
         """async () => Promise.all(["en", "zh"].map(async (language) => {

@@ -274,6 +274,7 @@ export default {
   cancel_upload: "Cancel the upload of {name}",
   waits_for_upload: "Sent as soon as the files are uploaded",
   upload_cut_off: "Not attached, because the page was loaded again before the upload had ended: {names}",
+  over_limit: "Larger than the limit of {limit} MiB.",
   upload_failed: "“{name}”: {message}",
   save_prompt: "Save as a prompt",
   saved_prompt: "saved prompt",

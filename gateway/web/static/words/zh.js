@@ -269,6 +269,7 @@ export default {
   cancel_upload: "取消上传 {name}",
   waits_for_upload: "文件上传完成后即发送",
   upload_cut_off: "上传未完成时页面已重新加载，以下文件未添加：{names}",
+  over_limit: "超过了 {limit} MiB 的上限。",
   upload_failed: "“{name}”：{message}",
   save_prompt: "存为常用提示",
   saved_prompt: "常用提示",
