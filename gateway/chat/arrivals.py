@@ -7,7 +7,6 @@ have been answered before, and be meant again by a request that was refused or n
 """
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from hashlib import sha256
 from weakref import WeakValueDictionary
 
@@ -34,8 +33,8 @@ class Arrivals:
         self._parts = parts
         self._departures = departures
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
-        self._refused: dict[str, datetime] = {}
-        """When each request was refused last, those refused first at the beginning."""
+        self._refused: dict[str, TurnId | None] = {}
+        """The turn before of each request that was refused, the oldest refusal first."""
 
     async def accept(
         self,
@@ -69,20 +68,18 @@ class Arrivals:
             try:
                 return await take(free)
             except Exception:
-                self._note_refused(name)
+                self._note_refused(name, last)
                 raise
 
     def _may_wait(self, turn: Turn, name: str) -> bool:
         """Return whether a client that repeats a request may not have got the answer of a turn: it
         is recent, and no later arrival was refused.
         """
-        refused_at = self._refused.get(name)
-        is_last = refused_at is None or turn.created_at > refused_at
-        return is_last and self._departures.is_recent(turn)
+        return self._refused.get(name) != turn.id and self._departures.is_recent(turn)
 
-    def _note_refused(self, name: str) -> None:
+    def _note_refused(self, name: str, last: TurnId | None) -> None:
         self._refused.pop(name, None)
-        self._refused[name] = self._parts.now()
+        self._refused[name] = last
         while len(self._refused) > _MOST_REFUSED:
             del self._refused[next(iter(self._refused))]
 
