@@ -1,6 +1,7 @@
 """Splits a note into searchable items: the sections of Markdown, the top-level keys of YAML.
 
-A heading without a text of its own, and the front matter, belong to the section that follows.
+A heading without a text of its own, and the front matter, belong to the section that follows; one
+with a date line alone does so only if that section is below it.
 Tables of contents are no items. A section's date is that of its heading or of a line that says it,
 of a heading above it, of the file's front matter or name, and otherwise of the file.
 """
@@ -113,14 +114,15 @@ def _of_markdown(
     if _has_text(text):
         yield _Section(stem, (), lines[:first], text, (), dated)
         begin = first
-    for (start, level), (end, _) in pairwise([*headings, (len(lines), 0)]):
+    for (start, level), (end, next_level) in pairwise([*headings, (len(lines), 0)]):
         name = _title(lines[start])
         above = [heading for heading in above if heading[0] < level]
         path = [heading for _, heading, _ in above]
         text = lines[start + 1 : end]
         own = date_in(name) or _dated(text) or next((at for *_, at in reversed(above) if at), dated)
         above.append((level, name, own))
-        if end == len(lines) or _has_text(text):
+        is_dated_leaf = next_level <= level and _dated(text) is not None
+        if end == len(lines) or _has_text(text) or is_dated_leaf:
             yield _Section(name, path, lines[begin:end], text, (name,), own)
             begin = end
 

@@ -127,6 +127,16 @@ def test_a_section_has_the_date_that_it_says_or_that_of_the_file() -> None:
     assert (item.occurred_at.isoformat()[:10], item.updated_at.year) == ("2026-01-01", 2023)
 
 
+def test_a_heading_with_a_date_alone_is_not_shown_under_the_date_of_the_next_one() -> None:
+    text = (
+        "# Log\n\n## Kickoff\nDate: 2022-02-02\n\n## 回顾\n日期：2021-11-11\n大家同意延期\n\n"
+        "# Talks\nDate: 2020-01-01\n\n## First\nOf tea.\n"
+    )
+    dated = [(item.title, item.occurred_at.year) for item in made(text)]
+    assert dated == [("Log › Kickoff", 2022), ("Log › 回顾", 2021), ("Talks › First", 2020)]
+    assert made(text)[0].body == "# Log\n\n## Kickoff\nDate: 2022-02-02"
+
+
 def test_a_summary_is_one_line_of_three_hundred_characters_at_most() -> None:
     assert made("记" * 1000)[0].summary == "记" * 299 + "…"
     assert made("记" * 300)[0].summary == "记" * 300
