@@ -1,11 +1,13 @@
 """A span of time that a search is limited to, read from ISO dates."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 _DATE_CHARS: Final = 10
 """Of a date without a time of day."""
+_RANGE: Final = "from 0001-01-02 to 9999-12-30"
+"""Dates that stay valid in UTC, also with the day that ends them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,5 +48,15 @@ def _moment(name: str, text: str | None, *, whole_day: bool = False) -> datetime
         if whole_day and len(text) == _DATE_CHARS:
             moment += timedelta(days=1)
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise ValueError(f"`{name}` must be an ISO date, such as 2026-01-31.") from None
+    except ValueError:
+        raise ValueError(f"`{name}` must be an ISO date{_mistake(text)}.") from None
+    except OverflowError:
+        raise ValueError(f"`{name}` must be an ISO date {_RANGE}.") from None
+
+
+def _mistake(text: str) -> str:
+    try:
+        date.fromisoformat(text[:_DATE_CHARS])
+    except ValueError:
+        return ", such as 2026-01-31"
+    return " with a time from 00:00 to 23:59, such as 2026-01-31T09:30:00Z"

@@ -1,5 +1,6 @@
 """Words and dates of a text, spans of time, and loops that are started again."""
 
+import re
 from datetime import UTC, datetime
 
 import anyio
@@ -104,6 +105,20 @@ def test_a_span_begins_at_since_and_holds_the_day_of_until(
 @pytest.mark.parametrize("text", ["yesterday", "", "2026-02-30", "9999-12-31"])
 def test_a_date_that_is_none_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="`until` must be an ISO date"):
+        TimeSpan.of(None, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("9999-12-31", "from 0001-01-02 to 9999-12-30."),
+        ("0001-01-01T00:00:00+05:00", "from 0001-01-02 to 9999-12-30."),
+        ("2026-01-31T24:00:00Z", "with a time from 00:00 to 23:59, such as 2026-01-31T09:30:00Z."),
+        ("2026-01-31 noon", "with a time from 00:00 to 23:59, such as 2026-01-31T09:30:00Z."),
+    ],
+)
+def test_why_a_date_is_not_taken_is_told_truly(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"`until` must be an ISO date {why}")):
         TimeSpan.of(None, text)
 
 
