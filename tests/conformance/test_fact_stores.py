@@ -1,0 +1,89 @@
+"""Facts are kept, replaced, forgotten and brought back in the same way on both engines."""
+
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from memory.facts.evidence import Message, said_in
+from memory.facts.fact import Fact
+from memory.facts.keeper import FactKeeper
+from memory.facts.told import NewFact, ToldTurn
+from memory.service.forgetting import Forgetting
+from memory.stores.database import SqlDatabase
+from memory.stores.sqlite.items import SqlItemStore
+from tests.conformance.suites.item_values import ANN, AT
+from tests.support.episodes import open_memory_in, recorder_on
+from tests.support.postgres import empty_schema_blocking
+
+
+class Facts:
+    """Facts of a person on an engine."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        recording = recorder_on(database).recording
+        self.forgetting = Forgetting(database, backends=[], recording=recording, now=lambda: AT)
+        self.keeper = FactKeeper(
+            database,
+            items=SqlItemStore(database),
+            deliver_to=[],
+            recording=recording,
+            mask=str,
+            now=lambda: AT,
+            forget_all=self.forgetting.forget_all,
+        )
+
+    async def tell(self, text: str, evidence: str, *replaces: str) -> Fact:
+        new = NewFact(text=text, origin="request", evidence=evidence, replaces=replaces)
+        turn = ToldTurn(
+            message=evidence, scope=ANN, conversation_id="c", turn_id=text, occurred_at=AT
+        )
+        prove = partial(said_in, messages=[Message(text, evidence)])
+        return await self.keeper.remember(new, turn, prove)
+
+    async def held(self) -> Sequence[str]:
+        holding = await self.keeper.store.holding(ANN.owner_id)
+        return [fact.text for fact in reversed(holding)]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def facts(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Facts]:
+    if request.param == "sqlite":
+        async with open_memory_in(tmp_path) as database:
+            yield Facts(database)
+    else:
+        with empty_schema_blocking("memory") as schema:
+            async with open_memory_in(schema) as database:
+                yield Facts(database)
+
+
+async def test_what_a_fact_superseded_is_told_as_it_was_and_comes_back(facts: Facts) -> None:
+    first = await facts.tell("Desk upstairs.", "my desk is upstairs")
+    desk = await facts.tell("Desk downstairs.", "my desk is downstairs", first.id)
+    locker = await facts.tell("Locker 12.", "my locker is 12")
+    both = await facts.tell("Both in the hall.", "both are in the hall", desk.id, locker.id)
+    earlier = await facts.keeper.store.earlier(both.id)
+    assert earlier == [[["Desk upstairs.", "Desk downstairs."], ["Locker 12."]]]
+    evidence = await facts.keeper.store.evidence_of([both.id])
+    assert sorted(evidence) == [
+        "both are in the hall",
+        "my desk is downstairs",
+        "my desk is upstairs",
+        "my locker is 12",
+    ]
+    ids = [fact.id for fact in (first, desk, locker, both)]
+    await facts.forgetting.forget_all(ids, ANN.owner_id)
+    again = await facts.keeper.write(both.text, ANN, earlier=earlier)
+    assert await facts.held() == ["Both in the hall."]
+    await facts.forgetting.forget(again.id, ANN)
+    assert await facts.held() == ["Desk downstairs.", "Locker 12."]
+
+
+async def test_what_was_told_again_holds_once(facts: Facts) -> None:
+    old = await facts.tell("Bus 12.", "the bus is line 12")
+    newer = await facts.tell("Bus 13.", "the bus is line 13", old.id)
+    again = await facts.keeper.write("Bus 12.", ANN)
+    await facts.forgetting.forget(newer.id, ANN)
+    assert await facts.held() == ["Bus 12."]
+    assert await facts.keeper.store.replaced_by(again.id) == [old.id]
