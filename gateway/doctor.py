@@ -40,6 +40,7 @@ from gateway.http.auth import check_exposure
 from gateway.instance import holder_of
 from gateway.lost_data import DATABASE, count_damaged_blocking
 from gateway.memory import RESTORE_MEMORY, embedder_choice, require_model_blocking, try_embedder
+from gateway.nodes import find_different_in
 from gateway.observability.trace_plan import plan_traces
 from gateway.rules import load_policy_blocking
 from gateway.serve import address_of, home_of, listen_blocking, prepare_blocking
@@ -208,6 +209,10 @@ def _stored_findings(settings: Settings) -> Iterator[Finding]:
         with suppress(StartError):  # the embedder's finding reports it
             if has_embedder(embedder_choice(settings)):
                 yield "ok" if hindrance is None else "note", place_sentence(hindrance)
+        with suppress(StoreUnavailable):  # an earlier version made the tables, or none has yet
+            if others := anyio.run(find_different_in, settings):
+                urls, variables = ", ".join(others.urls), ", ".join(others.variables)
+                yield "note", f"Nodes with other settings ({variables}) run: {urls}."
     if damaged:
         yield "note", _DAMAGED.format(count=damaged)
 

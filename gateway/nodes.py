@@ -4,10 +4,16 @@ A process is named by the start of its system, its space of process ids (contain
 have different ones), its id and its start, so that none is taken for another that came later.
 """
 
+import hashlib
+import json
+import logging
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from pathlib import Path
 from secrets import token_urlsafe
+from typing import Final
 
 import psutil
 from anyio.to_thread import run_sync
@@ -23,11 +29,27 @@ from gateway.engine.watchdog import be_watched
 from gateway.errors import StartError
 from gateway.ids import NodeId, new_incarnation
 from gateway.instance import node_of_blocking
-from gateway.settings import Settings
-from gateway.storage import notifications
+from gateway.settings import PREFIX, Settings
+from gateway.storage import SCHEMA, notifications
 from gateway.turns.ownership import LONE, Ownership, heart_among_others
 from gateway.turns.workspace_lock import LocksOfServers
 from memory.stores.database import SqlDatabase
+
+_log = logging.getLogger(__name__)
+
+_OF_EACH: Final = frozenset(
+    {
+        "host",
+        "port",
+        "data_dir",
+        "node_url",
+        "database_url",
+        "max_live_clients",
+        "max_live_mb",
+        "prewarmed_clients",
+    }
+)
+"""Settings that each node has of its own."""
 
 
 async def join(
@@ -63,6 +85,15 @@ async def join(
         heart=LONE if url is None else heart_among_others(settings.node_ttl_s),
     )
     await ownership.begin()
+    if url is not None:
+        digests = await run_sync(digest_settings_blocking, settings)
+        await leases.note_settings(node, json.dumps(digests))
+        # after that, so that of two nodes that start together one finds the other
+        if others := await find_different(settings, leases):
+            _log.warning(
+                "node_settings_differ",
+                extra={"nodes": list(others.urls), "settings": list(others.variables)},
+            )
     return ownership
 
 
@@ -74,6 +105,66 @@ async def _require_own_url(url: str, node_id: NodeId, leases: LeaseStore) -> Non
             raise StartError(
                 f"CANDOR_NODE_URL is {url}, at which another server is reached: each needs its own."
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferentNodes:
+    """Other nodes whose settings differ from this one's, though all must have the same."""
+
+    urls: Sequence[str]
+    variables: Sequence[str]
+    """The settings in which any of them differs."""
+
+
+def digest_settings_blocking(settings: Settings) -> Mapping[str, str]:
+    """Return a digest of each setting that must be the same at all nodes, by its variable.
+
+    That of a file is made of its content. That of a secret, and of the tokens file, which a running
+    server reads again, says only whether it is set.
+    """
+    found = {}
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        told = repr(value).encode()  # the same for all secrets
+        if field.name == "tokens_file":
+            told = repr(value is None).encode()
+        elif isinstance(value, Path):
+            with suppress(OSError):  # a folder, or missing: its path
+                told = value.read_bytes()
+        if field.name not in _OF_EACH:
+            found[f"{PREFIX}{field.name.upper()}"] = hashlib.sha256(told).hexdigest()[:16]
+    return found
+
+
+async def find_different(settings: Settings, leases: LeaseStore) -> DifferentNodes | None:
+    """Return the living nodes whose settings differ from these; None if there are none."""
+    own = await run_sync(digest_settings_blocking, settings)
+    urls, variables = [], set[str]()
+    for url, noted in (await leases.settings()).items():
+        theirs = json.loads(noted)  # a node of another version has other settings, too
+        differ = {name for name in own.keys() & theirs.keys() if own[name] != theirs[name]}
+        if url != settings.node_url and differ:
+            urls.append(url)
+            variables |= differ
+    return DifferentNodes(urls=urls, variables=sorted(variables)) if urls else None
+
+
+async def find_different_in(settings: Settings) -> DifferentNodes | None:
+    """Look into the database as `find_different` does, and change nothing.
+
+    Raise `StoreUnavailable` if it cannot be read, or no server of this version has opened it.
+    """
+    if settings.node_url is None or settings.database_url is None:
+        return None
+    from memory.stores.postgres.database import (  # noqa: PLC0415  psycopg is an extra
+        PostgresDatabase,
+    )
+
+    database = PostgresDatabase(settings.database_url.value, SCHEMA)
+    try:
+        return await find_different(settings, LeaseStore(database))
+    finally:
+        await database.close()
 
 
 def locks_of(settings: Settings, database: SqlDatabase, node: Node) -> LocksOfServers | None:

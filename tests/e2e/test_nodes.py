@@ -266,6 +266,23 @@ def test_a_server_that_is_not_alone_takes_a_database_that_others_share(
     assert one_sentence(done.stderr).startswith("Another Candor server uses the database")
 
 
+def test_doctor_names_the_settings_in_which_another_node_differs(tmp_path: Path, url: str) -> None:
+    shared: dict[str, Any] = {
+        "database_url": url,
+        "workspace": tmp_path / "ws",
+        "log_dir": tmp_path / "logs",
+        "node_ttl_s": 60,
+        "demo": "on",
+    }
+    with started_server(tmp_path / "one", node_url=ANY_PORT, **shared) as one:
+        for approvals in ("off", "on"):
+            given = {"node_url": "http://10.0.0.6:8000", "approvals": approvals, **shared}
+            done = run_app("doctor", directory=tmp_path / "other", **given)
+            told = f" note  Nodes with other settings (CANDOR_APPROVALS) run: {one.url}.\n"
+            assert ("other settings" in done.stdout) == (approvals == "on"), done.stdout
+            assert (told in done.stdout) == (approvals == "on")
+
+
 def test_a_version_that_takes_away_what_others_need_starts_when_none_of_them_runs(
     tmp_path: Path, url: str
 ) -> None:

@@ -282,6 +282,25 @@ class LeaseStore:
 
         return [read_value(Node, row) for row in await self._database.read(work)]
 
+    async def note_settings(self, node: Node, settings: str) -> None:
+        """Store what other nodes compare with their settings."""
+        await self._database.execute(
+            "UPDATE nodes SET settings = :settings WHERE id = :id AND incarnation = :incarnation",
+            columns_of(node, settings=settings),
+        )
+
+    async def settings(self) -> Mapping[str, str]:
+        """Return what the living nodes have noted of their settings, by URL."""
+
+        def work(reader: Connection) -> list[Any]:
+            return reader.execute(
+                "SELECT url, settings FROM nodes"
+                " WHERE expires_at > ? AND url IS NOT NULL AND settings IS NOT NULL ORDER BY url",
+                (self._clock(reader),),
+            ).fetchall()
+
+        return {row["url"]: row["settings"] for row in await self._database.read(work)}
+
     async def lock(self, node: Node, name: str) -> bool:
         """Take a lock that no other living node has; return False if one has it. A cut of the power
         may lose it.

@@ -77,6 +77,20 @@ class LeaseStoreSuite(StoresSuite):
             await there.leases.join(THERE, ttl_ms=LONG_MS)
             assert await there.leases.take(THERE, A) is not None
 
+    async def test_what_a_node_noted_of_its_settings_is_found_while_it_lives(
+        self, opens: OpenStores
+    ) -> None:
+        async with opens() as here, opens() as there:
+            await _begin(here, there)
+            reached = replace(HERE, url="http://10.0.0.1:8000")
+            await here.leases.join(reached, ttl_ms=LONG_MS)
+            assert await there.leases.settings() == {}
+            await here.leases.note_settings(reached, "{}")
+            await here.leases.note_settings(replace(reached, incarnation="0"), "of the last start")
+            assert await there.leases.settings() == {"http://10.0.0.1:8000": "{}"}
+            await there.leases.bury(reached)
+            assert await there.leases.settings() == {}
+
     async def test_of_nodes_that_take_at_once_one_gets_it(self, opens: OpenStores) -> None:
         async with opens() as here, opens() as there:
             await _begin(here, there)

@@ -1,14 +1,17 @@
 """Whether another server has ended, and what a server needs of its own."""
 
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from gateway.errors import StartError
 from gateway.ids import NodeId
-from gateway.nodes import has_ended, join, own_process_blocking
+from gateway.nodes import digest_settings_blocking, has_ended, join, own_process_blocking
+from gateway.settings import Secret
 from tests.support.services import settings_below
 from tests.support.stores import open_file
 
@@ -42,3 +45,51 @@ async def test_a_server_does_not_start_at_the_url_of_another_one(tmp_path: Path)
             await join(settings, database, NodeId("b"))
         await join(settings, database, NodeId("a"))  # after a restart
         await join(settings_below(tmp_path, node_url="http://10.0.0.6:8000"), database, NodeId("b"))
+
+
+DIFFERENT: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "values": (
+        {"approvals": "on", "workspaces": "per_user"},
+        ["CANDOR_APPROVALS", "CANDOR_WORKSPACES"],
+    ),
+    "a file of another content": ({"policy_file": "other.toml"}, ["CANDOR_POLICY_FILE"]),
+    "a secret that is not set": ({"oidc_client_secret": None}, ["CANDOR_OIDC_CLIENT_SECRET"]),
+    "a file of the same content": ({"policy_file": "same.toml"}, []),
+    "what each node has of its own": (
+        {"port": 9, "data_dir": Path("/elsewhere"), "max_live_clients": 1},
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+async def test_a_node_names_the_settings_in_which_another_one_differs(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, case: str
+) -> None:
+    for name, content in (("one.toml", "# 1"), ("same.toml", "# 1"), ("other.toml", "# 2")):
+        (tmp_path / name).write_text(content, "utf-8")
+    changed, names = DIFFERENT[case]
+    changed = {
+        name: tmp_path / value if name == "policy_file" else value
+        for name, value in changed.items()
+    }
+    secret = Secret("hunter2")
+    given = {"policy_file": tmp_path / "one.toml", "oidc_client_secret": secret}
+    here = settings_below(tmp_path, node_url="http://10.0.0.5:8000", **given)
+    there = settings_below(tmp_path, **{"node_url": "http://10.0.0.6:8000", **given, **changed})
+    async with open_file(tmp_path) as database:
+        await join(here, database, NodeId("a"))
+        await join(there, database, NodeId("b"))
+    told = [row for row in caplog.records if row.msg == "node_settings_differ"]
+    assert [(row.nodes, row.settings) for row in told] == (  # type: ignore[attr-defined]
+        [(["http://10.0.0.5:8000"], names)] if names else []
+    )
+
+
+def test_what_nodes_compare_says_nothing_of_secrets(tmp_path: Path) -> None:
+    digests = [
+        digest_settings_blocking(settings_below(tmp_path, oidc_client_secret=Secret(word)))
+        for word in ("hunter2", "hunter3")
+    ]
+    assert digests[0] == digests[1]
+    assert "hunter2" not in json.dumps(digests)
