@@ -369,6 +369,40 @@ async def test_a_repeated_request_is_one_turn(client: Client) -> None:
     assert made[0] == made[1]
 
 
+AGAIN = {"x-stainless-retry-count": "1"}
+
+
+@pytest.mark.parametrize("kind", ["agents", "environments"])
+async def test_an_agent_or_environment_is_made_once_for_a_repeated_request(
+    client: Client, kind: str
+) -> None:
+    fields: Any = {"name": f"Once {kind}", **({"model": "candor"} if kind == "agents" else {})}
+    create = getattr(client.beta, kind).create
+    first = await create(**fields)
+    assert await create(**fields, extra_headers=AGAIN) == first
+    assert (await create(**fields)).id != first.id, "a person may want two that are equal"
+
+
+async def test_an_agent_that_was_archived_is_not_returned_for_a_repeated_request(
+    client: Client,
+) -> None:
+    agents: Any = client.beta.agents
+    fields = {"name": "Archived", "model": "candor"}
+    first = await agents.create(**fields)
+    await agents.archive(first.id)
+    assert (await agents.create(**fields, extra_headers=AGAIN)).id != first.id
+
+
+async def test_a_change_of_an_agent_is_made_once_for_a_repeated_request(client: Client) -> None:
+    agents: Any = client.beta.agents
+    agent = await agents.create(name="Changed", model="candor")
+    changed = await agents.update(agent.id, version=1, system="Be brief.")
+    again = await agents.update(agent.id, version=1, system="Be brief.", extra_headers=AGAIN)
+    assert again == changed
+    with pytest.raises(anthropic.BadRequestError):
+        await agents.update(agent.id, version=1, system="Be long.", extra_headers=AGAIN)
+
+
 class LosesAnAnswer(httpx2.AsyncHTTPTransport):
     """A road on which the answer to the first message is lost behind the server."""
 

@@ -5,7 +5,7 @@ A session is a conversation. Closing a stream stops nothing: these clients have 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from operator import ge, gt, le, lt
 from typing import Annotated, Any, Final, Literal
@@ -51,6 +51,7 @@ router = APIRouter(prefix="/anthropic/v1", responses=errors_of(AnthropicError))
 
 _PAGE: Final = 20
 _EVENTS_PAGE: Final = 100
+_REPEATED_WITHIN: Final = timedelta(minutes=10)
 _PREVIEWED: Final = frozenset({"agent.message", "agent.thinking"})
 
 
@@ -58,8 +59,7 @@ _PREVIEWED: Final = frozenset({"agent.message", "agent.thinking"})
 async def create_agent(context: Context) -> Response:
     """Store an agent: a name, a model and instructions."""
     body = await context.body(AgentBody)
-    agent = _new(context, "agent", {**body.fields(), "version": 1})
-    await context.chat.client_objects.put(agent)
+    agent = await _made(context, "agent", {**body.fields(), "version": 1})
     return JsonResponse(agent_view(agent))
 
 
@@ -82,10 +82,13 @@ async def change_agent(context: Context, agent_id: str) -> Response:
     body = await context.body(AgentChange)
     agent = await find(context.chat, context.user_id, "agent", agent_id)
     check_open(agent)
-    version = agent.data["version"]
+    version, data = agent.data["version"], {**agent.data, **body.fields()}
+    is_done = data == agent.data and body.version in {None, version - 1}
+    if context.attempt and is_done:  # by the first arrival of this request
+        return JsonResponse(agent_view(agent))
     if body.version not in {None, version}:
         raise UnprocessableEntity(f"The agent was changed meanwhile; its version is {version}.")
-    data = {**agent.data, **body.fields(), "version": version + 1}
+    data["version"] = version + 1
     return JsonResponse(agent_view(await _keep(context, agent, data=data)))
 
 
@@ -101,8 +104,7 @@ async def create_environment(context: Context) -> Response:
     """Store an environment: a name for the one place where this server's agents work."""
     body = await context.body(EnvironmentBody)
     refuse_packages(body.config)
-    environment = _new(context, "environment", body.model_dump(exclude={"config"}))
-    await context.chat.client_objects.put(environment)
+    environment = await _made(context, "environment", body.model_dump(exclude={"config"}))
     return JsonResponse(environment_view(environment))
 
 
@@ -286,9 +288,19 @@ def _is_between(event: Mapping[str, Any], bounds: Sequence[Callable[[datetime], 
     return not bounds or (at is not None and all(fits(from_rfc3339(at)) for fits in bounds))
 
 
-def _new(context: RequestContext, kind: ClientObjectKind, data: Mapping[str, Any]) -> ClientObject:
-    now = utc_now()
-    return ClientObject(
+async def _made(
+    context: RequestContext, kind: ClientObjectKind, data: Mapping[str, Any]
+) -> ClientObject:
+    """Store a new object, or return the one that a repeated request made before: a recent one with
+    the same data that is as it was made.
+    """
+    now, objects = utc_now(), context.chat.client_objects
+    latest = await objects.listed(context.user_id, kind, limit=_PAGE) if context.attempt else ()
+    for known in latest:
+        is_new = known.updated_at == known.created_at and now - known.created_at < _REPEATED_WITHIN
+        if is_new and known.data == data:
+            return known
+    made = ClientObject(
         id=opaque_id({"agent": "agent", "environment": "env"}[kind]),
         user_id=context.user_id,
         kind=kind,
@@ -296,6 +308,8 @@ def _new(context: RequestContext, kind: ClientObjectKind, data: Mapping[str, Any
         created_at=now,
         updated_at=now,
     )
+    await objects.put(made)
+    return made
 
 
 async def _keep(context: RequestContext, thing: ClientObject, **changed: Any) -> ClientObject:
