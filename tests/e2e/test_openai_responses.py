@@ -111,6 +111,15 @@ async def test_a_reader_goes_on_after_any_event(client: Any, conversation: str) 
         assert plain(await client.resumed(name, number)) == events[number + 1 :]
 
 
+async def test_a_reader_after_an_event_that_does_not_exist_is_told_so(
+    client: Any, conversation: str
+) -> None:
+    events = await client.events(script({"text": "Short."}), conversation=conversation)
+    with pytest.raises(openai.APIError) as told:
+        await client.resumed(events[0].response.id, len(events))
+    assert f"`starting_after` is {len(events)}" in told.value.message
+
+
 async def test_the_helper_of_the_client_puts_the_response_together(
     client: Any, conversation: str
 ) -> None:

@@ -30,7 +30,7 @@ from gateway.doors.pieces import (
     Text,
     Thinking,
 )
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, UnprocessableEntity
 from gateway.jsonsafe import json_text
 
 _ENDS = {"completed": "completed", "failed": "failed"}
@@ -209,14 +209,22 @@ class ResponseStream:
         self._after = after
 
     def __call__(self, events: Iterable[TurnEvent]) -> Iterator[bytes]:
-        """Yield the stream's text for a turn's next events."""
+        """Yield the stream's text for a turn's next events. Raises as `lines` does."""
         return self.lines(self._writer.write(events))
 
     def lines(self, events: Iterable[Fields]) -> Iterator[bytes]:
-        """Yield events of a response as text."""
+        """Yield events of a response as text.
+
+        Raise `UnprocessableEntity` if the response has ended before the event `after`.
+        """
         for event in events:
             if event["sequence_number"] > self._after:
                 yield _line(event)
+        last = self._writer.number - 1
+        if self._writer.has_ended and self._after > last:
+            raise UnprocessableEntity(
+                f"`starting_after` is {self._after}, but the last event of this response is {last}."
+            )
 
     def failure(self, error: GatewayError, request_id: str) -> bytes:
         """Return an error that ends the stream; clients raise it."""
