@@ -326,6 +326,12 @@ async def test_an_input_of_another_kind_is_named_as_the_client_wrote_it(client: 
     assert "`input` " in str(refused.value)
 
 
+async def test_an_input_without_items_is_told_what_it_must_end_with(client: Any) -> None:
+    with pytest.raises(openai.UnprocessableEntityError) as refused:
+        await client.ask([])
+    assert "must be the person's message" in str(refused.value)
+
+
 async def test_what_is_unknown_or_busy_is_refused_once(client: Any, conversation: str) -> None:
     for call in (
         client.responses.retrieve("resp_trn_unknown"),

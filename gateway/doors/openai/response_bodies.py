@@ -46,7 +46,7 @@ class ConversationName(ForeignBody):
     id: str
 
 
-Input = str | Annotated[list[InputItem], Field(min_length=1, max_length=_MAX_ITEMS)]
+Input = str | Annotated[list[InputItem], Field(max_length=_MAX_ITEMS)]
 
 
 class ResponseBody(ForeignBody):
