@@ -76,7 +76,8 @@ async def _serve(request: Request, file: PageFile | None, cache_control: str) ->
     if encoding:
         headers["Content-Encoding"] = encoding
     if file.name.startswith(_DIAGRAM_DIR):
-        headers.update(DIAGRAMS)
+        host = request.headers["host"]  # checked by `HostGuard`
+        headers.update({name: value.format(host=host) for name, value in DIAGRAMS.items()})
     known = request.headers.get("if-none-match", "").split(",")
     if {tag.strip().removeprefix("W/") for tag in known} & {etag, "*"}:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)

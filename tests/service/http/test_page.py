@@ -47,6 +47,14 @@ async def test_what_the_page_loads_is_kept_until_its_version_changes(tmp_path: P
         assert (await client.get(f"/{older}")).headers["cache-control"] == "no-cache"
 
 
+async def test_the_frame_of_diagrams_names_the_host_of_its_scripts(tmp_path: Path) -> None:
+    """WebKit matches 'self' with nothing in a frame without an origin."""
+    async with one_client(tmp_path) as client:
+        answer = await client.get("/static/diagram/frame.html", headers={"Host": "localhost:8000"})
+        policy = answer.headers["content-security-policy"]
+        assert "script-src 'self' http://localhost:8000 https://localhost:8000;" in policy
+
+
 async def test_texts_are_sent_compressed_as_the_client_takes_them(tmp_path: Path) -> None:
     file = WEB_DIR / "static" / "bundle.css"
     plain, brotli = file.read_bytes(), file.with_name("bundle.css.br").read_bytes()
