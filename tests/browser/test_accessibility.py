@@ -86,11 +86,11 @@ def test_a_message_and_its_answer_are_named_by_who_speaks(talk: ChatPage) -> Non
     expect(turn.get_by_role("group", name="Assistant")).to_contain_text("It is lit.")
 
 
-def test_a_wide_formula_is_scrolled_by_keyboard(talk: ChatPage) -> None:
+def test_a_wide_formula_is_scrolled_by_keyboard(chat: ChatPage) -> None:
     terms = " + ".join(f"x_{{{number}}}" for number in range(100))
-    formula = talk.ask(script({"text": f"$${terms}$$"})).reply.locator(".math")
+    formula = chat.ask(script({"text": f"$${terms}$$"})).reply.locator(".math")
     expect(formula).to_have_attribute("tabindex", "0")
 
     formula.press("ArrowRight")
 
-    talk.page.wait_for_function("() => document.querySelector('.math:focus')?.scrollLeft > 0")
+    chat.page.wait_for_function("() => document.querySelector('.math:focus')?.scrollLeft > 0")
