@@ -34,6 +34,7 @@ from gateway.doors.anthropic.sessions import (
     Turns,
     create,
     find_session,
+    session_errors,
     show,
     show_open,
     wanted,
@@ -190,7 +191,8 @@ async def archive_session(context: Context, conversation_id: str) -> Response:
 @router.delete("/sessions/{conversation_id}")
 async def delete_session(context: Context, conversation_id: str) -> Response:
     """Delete a session with its conversation."""
-    await context.chat.conversations.delete(context.user_id, conversation_id)
+    with session_errors():
+        await context.chat.conversations.delete(context.user_id, conversation_id)
     return JsonResponse({"id": conversation_id, "type": "session_deleted"})
 
 
@@ -235,9 +237,10 @@ async def stream_events(
 ) -> Response:
     """Stream a session's events from now on, or after the one in `Last-Event-ID`."""
     after = context.request.headers.get("last-event-id", "")
-    subscription, known = await context.chat.reader.follow_turns(
-        context.user_id, conversation_id, after
-    )
+    with session_errors():
+        subscription, known = await context.chat.reader.follow_turns(
+            context.user_id, conversation_id, after
+        )
     turns = Turns(context)
     writer = SessionWriter(turns.known)
     return context.event_stream(

@@ -3,7 +3,8 @@
 Any conversation of the user is a session; one that was begun elsewhere has Candor's own agent.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from gateway.conversations.model import (
 )
 from gateway.doors.anthropic.bodies import AgentReference, SessionBody
 from gateway.doors.anthropic.objects import MODEL, NO_AGENT, check_open, find, session_view
-from gateway.errors import UnprocessableEntity
+from gateway.errors import NotFound, UnprocessableEntity
 from gateway.http.context import RequestContext
 from gateway.ids import TurnId
 from memory.clock import utc_now
@@ -86,9 +87,21 @@ async def create(context: RequestContext, wanted: Wanted) -> ClientObject:
     return session
 
 
+@contextmanager
+def session_errors() -> Iterator[None]:
+    """Raise `NotFound` about a session where it was raised about a conversation."""
+    try:
+        yield
+    except NotFound as exc:
+        if exc.specific_code != NotFound.code:
+            raise
+        raise NotFound("There is no such session.") from exc
+
+
 async def find_session(context: RequestContext, session_id: str) -> ClientObject:
     """Return a session. Raise `NotFound` if the user has no such conversation."""
-    view = await context.chat.conversations.get(context.user_id, session_id)
+    with session_errors():
+        view = await context.chat.conversations.get(context.user_id, session_id)
     return await session_of(context, view.conversation)
 
 

@@ -217,7 +217,10 @@ async def _accept(
 
 async def _find(context: RequestContext, name: str) -> Turn:
     """Return the turn of a response. Raise `NotFound` if there is none."""
-    return await context.chat.reader.turn(context.user_id, turn_id_of(name))
+    try:
+        return await context.chat.reader.turn(context.user_id, turn_id_of(name))
+    except NotFound as exc:
+        raise NotFound("There is no such response.") from exc
 
 
 async def written(

@@ -86,6 +86,24 @@ async def test_a_parameter_that_does_not_fit_is_named(tmp_path: Path) -> None:
             assert len(answer.content) < 500
 
 
+DOORS = [
+    ("GET", "/openai/v1/responses/resp_trn_x", "response"),
+    ("POST", "/openai/v1/responses/resp_trn_x/cancel", "response"),
+    ("DELETE", "/openai/v1/responses/resp_trn_x", "response"),
+    ("GET", "/openai/v1/conversations/cnv_x", "conversation"),
+    ("GET", "/anthropic/v1/sessions/cnv_x", "session"),
+    ("DELETE", "/anthropic/v1/sessions/cnv_x", "session"),
+    ("GET", "/anthropic/v1/sessions/cnv_x/events/stream", "session"),
+]
+
+
+async def test_what_is_not_there_has_the_name_that_its_protocol_gives_it(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        for method, path, name in DOORS:
+            error = assert_error(await client.request(method, path), 404, "not_found")
+            assert error["message"] == f"There is no such {name}.", path
+
+
 class Broken:
     """Fails whatever is asked of it."""
 
