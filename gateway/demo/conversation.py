@@ -30,6 +30,7 @@ _APPENDED_REMINDER = re.compile(
     r"(?<!\s)\s*<system-reminder>((?:(?!<system-reminder>).)*?)</system-reminder>\s*\Z",
     re.DOTALL,
 )
+_HOOK_ERROR = re.compile(r"\A(?:PreToolUse|PostToolUse)(?::\S+)? hook error: ")
 _HOOK_CONTEXT = re.compile(
     r"UserPromptSubmit hook additional context:\s*(?P<text>.*?)"
     r"(?=\n\n(?:\w+(?::\w+)? hook additional context:|Today's date is|Attribution for git"
@@ -157,7 +158,7 @@ class _Reader:
         return ToolOutcome(
             name=str(call.get("name")),
             arguments=arguments if isinstance(arguments, dict) else {},
-            text=text,
+            text=_HOOK_ERROR.sub("", text) if is_error else text,
             is_error=is_error,
         )
 

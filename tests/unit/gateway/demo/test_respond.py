@@ -58,6 +58,12 @@ def test_a_failure_is_never_reported_as_success(prompt: str, claim: str, confess
     assert "blocked by the policy" in reply
 
 
+def test_a_denied_call_is_quoted_without_the_agent_programs_prefix() -> None:
+    denied = called("Read", "PreToolUse:Read hook error: a.txt is outside.", is_error=True)
+    reply = words_of(MODEL.reply(read(user("read a.txt"), *denied)))
+    assert "\na.txt is outside.\n" in reply
+
+
 MEMORY = [f"mcp__memory__memory_{name}" for name in ("search", "remember", "forget")]
 LOCKER = '{"items": [{"id": "fac_1", "kind": "fact", "title": "my locker number is 12"}]}'
 ZH_LOCKER = '{"items": [{"id": "fac_1", "kind": "fact", "title": "我的柜子号是12"}]}'
