@@ -151,6 +151,11 @@ def has_failed(result: Mapping[str, Any]) -> bool:
     return bool(result["outcome"] == "engine_failed" or result["stop_reason"] == "shutdown")
 
 
+def is_cut_off(result: Mapping[str, Any]) -> bool:
+    """Return whether the answer ended at the model's output limit."""
+    return any(notice["code"] == "max_tokens" for notice in result.get("notices", ()))
+
+
 def sentence_of(result: Mapping[str, Any]) -> str:
     """Return what the gateway says of a failure; the whole reply if no step has that alone."""
     last = (result.get("steps") or [{}])[-1]

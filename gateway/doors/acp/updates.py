@@ -14,7 +14,7 @@ from acp.schema import (
     UserMessageChunk,
 )
 
-from gateway.doors.pieces import CallEnded, CallStarted, Piece, Text, Thinking
+from gateway.doors.pieces import CallEnded, CallStarted, Piece, Text, Thinking, is_cut_off
 
 Update = AgentMessageChunk | AgentThoughtChunk | ToolCallProgress | ToolCallStart | UserMessageChunk
 
@@ -105,7 +105,8 @@ def stop_reason(result: Mapping[str, Any], *, is_cancelled: bool) -> Any:
     """Return how a turn ended in the protocol's words."""
     if is_cancelled and result["stop_reason"] == "user_interrupt":
         return "cancelled"
-    return _STOPS.get(result["stop_reason"], "end_turn")
+    default = "max_tokens" if is_cut_off(result) else "end_turn"
+    return _STOPS.get(result["stop_reason"], default)
 
 
 def usage_of(result: Mapping[str, Any]) -> Usage:

@@ -19,6 +19,7 @@ from gateway.doors.pieces import (
     Text,
     Thinking,
     has_failed,
+    is_cut_off,
     pieces_of,
     sentence_of,
 )
@@ -39,8 +40,8 @@ def finish_reason(result: Mapping[str, Any]) -> str:
     reason = result["stop_reason"]
     if reason == "refusal":
         return "content_filter"
-    is_cut_off = any(notice["code"] == "max_tokens" for notice in result["notices"])
-    return "length" if is_cut_off or reason in _LIMITS or reason == "context_window" else "stop"
+    is_limited = reason in _LIMITS or reason == "context_window" or is_cut_off(result)
+    return "length" if is_limited else "stop"
 
 
 def usage_of(result: Mapping[str, Any]) -> dict[str, Any]:

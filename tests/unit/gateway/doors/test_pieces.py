@@ -3,6 +3,7 @@
 from typing import Any
 
 from gateway.conversations.model import Turn, TurnEvent
+from gateway.doors.acp.updates import stop_reason
 from gateway.doors.ag_ui.events import Run
 from gateway.doors.openai.chunks import Chunks, failure_of, finish_reason
 from gateway.doors.openai.response_events import ResponseStream, ResponseWriter
@@ -58,8 +59,11 @@ ANSWERED: dict[str, Any] = {
 
 def test_an_answer_that_reached_the_models_output_limit_is_told_as_cut_off() -> None:
     cut = {**ANSWERED, "notices": [{"code": "max_tokens", "message": "It was cut off."}]}
-    told = [(finish_reason(result), status_of(result)) for result in (ANSWERED, cut)]
-    assert told == [("stop", "completed"), ("length", "incomplete")]
+    told = [
+        (finish_reason(result), status_of(result), stop_reason(result, is_cancelled=False))
+        for result in (ANSWERED, cut)
+    ]
+    assert told == [("stop", "completed", "end_turn"), ("length", "incomplete", "max_tokens")]
 
 
 SENTENCE = "The model's service failed."
