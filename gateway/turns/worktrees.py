@@ -174,7 +174,7 @@ class Worktrees:
             if await anyio.to_thread.run_sync(trees.has_new_blocking, conversation.id):
                 async with self._using(base):
                     await anyio.to_thread.run_sync(trees.take_in_blocking, conversation.id)
-        except (GitFailed, OSError, StoreUnavailable, WorkspaceUnavailable):
+        except (Conflict, GitFailed, OSError, StoreUnavailable, WorkspaceUnavailable):
             _log.exception("objects_not_taken_in")
 
     async def find(self, conversation: Conversation) -> OpenWorkspace:
