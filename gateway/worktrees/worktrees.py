@@ -147,7 +147,7 @@ class ConversationTrees:
         self._tree(conversation_id)
         if not self._files.has_file((*_own(conversation_id), _READY)):
             return None
-        commit = self._commit_of(branch)
+        commit = self._mended(conversation_id)
         if commit is None:
             return None
         base = self._main.run_blocking("merge-base", "HEAD", commit).decode().strip()
@@ -240,7 +240,7 @@ class ConversationTrees:
         """Remove a work tree for good; return the branch that keeps what was not merged, if any."""
         branch = _branch(conversation_id)
         self._tree(conversation_id)
-        if self._commit_of(branch) and self._files.has_file((*_own(conversation_id), _READY)):
+        if self._mended(conversation_id) and self._files.has_file((*_own(conversation_id), _READY)):
             self.commit_blocking(conversation_id, message)
         self._remove(conversation_id)
         commit = self._commit_of(branch)
@@ -374,6 +374,21 @@ class ConversationTrees:
     def _delete_branch(self, conversation_id: str, commit: str = "") -> None:
         words = ("update-ref", "--no-deref", "-d", _ref(conversation_id))
         self._main.run_blocking(*words, *([commit] if commit else []))
+
+    def _mended(self, conversation_id: str) -> str | None:
+        """Return the last commit of a branch; None: there is no branch. One whose commit a command
+        has deleted begins at the workspace's commit again; the files stay as they are.
+        """
+        commit = self._commit_of(_branch(conversation_id))
+        if commit is None and self._has_branch(conversation_id):
+            commit = self._head()
+            self._set_branch(conversation_id, commit)
+            branch = _branch(conversation_id).split("/")
+            self._files.remove((".git", "logs", "refs", "heads", *branch))
+            self._files.remove((*_own(conversation_id), "logs"))
+            self._tree(conversation_id).run_blocking("read-tree", commit)
+            _log.warning("branch_begun_again", extra={"work_tree": conversation_id})
+        return commit
 
     def _has_branch(self, conversation_id: str) -> bool:
         """Return whether the branch is there, if only by name: its commit may be damaged."""

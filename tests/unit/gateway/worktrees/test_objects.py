@@ -128,3 +128,20 @@ def test_an_object_that_is_not_what_its_name_says_is_left_out(
     git(workspace, "fsck", "--strict")
     assert not files(workspace / ".git/objects/aa")
     assert not trees.has_new_blocking(ONE)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_branch_whose_commit_a_command_deleted_begins_again_with_the_files_as_they_are(
+    workspace: Path, trees: ConversationTrees, tree: Path, store: Path, *, is_deleted: bool
+) -> None:
+    commit(tree, store, "one\n")
+    for path in store.glob("??/*"):
+        path.unlink()
+    if is_deleted:
+        branch = trees.end_blocking(ONE, "Keep it")
+        assert git(workspace, "show", f"{branch}:a.txt") == "one"
+    else:
+        assert trees.status_blocking(ONE) is not None
+        trees.merge_blocking(ONE, "Merge it", lambda _: None)
+        assert (workspace / "a.txt").read_text() == "one\n"
+    assert "missing" not in git(workspace, "fsck")
