@@ -19,7 +19,8 @@ from gateway.observability.paths import PathView
 from gateway.skills import WorkspaceSkills
 from gateway.turns.workspace_lock import LocksOfServers, WorkspaceLock
 from gateway.workspaces import AgentWorkspace, Workspaces
-from gateway.worktrees.worktrees import ConversationTrees, read_kept_blocking
+from gateway.worktrees.kept_marks import read_kept_blocking
+from gateway.worktrees.worktrees import ConversationTrees
 from policies.rules import Rules
 from policies.tools import ToolGate
 

@@ -24,7 +24,8 @@ from gateway.turns.sanitizer import Mask, OutputSanitizer
 from gateway.turns.workspace_lock import WorkspaceLock
 from gateway.turns.workspaces import OpenWorkspace, OpenWorkspaces
 from gateway.worktrees.git import GitFailed
-from gateway.worktrees.worktrees import ConversationTrees, Merged, remove_kept_blocking
+from gateway.worktrees.kept_marks import remove_kept_blocking
+from gateway.worktrees.worktrees import ConversationTrees, Merged
 from memory.clock import Now
 from memory.errors import StoreUnavailable
 

@@ -14,7 +14,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +39,8 @@ Enclose = Callable[[Path, Path], Sequence[str]]
 
 MOST_NAMED: Final = 50
 """Files that an error names."""
-_NAME: Final = re.compile(r"cnv_[a-z0-9]{1,64}")
+NAME: Final = re.compile(r"cnv_[a-z0-9]{1,64}")
+"""Of a conversation."""
 _READY: Final = "candor-ready"
 """In a work tree's part of the repository: it was made whole."""
 _QUOTED: Final = re.compile(r"^error: .*?'(.+?)'", re.MULTILINE)
@@ -109,7 +110,7 @@ class ConversationTrees:
         """Return whether a conversation can have a work tree: the workspace is a repository with a
         commit.
         """
-        return _NAME.fullmatch(conversation_id) is not None and self._has_commit()
+        return NAME.fullmatch(conversation_id) is not None and self._has_commit()
 
     def open_blocking(self, conversation_id: str) -> Path:
         """Return the folder of a conversation's work tree, which is made if it is missing.
@@ -459,23 +460,6 @@ class ConversationTrees:
     def _index(self, conversation_id: str) -> Path:
         self._own_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._own_dir / f"{conversation_id}.index"
-
-
-def read_kept_blocking(folder: Path) -> Mapping[Path, str | None]:
-    """Return the files with which an earlier release marked conversations that have a work tree, by
-    whose ids they are named, each with its merge that has not ended.
-    """
-    marks = [path for path in sorted(folder.glob("cnv_*")) if _NAME.fullmatch(path.name)]
-    journals = [mark.with_suffix(".merge") for mark in marks]
-    merging = [journal.read_text("utf-8") if journal.exists() else None for journal in journals]
-    return dict(zip(marks, merging, strict=True))
-
-
-def remove_kept_blocking(marks: Iterable[Path]) -> None:
-    """Remove files that `read_kept_blocking` has read."""
-    for mark in marks:
-        mark.with_suffix(".merge").unlink(missing_ok=True)
-        mark.unlink()
 
 
 def _own(conversation_id: str) -> tuple[str, ...]:
