@@ -12,6 +12,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import BinaryIO, Final
 
@@ -108,19 +109,28 @@ def _copy_checked(source: BinaryIO, target: BinaryIO, name: str) -> bool:
 def _take_pack(main: WorkTree, files: RepositoryFiles, store: Sequence[str], name: str) -> bool:
     """Move a pack, whose objects git names by their content; return False if it is damaged.
 
-    A damaged one gets another name, under which nothing reads it.
+    A damaged one, or what is no file, gets another name, under which nothing reads it.
     """
-    try:
-        with files.open((*store, name)) as pack:
-            main.run_blocking("index-pack", "--stdin", "--fix-thin", given=pack)
-    except GitFailed as exc:
-        if "No space left" in exc.errors:
-            raise
-        _log.warning("pack_not_taken_in", extra={"reason": str(exc)})
-        files.rename((*store, name), f"{name}.damaged")
+    place = (*store, name)
+    if not (files.has_file(place) and _is_indexed(main, files, place)):
+        with suppress(OSError):  # a command may have closed the folder
+            files.rename(place, f"{name}.damaged")
         return False
     stem = name.removesuffix(".pack")
     for beside in files.names(store):
         if beside.startswith(f"{stem}."):
             files.remove((*store, beside))
+    return True
+
+
+def _is_indexed(main: WorkTree, files: RepositoryFiles, place: Sequence[str]) -> bool:
+    """Copy a pack into the repository; return False if git finds it damaged."""
+    try:
+        with files.open(place) as pack:
+            main.run_blocking("index-pack", "--stdin", "--fix-thin", given=pack)
+    except GitFailed as exc:
+        if "No space left" in exc.errors:
+            raise
+        _log.warning("pack_not_taken_in", extra={"reason": str(exc)})
+        return False
     return True

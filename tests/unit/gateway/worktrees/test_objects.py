@@ -71,13 +71,13 @@ def files(store: Path) -> list[str]:
 def test_what_a_command_committed_is_taken_into_the_repository(
     workspace: Path, trees: ConversationTrees, tree: Path, store: Path, *, is_packed: bool
 ) -> None:
-    made = commit(tree, store, "one\n")
+    made = commit(tree, store, content := f"one{' ' * 3_000_000}{'x' * 700}\n")
     if is_packed:
         in_box(tree, store, "repack", "-adlqn")
         assert any(store.glob("pack/*.pack"))
     assert trees.has_new_blocking(ONE)
     trees.take_in_blocking(ONE)
-    assert git(workspace, "show", f"{made}:a.txt") == "one"
+    assert git(workspace, "show", f"{made}:a.txt") == content.strip()
     git(workspace, "fsck", "--strict")
     assert files(store) == ["alternates"]
     assert not trees.has_new_blocking(ONE)
@@ -122,7 +122,10 @@ def test_an_object_that_is_not_what_its_name_says_is_left_out(
     pack = store / "pack" / f"pack-{'0' * 40}.pack"
     pack.parent.mkdir(exist_ok=True)
     pack.write_bytes(b"PACK none")
-    pack.with_suffix(".idx").touch()
+    pipe = pack.with_name(f"pack-{'1' * 40}.pack")
+    os.mkfifo(pipe)
+    for one in (pack, pipe):
+        one.with_suffix(".idx").touch()
     trees.take_in_blocking(ONE)
     assert git(workspace, "show", f"{made}:a.txt") == "one"
     git(workspace, "fsck", "--strict")
