@@ -62,8 +62,7 @@ class Arrivals:
             turn = None if last is None else await self._parts.turns.get(last)
             if attempt and last is not None and turn is None:
                 raise NotFound("The turn of this request was deleted.")
-            is_counted = attempt and turn is not None and self._may_wait(turn, name)
-            if turn is not None and (is_counted or is_wanted(turn)):
+            if turn is not None and ((attempt and self._may_wait(turn, name)) or is_wanted(turn)):
                 return Accepted(conversation_id=turn.conversation_id, turn_id=turn.id)
             try:
                 return await take(free)
