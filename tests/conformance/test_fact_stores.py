@@ -8,13 +8,11 @@ import pytest
 
 from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
-from memory.facts.keeper import FactKeeper
 from memory.facts.told import NewFact, ToldTurn
-from memory.service.forgetting import Forgetting
 from memory.stores.database import SqlDatabase
-from memory.stores.sqlite.items import SqlItemStore
 from tests.conformance.suites.item_values import ANN, AT
-from tests.support.episodes import open_memory_in, recorder_on
+from tests.support.episodes import open_memory_in
+from tests.support.fact_keepers import forgetting_on, keeper_on
 from tests.support.postgres import empty_schema_blocking
 
 
@@ -22,17 +20,8 @@ class Facts:
     """Facts of a person on an engine."""
 
     def __init__(self, database: SqlDatabase) -> None:
-        recording = recorder_on(database).recording
-        self.forgetting = Forgetting(database, backends=[], recording=recording, now=lambda: AT)
-        self.keeper = FactKeeper(
-            database,
-            items=SqlItemStore(database),
-            deliver_to=[],
-            recording=recording,
-            mask=str,
-            now=lambda: AT,
-            forget_all=self.forgetting.forget_all,
-        )
+        self.forgetting = forgetting_on(database)
+        self.keeper = keeper_on(database)
 
     async def tell(self, text: str, evidence: str, *replaces: str) -> Fact:
         new = NewFact(text=text, origin="request", evidence=evidence, replaces=replaces)

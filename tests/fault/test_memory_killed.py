@@ -12,16 +12,14 @@ from memory.episodes.turn import read_turn
 from memory.episodes.writer import MemoryWriter
 from memory.facts.evidence import Message, said_in
 from memory.facts.fact import Fact
-from memory.facts.keeper import FactKeeper
 from memory.facts.told import NewFact, ToldTurn
 from memory.intents.chronicle import SqlChronicle
 from memory.items.ids import derived_id
 from memory.items.scope import Scope
-from memory.service.forgetting import Forgetting
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import SqlItemStore
 from tests.support.crash_images import at_points, crashed_everywhere, texts
 from tests.support.episodes import AT, opened_on, recorder_on, turn_intents
+from tests.support.fact_keepers import forgetting_on, keeper_on
 
 COMMANDS = {
     "trn_1": "deploy the shop",
@@ -57,25 +55,10 @@ async def remember(database: Database) -> int:
     ).drain()
 
 
-def forgetting_on(database: Database) -> Forgetting:
-    recording = recorder_on(database).recording
-    return Forgetting(database, backends=["vector"], recording=recording, now=lambda: AT)
-
-
 async def forget(database: Database) -> bool:
     """Forget what the first turn became."""
-    return await forgetting_on(database).forget(derived_id("epi", "trn_1"), Scope(owner_id="ann"))
-
-
-def keeper_on(database: Database) -> FactKeeper:
-    return FactKeeper(
-        database,
-        items=SqlItemStore(database),
-        deliver_to=["vector"],
-        recording=recorder_on(database).recording,
-        mask=str,
-        now=lambda: AT,
-        forget_all=forgetting_on(database).forget_all,
+    return await forgetting_on(database, "vector").forget(
+        derived_id("epi", "trn_1"), Scope(owner_id="ann")
     )
 
 
@@ -102,7 +85,7 @@ async def tell(
         replaces=[replaces] if replaces else [],
     )
     prove = partial(said_in, messages=[Message(turn.turn_id, message)])
-    return await keeper_on(database).remember(new, turn, prove)
+    return await keeper_on(database, "vector").remember(new, turn, prove)
 
 
 async def keep(database: Database) -> None:
@@ -215,7 +198,7 @@ async def test_a_kill_after_a_call_that_forgot_leaves_all_or_nothing_and_is_told
         await tell(database, 2, told[2])
 
     async def forget_one(database: Database) -> None:
-        turn, keeper = turn_of(3, words), keeper_on(database)
+        turn, keeper = turn_of(3, words), keeper_on(database, "vector")
         (fact,) = [one for one in await keeper.store.holding("ann") if one.text == told[1]]
         prove = partial(said_in, messages=[Message(turn.turn_id, words)])
         await keeper.forget([fact.id], words, turn, prove)
@@ -224,7 +207,7 @@ async def test_a_kill_after_a_call_that_forgot_leaves_all_or_nothing_and_is_told
         facts = await texts(database, "SELECT body FROM items WHERE kind = 'fact'")
         stands: list[object] = []
         for _ in range(2):
-            kept = await keeper_on(database).conclude(
+            kept = await keeper_on(database, "vector").conclude(
                 turn_of(3, words), remembered=False, forgot=False
             )
             stands = [(one.text, one.earlier) for one in kept.forgotten]

@@ -8,14 +8,12 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 
-from memory.facts.keeper import FactKeeper
 from memory.facts.learner import MAX_CALLS, MAX_QUESTIONS_AN_HOUR, FactLearner
 from memory.items.scope import Scope
 from memory.remote.small_model import ModelUnavailable
-from memory.service.forgetting import Forgetting
 from memory.stores.sqlite.database import Database
-from memory.stores.sqlite.items import SqlItemStore
-from tests.support.episodes import make_turn, recorder_on
+from tests.support.episodes import make_turn
+from tests.support.fact_keepers import keeper_on
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 SECRET = "sk-ant-api03-" + "k7Qz" * 22 + "AA"
@@ -34,17 +32,7 @@ class Learned:
         self.answer = answer
         self.prompts: list[str] = []
         self.results: list[str] = []
-        recording = recorder_on(database).recording
-        forgetting = Forgetting(database, backends=[], recording=recording, now=lambda: AT)
-        self.keeper = FactKeeper(
-            database,
-            items=SqlItemStore(database),
-            deliver_to=[],
-            recording=recording,
-            mask=str,
-            now=lambda: AT,
-            forget_all=forgetting.forget_all,
-        )
+        self.keeper = keeper_on(database)
         self.learner = FactLearner(
             self._ask, keeper=self.keeper, now=lambda: AT, on_result=self.results.append
         )
