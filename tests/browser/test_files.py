@@ -3,6 +3,7 @@
 Their names and contents are hostile throughout.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,10 +29,12 @@ SEND_FILES = """([name, kind]) => {
 
 
 @contextmanager
-def held_uploads(chat: ChatPage) -> Iterator[list[Route]]:
-    """Keep the page's uploads on their way until they are continued."""
+def held_requests(
+    chat: ChatPage, url: str | re.Pattern[str] = "**/workspace/files*"
+) -> Iterator[list[Route]]:
+    """Keep the page's requests, its uploads if nothing else is named, until they are continued."""
     held: list[Route] = []
-    chat.page.route("**/workspace/files*", lambda route: held.append(route))  # noqa: PLW0108  Playwright marks it
+    chat.page.route(url, lambda route: held.append(route))  # noqa: PLW0108  Playwright marks it
     try:
         yield held
     finally:
@@ -114,6 +117,31 @@ def test_a_file_is_offered_beside_chinese_text(
     chat.get("completion").first.click()
 
     expect(chat.composer).to_have_value(f"{before}kettle.md ")
+
+
+@pytest.mark.parametrize("take", ["Enter", "Tab", "click"])
+def test_a_completion_replaces_what_was_typed_before_the_next_list(
+    chat: ChatPage, server: LiveServer, take: str
+) -> None:
+    for name in ("kettle.md", "kelp.md"):
+        (server.workspace / name).write_text("x", encoding="utf-8")
+    offered = chat.get("completion")
+    chat.composer.press_sequentially("see @ke")
+    expect(offered).to_have_count(2)
+    expect(offered.first).to_contain_text("kelp.md")
+    newest = re.compile(r"/workspace\?q=kettle&")
+
+    with held_requests(chat, newest) as held:
+        with chat.page.expect_request(newest):
+            chat.composer.press_sequentially("ttle")
+        if take == "click":
+            offered.filter(has_text="kettle.md").click()
+        else:
+            chat.composer.press(take)
+            held[0].continue_()
+
+        expect(chat.composer).to_have_value("see kettle.md ")
+        expect(offered).to_have_count(0)
 
 
 def test_no_file_is_offered_within_an_address(chat: ChatPage, server: LiveServer) -> None:
@@ -313,7 +341,7 @@ def test_attached_files_stay_with_the_draft_over_a_reload(chat: ChatPage) -> Non
 
 
 def test_a_file_whose_upload_a_reload_cut_off_is_named(chat: ChatPage) -> None:
-    with held_uploads(chat):
+    with held_requests(chat):
         chat.page.evaluate(SEND_FILES, ["cut off.txt", "drop"])
         expect(chat.get("attachment")).to_have_count(1)
 
@@ -342,7 +370,7 @@ def test_a_refused_file_is_named_and_not_offered_again(chat: ChatPage, tmp_path:
 
 
 def test_a_message_waits_for_the_upload_and_is_sent_then(chat: ChatPage) -> None:
-    with held_uploads(chat) as held:
+    with held_requests(chat) as held:
         chat.page.evaluate(SEND_FILES, ["late.txt", "drop"])
         chat.composer.fill("read what comes late")
         chat.composer.press("Enter")
@@ -361,7 +389,7 @@ def test_a_message_waits_for_the_upload_and_is_sent_then(chat: ChatPage) -> None
 
 def test_a_failed_upload_does_not_send_the_message_that_waits_for_it(chat: ChatPage) -> None:
     chat.witness.network_may_fail = True
-    with held_uploads(chat) as held:
+    with held_requests(chat) as held:
         chat.page.evaluate(SEND_FILES, ["lost.txt", "drop"])
         chat.composer.fill("read what is lost")
         chat.composer.press("Enter")
@@ -383,7 +411,7 @@ def test_a_failed_upload_does_not_send_the_message_that_waits_for_it(chat: ChatP
 
 def test_an_upload_is_cancelled_with_its_chip(chat: ChatPage) -> None:
     chat.witness.network_may_fail = True  # the browser notes it as failed
-    with held_uploads(chat):
+    with held_requests(chat):
         chat.page.evaluate(SEND_FILES, ["unwanted.txt", "drop"])
         chat.composer.fill("without it")
         chat.composer.press("Enter")

@@ -18,6 +18,9 @@ export class Suggestions {
   #place = null;
   #asked = 0;
   #timer = null;
+  // The list on its way, for what was typed since the shown one was asked for.
+  #isOutdated = false;
+  #isTakenOnArrival = false;
   #dismissed = null;
 
   /** `sources`: see `suggestion-sources.js`. `inserted()` hears that the text was completed. */
@@ -42,6 +45,8 @@ export class Suggestions {
   close() {
     this.#asked += 1;
     clearTimeout(this.#timer);
+    this.#isOutdated = false;
+    this.#isTakenOnArrival = false;
     this.#list.hidden = true;
     this.#list.replaceChildren();
     this.#field.removeAttribute("aria-activedescendant");
@@ -52,11 +57,17 @@ export class Suggestions {
     if (!this.isOpen) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) this.#move((this.#at + step + this.#items.length) % this.#items.length);
-    else if (event.key === "Enter" || event.key === "Tab") this.#choose(this.#items[this.#at]);
+    else if (event.key === "Enter" || event.key === "Tab") this.#take();
     else if (event.key === "Escape") this.#dismiss();
     else return false;
     event.preventDefault();
     return true;
+  }
+
+  /** Take the marked suggestion; where a list for the newest text is on its way, the first of that one. */
+  #take() {
+    if (this.#isOutdated) this.#isTakenOnArrival = true;
+    else this.#choose(this.#items[this.#at]);
   }
 
   #dismiss() {
@@ -73,20 +84,32 @@ export class Suggestions {
       this.close();
       return;
     }
+    const place = { ...found.place, end: selectionStart };
+    if (this.isOpen && this.#place.start !== place.start) this.close();
+    // A row of the shown list that is clicked replaces what was typed since, too.
+    this.#place = place;
+    this.#isOutdated = this.isOpen;
+    this.#isTakenOnArrival = false;
     const asked = ++this.#asked;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(async () => {
-      const items = await found.source.load(found.place.query).catch(() => []);
-      if (asked === this.#asked) this.#show(items, { ...found.place, end: selectionStart });
+      const items = await found.source.load(place.query).catch(() => []);
+      if (asked === this.#asked) this.#show(items);
     }, PAUSE_MS);
   }
 
-  #show(items, place) {
+  #show(items) {
+    const isTaken = this.#isTakenOnArrival;
     this.#items = items;
-    this.#place = place;
+    this.#isOutdated = false;
+    this.#isTakenOnArrival = false;
     this.#list.hidden = items.length === 0;
     if (this.#list.hidden) {
       this.#field.removeAttribute("aria-activedescendant");
+      return;
+    }
+    if (isTaken) {
+      this.#choose(items[0]);
       return;
     }
     this.#list.replaceChildren(...items.map((item, index) => this.#row(item, index)));
@@ -99,7 +122,7 @@ export class Suggestions {
     remove?.addEventListener("click", (event) => {
       event.stopPropagation();
       item.remove();
-      this.#show(this.#items.filter((other) => other !== item), this.#place);
+      this.#show(this.#items.filter((other) => other !== item));
     });
     return el("li", { class: "completion", id: `suggestion-${index}`, role: "option", "data-testid": "completion", onclick: () => this.#choose(item), onpointermove: () => this.#move(index) },
       icon(item.icon), el("bdi", { class: "completion-label" }, showHidden(item.label)), el("bdi", { class: "completion-detail" }, showHidden(item.detail)), remove);
