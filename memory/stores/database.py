@@ -6,6 +6,7 @@ are SQL that SQLite and PostgreSQL both read, with `?` or `:name` for values. Co
 texts, bytes and floating-point numbers; a truth value is 0 or 1.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,6 +93,24 @@ def send(connection: Connection, sql: str, parameters: Parameters = ()) -> Rows:
         rows = cursor.fetchall()
         return lambda: rows
     return cursor.fetchall
+
+
+Values = Callable[[], list[Any]]
+"""Returns the values of a statement of one column that was sent."""
+
+
+def send_for_values(connection: Connection, sql: str, parameters: Parameters = ()) -> Values:
+    """Run a statement of one column of numbers or texts, as `send` does.
+
+    SQLite gives all of them in one row: its driver waits for the interpreter's lock at each.
+    """
+    if engine_of(connection) == "sqlite":
+        in_one = f"WITH given (one) AS ({sql}) SELECT json_group_array(one) FROM given"  # noqa: S608  of our own
+        row = connection.execute(in_one, parameters).fetchone()
+        values: list[Any] = json.loads(row[0])
+        return lambda: values
+    cursor = connection.execute(sql, parameters)
+    return lambda: [row[0] for row in cursor.fetchall()]
 
 
 class SqlDatabase(ABC):

@@ -3,19 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
-from typing import Any
 
 from memory.items.seen import Seen
 from memory.items.timespan import TimeSpan
 from memory.recall.question_words import QuestionWords
-from memory.stores.database import Connection
+from memory.stores.database import Connection, Values, send_for_values
 from memory.stores.sqlite.bm25 import Texts
 from memory.stores.sqlite.owner_index import (
-    MAX_COUNTED,
     OwnRows,
     RowCounts,
     is_many,
     look_up_blocking,
+    read_each_blocking,
     read_rows_blocking,
 )
 from memory.stores.sqlite.statements import id_list, placeholders, span_condition
@@ -101,13 +100,13 @@ class AskedWords:
             and self._rows[term].seqs is None
             and not is_many(self.count(term))
         ]
-        if self.own is None and missing:
-            expressions = [self._expression(self._having(term)) for term in missing]
-            found = look_up_blocking(self._connection, expressions, MAX_COUNTED)
+        if missing and (self.own is None or not self.own.others):
+            expressions = list(map(self._looked_up, missing))
+            found = read_each_blocking(self._connection, expressions)
             self._sets |= {
-                term: frozenset(rows.seqs)
-                for term, rows in zip(missing, found, strict=True)
-                if rows.seqs is not None
+                term: frozenset(seqs)
+                for term, seqs in zip(missing, found, strict=True)
+                if seqs is not None
             }
 
     def having(self, term: str, labels: str = "") -> frozenset[int]:
@@ -169,16 +168,21 @@ class AskedWords:
     @cached_property
     def _mentioned(self) -> frozenset[int]:
         """The rows of items that were shown, or made of what was said."""
-        return frozenset(row[0] for row in self._found_mentioned)
+        return frozenset(self._found_mentioned())
 
     def _found(self, terms: Mapping[str, str]) -> Sequence[Rows]:
         """Look up terms, of which the expressions are given."""
-        if self.own is None:
-            return look_up_blocking(self._connection, list(terms.values()))
-        if not self.own.others:
-            return look_up_blocking(self._connection, list(map(self._having, terms)))
+        if self.own is None or not self.own.others:
+            return look_up_blocking(self._connection, list(map(self._looked_up, terms)))
         found = map(self._read_term, terms)
         return [Rows(len(seqs), None if is_many(len(seqs)) else seqs) for seqs in found]
+
+    def _looked_up(self, term: str) -> str:
+        """Return the expression for a term in what may be read; that is all there is where no one
+        else has rows.
+        """
+        having = self._having(term)
+        return self._expression(having) if self.own is None else having
 
     def _read_term(self, term: str, count: int = 0) -> Sequence[int]:
         """Return the rows that have a term, see `read_rows_blocking`; use the owner's remembered
@@ -202,11 +206,12 @@ class AskedWords:
         return self.index.having(term, self.word(term).stem)
 
 
-def _ask_for_mentioned(connection: Connection, seen: Seen) -> Iterable[Any]:
-    """Return the rows, yet to be waited for, of items that were shown or made of what was said."""
+def _ask_for_mentioned(connection: Connection, seen: Seen) -> Values:
+    """Ask for the rows of items that were shown or made of what was said."""
     if not seen.turns and not seen.shown:
-        return ()
-    return connection.execute(
+        return list
+    return send_for_values(
+        connection,
         "SELECT seq FROM items WHERE id IN (SELECT value FROM json_each(?)) UNION ALL"
         " SELECT seq FROM items WHERE turn_id IN (SELECT value FROM json_each(?))",
         (id_list(seen.shown), id_list(seen.turns)),

@@ -25,9 +25,9 @@ BUSY_MS: Final = 5000
 """How long a statement waits for another process, such as a backup, that has locked the file."""
 MAX_READERS: Final = 4
 _READER_BUSY_MS: Final = 1000
-_STEPS: Final = 4000
-"""Steps of SQLite between two looks at whether a reader's work is still wanted: below a
-millisecond."""
+_STEPS: Final = 40_000
+"""Steps of SQLite between two looks at whether a reader's work is still wanted: some milliseconds.
+Each look waits for the interpreter's lock."""
 _FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., str]]]] = {
     "casefold": (1, str.casefold),
     "grams": (2, grams),

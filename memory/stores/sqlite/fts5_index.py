@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from memory.stores.database import Connection
 from memory.stores.sqlite.statements import insert_blocking
@@ -16,7 +16,13 @@ _AS_A_DIGEST: Final = 16
 
 
 class Fts5Index:
-    """The table `item_words`, with a column for each field of `IndexedTerms`."""
+    """The table `item_words`, with a column for each field of `IndexedTerms`.
+
+    What is read comes as one JSON value: Python's driver takes the interpreter's lock again for
+    each row and each statement, and waits for it whenever the loop is at work.
+    """
+
+    few = 200
 
     def put_blocking(self, writer: Connection, seq: int, terms: IndexedTerms) -> None:
         self.remove_blocking(writer, seq)
@@ -56,9 +62,7 @@ class Fts5Index:
     def rows_blocking(
         self, reader: Connection, expression: str, limit: int, *, newest: bool
     ) -> list[int]:
-        """See `WordIndex`. The rows come as one JSON value, which is twice as quick as one row
-        after another.
-        """
+        """See `WordIndex`."""
         order = " ORDER BY rowid DESC" if newest else ""
         row = reader.execute(
             "SELECT json_group_array(rowid) FROM (SELECT rowid FROM item_words"  # noqa: S608
@@ -71,26 +75,40 @@ class Fts5Index:
     def look_up_blocking(
         self, reader: Connection, expressions: Sequence[str], most: int, counted: int
     ) -> list[Rows]:
-        return [self._rows_of(reader, expression, most, counted) for expression in expressions]
+        read = self._of_each(reader, "json_group_array(rowid)", expressions, most + 1)
+        many = [asked for asked, seqs in zip(expressions, read, strict=True) if len(seqs) > most]
+        counts = dict(zip(many, self._of_each(reader, "count(*)", many, counted), strict=True))
+        return [
+            Rows(counts[asked], None) if asked in counts else Rows(len(seqs), seqs)
+            for asked, seqs in zip(expressions, read, strict=True)
+        ]
 
     def read_blocking(self, reader: Connection, seqs: Sequence[int]) -> Iterator[IndexedRow]:
         places = ", ".join(map(str, seqs))
-        rows = reader.execute(
-            "SELECT seq, items.id, kind, labels, c4, c0, c1, c2, c3 FROM items"  # noqa: S608
-            f" JOIN item_words_content AS words ON words.id = seq WHERE seq IN ({places})"
-        )
-        for seq, item_id, kind, labels, characters, *columns in rows:
+        row = reader.execute(
+            "SELECT json_group_array(json_array(seq, items.id, kind, labels, c4, c0, c1, c2, c3))"  # noqa: S608
+            " FROM items JOIN item_words_content AS words ON words.id = seq"
+            f" WHERE seq IN ({places})"
+        ).fetchone()
+        for seq, item_id, kind, labels, characters, *columns in json.loads(row[0]):
             yield IndexedRow(seq, item_id, kind, labels, characters, columns)
 
-    def _rows_of(self, reader: Connection, expression: str, most: int, counted: int) -> Rows:
-        found = self.rows_blocking(reader, expression, most + 1, newest=False)
-        if len(found) <= most:
-            return Rows(len(found), found)
-        return Rows(self._count_blocking(reader, expression, counted), None)
-
-    def _count_blocking(self, reader: Connection, expression: str, most: int = -1) -> int:
+    def _of_each(
+        self, reader: Connection, what: str, expressions: Sequence[str], limit: int
+    ) -> list[Any]:
+        """Return what an aggregate makes of so many rows that fit, for each of the expressions."""
+        if not expressions:
+            return []
         row = reader.execute(
-            "SELECT count(*) FROM (SELECT 1 FROM item_words WHERE item_words MATCH ? LIMIT ?)",
-            (expression, most),
+            f"SELECT json_group_object(key, (SELECT {what} FROM (SELECT rowid FROM item_words"  # noqa: S608
+            " WHERE item_words MATCH asked.value LIMIT ?))) FROM json_each(?) AS asked",
+            (limit, json.dumps(expressions)),
+        ).fetchone()
+        found = json.loads(row[0])
+        return [found[str(number)] for number in range(len(expressions))]
+
+    def _count_blocking(self, reader: Connection, expression: str) -> int:
+        row = reader.execute(
+            "SELECT count(*) FROM item_words WHERE item_words MATCH ?", (expression,)
         ).fetchone()
         return int(row[0])

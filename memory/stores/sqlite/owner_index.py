@@ -174,12 +174,21 @@ def read_rows_blocking(connection: Connection, expression: str, *, count: int = 
     return index.rows_blocking(connection, expression, MAX_COUNTED, newest=is_many(count))
 
 
-def look_up_blocking(
-    connection: Connection, expressions: Sequence[str], most: int = MAX_RANKED
-) -> Sequence[Rows]:
+def look_up_blocking(connection: Connection, expressions: Sequence[str]) -> Sequence[Rows]:
     """Return the rows that match each of the expressions, counted to `MAX_COUNTED`; of those with
-    more than `most` only how many they are.
+    more than is quick to read only how many they are.
     """
     index = word_index_of(connection)
-    most = min(most, MAX_COUNTED - 1)
+    most = min(index.few, MAX_COUNTED - 1)
     return index.look_up_blocking(connection, expressions, most, MAX_COUNTED)
+
+
+def read_each_blocking(
+    connection: Connection, expressions: Sequence[str]
+) -> Sequence[Sequence[int] | None]:
+    """Return the rows that match each of the expressions; None in place of `MAX_COUNTED` and
+    more.
+    """
+    index = word_index_of(connection)
+    found = index.look_up_blocking(connection, expressions, MAX_COUNTED - 1, MAX_COUNTED)
+    return [rows.seqs for rows in found]

@@ -73,7 +73,11 @@ class Stems:
             "INSERT INTO words (rowid, word) SELECT key, value FROM json_each(?)",
             (json.dumps(words),),
         )
-        for number, stem in self._table.execute("SELECT doc, term FROM stems ORDER BY doc, term"):
+        row = self._table.execute(
+            "SELECT json_group_array(json_array(doc, term))"
+            " FROM (SELECT doc, term FROM stems ORDER BY doc, term)"
+        ).fetchone()
+        for number, stem in json.loads(row[0]):
             made[words[number]] += stem
         self._table.execute("ROLLBACK")
         return made

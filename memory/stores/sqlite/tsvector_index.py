@@ -26,6 +26,8 @@ _PLAN: Final = (
 class TsvectorIndex:
     """The table `item_words`: lexemes, and the terms that rows are ranked by, a line a column."""
 
+    few = 3000  # each of them is a few bytes, and a statement more is a way to the server and back
+
     def __init__(self) -> None:
         self._stems = Stems()
 

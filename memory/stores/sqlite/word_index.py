@@ -53,6 +53,10 @@ class IndexedRow(NamedTuple):
 class WordIndex(Protocol):
     """The terms of items by their rows. An expression finds the same rows on every engine."""
 
+    @property
+    def few(self) -> int:
+        """Rows of an expression that are as quick to read as to count."""
+
     def put_blocking(self, writer: Connection, seq: int, terms: IndexedTerms) -> None:
         """Index a row, again if it was indexed before."""
 
