@@ -95,6 +95,8 @@ class VectorIndexer:
         self._turn = anyio.Lock()
         self._unanswered: str | None = None
         """Why the last question got no vector; None if it got one."""
+        self._has_answered = False
+        """True once a question got a vector: the model of the first is yet to be loaded."""
 
     @property
     def place(self) -> str | None:
@@ -146,18 +148,20 @@ class VectorIndexer:
 
     async def find(self, question: Question, *, limit: int) -> RetrieverAnswer:
         """Find what is near in meaning."""
-        if self._state == "rebuilding":
-            is_missed = bool(await self._source.after(0, 1))  # nothing is, where nothing is stored
-            return RetrieverAnswer(degraded=("vector_rebuilding",) if is_missed else ())
         if self._state == "failing":
             return RetrieverAnswer(degraded=("vector_error",))
+        is_rebuilding = self._state == "rebuilding"
+        if (is_rebuilding or not self._has_answered) and not await self._source.after(0, 1):
+            return RetrieverAnswer()  # where nothing is stored, nothing is missed
+        if is_rebuilding:
+            return RetrieverAnswer(degraded=("vector_rebuilding",))
         try:
             vector = await self._embedder.embed_question(question.text[-_MAX_QUESTION_CHARS:])
         except BackendUnavailable as exc:
             self._unanswered = str(exc)
             is_resting = isinstance(exc, BackendResting)
             return RetrieverAnswer(degraded=("breaker_open" if is_resting else "vector_error",))
-        self._unanswered = None
+        self._unanswered, self._has_answered = None, True
         if not any(vector):
             return RetrieverAnswer()
         try:

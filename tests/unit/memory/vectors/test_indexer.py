@@ -14,7 +14,7 @@ from memory.items.item import KINDS
 from memory.items.scope import Scope
 from memory.items.store import NumberedItem
 from memory.outbox.backend import BackendHealth
-from memory.recall.retrievers import Question
+from memory.recall.retrievers import Question, RetrieverAnswer
 from memory.vectors.indexer import IndexFiles, VectorIndexer
 from memory.vectors.protocol import IndexState, IndexUnavailable, VectorEntry
 from tests.support.exact_index import ADA, ExactVectorIndex, Rows, sound
@@ -264,6 +264,23 @@ async def test_a_server_that_fails_leaves_words_and_is_told_until_it_answers() -
         remote.fault = None
         assert await found(indexer, "green tea") == ["epi_1"]
         assert (await indexer.check()).state == "ok"
+
+
+async def test_no_model_is_waited_for_where_nothing_is_stored() -> None:
+    class Loading(Remote):
+        async def embed_question(self, text: str) -> Vector:
+            await anyio.sleep_forever()
+            return await super().embed_question(text)
+
+    rows = Rows()
+    files = IndexFiles(open=lambda *_: Fragile(), is_sound=lambda *_: sound())
+    async with running(VectorIndexer(files, Loading(), rows, rows)) as indexer:
+        with anyio.fail_after(30):
+            assert await indexer.find(asked("tea"), limit=5) == RetrieverAnswer()
+        rows.items = Rows("green tea").items
+        with anyio.move_on_after(0.05) as waiting:
+            await indexer.find(asked("tea"), limit=5)
+        assert waiting.cancelled_caught
 
 
 async def test_vectors_of_another_dimension_mean_another_model_and_the_index_is_made_anew() -> None:
