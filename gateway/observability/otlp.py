@@ -9,7 +9,7 @@ into it (MCP's, Chroma's) record what is said.
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -39,9 +39,12 @@ _CALLER: Final = TraceContextTextMapPropagator()
 class OtelTracer:
     """See `Tracer`."""
 
-    def __init__(self, processor: SpanProcessor) -> None:
-        """Take what gets the spans. Blocking."""
+    def __init__(
+        self, processor: SpanProcessor, stop_sending: Callable[[], None] = lambda: None
+    ) -> None:
+        """Take what gets the spans, and what ends its attempts to send them. Blocking."""
         self._processor = processor
+        self._stop_sending = stop_sending
         provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
         provider.add_span_processor(processor)
         self._tracer = provider.get_tracer(_NAME, VERSION)
@@ -56,6 +59,7 @@ class OtelTracer:
         closing = threading.Thread(target=self._processor.shutdown, daemon=True)
         closing.start()
         closing.join(_CLOSE_S)
+        self._stop_sending()  # or the SDK would try again for half a minute
 
 
 class OtelSpan:
@@ -94,6 +98,7 @@ class _CountingExporter(SpanExporter):
     def __init__(self, exporter: SpanExporter, on_lost: OnLost) -> None:
         self._exporter = exporter
         self._on_lost = on_lost
+        self._is_shut = False
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         result = self._exporter.export(spans)
@@ -102,7 +107,10 @@ class _CountingExporter(SpanExporter):
         return result
 
     def shutdown(self) -> None:
-        self._exporter.shutdown()
+        """Send nothing any more; idempotent, which the SDK's exporter reports as a mistake."""
+        if not self._is_shut:
+            self._is_shut = True
+            self._exporter.shutdown()
 
 
 class _HeadsAlone(requests.Session):
@@ -126,7 +134,7 @@ def make_tracer_blocking(endpoint: str, on_lost: OnLost) -> OtelTracer:
     logging.getLogger("opentelemetry.util.re").setLevel(logging.ERROR)  # it shows whole headers
     sender = OTLPSpanExporter(endpoint=endpoint, session=_HeadsAlone())
     exporter = _CountingExporter(sender, on_lost)
-    return OtelTracer(BatchSpanProcessor(exporter))
+    return OtelTracer(BatchSpanProcessor(exporter), exporter.shutdown)
 
 
 def _resource() -> Resource:

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import suppress
 
 import anyio
@@ -14,6 +13,8 @@ from gateway.version import VERSION
 from tests.support.trace_receivers import trace_receiver
 
 MOST_BYTES = 64 * 1024 * 1024
+SENDER = "OtelBatchSpanRecordProcessor"
+"""The name of the SDK's thread."""
 
 
 @pytest.fixture(autouse=True)
@@ -96,20 +97,19 @@ async def test_a_header_that_cannot_be_read_is_not_shown(
     assert "s3cret" not in caplog.text
 
 
-@pytest.fixture
-def silent() -> Iterator[str]:
-    """An endpoint that takes connections and never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-
-
-async def test_closing_does_not_wait_for_an_endpoint_that_hangs(
-    silent: str, monkeypatch: pytest.MonkeyPatch
+async def test_closing_does_not_wait_for_an_endpoint_that_hangs_and_ends_the_attempts(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The SDK alone would wait for half a minute, and for an answer an hour."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3600")
+    before = set(threading.enumerate())
     lost: list[int] = []
-    with anyio.fail_after(20):
-        await send_one(silent, lost)
-        await anyio.lowlevel.checkpoint()  # closing itself cannot be cancelled
-    assert lost == []
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # never answers
+        with anyio.fail_after(20):
+            await send_one(f"http://127.0.0.1:{listener.getsockname()[1]}", lost)
+            await anyio.lowlevel.checkpoint()  # closing itself cannot be cancelled
+        assert lost == []
+        sending = [one for one in set(threading.enumerate()) - before if one.name == SENDER]
+        assert len(sending) == 1
+    await anyio.to_thread.run_sync(sending[0].join, 10.0)
+    assert not sending[0].is_alive()
