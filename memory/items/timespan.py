@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 _DATE_CHARS: Final = 10
-"""Of a date without a time of day."""
+"""Of a date with hyphens."""
 _RANGE: Final = "from 0001-01-02 to 9999-12-30"
 """Dates that stay valid in UTC, also with the day that ends them."""
 
@@ -45,7 +45,7 @@ def _moment(name: str, text: str | None, *, whole_day: bool = False) -> datetime
         return None
     try:
         moment = datetime.fromisoformat(text)
-        if whole_day and len(text) == _DATE_CHARS:
+        if whole_day and _is_date(text):
             moment += timedelta(days=1)
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except ValueError:
@@ -55,8 +55,15 @@ def _moment(name: str, text: str | None, *, whole_day: bool = False) -> datetime
 
 
 def _mistake(text: str) -> str:
+    if _is_date(text[:_DATE_CHARS]):
+        return " with a time from 00:00 to 23:59, such as 2026-01-31T09:30:00Z"
+    return ", such as 2026-01-31"
+
+
+def _is_date(text: str) -> bool:
+    """Return whether a text is a date without a time of day, in any of the forms of ISO 8601."""
     try:
-        date.fromisoformat(text[:_DATE_CHARS])
+        date.fromisoformat(text)
     except ValueError:
-        return ", such as 2026-01-31"
-    return " with a time from 00:00 to 23:59, such as 2026-01-31T09:30:00Z"
+        return False
+    return True
