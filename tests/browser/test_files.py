@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Route, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.chat_page import ChatPage
 from tests.browser.test_safety import HOSTILE, IMAGE, expect_only_text
@@ -123,25 +123,62 @@ def test_a_file_is_offered_beside_chinese_text(
 def test_a_completion_replaces_what_was_typed_before_the_next_list(
     chat: ChatPage, server: LiveServer, take: str
 ) -> None:
+    offered = offer_two_files(chat, server)
+    with held_requests(chat, re.compile(r"/workspace\?q=ket")):
+        chat.composer.press_sequentially("ttle")
+        expect(offered).to_have_text(["kettle.md"])
+        if take == "click":
+            offered.click()
+        else:
+            chat.composer.press(take)
+
+    expect(chat.composer).to_have_value("see kettle.md ")
+    expect(offered).to_have_count(0)
+
+
+def test_the_mark_stays_where_the_arrows_led_it(chat: ChatPage, server: LiveServer) -> None:
+    offered = offer_two_files(chat, server)
+    chat.composer.press("ArrowDown")
+    with chat.page.expect_response(re.compile(r"/workspace\?q=ke\.?&")):
+        chat.composer.press("Backspace")
+        chat.composer.press_sequentially("e")
+    chat.composer.press("Enter")
+
+    expect(chat.composer).to_have_value("see kettle.md ")
+    expect(offered).to_have_count(0)
+
+
+def test_a_list_is_gone_with_the_text_it_was_for(chat: ChatPage, server: LiveServer) -> None:
+    chat.ask("my fern is green")
+    offered = offer_two_files(chat, server)
+    with held_requests(chat, re.compile(r"/workspace\?q=ket")) as held:
+        with chat.page.expect_request(re.compile(r"/workspace\?q=ket")):
+            chat.composer.press_sequentially("t")
+        chat.composer.press("Control+Shift+o")
+        expect(offered).to_have_count(0)
+        chat.composer.fill("another draft")
+        held[0].continue_()
+        chat.composer.press("Tab")
+        expect(chat.composer).to_have_value("another draft")
+
+
+def test_enter_sends_a_command_that_is_written_out(chat: ChatPage) -> None:
+    chat.ask("my fern is green")
+    chat.composer.press_sequentially("/clear")
+    expect(chat.get("completion")).to_have_count(1)
+
+    chat.composer.press("Enter")
+
+    expect(chat.get("welcome")).to_be_visible()
+
+
+def offer_two_files(chat: ChatPage, server: LiveServer) -> Locator:
     for name in ("kettle.md", "kelp.md"):
         (server.workspace / name).write_text("x", encoding="utf-8")
     offered = chat.get("completion")
     chat.composer.press_sequentially("see @ke")
-    expect(offered).to_have_count(2)
-    expect(offered.first).to_contain_text("kelp.md")
-    newest = re.compile(r"/workspace\?q=kettle&")
-
-    with held_requests(chat, newest) as held:
-        with chat.page.expect_request(newest):
-            chat.composer.press_sequentially("ttle")
-        if take == "click":
-            offered.filter(has_text="kettle.md").click()
-        else:
-            chat.composer.press(take)
-            held[0].continue_()
-
-        expect(chat.composer).to_have_value("see kettle.md ")
-        expect(offered).to_have_count(0)
+    expect(offered).to_have_text(["kelp.md", "kettle.md"])
+    return offered
 
 
 def test_no_file_is_offered_within_an_address(chat: ChatPage, server: LiveServer) -> None:

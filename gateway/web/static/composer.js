@@ -14,9 +14,11 @@ const MAX_CHARS = 200_000;
 const HINT_FROM_CHARS = 180_000;
 // Measuring the box lays the whole page out.
 const GROWS_BY_ITSELF = CSS.supports("field-sizing", "content");
-/** The person acted by key last: a device that reports no hover may have a keyboard. */
+/** The person acted by key last: a device that reports no hover may have a keyboard. What is typed into a field may come from a screen. */
 let isByKey = false;
-addEventListener("keydown", () => { isByKey = true; }, true);
+addEventListener("keydown", ({ ctrlKey, metaKey, altKey, target }) => {
+  isByKey ||= ctrlKey || metaKey || altKey || !target.closest?.("input, textarea");
+}, true);
 addEventListener("pointerdown", () => { isByKey = false; }, true);
 
 export class Composer {
@@ -127,7 +129,6 @@ export class Composer {
       return;
     }
     const text = [written, this.#attachments.take()].filter((part) => part.trim()).join("\n\n");
-    this.#suggestions.close();
     this.#recalled = null;
     this.text = "";
     send(text);
@@ -183,6 +184,7 @@ export class Composer {
 
   set text(text) {
     this.#isWaiting = false;
+    this.#suggestions.close(); // they were for another text
     this.#field.value = text;
     this.#changed();
   }

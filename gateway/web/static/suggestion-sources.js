@@ -1,4 +1,5 @@
 // What the message box offers: files of the workspace after `@`; commands, skills and saved prompts after `/`.
+// What is typed stands in the `name` of each.
 
 import { t } from "/static/i18n.js";
 import { listFolder, findFiles } from "/static/routes.js";
@@ -26,6 +27,7 @@ async function filesFor(query) {
     return {
       icon: isInside ? "folder" : "file",
       label: entry.name,
+      name: entry.path,
       detail: entry.path.slice(0, -entry.name.length).replace(/\/$/u, ""),
       // A folder's entries come next.
       insert: isInside ? `@${entry.path}/` : `${asWord(entry.path)} `,
@@ -37,7 +39,7 @@ let skills = null;
 
 async function loadSkills() {
   const found = (await readSkills()).skills.filter(({ kind, loaded }) => loaded && kind !== "agent");
-  return found.map(({ name, description }) => ({ icon: "spark", label: `/${name}`, detail: description, insert: `/${name} ` }));
+  return found.map(({ name, description }) => ({ icon: "spark", label: `/${name}`, name, detail: description, insert: `/${name} ` }));
 }
 
 async function commandsFor(query) {
@@ -45,14 +47,15 @@ async function commandsFor(query) {
   skills ??= loadSkills().catch(() => { skills = null; return []; });
   const wanted = query.toLowerCase();
   const commands = [
-    { icon: "plus", label: "/clear", detail: t("command_clear"), insert: "/clear" },
-    { icon: "book", label: "/compact", detail: t("command_compact"), insert: "/compact " },
-    { icon: "check", label: "/plan", detail: t("command_plan"), insert: "/plan " },
+    { icon: "plus", label: "/clear", name: "clear", detail: t("command_clear"), insert: "/clear" },
+    { icon: "book", label: "/compact", name: "compact", detail: t("command_compact"), insert: "/compact " },
+    { icon: "check", label: "/plan", name: "plan", detail: t("command_plan"), insert: "/plan " },
     ...await skills];
-  const prompts = savedPrompts().map((text) => ({
-    icon: "bookmark", label: text.split("\n", 1)[0], detail: t("saved_prompt"), insert: text, remove: () => dropPrompt(text),
-  }));
-  return [...commands.filter((item) => item.label.slice(1).toLowerCase().includes(wanted)), ...prompts.filter((item) => item.label.toLowerCase().includes(wanted))];
+  const prompts = savedPrompts().map((text) => {
+    const [label] = text.split("\n", 1);
+    return { icon: "bookmark", label, name: label, detail: t("saved_prompt"), insert: text, remove: () => dropPrompt(text) };
+  });
+  return [...commands, ...prompts].filter(({ name }) => name.toLowerCase().includes(wanted));
 }
 
 function source(pattern, replaces, load) {

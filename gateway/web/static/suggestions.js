@@ -15,12 +15,11 @@ export class Suggestions {
   #list = el("ul", { class: "completions", id: "suggestions", role: "listbox", "data-testid": "completions", "aria-label": t("suggestions"), hidden: true });
   #items = [];
   #at = 0;
+  /** The person led the mark there with the arrows: it stays on that row as long as there is one. */
+  #isLed = false;
   #place = null;
   #asked = 0;
   #timer = null;
-  // The list on its way, for what was typed since the shown one was asked for.
-  #isOutdated = false;
-  #isTakenOnArrival = false;
   #dismissed = null;
 
   /** `sources`: see `suggestion-sources.js`. `inserted()` hears that the text was completed. */
@@ -45,8 +44,7 @@ export class Suggestions {
   close() {
     this.#asked += 1;
     clearTimeout(this.#timer);
-    this.#isOutdated = false;
-    this.#isTakenOnArrival = false;
+    this.#isLed = false;
     this.#list.hidden = true;
     this.#list.replaceChildren();
     this.#field.removeAttribute("aria-activedescendant");
@@ -56,18 +54,26 @@ export class Suggestions {
   takesKey(event) {
     if (!this.isOpen) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) this.#move((this.#at + step + this.#items.length) % this.#items.length);
-    else if (event.key === "Enter" || event.key === "Tab") this.#take();
+    if (step) {
+      this.#isLed = true;
+      this.#move((this.#at + step + this.#items.length) % this.#items.length);
+    } else if ((event.key === "Enter" || event.key === "Tab") && !event.shiftKey) return this.#take(event);
     else if (event.key === "Escape") this.#dismiss();
     else return false;
     event.preventDefault();
     return true;
   }
 
-  /** Take the marked suggestion; where a list for the newest text is on its way, the first of that one. */
-  #take() {
-    if (this.#isOutdated) this.#isTakenOnArrival = true;
-    else this.#choose(this.#items[this.#at]);
+  /** Choose the marked suggestion; false where it stands there already, so that the key means what it means without a list. */
+  #take(event) {
+    const item = this.#items[this.#at];
+    if (item.insert === this.#field.value.slice(this.#place.start, this.#place.end)) {
+      this.close();
+      return false;
+    }
+    event.preventDefault();
+    this.#choose(item);
+    return true;
   }
 
   #dismiss() {
@@ -85,36 +91,37 @@ export class Suggestions {
       return;
     }
     const place = { ...found.place, end: selectionStart };
-    if (this.isOpen && this.#place.start !== place.start) this.close();
-    // A row of the shown list that is clicked replaces what was typed since, too.
-    this.#place = place;
-    this.#isOutdated = this.isOpen;
-    this.#isTakenOnArrival = false;
+    if (this.isOpen) this.#narrow(place);
     const asked = ++this.#asked;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(async () => {
       const items = await found.source.load(place.query).catch(() => []);
-      if (asked === this.#asked) this.#show(items);
+      if (asked !== this.#asked) return;
+      this.#show(items, place);
+      if (this.isOpen) announce(t("suggestions_count", { count: items.length }));
     }, PAUSE_MS);
   }
 
-  #show(items) {
-    const isTaken = this.#isTakenOnArrival;
+  /** Until the list for the newest text is there, offer what of the last one fits it: a row replaces all that was typed. */
+  #narrow(place) {
+    const wanted = place.query.toLowerCase();
+    const isSame = this.#place.start === place.start;
+    this.#show(this.#items.filter(({ name }) => isSame && name.toLowerCase().includes(wanted)), place);
+  }
+
+  #show(items, place) {
+    const led = this.#isLed ? this.#items[this.#at].insert : null;
+    const kept = items.findIndex(({ insert }) => insert === led);
+    this.#isLed = kept >= 0;
     this.#items = items;
-    this.#isOutdated = false;
-    this.#isTakenOnArrival = false;
+    this.#place = place;
     this.#list.hidden = items.length === 0;
     if (this.#list.hidden) {
       this.#field.removeAttribute("aria-activedescendant");
       return;
     }
-    if (isTaken) {
-      this.#choose(items[0]);
-      return;
-    }
     this.#list.replaceChildren(...items.map((item, index) => this.#row(item, index)));
-    this.#move(0);
-    announce(t("suggestions_count", { count: items.length }));
+    this.#move(Math.max(0, kept));
   }
 
   #row(item, index) {
@@ -122,7 +129,7 @@ export class Suggestions {
     remove?.addEventListener("click", (event) => {
       event.stopPropagation();
       item.remove();
-      this.#show(this.#items.filter((other) => other !== item));
+      this.#show(this.#items.filter((other) => other !== item), this.#place);
     });
     return el("li", { class: "completion", id: `suggestion-${index}`, role: "option", "data-testid": "completion", onclick: () => this.#choose(item), onpointermove: () => this.#move(index) },
       icon(item.icon), el("bdi", { class: "completion-label" }, showHidden(item.label)), el("bdi", { class: "completion-detail" }, showHidden(item.detail)), remove);
