@@ -60,6 +60,9 @@ def test_the_page_works_where_the_browser_forbids_storage(open_page: OpenPage) -
     chat.get("open-settings").click()
     chat.get("prefer-theme").select_option("dark")
     assert chat.page.evaluate(BACKGROUND) == DARK
+    chat.get("prefer-language").select_option("zh-CN")
+    expect(chat.get("settings")).to_contain_text("The browser keeps no settings of this page")
+    expect(chat.turns).to_have_count(1)
 
 
 def test_the_browser_would_install_the_page(talk: ChatPage) -> None:

@@ -85,7 +85,8 @@ class ItemRow {
   #forgotten(actions) {
     this.element.classList.add("is-undone");
     actions.querySelector("[data-testid=correct]")?.remove();
-    if (this.#item.kind !== "fact") return;
+    // Stored anew it would be a fact that holds.
+    if (this.#item.kind !== "fact" || this.#item.valid_until) return;
     const undo = el("button", { class: "link-button", type: "button", "data-testid": "forget-undo" }, icon("undo"), t("saved_undo"));
     undo.addEventListener("click", async () => {
       undo.disabled = true;

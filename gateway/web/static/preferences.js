@@ -15,15 +15,16 @@ function read() {
 /** `language` auto|en|zh-CN, `theme` auto|light|dark, `density` comfortable|compact, `sendKey` enter|command, `notifications`. */
 export const preferences = read();
 
-/** Keep a change; where the browser forbids storage it counts until the page is left. */
+/** Keep a change. False where the browser forbids storage: it counts until the page is left. */
 export function prefer(change) {
   Object.assign(preferences, change);
+  applyLooks();
   try {
     localStorage.setItem(KEY, JSON.stringify(preferences));
+    return true;
   } catch {
-    // Forbidden: the change still counts in this page.
+    return false;
   }
-  applyLooks();
 }
 
 /** Theme and density are attributes of the document's element; `tokens.css` knows them. */

@@ -20,11 +20,14 @@ const CHOICES = {
 function choice(name, changed) {
   const select = el("select", { id: `prefer-${name}`, "data-testid": `prefer-${name}` },
     CHOICES[name].map((value) => el("option", { value, selected: preferences[name] === value }, t(`prefer_${name}_${value}`))));
+  const note = el("span", { class: "switch-means", role: "status" });
   select.addEventListener("change", () => {
-    prefer({ [name]: select.value });
-    changed(name);
+    const isKept = prefer({ [name]: select.value });
+    // A language that is not kept would be lost by the reload that shows it, and with it what the page alone holds.
+    if (isKept || name !== "language") changed(name);
+    else setText(note, t("prefer_language_not_kept"));
   });
-  return el("label", { class: "setting", for: select.id }, el("span", {}, t(`prefer_${name}`)), select);
+  return el("label", { class: "setting", for: select.id }, el("span", {}, t(`prefer_${name}`)), select, note);
 }
 
 function notificationSwitch() {

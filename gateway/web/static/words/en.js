@@ -621,6 +621,7 @@ export default {
   prefer_sendKey_command: "Ctrl+Enter",
   prefer_notifications: "Notifications",
   prefer_notifications_mean: "When a call waits for your approval and you look elsewhere.",
+  prefer_language_not_kept: "The browser keeps no settings of this page, so its own language is used.",
   prefer_notifications_refused: "The browser does not allow notifications of this page.",
   schedules: "Schedules",
   schedules_none: "There is no schedule yet.",

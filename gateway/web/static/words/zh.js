@@ -616,6 +616,7 @@ export default {
   prefer_sendKey_command: "Ctrl+Enter",
   prefer_notifications: "通知",
   prefer_notifications_mean: "当你在看别处而有调用等待许可时通知你。",
+  prefer_language_not_kept: "浏览器不保存此页面的设置，因此使用浏览器自身的语言。",
   prefer_notifications_refused: "浏览器不允许此页面发送通知。",
   schedules: "定时任务",
   schedules_none: "还没有定时任务。",
