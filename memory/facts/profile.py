@@ -28,9 +28,9 @@ def with_fact(profile: str, fact: str, instead_of: str | None = None) -> str | N
     """
     line = _line(fact)
     lines = profile.splitlines()
-    if line in lines:
-        return profile if instead_of is None else without_fact(profile, instead_of)
     old = None if instead_of is None else _line(instead_of)
+    if line in lines:
+        return "\n".join(known for known in lines if known == line or known != old)
     changed = [line if known == old else known for known in lines]
     if old not in lines:
         changed.append(line)

@@ -73,16 +73,26 @@ class FactWrites:
             if any(old.lasting for old in replaced):
                 fact = replace(fact, lasting=True, scope=_everywhere(fact.scope))
         if known is not fact:
-            self._put(connection, fact, replaced, now)
+            fact = self._put(connection, fact, replaced, now, is_asked_to_last=new.lasting)
             self._put_earlier(connection, fact, new.earlier, now)
             self._record(connection, fact, [old.id for old in replaced])
         elif replaced:
-            self._put(connection, fact, replaced, now)
+            fact = self._put(connection, fact, replaced, now, is_asked_to_last=new.lasting)
         return fact, known is None
 
     def _put(
-        self, connection: Connection, fact: Fact, replaced: Sequence[Fact], now: datetime
-    ) -> None:
+        self,
+        connection: Connection,
+        fact: Fact,
+        replaced: Sequence[Fact],
+        now: datetime,
+        *,
+        is_asked_to_last: bool,
+    ) -> Fact:
+        """Write a fact, the ends of those that it replaces, and the profile; return what it became.
+
+        One that would last only since the replaced ones did does not, if the profile has no room.
+        """
         owner_id = fact.scope.owner_id
         profile = text = profile_blocking(connection, owner_id)
         for old in replaced:
@@ -92,10 +102,18 @@ class FactWrites:
         for line in lines[1:] if fact.lasting else lines:
             text = without_fact(text, line)
         if fact.lasting:
-            text = _with_line(text, fact.text, lines[0] if lines else None)
+            first = lines[0] if lines else None
+            lined = with_fact(text, fact.text, first)
+            if lined is None and is_asked_to_last:
+                raise _full()
+            if lined is None:
+                fact = replace(fact, lasting=False)
+                lined = text if first is None else without_fact(text, first)
+            text = lined
         if text != profile:
             put_profile_blocking(connection, owner_id, text, now)
         put_fact_blocking(connection, fact, self.deliver_to, now)
+        return fact
 
     def _put_earlier(
         self, connection: Connection, fact: Fact, earlier: Earlier, now: datetime
@@ -199,11 +217,15 @@ def _with_line(profile: str, fact: str, instead_of: str | None) -> str:
     """Return the profile with a fact's line; raise `FactConflict` if there is no room."""
     text = with_fact(profile, fact, instead_of)
     if text is None:
-        raise FactConflict(
-            f"The profile is full ({MAX_PROFILE_CHARS:,} characters): keep this without `lasting`,"
-            " or shorten the profile or forget a lasting fact first."
-        )
+        raise _full()
     return text
+
+
+def _full() -> FactConflict:
+    return FactConflict(
+        f"The profile is full ({MAX_PROFILE_CHARS:,} characters): keep this without `lasting`,"
+        " or shorten the profile or forget a lasting fact first."
+    )
 
 
 def _everywhere(scope: Scope) -> Scope:

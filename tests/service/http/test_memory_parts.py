@@ -147,6 +147,14 @@ async def test_a_fact_that_was_replaced_cannot_be_changed(tmp_path: Path) -> Non
         assert (await client.read(path))["body"] == "the ring is silver"
 
 
+async def test_a_lasting_fact_that_is_saved_unchanged_keeps_its_line(tmp_path: Path) -> None:
+    async with one_client(tmp_path) as client:
+        fact = await keep(client, "I like tea", lasting=True)
+        for change in ({"lasting": True}, {"text": "I like tea"}):
+            await client.patch(f"/memory/items/{fact['id']}", json=change)
+            assert (await client.read("/memory/profile"))["text"] == "- I like tea"
+
+
 FULL = "x" * 1995
 
 

@@ -118,6 +118,21 @@ async def test_the_agent_learns_that_a_fact_cannot_last_because_the_profile_is_f
         assert await held(services) == []
 
 
+async def test_a_correction_for_whose_line_there_is_no_room_is_kept_without_it(
+    tmp_path: Path,
+) -> None:
+    async with running_services(tmp_path) as services:
+        facts = services.open_memory.facts
+        (old,) = saved_ids(await keep(services, "My name is Bo", lasting=True))
+        await facts.put_profile(ME, f"{'x' * 1980}\n- My name is Bo")
+        result = await keep(services, "My name is Robert Smith", replaces=[old])
+        (new,) = saved_ids(result)
+        fact = await facts.store.get(new, MINE)
+        assert fact is not None
+        assert (fact.text, fact.lasting) == ("My name is Robert Smith", False)
+        assert await facts.store.profile_text(ME) == "x" * 1980
+
+
 async def test_what_replaces_lasting_facts_needs_no_room_beside_them(tmp_path: Path) -> None:
     async with running_services(tmp_path) as services:
         old = [
