@@ -16,7 +16,7 @@ from memory.outbox.store import (
     deliver_item_blocking,
     enqueue_again_blocking,
 )
-from memory.record.turn_item import Outdated, without_outdated, without_reply
+from memory.record.turn_item import Outdated, without_cut, without_outdated, without_reply
 from memory.stores.database import Connection, SqlDatabase
 from memory.stores.sqlite.forgotten import (
     find_mentions,
@@ -75,7 +75,7 @@ class SqlRecordStore:
     async def outdated(self, item_ids: Sequence[str]) -> Outdated:
         """Return the facts among some items that were replaced, with what replaced them."""
         rows = await self._database.rows(_OUTDATED, {"ids": json.dumps(list(item_ids))})
-        return [(row["before"], row["after"]) for row in rows]
+        return [(_statement(row["before"]), _statement(row["after"])) for row in rows]
 
     async def put(
         self,
@@ -122,7 +122,7 @@ class SqlRecordStore:
                 return
             connection.execute(_COPIED, (item.id, copy_of))
         if known is not None:
-            item = replace(item, revision=known.revision + 1)
+            item = replace(without_cut(item, known), revision=known.revision + 1)
             if item == replace(known, revision=item.revision, updated_at=item.updated_at):
                 return
         place = (item.scope.owner_id, item.thread, item.position, item.id)
@@ -130,6 +130,11 @@ class SqlRecordStore:
             item = replace(item, thread=None, position=None)
         put_item_blocking(connection, item)
         deliver_item_blocking(connection, item, self._deliver_to, now)
+
+
+def _statement(body: str) -> str:
+    """Return the statement in the body of a fact's item, without the words that told it."""
+    return body.partition("\n")[0]
 
 
 def remove_turn_blocking(connection: Connection, turn_id: str, now: datetime) -> bool:

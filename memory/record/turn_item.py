@@ -111,6 +111,18 @@ def without_outdated(item: Item, outdated: Outdated) -> Item:
     return item if current == reply else _with(item, message, current)
 
 
+def without_cut(item: Item, known: Item) -> Item:
+    """Return the item of a turn without the sentences of its reply that were left out of the known
+    one since it was made; a reply does not change.
+    """
+    message, _, reply = item.body.partition(f"\n{REPLY}")
+    told, _, known_reply = known.body.partition(f"\n{REPLY}")
+    if message != told:
+        return item
+    kept = without_sentences(reply, lambda said: said.strip() not in known_reply).strip()
+    return item if kept == reply else _with(item, message, kept)
+
+
 def _with(item: Item, message: str, reply: str) -> Item:
     return replace(item, body=_body(message, reply), summary=_summary(message, reply))
 

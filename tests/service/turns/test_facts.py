@@ -424,17 +424,32 @@ async def test_no_earlier_answer_says_what_was_corrected(tmp_path: Path, *, by_h
         (fact_id,) = saved_ids(await keep(services, LOCKER))
         answer = {"steps": [{"text": "Yours has the number 12. It is blue."}]}
         services.scripted.answers["Which locker is mine?"] = answer
-        assert (await services.ask("Which locker is mine?"))["memory"]["injected"]
+        told = await services.ask("Which locker is mine?")
+        assert told["memory"]["injected"]
         if by_hand:
             await services.ask("Well?")  # the turn before is in the record then
             await services.open_memory.facts.edit(fact_id, MINE, text=corrected)
         else:
             await keep(services, corrected, replaces=[fact_id])
-        asked = await services.ask("So which locker is mine?")
-        shown = await context_of(services, asked)
-        assert "number 14" in shown
-        assert "It is blue" in shown
-        assert "12" not in shown
+        for name in ("lockers", "my locker"):  # each has the turns recorded again
+            asked = await services.ask(f"So which {name}?")
+            shown = await context_of(services, asked)
+            assert "number 14" in shown
+            assert "It is blue" in shown
+            assert "12" not in shown
+            await services.change(told["conversation_id"], title=name)
+
+
+async def test_an_answer_is_compared_with_the_statements_of_a_correction_alone(
+    tmp_path: Path,
+) -> None:
+    corrected = "my locker is number 14"
+    async with running_services(tmp_path) as services:
+        told, better = "I keep my key in locker 12", "No, that is wrong, it is 14 now"
+        (old,) = saved_ids(await services.ask(saying(told, remember(LOCKER, told))))
+        await services.ask(saying(better, remember(corrected, better, replaces=[old])))
+        outdated = await services.open_memory.record.store.outdated([old])
+    assert outdated == [(LOCKER, corrected)]
 
 
 async def test_twice_in_a_turn_and_kept_and_forgotten_at_once(tmp_path: Path) -> None:
