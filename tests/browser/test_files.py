@@ -124,7 +124,7 @@ def test_a_completion_replaces_what_was_typed_before_the_next_list(
     chat: ChatPage, server: LiveServer, take: str
 ) -> None:
     offered = offer_two_files(chat, server)
-    with held_requests(chat, re.compile(r"/workspace\?q=ket")):
+    with held_requests(chat, re.compile(r"/workspace\?q=ke\w")):
         chat.composer.press_sequentially("ttle")
         expect(offered).to_have_text(["kettle.md"])
         if take == "click":
@@ -151,8 +151,8 @@ def test_the_mark_stays_where_the_arrows_led_it(chat: ChatPage, server: LiveServ
 def test_a_list_is_gone_with_the_text_it_was_for(chat: ChatPage, server: LiveServer) -> None:
     chat.ask("my fern is green")
     offered = offer_two_files(chat, server)
-    with held_requests(chat, re.compile(r"/workspace\?q=ket")) as held:
-        with chat.page.expect_request(re.compile(r"/workspace\?q=ket")):
+    with held_requests(chat, re.compile(r"/workspace\?q=ke\w")) as held:
+        with chat.page.expect_request(re.compile(r"/workspace\?q=ke\w")):
             chat.composer.press_sequentially("t")
         chat.composer.press("Control+Shift+o")
         expect(offered).to_have_count(0)
