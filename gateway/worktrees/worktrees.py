@@ -23,6 +23,7 @@ from typing import Final
 from gateway.errors import Conflict
 from gateway.files.snapshot import FileChanges
 from gateway.trust import OWN_SKILLS, WORKTREES
+from gateway.worktrees.branches import OBJECT, Branches, branch_of, own_parts
 from gateway.worktrees.changes import find_new_repositories, read_changes_blocking
 from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.index import add_all_blocking
@@ -44,7 +45,6 @@ NAME: Final = re.compile(r"cnv_[a-z0-9]{1,64}")
 _READY: Final = "candor-ready"
 """In a work tree's part of the repository: it was made whole."""
 _QUOTED: Final = re.compile(r"^error: .*?'(.+?)'", re.MULTILINE)
-_OBJECT: Final = re.compile(rb"[0-9a-f]{40,64}")
 _MOST_PARENTS: Final = 16
 _LISTED: Final = re.compile(r"^\t(.+)$", re.MULTILINE)
 _EXCLUDED: Final = (
@@ -101,6 +101,7 @@ class ConversationTrees:
             common_dir=git_dir,
             enclosed_in=enclose(workspace, own_dir) if enclose else (),
         )
+        self._branches = Branches(self._main, self._files, workspace)
 
     def folder(self, conversation_id: str) -> Path:
         """Return where the work tree of a conversation is, or would be."""
@@ -118,40 +119,46 @@ class ConversationTrees:
         Raise `GitFailed` or `OSError` if it cannot be made.
         """
         tree = self._tree(conversation_id)
+        commit = self._mended(conversation_id)
         if self._is_whole(conversation_id):
             return tree.folder
         self._exclude()
         self._remove(conversation_id)
-        branch = _branch(conversation_id)
-        new = () if self._commit_of(branch) else ("-b", branch)
+        branch = branch_of(conversation_id)
+        new = () if commit is not None else ("-b", branch)
         start = "HEAD" if new else branch
         tree.folder.parent.mkdir(exist_ok=True)
         self._main.run_blocking("worktree", "add", "-q", *new, str(tree.folder), start)
         self._prepare(tree.folder)
-        self._files.write((*_own(conversation_id), _READY), b"")
+        self._files.write((*own_parts(conversation_id), _READY), b"")
         return tree.folder
 
     def has_new_blocking(self, conversation_id: str) -> bool:
         """Return whether commands made objects which the repository may not have yet."""
-        return has_new(self._files, _own(conversation_id))
+        return has_new(self._files, own_parts(conversation_id))
 
     def take_in_blocking(self, conversation_id: str) -> None:
         """Take into the repository what commands committed in a work tree.
 
         Raise `GitFailed` or `OSError` if that cannot be done now; nothing is lost then.
         """
-        take_in_blocking(self._main, self._files, _own(conversation_id))
+        take_in_blocking(self._main, self._files, own_parts(conversation_id))
 
     def status_blocking(self, conversation_id: str) -> TreeStatus | None:
-        """Return the state of a conversation's work tree; None: it has none now."""
-        branch = _branch(conversation_id)
+        """Return the state of a conversation's work tree; None: it has none now.
+
+        Nothing is mended, because a command may be committing meanwhile: a tree whose last commit
+        is gone is compared with the workspace's.
+        """
         self._tree(conversation_id)
-        if not self._files.has_file((*_own(conversation_id), _READY)):
+        if not self._files.has_file((*own_parts(conversation_id), _READY)):
             return None
-        commit = self._mended(conversation_id)
-        if commit is None:
+        named = self._branches.named(conversation_id)
+        if named is None:
             return None
+        commit = named if self._branches.has_commit(conversation_id, named) else "HEAD"
         base = self._main.run_blocking("merge-base", "HEAD", commit).decode().strip()
+        branch = branch_of(conversation_id)
         return TreeStatus(branch=branch, target=self._target(), base=base)
 
     def changes_blocking(self, conversation_id: str, base: str) -> FileChanges:
@@ -161,7 +168,11 @@ class ConversationTrees:
         """
         tree, index = self._tree(conversation_id), self._index(conversation_id)
         try:
-            self._files.copy((*_own(conversation_id), "index"), index)
+            named = self._branches.named(conversation_id)
+            if named is None or self._branches.has_commit(conversation_id, named):
+                self._files.copy((*own_parts(conversation_id), "index"), index)
+            else:  # its index may name what is gone, too
+                tree.run_blocking("read-tree", base, index=index)
             untaken = add_all_blocking(tree, index)
             words = ("diff", "--cached", "--no-ext-diff", "--no-textconv", "--raw", "--no-abbrev")
             raw = tree.run_blocking(*words, "-z", "-M", base, index=index)
@@ -199,8 +210,8 @@ class ConversationTrees:
         parents = [word for parent in (head, *merged) for word in ("-p", parent)]
         made = tree.run_blocking("commit-tree", root, *parents, given=message.encode())
         commit = made.decode().strip()
-        self._set_branch(conversation_id, commit, head)
-        self._files.remove((*_own(conversation_id), "MERGE_HEAD"))
+        self._branches.set_to(conversation_id, commit, head)
+        self._files.remove((*own_parts(conversation_id), "MERGE_HEAD"))
         return commit
 
     def merge_blocking(self, conversation_id: str, message: str, note: Note) -> Merged:
@@ -215,6 +226,7 @@ class ConversationTrees:
         target = self._target()
         if target is None:
             raise Conflict("The workspace is on no branch.", code="no_branch")
+        self._mended(conversation_id)
         theirs = self.commit_blocking(conversation_id, message)
         head = self._head()
         commit = self._merge_commit(head, theirs, message)
@@ -228,25 +240,27 @@ class ConversationTrees:
             note(None)
         tree = self._tree(conversation_id)
         tree.run_blocking("read-tree", "-m", "-u", "HEAD", commit)
-        self._set_branch(conversation_id, commit)
+        self._branches.set_to(conversation_id, commit)
         return Merged(commit=commit, files=len(changed))
 
     def discard_blocking(self, conversation_id: str) -> None:
         """Throw a work tree away with all that is in it; the next turn makes a new one."""
         with suppress(GitFailed):
-            self._delete_branch(conversation_id)
+            self._branches.delete(conversation_id)
         self._remove(conversation_id)
 
     def end_blocking(self, conversation_id: str, message: str) -> str | None:
         """Remove a work tree for good; return the branch that keeps what was not merged, if any."""
-        branch = _branch(conversation_id)
+        branch = branch_of(conversation_id)
         self._tree(conversation_id)
-        if self._mended(conversation_id) and self._files.has_file((*_own(conversation_id), _READY)):
+        if self._mended(conversation_id) and self._files.has_file(
+            (*own_parts(conversation_id), _READY)
+        ):
             self.commit_blocking(conversation_id, message)
         self._remove(conversation_id)
-        commit = self._commit_of(branch)
+        commit = self._branches.commit(conversation_id)
         if commit and self._is_merged(commit):
-            self._delete_branch(conversation_id, commit)
+            self._branches.delete(conversation_id, commit)
             commit = None
         return branch if commit else None
 
@@ -256,7 +270,7 @@ class ConversationTrees:
         """
         if merging is not None:
             self._end_merge(conversation_id, **json.loads(merging))
-        if not self._has_branch(conversation_id):  # it was being thrown away
+        if self._branches.named(conversation_id) is None:  # it was being thrown away
             self._remove(conversation_id)
 
     def _end_merge(self, conversation_id: str, head: str, commit: str, branch: str = "") -> None:
@@ -335,82 +349,40 @@ class ConversationTrees:
         git_dir = common / "worktrees" / conversation_id
         tree = replace(self._main, folder=folder, git_dir=git_dir)
         if self._is_whole(conversation_id):
-            own = _own(conversation_id)
+            own = own_parts(conversation_id)
             self._set((*own, "commondir"), "../..")
             self._set((*own, "gitdir"), f"{folder}/.git")
-            self._set((*own, "HEAD"), f"ref: refs/heads/{_branch(conversation_id)}")
+            self._set((*own, "HEAD"), f"ref: refs/heads/{branch_of(conversation_id)}")
             self._set((WORKTREES, conversation_id, ".git"), f"gitdir: {git_dir}")
-            self._make_plain(conversation_id)
+            self._branches.make_plain(conversation_id)
         return tree
 
     def _is_whole(self, conversation_id: str) -> bool:
-        return self._files.has_file((*_own(conversation_id), _READY)) and self._files.has_folder(
-            (WORKTREES, conversation_id)
-        )
+        return self._files.has_file(
+            (*own_parts(conversation_id), _READY)
+        ) and self._files.has_folder((WORKTREES, conversation_id))
 
     def _set(self, parts: Sequence[str], line: str) -> None:
         wanted = f"{line}\n".encode()
         if self._files.read(parts) != wanted:
             self._files.write(parts, wanted)
 
-    def _make_plain(self, conversation_id: str) -> None:
-        """Make the branch name a commit: as another name of a branch it would change that one.
-
-        It is replaced in one step, since a missing branch says that the tree was thrown away.
-        """
-        place = (".git", "refs", "heads", *_branch(conversation_id).split("/"))
-        content = self._files.read(place)
-        if content is None and not os.path.lexists(self._root.joinpath(*place)):
-            return  # packed, or none
-        if content is not None and _OBJECT.fullmatch(content.strip()):
-            return
-        commit = self._commit_of(_branch(conversation_id))
-        if commit is not None:
-            self._files.write(place, f"{commit}\n".encode())
-
-    def _set_branch(self, conversation_id: str, commit: str, before: str = "") -> None:
-        words = ("update-ref", "--no-deref", _ref(conversation_id), commit)
-        self._main.run_blocking(*words, *([before] if before else []))
-
-    def _delete_branch(self, conversation_id: str, commit: str = "") -> None:
-        words = ("update-ref", "--no-deref", "-d", _ref(conversation_id))
-        self._main.run_blocking(*words, *([commit] if commit else []))
-
     def _mended(self, conversation_id: str) -> str | None:
-        """Return the last commit of a branch; None: there is no branch. One whose commit a command
-        has deleted begins at the workspace's commit again; the files stay as they are.
-        """
-        commit = self._commit_of(_branch(conversation_id))
-        if commit is None and self._has_branch(conversation_id):
-            commit = self._head()
-            self._set_branch(conversation_id, commit)
-            branch = _branch(conversation_id).split("/")
-            self._files.remove((".git", "logs", "refs", "heads", *branch))
-            self._files.remove((*_own(conversation_id), "logs"))
-            self._tree(conversation_id).run_blocking("read-tree", commit)
-            _log.warning("branch_begun_again", extra={"work_tree": conversation_id})
-        return commit
-
-    def _has_branch(self, conversation_id: str) -> bool:
-        """Return whether the branch is there, if only by name: its commit may be damaged."""
-        try:
-            self._main.run_blocking("rev-parse", "-q", "--verify", _ref(conversation_id))
-        except GitFailed as exc:
-            if exc.code != 1:
-                raise
-            return False
-        return True
+        """Return the last commit of a branch, which is mended; None: there is no branch."""
+        is_whole = self._is_whole(conversation_id)
+        tree = self._tree(conversation_id) if is_whole else None
+        return self._branches.mended(conversation_id, tree)
 
     def _merged_heads(self, conversation_id: str) -> list[str]:
         """Return the commits that a command was merging into the work tree."""
-        told = self._files.read((*_own(conversation_id), "MERGE_HEAD")) or b""
+        told = self._files.read((*own_parts(conversation_id), "MERGE_HEAD")) or b""
         lines = told.split(b"\n")[:_MOST_PARENTS]
-        return [line.decode() for line in lines if _OBJECT.fullmatch(line)]
+        return [line.decode() for line in lines if OBJECT.fullmatch(line)]
 
     def _remove(self, conversation_id: str) -> None:
-        self._files.remove((*_own(conversation_id), _READY))
+        self._files.remove((*own_parts(conversation_id), _READY))
         self._files.remove((WORKTREES, conversation_id))
-        self._files.remove(_own(conversation_id))
+        self._files.remove(own_parts(conversation_id))
 
     def _exclude(self) -> None:
         place = (".git", "info", "exclude")
@@ -424,20 +396,7 @@ class ConversationTrees:
             self._files.write(place, f"{text}\n".encode("utf-8", "surrogateescape"))
 
     def _has_commit(self) -> bool:
-        return (
-            self._files.has_folder((".git",))
-            and self._commit_of("HEAD", is_branch=False) is not None
-        )
-
-    def _commit_of(self, name: str, *, is_branch: bool = True) -> str | None:
-        ref = f"refs/heads/{name}" if is_branch else name
-        try:
-            words = ("rev-parse", "-q", "--verify", f"{ref}^{{commit}}")
-            return self._main.run_blocking(*words).decode().strip()
-        except GitFailed as exc:
-            if exc.code != 1:
-                raise
-            return None
+        return self._files.has_folder((".git",)) and self._branches.commit_of("HEAD") is not None
 
     def _head(self, tree: WorkTree | None = None) -> str:
         return (tree or self._main).run_blocking("rev-parse", "HEAD").decode().strip()
@@ -460,19 +419,6 @@ class ConversationTrees:
     def _index(self, conversation_id: str) -> Path:
         self._own_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._own_dir / f"{conversation_id}.index"
-
-
-def _own(conversation_id: str) -> tuple[str, ...]:
-    """Return where the part of the repository is that is a work tree's own."""
-    return (".git", "worktrees", conversation_id)
-
-
-def _ref(conversation_id: str) -> str:
-    return f"refs/heads/{_branch(conversation_id)}"
-
-
-def _branch(conversation_id: str) -> str:
-    return f"candor/{conversation_id}"
 
 
 def _refuse_protected(paths: Iterable[str]) -> None:

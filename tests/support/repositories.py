@@ -1,5 +1,6 @@
 """Git repositories for tests."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -28,6 +29,30 @@ def git(folder: Path, *words: str) -> str:
     who = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgSign=false")
     done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, check=True)
     return done.stdout.decode().strip()
+
+
+def git_in_box(tree: Path, store: Path, *words: str) -> str:
+    """Run git in a work tree as a command in the box does: new objects go to the store."""
+    objects = {
+        "GIT_OBJECT_DIRECTORY": str(store),
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(tree.parents[1] / ".git/objects"),
+    }
+    who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    done = subprocess.run(
+        ["git", *who, *words],
+        cwd=tree,
+        env=os.environ | objects,
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
+
+
+def commit_in_box(tree: Path, store: Path, content: str) -> str:
+    """Commit a content of `a.txt` as a command in the box does; return the commit."""
+    (tree / "a.txt").write_text(content)
+    git_in_box(tree, store, "commit", "-qam", "change it")
+    return git_in_box(tree, store, "rev-parse", "HEAD")
 
 
 def lay_repository(folder: Path, **files: str) -> None:

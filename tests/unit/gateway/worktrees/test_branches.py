@@ -1,0 +1,203 @@
+"""The branches of work trees whose commits are missing, or seem to be."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.worktrees.git import GitFailed, WorkTree
+from gateway.worktrees.worktrees import ConversationTrees
+from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
+
+ONE = "cnv_one"
+REF = f"refs/heads/candor/{ONE}"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "ws"
+    lay_repository(folder, a_txt="a\n")
+    return folder
+
+
+@pytest.fixture
+def trees(workspace: Path) -> ConversationTrees:
+    return ConversationTrees(workspace, workspace.parent / "data", lambda _: None)
+
+
+@pytest.fixture
+def tree(trees: ConversationTrees) -> Path:
+    return trees.open_blocking(ONE)
+
+
+@pytest.fixture
+def store(workspace: Path, tree: Path) -> Path:
+    folder = workspace / f".git/worktrees/{tree.name}/objects"
+    (folder / "info").mkdir(parents=True)
+    (folder / "info/alternates").touch()
+    return folder
+
+
+def log_of(workspace: Path) -> str:
+    return (workspace / f".git/worktrees/{ONE}/logs/HEAD").read_text()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_branch_whose_commit_a_command_deleted_begins_again_with_the_files_as_they_are(
+    workspace: Path, trees: ConversationTrees, tree: Path, store: Path, *, is_deleted: bool
+) -> None:
+    commit_in_box(tree, store, "one\n")
+    for path in store.glob("??/*"):
+        path.unlink()
+    if is_deleted:
+        branch = trees.end_blocking(ONE, "Keep it")
+        assert git(workspace, "show", f"{branch}:a.txt") == "one"
+    else:
+        assert trees.status_blocking(ONE) is not None
+        trees.merge_blocking(ONE, "Merge it", lambda _: None)
+        assert (workspace / "a.txt").read_text() == "one\n"
+    assert "missing" not in git(workspace, "fsck")
+
+
+@pytest.mark.parametrize("use", ["status", "open", "merge", "end"])
+def test_a_commit_while_a_work_tree_is_looked_at_is_kept(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    use: str,
+) -> None:
+    """The agent commits after the objects were taken in and before the branch is read."""
+    made: list[str] = []
+    run = WorkTree.run_blocking
+
+    def committing(self: WorkTree, *words: str, **more: object) -> bytes:
+        if words[0] == "rev-parse" and REF in words[-1] and not made:
+            made.append(commit_in_box(tree, store, "one\n"))
+        return run(self, *words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(WorkTree, "run_blocking", committing)
+    if use == "status":
+        state = trees.status_blocking(ONE)
+        assert state is not None
+        assert [file.after for file in trees.changes_blocking(ONE, state.base).files] == ["one\n"]
+    elif use == "open":
+        trees.open_blocking(ONE)
+    elif use == "merge":
+        trees.merge_blocking(ONE, "Merge it", lambda _: None)
+    else:
+        trees.end_blocking(ONE, "Keep it")
+    assert git(workspace, "rev-parse", REF) == made[0]
+    assert git(workspace, "show", f"{REF}:a.txt") == "one"
+
+
+def test_a_look_at_a_branch_whose_commit_is_gone_changes_nothing(
+    workspace: Path, trees: ConversationTrees, tree: Path, store: Path
+) -> None:
+    gone = commit_in_box(tree, store, "one\n")
+    for path in store.glob("??/*"):
+        path.unlink()
+    before = log_of(workspace)
+    state = trees.status_blocking(ONE)
+    assert state is not None
+    changes = trees.changes_blocking(ONE, state.base)
+    assert [(file.path, file.before, file.after) for file in changes.files] == [
+        ("a.txt", "a\n", "one\n")
+    ]
+    assert (workspace / ".git" / REF).read_text().strip() == gone
+    assert log_of(workspace) == before
+    trees.discard_blocking(ONE)
+    assert not tree.exists()
+    assert trees.status_blocking(ONE) is None
+
+
+def test_a_branch_that_is_set_while_it_begins_again_keeps_what_it_was_set_to(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = commit_in_box(tree, store, "one\n")
+    trees.take_in_blocking(ONE)
+    place = workspace / ".git" / REF
+    place.write_text(f"{'1' * 40}\n")
+    run = WorkTree.run_blocking
+
+    def setting(self: WorkTree, *words: str, **more: object) -> bytes:
+        if words[0] == "update-ref":
+            place.write_text(f"{first}\n")
+        return run(self, *words, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(WorkTree, "run_blocking", setting)
+    with pytest.raises(GitFailed):
+        trees.end_blocking(ONE, "Keep it")
+    assert place.read_text().strip() == first
+    assert first in log_of(workspace)
+
+
+def test_a_branch_that_another_conversation_damaged_begins_at_its_own_last_commit(
+    workspace: Path, trees: ConversationTrees, tree: Path, store: Path
+) -> None:
+    commit_in_box(tree, store, "one\n")
+    last = commit_in_box(tree, store, "two\n")
+    trees.take_in_blocking(ONE)
+    before = log_of(workspace)
+    (workspace / ".git" / REF).write_text(f"{'1' * 40}\n")
+    trees.open_blocking(ONE)
+    assert git(workspace, "rev-parse", REF) == last
+    assert log_of(workspace) == before
+    assert git(tree, "status", "--porcelain") == ""
+    git(workspace, "fsck", "--strict")
+    git(workspace, "gc", "-q", "--prune=now")
+    assert git(workspace, "show", f"{last}:a.txt") == "two"
+
+
+@pytest.mark.parametrize("lost", ["commit", "blob"])
+def test_a_branch_whose_last_commit_is_gone_begins_at_the_one_before(
+    workspace: Path, trees: ConversationTrees, tree: Path, store: Path, lost: str
+) -> None:
+    """Of the last commits one misses a file's content, and the very last one itself."""
+    kept = commit_in_box(tree, store, "one\n")
+    trees.take_in_blocking(ONE)
+    ids = [commit_in_box(tree, store, content) for content in ("two\n", "three\n")]
+    first = git_in_box(tree, store, "rev-parse", f"{ids[0]}:a.txt") if lost == "blob" else ids[0]
+    for name in (first, ids[1]):
+        (store / name[:2] / name[2:]).unlink()
+    trees.open_blocking(ONE)
+    assert git(workspace, "rev-parse", REF) == kept
+    assert kept in log_of(workspace)
+    assert not any(name in log_of(workspace) for name in ids)
+    git(workspace, "fsck", "--strict")
+    git(workspace, "gc", "-q", "--prune=now")
+    trees.merge_blocking(ONE, "Merge it", lambda _: None)
+    assert (workspace / "a.txt").read_text() == "three\n"
+
+
+def test_a_kill_before_a_branch_begins_again_leaves_an_index_that_can_be_read(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit_in_box(tree, store, "one\n")
+    for path in store.glob("??/*"):
+        path.unlink()
+    run = WorkTree.run_blocking
+    left = True
+
+    def dying(self: WorkTree, *words: str, **more: object) -> bytes:
+        nonlocal left
+        told = run(self, *words, **more)  # type: ignore[arg-type]
+        if words[0] == "update-ref" and left:
+            left = False
+            raise KeyboardInterrupt
+        return told
+
+    monkeypatch.setattr(WorkTree, "run_blocking", dying)
+    with pytest.raises(KeyboardInterrupt):
+        trees.merge_blocking(ONE, "Merge it", lambda _: None)
+    trees.merge_blocking(ONE, "Merge it", lambda _: None)
+    assert (workspace / "a.txt").read_text() == "one\n"
+    assert git(workspace, "status", "--porcelain") == ""
