@@ -31,6 +31,17 @@ _SHA1_CHARS: Final = 40
 _PIECE: Final = 1 << 18
 _MAX_BYTES: Final = 1 << 30
 """Of a loose object, unpacked: git packs files of half that size (`core.bigFileThreshold`)."""
+_KINDS: Final = frozenset({b"blob", b"commit", b"tag", b"tree"})
+_MOST_HEADER: Final = 32
+"""Bytes before the content of a loose object: its kind, its size and a zero."""
+_FATAL: Final = 128
+"""The exit code of git when it gives up."""
+_DAMAGED: Final = re.compile(
+    "bad object|early EOF|failed to apply delta|inflate returned|junk at the end"
+    "|pack is corrupted|pack signature|pack version|serious inflate|SHA1 COLLISION"
+    "|unknown object type|unresolved delta",
+)
+"""What `git index-pack` says of the content of a pack, as opposed to the machine."""
 
 
 def has_new(files: RepositoryFiles, own: Sequence[str]) -> bool:
@@ -43,8 +54,8 @@ def has_new(files: RepositoryFiles, own: Sequence[str]) -> bool:
 def take_in_blocking(main: WorkTree, files: RepositoryFiles, own: Sequence[str]) -> None:
     """Move the objects of a work tree into the repository; those that are damaged are left out.
 
-    Raise `OSError` if one cannot be written and `GitFailed` if it takes too long; what was not
-    moved is where it was.
+    Raise `OSError` if one cannot be read or written and `GitFailed` if git fails or it takes too
+    long; what was not moved is where it was.
     """
     end = time.monotonic() + GIT_S
     damaged = 0
@@ -89,21 +100,35 @@ def _moved(files: RepositoryFiles, place: Sequence[str], target: Sequence[str]) 
 def _copy_checked(source: BinaryIO, target: BinaryIO, name: str) -> bool:
     digest = hashlib.new("sha1" if len(name) == _SHA1_CHARS else "sha256", usedforsecurity=False)
     unpack = zlib.decompressobj()
-    size = 0
+    size, head = 0, b""
+
+    def take(content: bytes) -> None:
+        nonlocal size, head
+        digest.update(content)
+        size += len(content)
+        head += content[: _MOST_HEADER - len(head)]
+
     try:
         while piece := source.read(_PIECE):
+            if unpack.eof:
+                return False
             target.write(piece)
             while piece and not unpack.eof:
-                content = unpack.decompress(piece, _PIECE)
-                digest.update(content)
-                size += len(content)
+                take(unpack.decompress(piece, _PIECE))
                 piece = unpack.unconsumed_tail
             if size > _MAX_BYTES or unpack.unused_data:
                 return False
-        digest.update(unpack.flush())
+        take(unpack.flush())
     except zlib.error:
         return False
-    return unpack.eof and digest.hexdigest() == name
+    return unpack.eof and _is_header(head, size) and digest.hexdigest() == name
+
+
+def _is_header(head: bytes, size: int) -> bool:
+    """Return whether an object of a size begins with its kind and the size of its content."""
+    line, end, _ = head.partition(b"\0")
+    kind, _, length = line.partition(b" ")
+    return kind in _KINDS and end != b"" and length == b"%d" % (size - len(line) - 1)
 
 
 def _take_pack(main: WorkTree, files: RepositoryFiles, store: Sequence[str], name: str) -> bool:
@@ -124,12 +149,15 @@ def _take_pack(main: WorkTree, files: RepositoryFiles, store: Sequence[str], nam
 
 
 def _is_indexed(main: WorkTree, files: RepositoryFiles, place: Sequence[str]) -> bool:
-    """Copy a pack into the repository; return False if git finds it damaged."""
+    """Copy a pack into the repository; return False if git finds it damaged.
+
+    Raise `GitFailed` if git fails for another reason, so that the pack stays where it is.
+    """
     try:
         with files.open(place) as pack:
             main.run_blocking("index-pack", "--stdin", "--fix-thin", given=pack)
     except GitFailed as exc:
-        if "No space left" in exc.errors:
+        if exc.code != _FATAL or not _DAMAGED.search(exc.errors):
             raise
         _log.warning("pack_not_taken_in", extra={"reason": str(exc)})
         return False

@@ -1,11 +1,14 @@
 """The objects that commands made in a work tree, as git in their box makes them."""
 
+import hashlib
 import os
+import struct
 import zlib
 from pathlib import Path
 
 import pytest
 
+from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.worktrees import ConversationTrees
 from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
 
@@ -107,3 +110,124 @@ def test_an_object_that_is_not_what_its_name_says_is_left_out(
     git(workspace, "fsck", "--strict")
     assert not files(workspace / ".git/objects/aa")
     assert not trees.has_new_blocking(ONE)
+
+
+def padded(content: bytes, size: int) -> bytes:
+    """Return a zlib stream of exactly this size, which empty stored blocks fill up."""
+
+    def block(stored: bytes, *, is_last: bool = False) -> bytes:
+        length = len(stored)
+        return struct.pack("<BHH", is_last, length, length ^ 0xFFFF) + stored
+
+    body = b"\x78\x01" + block(content)
+    end = block(b"", is_last=True) + zlib.adler32(content).to_bytes(4, "big")
+    count, rest = divmod(size - len(body) - len(end), len(block(b"")))
+    assert rest == 0
+    return body + block(b"") * count + end
+
+
+def named(store: Path, content: bytes) -> Path:
+    """Return where the loose object with an unpacked content is to be."""
+    name = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+    (store / name[:2]).mkdir(exist_ok=True)
+    return store / name[:2] / name[2:]
+
+
+@pytest.mark.parametrize("workspace", ["sha1"], indirect=True)
+def test_what_stands_behind_an_object_at_the_end_of_a_piece_is_found(
+    workspace: Path, trees: ConversationTrees, store: Path
+) -> None:
+    for text, more in ((b"evil", b"garbage"), (b"good", b"")):
+        content = b"blob 6\0" + text + b"!!"
+        packed = padded(content, 1 << 18)
+        assert zlib.decompress(packed) == content
+        named(store, content).write_bytes(packed + more)
+    trees.take_in_blocking(ONE)
+    assert git(workspace, "count-objects").startswith("4 objects")  # a commit, its own two, a good
+    git(workspace, "fsck", "--strict")
+    assert not trees.has_new_blocking(ONE)
+
+
+@pytest.mark.parametrize("workspace", ["sha1"], indirect=True)
+@pytest.mark.parametrize(
+    "content", [b"blob 3\0evil", b"blob 5\0evil", b"blob 04\0evil", b"evil 4\0evil", b"blob 0", b""]
+)
+def test_an_object_with_a_header_that_git_does_not_write_is_left_out(
+    workspace: Path, trees: ConversationTrees, store: Path, content: bytes
+) -> None:
+    place = named(store, content)
+    place.write_bytes(zlib.compress(content))
+    trees.take_in_blocking(ONE)
+    assert not (workspace / ".git/objects" / place.parent.name / place.name).exists()
+    assert not trees.has_new_blocking(ONE)
+
+
+FAULTS = {
+    "git took too long": -1,
+    "git cannot be run (Cannot allocate memory)": -1,
+    "": 137,
+    "fatal: unable to write file: Disk quota exceeded": 128,
+    "fatal: unable to create temporary file: Read-only file system": 128,
+    "fatal: read error on input: Input/output error": 128,
+    "fatal: Out of memory, malloc failed (tried to allocate 9 bytes)": 128,
+    "fatal: pack signature mismatch": 1,
+}
+
+
+@pytest.mark.parametrize("errors", FAULTS)
+def test_a_pack_that_git_cannot_read_now_stays_where_it_is(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    errors: str,
+) -> None:
+    made = commit_in_box(tree, store, "one\n")
+    git_in_box(tree, store, "repack", "-adlqn")
+    before = files(store)
+    run = WorkTree.run_blocking
+
+    def failing(self: WorkTree, *words: str, **more: object) -> bytes:
+        if words[0] == "index-pack":
+            raise GitFailed(FAULTS[errors], b"", errors)
+        return run(self, *words, **more)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WorkTree, "run_blocking", failing)
+        with pytest.raises(GitFailed):
+            trees.take_in_blocking(ONE)
+    assert files(store) == before
+    trees.take_in_blocking(ONE)
+    assert git(workspace, "show", f"{made}:a.txt") == "one"
+
+
+def test_packs_that_are_damaged_are_left_out(
+    workspace: Path, trees: ConversationTrees, tree: Path, store: Path
+) -> None:
+    """Cut short, with more behind, with another sum, with another content, of another version."""
+    (tree / "a.txt").write_text("".join(f"{number}\n" for number in range(2_000)))
+    git_in_box(tree, store, "commit", "-qam", "change it")
+    git_in_box(tree, store, "repack", "-adlqn")
+    (pack,) = store.glob("pack/*.pack")
+    good = pack.read_bytes()
+    middle = len(good) // 2
+    damaged = (
+        good[:middle],
+        good + b"more",
+        good[:-1] + bytes([good[-1] ^ 1]),
+        good[:middle]
+        + bytes(byte ^ 255 for byte in good[middle : middle + 40])
+        + good[middle + 40 :],
+        good[:7] + b"\x09" + good[8:],
+        good[:12] + b"\x00" + good[13:],
+        b"",
+    )
+    for number, content in enumerate(damaged):
+        place = pack.with_name(f"pack-{str(number) * 40}.pack")
+        place.write_bytes(content)
+        place.with_suffix(".idx").touch()
+    trees.take_in_blocking(ONE)
+    assert len(list(store.glob("pack/*.damaged"))) == len(damaged)
+    assert not trees.has_new_blocking(ONE)
+    git(workspace, "fsck", "--strict")
