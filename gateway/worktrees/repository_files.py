@@ -1,8 +1,8 @@
 """Reads and writes single files in a repository that agents can write, without following a link."""
 
+import errno
 import os
 import secrets
-import shutil
 import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,12 +13,16 @@ from memory.notes.descriptors import create_file, open_file, opened_folder
 
 _MAX_BYTES: Final = 256 * 1024 * 1024
 """Of a file that is read whole or copied: an index of two million files."""
+_ABSENT: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO})
+"""What says that a name is free, or that something else stands there, a socket for ENXIO."""
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RepositoryFiles:
     """The files below one folder, by the parts of their paths.
 
-    A component that is a link or missing raises `OSError`, unless a method says otherwise.
+    A component that is a link or missing raises `OSError`, unless a method says otherwise. Any
+    other fault raises it, too: a file that cannot be opened now may be there.
     """
 
     def __init__(self, root: Path) -> None:
@@ -26,15 +30,19 @@ class RepositoryFiles:
 
     def has_folder(self, parts: Sequence[str]) -> bool:
         """Return whether a folder is there."""
-        with suppress(OSError), opened_folder(self._root, parts):
-            return True
-        return False
+        try:
+            with opened_folder(self._root, parts):
+                return True
+        except OSError as exc:
+            _raise_unless_absent(exc)
+            return False
 
     def has_file(self, parts: Sequence[str]) -> bool:
         """Return whether a regular file is there."""
         try:
             os.close(open_file(self._root, parts))
-        except OSError:
+        except OSError as exc:
+            _raise_unless_absent(exc)
             return False
         return True
 
@@ -43,7 +51,8 @@ class RepositoryFiles:
         try:
             with opened_folder(self._root, parts) as folder:
                 return os.listdir(folder)  # noqa: PTH208  a descriptor
-        except OSError:
+        except OSError as exc:
+            _raise_unless_absent(exc)
             return []
 
     def open(self, parts: Sequence[str]) -> BinaryIO:
@@ -54,7 +63,8 @@ class RepositoryFiles:
         """Return the content of a regular file; None if there is none, or it is too large."""
         try:
             opened = open_file(self._root, parts)
-        except OSError:
+        except OSError as exc:
+            _raise_unless_absent(exc)
             return None
         with os.fdopen(opened, "rb") as file:
             return file.read() if os.fstat(opened).st_size <= _MAX_BYTES else None
@@ -112,7 +122,7 @@ class RepositoryFiles:
         with suppress(OSError), opened_folder(self._root, parts[:-1]) as folder:
             status = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
             if stat.S_ISDIR(status.st_mode):
-                shutil.rmtree(parts[-1], ignore_errors=True, dir_fd=folder)
+                _delete(parts[-1], folder)
             else:
                 os.unlink(parts[-1], dir_fd=folder)
 
@@ -121,5 +131,47 @@ def _put(part: str, name: str, folder: int) -> None:
     with suppress(IsADirectoryError):
         os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
         return
-    shutil.rmtree(name, dir_fd=folder)
+    _delete(name, folder)
     os.rename(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _delete(name: str, folder: int) -> None:
+    """Delete a folder within an open one, however deep it is, as far as that is possible.
+
+    The folders within it are moved to its top one after the other, so that neither recursion nor
+    an open folder for each level is needed.
+    """
+    top = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        waiting = _empty(top, top)
+        while waiting:
+            inner_name = waiting.pop()
+            with suppress(OSError):
+                inner = os.open(inner_name, _FOLDER, dir_fd=top)
+                try:
+                    waiting += _empty(inner, top)
+                finally:
+                    os.close(inner)
+                os.rmdir(inner_name, dir_fd=top)
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=folder)
+
+
+def _empty(folder: int, top: int) -> list[str]:
+    """Delete what an open folder holds but folders, which move to `top`; return their names."""
+    moved = []
+    for name in os.listdir(folder):
+        with suppress(OSError):
+            if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                os.unlink(name, dir_fd=folder)
+                continue
+            unused = f"removed-{secrets.token_hex(8)}"
+            os.rename(name, unused, src_dir_fd=folder, dst_dir_fd=top)
+            moved.append(unused)
+    return moved
+
+
+def _raise_unless_absent(exc: OSError) -> None:
+    if exc.errno not in _ABSENT and not isinstance(exc, FileNotFoundError):
+        raise exc

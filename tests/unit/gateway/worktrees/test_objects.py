@@ -1,15 +1,19 @@
 """The objects that commands made in a work tree, as git in their box makes them."""
 
+import errno
 import hashlib
 import os
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from gateway.worktrees import repository_files
 from gateway.worktrees.git import GitFailed, WorkTree
 from gateway.worktrees.worktrees import ConversationTrees
+from memory.notes.descriptors import open_file
 from tests.support.repositories import commit_in_box, git, git_in_box, lay_repository
 
 ONE = "cnv_one"
@@ -231,3 +235,28 @@ def test_packs_that_are_damaged_are_left_out(
     assert len(list(store.glob("pack/*.damaged"))) == len(damaged)
     assert not trees.has_new_blocking(ONE)
     git(workspace, "fsck", "--strict")
+
+
+def test_an_object_that_cannot_be_opened_now_stays_where_it_is(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = commit_in_box(tree, store, "one\n")
+    before = files(store)
+    opening = open_file
+
+    def failing(root: Path, parts: Sequence[str]) -> int:
+        if "worktrees" in parts:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opening(root, parts)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(repository_files, "open_file", failing)
+        with pytest.raises(OSError, match="open files"):
+            trees.take_in_blocking(ONE)
+    assert files(store) == before
+    trees.take_in_blocking(ONE)
+    assert git(workspace, "show", f"{made}:a.txt") == "one"
