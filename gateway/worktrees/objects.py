@@ -54,6 +54,9 @@ def has_new(files: RepositoryFiles, own: Sequence[str]) -> bool:
 def take_in_blocking(main: WorkTree, files: RepositoryFiles, own: Sequence[str]) -> None:
     """Move the objects of a work tree into the repository; those that are damaged are left out.
 
+    So are those that a command has closed to the server: they would keep the tree from being shown
+    and thrown away.
+
     Raise `OSError` if one cannot be read or written and `GitFailed` if git fails or it takes too
     long; what was not moved is where it was.
     """
@@ -63,28 +66,49 @@ def take_in_blocking(main: WorkTree, files: RepositoryFiles, own: Sequence[str])
         if time.monotonic() > end:
             raise GitFailed(-1, b"", "taking in objects took too long")
         place = (*own, OBJECTS, folder, name)
+        if _is_closed(files, place):
+            damaged += 1
+            continue
         target = (*_SHARED, folder, name)
         damaged += not (files.has_file(target) or _moved(files, place, target))
         files.remove(place)
+    store = (*own, OBJECTS, "pack")
     for name in _packs(files, own):
-        damaged += not _take_pack(main, files, (*own, OBJECTS, "pack"), name)
+        damaged += _is_closed(files, (*store, name)) or not _take_pack(main, files, store, name)
     if damaged:
         _log.warning("damaged_objects_left_out", extra={"count": damaged, "work_tree": own[-1]})
 
 
 def _loose(files: RepositoryFiles, own: Sequence[str]) -> Iterator[tuple[str, str]]:
     store = (*own, OBJECTS)
-    for folder in filter(_FOLDER.fullmatch, files.names(store)):
-        for name in filter(_LOOSE.fullmatch, files.names((*store, folder))):
+    for folder in filter(_FOLDER.fullmatch, _listed(files, store)):
+        for name in filter(_LOOSE.fullmatch, _listed(files, (*store, folder))):
             yield folder, name
 
 
 def _packs(files: RepositoryFiles, own: Sequence[str]) -> Iterator[str]:
     """Yield the packs that were written to their end, which have an index."""
-    names = set(files.names((*own, OBJECTS, "pack")))
+    names = set(_listed(files, (*own, OBJECTS, "pack")))
     for name in sorted(filter(_PACK.fullmatch, names)):
         if str(PurePath(name).with_suffix(".idx")) in names:
             yield name
+
+
+def _listed(files: RepositoryFiles, folder: Sequence[str]) -> list[str]:
+    """Return the names in a folder; none if a command has closed it."""
+    try:
+        return files.names(folder)
+    except PermissionError:
+        return []
+
+
+def _is_closed(files: RepositoryFiles, place: Sequence[str]) -> bool:
+    """Return whether a command has closed a file, or the folder that it is in."""
+    try:
+        files.has_file(place)
+    except PermissionError:
+        return True
+    return False
 
 
 def _moved(files: RepositoryFiles, place: Sequence[str], target: Sequence[str]) -> bool:

@@ -260,3 +260,27 @@ def test_an_object_that_cannot_be_opened_now_stays_where_it_is(
     assert files(store) == before
     trees.take_in_blocking(ONE)
     assert git(workspace, "show", f"{made}:a.txt") == "one"
+
+
+def test_objects_that_a_command_has_closed_stay_and_do_not_keep_the_tree(
+    workspace: Path,
+    trees: ConversationTrees,
+    tree: Path,
+    store: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit_in_box(tree, store, "one\n")
+    before = files(store)
+    opening = open_file
+
+    def closed(root: Path, parts: Sequence[str]) -> int:
+        if "objects" in parts and "worktrees" in parts:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opening(root, parts)
+
+    monkeypatch.setattr(repository_files, "open_file", closed)
+    assert trees.status_blocking(ONE) is not None
+    assert files(store) == before
+    trees.discard_blocking(ONE)
+    assert not tree.exists()
+    assert git(workspace, "status", "--porcelain") == ""
