@@ -1,6 +1,6 @@
 """The words of questions in what may be read: their rows, and the texts of rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 
@@ -74,7 +74,7 @@ class AskedWords:
                     unknown[term] = expression
                 else:
                     self._rows[term] = Rows(count, None)
-        found = self._found(unknown) if unknown else ()
+        found = self._found(list(unknown)) if unknown else ()
         for (term, expression), rows in zip(unknown.items(), found, strict=True):
             self._counts.note(expression, rows.count)
             self._rows[term] = rows
@@ -170,8 +170,7 @@ class AskedWords:
         """The rows of items that were shown, or made of what was said."""
         return frozenset(self._found_mentioned())
 
-    def _found(self, terms: Mapping[str, str]) -> Sequence[Rows]:
-        """Look up terms, of which the expressions are given."""
+    def _found(self, terms: Sequence[str]) -> Sequence[Rows]:
         if self.own is None or not self.own.others:
             return look_up_blocking(self._connection, list(map(self._looked_up, terms)))
         found = map(self._read_term, terms)
